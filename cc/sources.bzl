@@ -35,6 +35,7 @@ LIBRARY_SOURCES = [
     "cc/transform/prepare_graph.cc",
     "cc/transform/recursion_optimizer.cc",
     "cc/transform/resolve_calls.cc",
+    "cc/transform/spread_calls.cc",
     "cc/transform/verify.cc",
 ]
 
@@ -46,6 +47,7 @@ HEADERS = [
     "cc/base/status.h",
     "cc/executor/draft.h",
     "cc/executor/frame.h",
+    "cc/executor/frame_tag.h",
     "cc/executor/graph_regions.h",
     "cc/executor/kernel_runner.h",
     "cc/executor/liveness.h",
@@ -76,6 +78,7 @@ HEADERS = [
     "cc/transform/recursion_optimizer.h",
     "cc/transform/resolve_calls.h",
     "cc/transform/sections.h",
+    "cc/transform/spread_calls.h",
     "cc/transform/verify.h",
 ]
 

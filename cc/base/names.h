@@ -36,6 +36,14 @@ inline constexpr char kCallOp[] = "Recursion>Call";        // pushes `call_id`, 
 inline constexpr char kReturnOp[] = "Recursion>Return";    // pops `call_id`, carries output `index`
 inline constexpr char kAnchorOp[] = "Recursion>Anchor";    // keeps the bodies of a call's SCC reachable
 
+// What a call needs besides when parts of the callee are on several devices: `Opened`, on the device that decides
+// whether the call lives, tells the `Open` on every other one.
+inline constexpr char kOpenedOp[] = "Recursion>Opened";
+inline constexpr char kOpenOp[] = "Recursion>Open";
+// In a graph that is about to be partitioned, on every node: the function whose body it is part of, empty for the main
+// graph. What partitioning adds (receives and the like) has no such attribute.
+inline constexpr char kBodyAttr[] = "_recursion_body";
+
 // What a partition graph becomes: one kernel that runs the tagged executor over it.
 inline constexpr char kRunOp[] = "Recursion>Run";
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
@@ -23,7 +24,9 @@ bool Is(const Node* node, const char* op) { return node->type_string() == op; }
 
 bool IsSwitchN(const Node* node) { return Is(node, "_SwitchN") || Is(node, "_RefSwitchN"); }
 
-bool IsCallOrReturn(const Node* node) { return Is(node, kCallOp) || Is(node, kReturnOp); }
+bool IsSitePiece(const Node* node) {
+  return Is(node, kCallOp) || Is(node, kReturnOp) || Is(node, kOpenOp) || Is(node, kOpenedOp);
+}
 
 // A Squeeze of given dimensions fails on a scalar; one of all that are 1, which conditionals put
 // around predicates of unknown shape, passes it on. A GatherV2 of a batch reads no single element. A Cast
@@ -80,15 +83,13 @@ absl::Status DraftBuilder::Build() {
   return LinkDrafts();
 }
 
-// Groups Calls and Returns by call_id.
+// Groups Calls, Returns and what goes with them by call_id.
 absl::Status DraftBuilder::CollectSites() {
   for (const Node* node : graph_.op_nodes()) {
-    if (!IsCallOrReturn(node)) continue;
+    if (!IsSitePiece(node)) continue;
     int64_t id = 0;
-    int64_t index = 0;
     std::string callee;
     TFR_RETURN_IF_ERROR(Integer(node, kCallIdAttr, &id));
-    TFR_RETURN_IF_ERROR(Integer(node, kIndexAttr, &index));
     TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kFunctionAttr, &callee));
     auto [position, inserted] = site_of_id_.try_emplace(id, static_cast<int>(sites.size()));
     if (inserted) {
@@ -105,12 +106,27 @@ absl::Status DraftBuilder::CollectSites() {
                              "' here and of '", site.callee, "' at '", drafts[site.draft].node->name(),
                              "'; a call_id names one call site");
     }
-    auto& side = Is(node, kCallOp) ? site.calls : site.returns;
-    if (index < 0 || index > 0xffff || !side.emplace(static_cast<int>(index), node).second) {
-      return InvalidArgument("Node '", node->name(), "': index ", index, " of call_id ", id,
-                             " is taken or out of range");
-    }
+    TFR_RETURN_IF_ERROR(CollectSitePiece(node, &site));
     draft_of_[node->id()] = site.draft;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DraftBuilder::CollectSitePiece(const Node* node, SiteDraft* site) {
+  if (Is(node, kOpenOp) || Is(node, kOpenedOp)) {
+    if (site->open != nullptr || site->opened != nullptr) {
+      return InvalidArgument("Node '", node->name(), "': call_id ", site->call_id, " is opened by '",
+                             (site->open != nullptr ? site->open : site->opened)->name(), "' already");
+    }
+    (Is(node, kOpenOp) ? site->open : site->opened) = node;
+    return absl::OkStatus();
+  }
+  int64_t index = 0;
+  TFR_RETURN_IF_ERROR(Integer(node, kIndexAttr, &index));
+  auto& side = Is(node, kCallOp) ? site->calls : site->returns;
+  if (index < 0 || index > 0xffff || !side.emplace(static_cast<int>(index), node).second) {
+    return InvalidArgument("Node '", node->name(), "': index ", index, " of call_id ", site->call_id,
+                           " is taken or out of range");
   }
   return absl::OkStatus();
 }
@@ -164,15 +180,66 @@ absl::Status DraftBuilder::MakeDrafts() {
     MakeLoopEntries(&loop);
   }
   for (const Node* node : graph_.op_nodes()) {
-    if (regions_.region(node) == GraphRegions::kNoRegion || IsCallOrReturn(node)) continue;
+    if (regions_.region(node) == GraphRegions::kNoRegion || IsSitePiece(node)) continue;
     TFR_RETURN_IF_ERROR(MakeDraft(node));
   }
   for (SiteDraft& site : sites) TFR_RETURN_IF_ERROR(CheckSite(site));
+  TFR_RETURN_IF_ERROR(NumberArguments());
   for (SiteDraft& site : sites) {
-    drafts[site.draft].num_ports = site.returns.empty() ? 0 : site.returns.rbegin()->first + 1;
+    int& num_ports = drafts[site.draft].num_ports;
+    num_ports = site.returns.empty() ? 0 : site.returns.rbegin()->first + 1;
+    if (site.opened != nullptr) {
+      // Behind all results, those that this caller does not read too.
+      site.opened_port = std::max(num_ports, num_results[regions_.FindFunction(site.callee)]);
+      num_ports = site.opened_port + 1;
+    }
     drafts[site.draft].index = static_cast<uint32_t>(&site - sites.data());
   }
+  FindCrossings();
   return absl::OkStatus();
+}
+
+// Of a body on several devices a partition holds some of the arguments. They are numbered anew, the same for all calls.
+absl::Status DraftBuilder::NumberArguments() {
+  std::map<int, std::set<int>> arguments;  // by function region
+  for (const SiteDraft& site : sites) {
+    if (site.open == nullptr && site.opened == nullptr) continue;
+    std::set<int>& of_callee = arguments[regions_.FindFunction(site.callee)];
+    for (const auto& [index, call] : site.calls) of_callee.insert(index);
+  }
+  for (auto& [region, indices] : arguments) {
+    std::vector<int>& list = entries[region];
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i] >= 0) indices.insert(static_cast<int>(i));
+    }
+    std::vector<int> here;
+    for (int index : indices) here.push_back(index < static_cast<int>(list.size()) ? list[index] : -1);
+    list = std::move(here);
+  }
+  for (const SiteDraft& site : sites) {
+    const auto position = arguments.find(regions_.FindFunction(site.callee));
+    if (position == arguments.end()) continue;
+    for (int index : position->second) {
+      if (site.calls.count(index) > 0) continue;
+      return InvalidArgument("Call of '", site.callee, "' at '", site.name, "' lacks argument ", index,
+                             ", which the function takes on this device");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A loop that exchanges values with other devices, in loops inside it too, takes part in every iteration that they do:
+// the first one also when the loop is in a branch that was not taken.
+void DraftBuilder::FindCrossings() {
+  for (const Draft& draft : drafts) {
+    if (draft.kind != OpKind::kSend && !draft.may_be_dead) continue;
+    crosses_devices = true;
+    for (int region = draft.region; LoopOfRegion(region) >= 0; region = regions_.regions()[region].parent) {
+      LoopDraft& loop = loops[LoopOfRegion(region)];
+      loop.crosses_devices = true;
+      drafts[loop.start].takes_dead = true;
+    }
+  }
 }
 
 absl::Status DraftBuilder::CheckSite(const SiteDraft& site) const {
@@ -180,8 +247,11 @@ absl::Status DraftBuilder::CheckSite(const SiteDraft& site) const {
   const int region = regions_.FindFunction(site.callee);
   if (region == GraphRegions::kNoRegion)
     return InvalidArgument(subject, ": the graph holds no body of '", site.callee, "'");
-  if (site.calls.empty()) return InvalidArgument(subject, ": has no Call, so nothing would ever open its frame");
-  if (site.calls.rbegin()->first + 1 != static_cast<int>(site.calls.size())) {
+  if (site.calls.empty() && site.open == nullptr) {
+    return InvalidArgument(subject, ": has no Call, so nothing would ever open its frame");
+  }
+  const bool is_part = site.open != nullptr || site.opened != nullptr;
+  if (!is_part && site.calls.rbegin()->first + 1 != static_cast<int>(site.calls.size())) {
     return InvalidArgument(subject, ": arguments must be numbered from 0 without gaps, the last of ", site.calls.size(),
                            " is ", site.calls.rbegin()->first);
   }
@@ -291,6 +361,7 @@ absl::Status DraftBuilder::MakeKernel(const Node* node) {
   if (!NeedsKernel(node)) draft.scalar = FindScalarFunction(kernel.op, kernel.inputs, kernel.outputs);
   draft.may_be_dead = node->IsRecv();
   if (draft.scalar != nullptr) draft.kind = OpKind::kScalar;
+  if (node->IsSend()) draft.kind = OpKind::kSend;
   program_->kernels.push_back(std::move(kernel));
   draft_of_[node->id()] = Add(std::move(draft));
   return absl::OkStatus();
@@ -458,6 +529,10 @@ absl::Status DraftBuilder::Resolve(const Node* node, int port, Source* source) {
     *source = {draft_of_[node->id()], static_cast<int>(index)};
     return absl::OkStatus();
   }
+  if (Is(node, kOpenedOp)) {
+    *source = {draft_of_[node->id()], sites[drafts[draft_of_[node->id()]].index].opened_port};
+    return absl::OkStatus();
+  }
   const int loop = LoopOfRegion(region);
   if (node->IsExit()) {
     *source = {loops[loop].start, static_cast<int>(drafts[draft_of_[node->id()]].index)};
@@ -498,6 +573,20 @@ absl::Status DraftBuilder::ResolveLive(const Node* node, int input, Input* resul
   return Resolve(edge->src(), edge->src_output(), &result->source);
 }
 
+// The one data input of `node` as a token that comes after the node's control inputs, or is dead with any of them.
+absl::Status DraftBuilder::ResolveToken(const Node* node, Input* result) {
+  TFR_RETURN_IF_ERROR(ResolveLive(node, 0, result));
+  std::vector<Source> controls;
+  TFR_RETURN_IF_ERROR(ResolveControls(node, &controls));
+  if (controls.empty()) return absl::OkStatus();
+  Draft pass(OpKind::kPass, regions_.region(node), node);
+  pass.num_ports = 1;
+  pass.inputs.push_back(*result);
+  pass.controls = std::move(controls);
+  result->source = {Add(std::move(pass)), 0};
+  return absl::OkStatus();
+}
+
 absl::Status DraftBuilder::ResolveControls(const Node* node, std::vector<Source>* controls) {
   for (const GraphEdge* edge : node->in_edges()) {
     if (!edge->IsControlEdge() || !regions_.IsReal(edge)) continue;
@@ -517,7 +606,7 @@ absl::Status DraftBuilder::ResolveControl(const Node* node, std::vector<Source>*
     pending.pop_back();
     if (seen[current->id()]) continue;
     seen[current->id()] = true;
-    const bool is_call = Is(current, kCallOp);
+    const bool is_call = Is(current, kCallOp) || Is(current, kOpenOp);
     if (HoldsConstant(current) || is_call) {
       // A constant and a Call are no events of their own: what they wait for is.
       for (const GraphEdge* edge : current->in_edges()) {
@@ -529,7 +618,7 @@ absl::Status DraftBuilder::ResolveControl(const Node* node, std::vector<Source>*
       return InvalidArgument("Node '", node->name(), "' ends a value's way and can't be a control input");
     }
     const bool renames = IsAlias(current) || current->IsEnter() || current->IsExit() || Is(current, kReturnOp) ||
-                         Is(current, kEntryOp) || Is(current, kTriggerOp) ||
+                         Is(current, kOpenedOp) || Is(current, kEntryOp) || Is(current, kTriggerOp) ||
                          (draft_of_[current->id()] < 0 && current->IsMerge());
     if (renames) {
       if (IsAlias(current) && InputEdge(current, 0) != nullptr) {
@@ -578,8 +667,8 @@ absl::Status DraftBuilder::Link(int draft) {
   if (kind == OpKind::kSite || kind == OpKind::kEntry || kind == OpKind::kTrigger || kind == OpKind::kArgument) {
     return absl::OkStatus();
   }
-  const bool needs_token =
-      kind == OpKind::kMerge || kind == OpKind::kResult || kind == OpKind::kExit || kind == OpKind::kRetval;
+  const bool needs_token = kind == OpKind::kMerge || kind == OpKind::kResult || kind == OpKind::kExit ||
+                           kind == OpKind::kRetval || kind == OpKind::kSend;
   std::vector<Input> inputs(node->num_inputs());
   for (int i = 0; i < node->num_inputs(); ++i) {
     TFR_RETURN_IF_ERROR(needs_token ? ResolveLive(node, i, &inputs[i]) : ResolveInput(node, i, &inputs[i]));
@@ -620,6 +709,7 @@ absl::Status DraftBuilder::LinkSite(const SiteDraft& site) {
     }
     inputs.push_back(std::move(value));
   }
+  if (site.open != nullptr) TFR_RETURN_IF_ERROR(ResolveLive(site.open, 0, &inputs.emplace_back()));
   drafts[site.draft].inputs = std::move(inputs);
   return absl::OkStatus();
 }
@@ -628,6 +718,10 @@ absl::Status DraftBuilder::LinkLoop(const LoopDraft& loop) {
   std::vector<Input> inputs(loop.enters.size());
   std::vector<Source> controls;
   for (size_t i = 0; i < loop.enters.size(); ++i) {
+    if (loop.crosses_devices) {
+      TFR_RETURN_IF_ERROR(ResolveToken(loop.enters[i], &inputs[i]));
+      continue;
+    }
     TFR_RETURN_IF_ERROR(ResolveInput(loop.enters[i], 0, &inputs[i]));
     TFR_RETURN_IF_ERROR(ResolveControls(loop.enters[i], &controls));
   }

@@ -45,6 +45,7 @@ struct Draft {
   uint32_t index = 0;  // as Op::index; of a switch: the draft of the branch on its predicate
   ScalarFunction scalar = nullptr;
   bool may_be_dead = false;  // its kernel may leave outputs unset (_Recv)
+  bool takes_dead = false;   // a loop's start, see Op
   bool is_removed = false;   // nothing refers to it any more
 };
 
@@ -55,6 +56,9 @@ struct SiteDraft {
   int draft = -1;
   std::map<int, const tensorflow::Node*> calls;    // by argument
   std::map<int, const tensorflow::Node*> returns;  // by result
+  const tensorflow::Node* open = nullptr;          // says that the call lives, where another device decides it
+  const tensorflow::Node* opened = nullptr;        // tells the others, where this one does
+  int opened_port = -1;
 };
 
 struct LoopDraft {
@@ -68,6 +72,7 @@ struct LoopDraft {
   std::map<const tensorflow::Node*, int> entries;        // of a Merge, and of an Enter read otherwise
   std::map<const tensorflow::Node*, int> index_entries;  // of a Merge whose value_index is read
   int num_entries = 0;
+  bool crosses_devices = false;  // a value is sent or received in it, or in a loop in it
 };
 
 // Turns nodes into drafts. Node kinds that only rename a value (Identity, LoopCond, Switch(p, p),
@@ -89,9 +94,13 @@ class DraftBuilder {
   std::map<int, int> triggers;
   std::map<int, int> num_results;
   std::map<std::pair<int, int>, const tensorflow::Node*> results;  // by function region and index
+  bool crosses_devices = false;  // values are sent to other devices or received from them
 
  private:
   absl::Status CollectSites();
+  absl::Status CollectSitePiece(const tensorflow::Node* node, SiteDraft* site);
+  absl::Status NumberArguments();
+  void FindCrossings();
   absl::Status CollectLoops();
   absl::Status CheckSite(const SiteDraft& site) const;
   absl::Status MakeDrafts();
@@ -110,6 +119,7 @@ class DraftBuilder {
   absl::Status Resolve(const tensorflow::Node* node, int port, Source* source);
   absl::Status ResolveInput(const tensorflow::Node* node, int input, Input* result);
   absl::Status ResolveLive(const tensorflow::Node* node, int input, Input* result);
+  absl::Status ResolveToken(const tensorflow::Node* node, Input* result);
   absl::Status ResolveControls(const tensorflow::Node* node, std::vector<Source>* controls);
   absl::Status ResolveControl(const tensorflow::Node* node, std::vector<Source>* controls);
   Source JoinDeadOrAlive(int draft, std::vector<Source> controls);

@@ -48,10 +48,22 @@ int GraphRegions::output_region(const Node* node) const {
   return region(node);
 }
 
-bool GraphRegions::IsInFunction(const Node* node) const {
-  int index = region(node);
-  while (index != kNoRegion && regions_[index].kind == Region::Kind::kLoop) index = regions_[index].parent;
+// The region of the body that a region is part of, loops in it included.
+int GraphRegions::FunctionRegionOf(int region) const {
+  while (region != kNoRegion && regions_[region].kind == Region::Kind::kLoop) region = regions_[region].parent;
+  return region;
+}
+
+bool GraphRegions::IsInFunction(const Node* node) const { return IsFunctionPart(region(node)); }
+
+bool GraphRegions::IsFunctionPart(int region) const {
+  const int index = FunctionRegionOf(region);
   return index != kNoRegion && regions_[index].kind == Region::Kind::kFunction;
+}
+
+const std::string& GraphRegions::FunctionOf(const Node* node) const {
+  const int index = FunctionRegionOf(region(node));
+  return regions_[index == kNoRegion ? kRoot : index].name;
 }
 
 bool GraphRegions::IsReal(const Edge* edge) const {
@@ -77,6 +89,39 @@ void GraphRegions::MarkStructural(const tensorflow::Graph& graph) {
   }
 }
 
+// In a partition a body falls into pieces without its Trigger, and receives have no input that would tell what they are
+// part of: every node has an attribute for it, but for those that partitioning added, which belong to whom they are
+// connected with.
+void GraphRegions::FindOwners(const tensorflow::Graph& graph) {
+  std::vector<const Node*> ready;
+  std::vector<bool> is_known(graph.num_node_ids(), false);
+  for (const Node* node : graph.op_nodes()) {
+    const tensorflow::AttrValue* body = node->attrs().Find(kBodyAttr);
+    if (body == nullptr) continue;
+    if (owners_.empty()) owners_.resize(graph.num_node_ids());
+    owners_[node->id()] = body->s();
+    is_known[node->id()] = true;
+    ready.push_back(node);
+  }
+  while (!ready.empty()) {
+    const Node* node = ready.back();
+    ready.pop_back();
+    auto reach = [&](const Edge* edge, const Node* other) {
+      if (!IsReal(edge) || is_known[other->id()]) return;
+      owners_[other->id()] = owners_[node->id()];
+      is_known[other->id()] = true;
+      ready.push_back(other);
+    };
+    for (const Edge* edge : node->in_edges()) reach(edge, edge->src());
+    for (const Edge* edge : node->out_edges()) reach(edge, edge->dst());
+  }
+}
+
+int GraphRegions::RegionOfSource(const Node* node) {
+  if (owners_.empty() || owners_[node->id()].empty()) return kRoot;
+  return FunctionRegion(owners_[node->id()]);
+}
+
 absl::Status GraphRegions::FindSources(const tensorflow::Graph& graph, std::vector<const Node*>* ready) {
   for (const Node* node : graph.op_nodes()) {
     if (structural_[node->id()]) continue;
@@ -88,7 +133,7 @@ absl::Status GraphRegions::FindSources(const tensorflow::Graph& graph, std::vect
       bool has_input = false;
       for (const Edge* edge : node->in_edges()) has_input |= IsReal(edge);
       if (has_input) continue;
-      region_of_[node->id()] = kRoot;
+      region_of_[node->id()] = RegionOfSource(node);
     }
     TFR_RETURN_IF_ERROR(Enter(node));
     ready->push_back(node);
@@ -130,6 +175,9 @@ absl::Status GraphRegions::Check(const tensorflow::Graph& graph) const {
     if (!structural_[node->id()] && region(node) == kNoRegion) {
       return InvalidArgument("Node '", node->name(), "' is part of a cycle that no input reaches");
     }
+    if (owners_.empty() || structural_[node->id()] || FunctionOf(node) == owners_[node->id()]) continue;
+    return InvalidArgument("Node '", node->name(), "' is marked as part of '", owners_[node->id()],
+                           "', but its inputs are of '", FunctionOf(node), "'");
   }
   for (const Edge* edge : graph.edges()) {
     if (!IsReal(edge)) continue;
@@ -147,6 +195,7 @@ absl::Status GraphRegions::Build(const tensorflow::Graph& graph) {
   structural_.assign(graph.num_node_ids(), false);
   AddRegion({Region::Kind::kRoot, "", kNoRegion});
   MarkStructural(graph);
+  FindOwners(graph);
   std::vector<const Node*> ready;
   TFR_RETURN_IF_ERROR(FindSources(graph, &ready));
   TFR_RETURN_IF_ERROR(Walk(std::move(ready)));

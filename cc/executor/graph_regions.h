@@ -33,7 +33,12 @@ class GraphRegions {
   int output_region(const tensorflow::Node* node) const;
   // Whether the node is part of a function's body, loops in it included.
   bool IsInFunction(const tensorflow::Node* node) const;
+  bool IsFunctionPart(int region) const;
   const std::vector<Region>& regions() const { return regions_; }
+  // The function whose body the node is part of; empty for the main graph.
+  const std::string& FunctionOf(const tensorflow::Node* node) const;
+  // Whether the node exists against pruning only.
+  bool IsStructural(const tensorflow::Node* node) const { return structural_[node->id()]; }
   // The region of a function's body, or kNoRegion.
   int FindFunction(const std::string& name) const;
   // The loop that an Enter node opens.
@@ -46,6 +51,9 @@ class GraphRegions {
   int AddRegion(Region region);
   int FunctionRegion(const std::string& name);
   void MarkStructural(const tensorflow::Graph& graph);
+  void FindOwners(const tensorflow::Graph& graph);
+  int RegionOfSource(const tensorflow::Node* node);
+  int FunctionRegionOf(int region) const;
   absl::Status FindSources(const tensorflow::Graph& graph, std::vector<const tensorflow::Node*>* ready);
   absl::Status Walk(std::vector<const tensorflow::Node*> ready);
   absl::Status Enter(const tensorflow::Node* node);
@@ -54,6 +62,7 @@ class GraphRegions {
   std::vector<Region> regions_;
   std::vector<int> region_of_;
   std::vector<bool> structural_;
+  std::vector<std::string> owners_;  // of a partition: the function each node is part of, by node id
   std::map<std::string, int> functions_;
   std::map<std::pair<int, std::string>, int> loops_;
 };

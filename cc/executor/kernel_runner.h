@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "cc/executor/frame_tag.h"
 #include "cc/executor/program.h"
 
 namespace tensorflow_recursion {
@@ -18,9 +19,9 @@ namespace tensorflow_recursion {
 struct KernelCall {
   Value* inputs = nullptr;
   Value* outputs = nullptr;
-  uint64_t frame_id = 0;  // names the frame in rendezvous keys; 0 for the root
-  int64_t iteration = 0;  // of the innermost loop
-  int worker = 0;         // which of the run's workers makes the call
+  FrameTag tag;          // names the frame in rendezvous keys
+  int worker = 0;        // which of the run's workers makes the call
+  bool is_dead = false;  // a send, which passes on that its input is dead
 };
 
 // Thread-safe: several workers of a run call it at once.

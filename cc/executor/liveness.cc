@@ -67,6 +67,7 @@ bool WaitsForAll(OpKind kind) {
     case OpKind::kRetval:
     case OpKind::kRetain:
     case OpKind::kRecall:
+    case OpKind::kSend:
       return true;
     default:
       return false;
@@ -142,7 +143,7 @@ void Liveness::Compute(int index) {
     atoms = any_input_suffices ? (i == 0 ? input : Intersection(atoms, input)) : Union(atoms, input);
   }
   for (const Source& control : draft.controls) atoms = Union(atoms, OfSource(control));
-  const bool is_entry = draft.kind == OpKind::kEntry && !builder_->drafts[index].node->IsEnter();
+  const bool is_entry = draft.kind == OpKind::kEntry && (!draft.node->IsEnter() || builder_->crosses_devices);
   if (draft.kind == OpKind::kUnion) atoms.clear();
   if (draft.kind == OpKind::kMerge || draft.may_be_dead || is_entry) atoms = Union(atoms, {Atom(index, 0)});
 

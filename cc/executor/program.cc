@@ -13,6 +13,7 @@
 #include "cc/executor/graph_regions.h"
 #include "cc/executor/liveness.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/platform/hash.h"
 
 namespace tensorflow_recursion {
 
@@ -47,9 +48,10 @@ EdgeKind EdgeKindInto(OpKind kind) {
 }
 
 // Control inputs of results and exits would have no effect: nothing in the frame waits for them. A
-// token of its own makes them count.
+// token of its own makes them count. A send dies of one death alone.
 bool WaitsInVain(const Draft& draft) {
-  return (draft.kind == OpKind::kResult || draft.kind == OpKind::kExit) && !draft.controls.empty();
+  const bool passes_on = draft.kind == OpKind::kResult || draft.kind == OpKind::kExit || draft.kind == OpKind::kSend;
+  return passes_on && !draft.controls.empty();
 }
 
 class Assembler {
@@ -150,6 +152,10 @@ void Assembler::SplitControls(int index) {
 void Assembler::MakeRegions() {
   for (const GraphRegions::Region& from : regions_.regions()) {
     Region& to = program_->regions.emplace_back();
+    if (builder_.crosses_devices) {
+      to.tag_slot = to.num_slots;
+      to.num_slots += 2;
+    }
     to.kind = static_cast<Region::Kind>(from.kind);
     to.name = from.name;
     to.id = static_cast<uint32_t>(program_->regions.size()) - 1;
@@ -188,6 +194,7 @@ absl::Status Assembler::AddOp(int index) {
   op.index = from.index;
   op.scalar = from.scalar;
   op.may_be_dead = from.may_be_dead;
+  op.takes_dead = from.takes_dead;
   op_of_[index] = static_cast<uint32_t>(r.ops.size());
   switch (from.kind) {
     case OpKind::kMerge:
@@ -224,6 +231,8 @@ absl::Status Assembler::LinkSites() {
     site.caller = &region(of.region);
     site.callee = &region(regions_.FindFunction(from.callee));
     site.op = op_of_[from.draft];
+    site.waits_to_open = from.open != nullptr;
+    site.opened_port = from.opened_port < 0 ? kNone : static_cast<uint32_t>(from.opened_port);
     const Op& op = site.caller->ops[site.op];
     site.state_slot = op.num_inputs > 1 ? op.slot + op.num_inputs : kNone;
   }
@@ -232,10 +241,12 @@ absl::Status Assembler::LinkSites() {
   }
   for (const auto& [index, trigger] : builder_.triggers) region(index).trigger = op_of_[trigger];
   for (const auto& [index, count] : builder_.num_results) region(index).num_results = static_cast<uint32_t>(count);
-  for (const Site& site : program_->sites) {
-    const uint32_t returns = site.caller->ops[site.op].num_ports;
-    if (returns <= site.callee->num_results) continue;
-    return InvalidArgument("Call of '", site.callee_name, "' at '", site.name, "' reads output ", returns - 1,
+  for (size_t i = 0; i < builder_.sites.size(); ++i) {
+    const Site& site = program_->sites[i];
+    const auto& returns = builder_.sites[i].returns;
+    const uint32_t num_read = returns.empty() ? 0 : static_cast<uint32_t>(returns.rbegin()->first) + 1;
+    if (num_read <= site.callee->num_results) continue;
+    return InvalidArgument("Call of '", site.callee_name, "' at '", site.name, "' reads output ", num_read - 1,
                            ", the function's body has ", site.callee->num_results);
   }
   return absl::OkStatus();
@@ -247,6 +258,8 @@ void Assembler::LinkLoops() {
     Region& body = region(from.region);
     const Draft& start = draft(from.start);
     loop.name = body.name;
+    loop.key = tensorflow::Hash64(loop.name);
+    loop.in_function = regions_.IsFunctionPart(from.region);
     loop.parent = &region(start.region);
     loop.body = &body;
     loop.start_op = op_of_[from.start];
@@ -485,6 +498,13 @@ class DeathWalk {
       case OpKind::kUnion:
         partial_[edge.op].insert(edge.index);
         return;
+      case OpKind::kSend:
+        if (dead_.insert(edge.op).second) results_.push_back({DeathEvent::Kind::kSend, 0, edge.op});
+        return;
+      case OpKind::kLoopStart:
+        if (!op.takes_dead) return Die(edge.op);
+        results_.push_back({DeathEvent::Kind::kLoopStart, edge.index, edge.op});
+        return;
       case OpKind::kMerge:
       case OpKind::kSite: {
         if (edge.kind == EdgeKind::kControl) return Die(edge.op);
@@ -540,7 +560,8 @@ void Assembler::FindDeaths(Region* r) {
       }
       record(op.port + port, std::move(walk));
     }
-    const bool whole = op.kind == OpKind::kMerge || op.kind == OpKind::kSite || op.may_be_dead;
+    const bool whole =
+        op.kind == OpKind::kMerge || op.kind == OpKind::kSite || op.kind == OpKind::kLoopStart || op.may_be_dead;
     if (!whole) continue;
     DeathWalk walk(*r);
     walk.KillOp(op);

@@ -42,6 +42,7 @@ enum class OpKind : uint8_t {
   kRetval,     // a value to outside the program
   kRetain,     // packs its inputs into a record
   kRecall,     // input a record; ports its values
+  kSend,       // hands its input to another device, or that it is dead
   kKernel,     // everything else: its own kernel
   // These never wait in a queue: a value that reaches them goes straight on.
   kGate,    // a Switch that waits for its data and its branch alone; ports false, true
@@ -71,9 +72,9 @@ struct Port {
   uint32_t end = 0;
 };
 
-// Something that learns of a death: input `index` of a merge, union or site, or result `index`.
+// Something that learns of a death: input `index` of a merge, union, site or loop start, a send, or result `index`.
 struct DeathEvent {
-  enum class Kind : uint8_t { kMerge, kUnion, kSiteArgument, kResult };
+  enum class Kind : uint8_t { kMerge, kUnion, kSiteArgument, kResult, kSend, kLoopStart };
   Kind kind;
   uint16_t index;
   uint32_t op;
@@ -104,8 +105,10 @@ struct Site {
   std::string callee_name;  // kept even when this partition holds no part of the callee
   const Region* caller = nullptr;
   const Region* callee = nullptr;
-  uint32_t op = 0;          // in the caller
-  uint32_t state_slot = 0;  // the child frame, while it waits for further arguments
+  uint32_t op = 0;             // in the caller
+  uint32_t opened_port = 0;    // tells other devices that the call lives; kNone on one device
+  bool waits_to_open = false;  // another device says by the last input whether the call lives
+  uint32_t state_slot = 0;     // the child frame, while it waits for further arguments
 };
 
 inline constexpr uint32_t kNone = 0xffffffff;
@@ -121,6 +124,8 @@ struct LoopDelivery {
 
 struct Loop {
   std::string name;  // the frame_name attribute
+  uint64_t key = 0;  // its hash
+  bool in_function = false;
   const Region* parent = nullptr;
   const Region* body = nullptr;
   uint32_t start_op = 0;                // kLoopStart, in the parent: collects the Enters
@@ -134,6 +139,7 @@ struct Op {
   bool has_controls = false;  // the last port holds control edges alone, and is not empty
   bool may_be_dead = false;   // its kernel may leave outputs unset
   bool passes_on = false;     // a merge with nothing to do but to let its first input through
+  bool takes_dead = false;    // a loop's start that opens an iteration for dead inputs too: other devices wait for it
   uint16_t num_inputs = 0;
   uint16_t num_ports = 0;   // data ports; port num_ports is the control port
   uint32_t num_tokens = 0;  // arrivals it waits for: its pending count in a new frame
@@ -166,6 +172,8 @@ struct Region {
   std::vector<uint32_t> gates;    // ops of kind kGate, by branch
   uint32_t next_op = kNone;       // kLoopNext of a loop body
   uint32_t num_results = 0;
+
+  uint32_t tag_slot = kNone;  // where a frame keeps its tag (two slots), if values cross devices
 
   // A frame's slots and pending counts at birth.
   uint32_t num_slots = 0;

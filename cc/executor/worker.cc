@@ -335,25 +335,43 @@ inline void Worker::DeliverWholeOp(Frame* frame, const Op& op) {
   if (op.has_controls) DeliverControls(frame, frame->region->ports[op.port + op.num_ports]);
 }
 
+// Whether a call that is not open has arguments enough to be opened. It counts as partial from its first live argument
+// on: dead ones alone must not open a frame. If another device decides, it must have done so.
+inline bool Worker::IsPartial(Frame* frame, const Op& op, const Site& site) {
+  if (ABSL_PREDICT_FALSE(site.waits_to_open)) {
+    const Value& opened = frame->values()[op.slot + op.num_inputs - 1];
+    return !opened.is_empty() && !opened.is_dead();
+  }
+  return frame->pending()[site.op] + frame->values()[site.state_slot].bits < op.num_tokens;
+}
+
 void Worker::DeliverSiteArgument(Frame* frame, const Edge& edge, Value value) {
   const Op& op = frame->region->ops[edge.op];
   uint16_t& pending = frame->pending()[edge.op];
   if (op.num_tokens > 1) {
-    Value& state = frame->values()[program_.sites[op.index].state_slot];
+    const Site& site = program_.sites[op.index];
+    Value& state = frame->values()[site.state_slot];
     if (state.kind == Value::Kind::kFrame) {
       --pending;
       late_arguments_.push_back({state.frame, edge.index, value});
       return;
     }
-    // A call counts as partial from its first live argument on: dead ones alone must not open a frame.
-    // Until the frame is open its slot counts the dead ones.
-    const bool was_partial = pending + state.bits < op.num_tokens;
-    if (pending == 1) {
-      if (was_partial && --frame->partial_sites == 0) UnlinkPartial(frame);
-    } else if (!was_partial && !value.is_dead()) {
+    const bool was_partial = IsPartial(frame, op, site);
+    frame->values()[edge.slot] = value;
+    if (value.owns()) frame->owns_tensors = true;
+    --pending;
+    // Until the frame is open its slot counts the dead arguments.
+    state.bits += value.is_dead();
+    const bool is_partial = pending > 0 && IsPartial(frame, op, site);
+    if (was_partial && !is_partial) {
+      if (--frame->partial_sites == 0) UnlinkPartial(frame);
+    } else if (is_partial && !was_partial) {
       if (frame->partial_sites++ == 0) LinkPartial(frame);
     }
-    state.bits += value.is_dead();
+    if (pending > 0) return;
+    ++frame->live;
+    calls_.push({frame, edge.op});
+    return;
   }
   frame->values()[edge.slot] = value;
   if (value.owns()) frame->owns_tensors = true;
@@ -462,6 +480,9 @@ inline void Worker::Fire(Frame* frame, uint32_t index) {
     case OpKind::kRecall:
       FireRecall(frame, op);
       break;
+    case OpKind::kSend:
+      FireKernel(frame, index, op);
+      break;
     case OpKind::kSite:  // a call without tokens of its own: constant arguments in a region without conditions
       ++frame->live;
       calls_.push({frame, index});
@@ -485,7 +506,8 @@ void Worker::FireKernel(Frame* frame, uint32_t index, const Op& op) {
   }
   budget_ -= cost == KernelRunner::Cost::kExpensive ? kPollInterval : kKernelWeight;
   if (outputs_.size() < run_->max_outputs) outputs_.resize(run_->max_outputs, Value::Empty());
-  KernelCall call{frame->values() + op.slot, outputs_.data(), 0, 0, index_};
+  KernelCall call{frame->values() + op.slot, outputs_.data(), TagOf(frame), index_, false};
+  if (op.kind == OpKind::kSend) call.is_dead = call.inputs[0].is_dead();
   const absl::Status status = run_->environment.runner->Run(node, absl::MakeSpan(&call, 1));
   for (uint32_t i = 0; i < op.num_inputs; ++i) call.inputs[i].Release();
   if (ABSL_PREDICT_FALSE(!status.ok())) {
@@ -528,6 +550,8 @@ void Worker::LaunchKernel(Frame* frame, uint32_t index, const Op& op, const Kern
   kernel->outputs.resize(op.num_ports, Value::Empty());
   kernel->call.inputs = kernel->inputs.data();
   kernel->call.outputs = kernel->outputs.data();
+  kernel->call.tag = TagOf(frame);
+  if (op.kind == OpKind::kSend) kernel->call.is_dead = kernel->inputs[0].is_dead();
   ++frame->live;
   run_->BeginActivity();
   KernelInFlight* const raw = kernel.release();
@@ -723,7 +747,11 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
   const Value* arguments = given != nullptr ? given->data() : slots;
   uint32_t dead = 0;
   for (uint32_t i = 0; i < op.num_inputs; ++i) dead += arguments[i].is_dead();
-  if (ABSL_PREDICT_FALSE(dead > 0) && dead == op.num_tokens) {
+  const bool is_dead = site.waits_to_open ? arguments[op.num_inputs - 1].is_dead() : dead == op.num_tokens;
+  if (ABSL_PREDICT_FALSE(dead > 0) && is_dead) {
+    for (uint32_t i = 0; i < op.num_inputs; ++i) {
+      if (given == nullptr && slots[i].owns()) slots[i].Release();
+    }
     Kill(caller, caller->region->port_deaths[op.port + op.num_ports]);
     return Unref(caller);
   }
@@ -734,6 +762,7 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
   }
   const Region& callee = *site.callee;
   Frame* child = NewFrame(callee, caller, &site, caller->depth + 1);
+  if (ABSL_PREDICT_FALSE(callee.tag_slot != kNone)) SetTag(child, ChildTag(TagOf(caller), site.call_id));
   for (uint32_t i = 0; i < op.num_inputs; ++i) {
     const Value value = arguments[i];
     if (given == nullptr && !value.is_dead()) slots[i] = Value::Empty();
@@ -746,6 +775,11 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
   if (ABSL_PREDICT_FALSE(child->missing > 0)) {
     ++child->live;
     caller->values()[site.state_slot] = Value::ToFrame(child);
+  }
+  if (ABSL_PREDICT_FALSE(site.opened_port != kNone)) {
+    Value opened = Value::Scalar(0);
+    opened.boolean = true;
+    DeliverResult(caller, index, site.opened_port, opened);
   }
   StartFrame(child);
   Unref(child);
@@ -776,19 +810,36 @@ void Worker::OpenPartialSites(Frame* frame) {
     const Op& op = region.ops[i];
     if (op.kind != OpKind::kSite || op.num_tokens < 2) continue;
     const uint32_t pending = frame->pending()[i];
-    const Value& state = frame->values()[program_.sites[op.index].state_slot];
+    const Site& site = program_.sites[op.index];
+    const Value& state = frame->values()[site.state_slot];
     const bool is_open = state.kind == Value::Kind::kFrame;
-    if (is_open || pending == 0 || pending + state.bits == op.num_tokens) continue;
+    if (is_open || pending == 0 || !IsPartial(frame, op, site)) continue;
     ++frame->live;
     OpenSite(frame, i, nullptr);
   }
   Unref(frame);
 }
 
+inline FrameTag Worker::TagOf(Frame* frame) const {
+  const uint32_t slot = frame->region->tag_slot;
+  if (ABSL_PREDICT_TRUE(slot == kNone)) return {};
+  return {frame->values()[slot].bits, frame->values()[slot + 1].int64};
+}
+
+void Worker::SetTag(Frame* frame, const FrameTag& tag) {
+  Value* slots = frame->values() + frame->region->tag_slot;
+  slots[0] = Value::Scalar(tag.id);
+  slots[1] = Value::Scalar(static_cast<uint64_t>(tag.iteration));
+}
+
 Frame* Worker::NewIteration(const Loop& loop, Frame* parent, uint32_t iteration) {
   ++parent->live;
   Frame* frame = NewFrame(*loop.body, parent, nullptr, parent->depth);
   frame->iteration = iteration;
+  if (ABSL_PREDICT_FALSE(loop.body->tag_slot != kNone)) {
+    const auto tag = loop.in_function ? &ChildTag : &MainLoopTag;
+    SetTag(frame, tag(TagOf(parent), loop.key, iteration));
+  }
   const Value* enters = parent->values() + loop.parent->ops[loop.start_op].slot;
   for (const LoopDelivery& constant : loop.constants) {
     const Value& value = enters[constant.slot];
@@ -801,11 +852,17 @@ Frame* Worker::NewIteration(const Loop& loop, Frame* parent, uint32_t iteration)
 
 void Worker::FireLoopStart(Frame* frame, const Op& op) {
   const Loop& loop = program_.loops[op.index];
-  Frame* first = NewIteration(loop, frame, 0);
   Value* enters = frame->values() + op.slot;
+  if (ABSL_PREDICT_FALSE(op.takes_dead)) {
+    // The loop is in a branch that was not taken: what it would have sent is sent as dead, once.
+    const bool is_dead = std::any_of(enters, enters + op.num_inputs, [](const Value& v) { return v.is_dead(); });
+    if (is_dead) Kill(frame, frame->region->port_deaths[op.port + op.num_ports]);
+  }
+  Frame* first = NewIteration(loop, frame, 0);
   for (const LoopDelivery& start : loop.starts) {
-    DeliverEntry(first, start.entry, enters[start.slot].Copy());
-    if (start.index_entry != kNone) DeliverEntry(first, start.index_entry, Value::Scalar(0));
+    const Value& value = enters[start.slot];
+    DeliverEntry(first, start.entry, value.Copy());
+    if (start.index_entry != kNone) DeliverEntry(first, start.index_entry, value.is_dead() ? value : Value::Scalar(0));
   }
   for (const LoopDelivery& start : loop.starts) enters[start.slot].Release();
   StartFrame(first);
@@ -879,6 +936,13 @@ void Worker::Learn(Frame* frame, const DeathEvent& event) {
       slot = Value::Dead();
       return DeliverSiteArgument(frame, {event.op, op.slot + event.index, event.index, EdgeKind::kSiteArgument},
                                  Value::Dead());
+    }
+    case DeathEvent::Kind::kSend:
+    case DeathEvent::Kind::kLoopStart: {
+      Value& slot = frame->values()[op.slot + event.index];
+      if (!slot.is_empty() || frame->pending()[event.op] == 0) return;
+      slot = Value::Dead();
+      return CountDown(frame, event.op);
     }
     case DeathEvent::Kind::kResult:
       return DeliverResult(frame->parent, frame->site->op, event.index, Value::Dead());

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "cc/executor/frame.h"
+#include "cc/executor/frame_tag.h"
 #include "cc/executor/kernel_runner.h"
 #include "cc/executor/program.h"
 
@@ -139,6 +140,7 @@ class Worker {
   const Port* PassOn(Frame** frame, const Edge& edge, Value* value);
   void Store(Frame* frame, const Edge& edge, Value value);
   void StoreInMerge(Frame* frame, const Edge& edge, Value value);
+  bool IsPartial(Frame* frame, const Op& op, const Site& site);
   void DeliverSiteArgument(Frame* frame, const Edge& edge, Value value);
   void DeliverArgument(Frame* callee, uint32_t index, Value value);
   void DeliverResult(Frame* caller, uint32_t op, uint32_t index, Value value);
@@ -167,6 +169,8 @@ class Worker {
   void StartFrame(Frame* frame);
   void OpenSite(Frame* caller, uint32_t op, const std::vector<Value>* given);
   bool CheckDepth(const Frame* caller, const Site& site);
+  FrameTag TagOf(Frame* frame) const;
+  void SetTag(Frame* frame, const FrameTag& tag);
   Frame* NewIteration(const Loop& loop, Frame* parent, uint32_t iteration);
   void OpenPartialSites(Frame* frame);
   void LinkPartial(Frame* frame);

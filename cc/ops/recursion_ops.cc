@@ -203,6 +203,22 @@ REGISTER_OP("Recursion>Return")
     .SetShapeFn(ShapeFromAttr)
     .Doc("Pops `call_id` off the tag of output `index` of `function`; drops tokens of other sites.");
 
+REGISTER_OP("Recursion>Opened")
+    .Output("opened: bool")
+    .Attr("function: string")
+    .Attr("call_id: int")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::ScalarShape)
+    .Doc("Live when call `call_id` of `function` is, on the device that decides it.");
+
+REGISTER_OP("Recursion>Open")
+    .Input("opened: bool")
+    .Attr("function: string")
+    .Attr("call_id: int")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::NoOutputs)
+    .Doc("Opens call `call_id` of `function` on a further device that holds a part of the body.");
+
 REGISTER_OP("Recursion>Anchor")
     .Output("token: int32")
     .SetIsStateful()

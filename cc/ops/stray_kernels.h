@@ -7,7 +7,7 @@
 
 namespace tensorflow_recursion {
 
-// Entry, Trigger, Result, Call, Return, Anchor. Placement needs a kernel of each; running one fails
+// Entry, Trigger, Result, Call, Return, Open, Opened, Anchor. Placement needs a kernel of each; running one fails
 // with an InvalidArgument that names the node and what should have run it.
 class StrayOp : public tensorflow::OpKernel {
  public:

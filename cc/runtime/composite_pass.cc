@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/executor/graph_regions.h"
@@ -29,9 +28,10 @@ namespace {
 // A requested device that no stock pass takes for a CPU. Placement is over: assigned devices count.
 constexpr char kShield[] = "/device:RECURSION:0";
 
+// Every partition with a part of a body or a call has a Trigger, and a call on one device its Calls.
 bool HoldsCalls(const Graph& graph) {
   for (const Node* node : graph.op_nodes()) {
-    if (node->type_string() == kCallOp || node->type_string() == kEntryOp) return true;
+    if (node->type_string() == kCallOp || node->type_string() == kTriggerOp) return true;
   }
   return false;
 }
@@ -118,18 +118,10 @@ absl::Status MakeComposite(const std::string& device, const std::string& name, s
 
 absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
   if (options.partition_graphs == nullptr) return absl::OkStatus();
-  std::vector<std::string> devices;
   for (auto& [device, graph] : *options.partition_graphs) {
     if (!HoldsCalls(*graph)) continue;
-    devices.push_back(device);
     GraphRegions regions;
-    const absl::Status status = regions.Build(*graph);
-    if (devices.size() > 1 || (!status.ok() && options.partition_graphs->size() > 1)) {
-      return InvalidArgument("Recursive functions are placed on several devices, ", absl::StrJoin(devices, ", "),
-                             " and others: static execution takes a function's body and its calls on one device; "
-                             "without function_transformation they run dynamically");
-    }
-    TFR_RETURN_IF_ERROR(status);
+    TFR_RETURN_IF_ERROR(regions.Build(*graph));
     for (Node* node : graph->op_nodes()) {
       if (regions.IsInFunction(node)) node->set_requested_device(kShield);
     }

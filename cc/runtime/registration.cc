@@ -11,6 +11,7 @@
 #include "cc/transform/prepare_graph.h"
 #include "cc/transform/recursion_optimizer.h"
 #include "cc/transform/resolve_calls.h"
+#include "cc/transform/spread_calls.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/grappler/optimizers/custom_graph_optimizer_registry.h"
@@ -29,6 +30,8 @@ REGISTER_KERNEL_BUILDER(Name("Recursion>Trigger").Device(DEVICE_CPU), StrayOp);
 REGISTER_KERNEL_BUILDER(Name("Recursion>Result").Device(DEVICE_CPU), StrayOp);
 REGISTER_KERNEL_BUILDER(Name("Recursion>Call").Device(DEVICE_CPU), StrayOp);
 REGISTER_KERNEL_BUILDER(Name("Recursion>Return").Device(DEVICE_CPU), StrayOp);
+REGISTER_KERNEL_BUILDER(Name("Recursion>Opened").Device(DEVICE_CPU), StrayOp);
+REGISTER_KERNEL_BUILDER(Name("Recursion>Open").Device(DEVICE_CPU), StrayOp);
 REGISTER_KERNEL_BUILDER(Name("Recursion>Anchor").Device(DEVICE_CPU), StrayOp);
 REGISTER_KERNEL_BUILDER(Name("Recursion>Run").Device(DEVICE_CPU), RunOp);
 REGISTER_KERNEL_BUILDER(Name("Recursion>Contribute").Device(DEVICE_CPU), ContributeOp);
@@ -44,6 +47,8 @@ REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::POST_REWRITE_FOR_EXE
 // Before and after XLA's passes.
 REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 0, HideCalleesPass);
 REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 1000, ShowCalleesPass);
+// The last before the graph is partitioned.
+REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::POST_REWRITE_FOR_EXEC, 2000, SpreadCallsPass);
 REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::PRE_PLACEMENT, 1000, PrepareGraphPass);
 // Before and after every stock pass on the partitions (the last of which rewrites operators for oneDNN).
 REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::POST_PARTITIONING, 0, ShieldBodiesPass);

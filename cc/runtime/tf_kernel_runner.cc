@@ -38,6 +38,9 @@ TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
     case Value::Kind::kRef:
       if (tensorflow::IsRefType(expected)) return *value->ref;
       break;
+    case Value::Kind::kDead:
+      *box = Tensor();
+      return TensorValue(box);
     default:
       break;
   }
@@ -127,7 +130,8 @@ void TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& e
   params.inputs = absl::MakeConstSpan(scratch->inputs.data(), count);
   params.input_alloc_attrs = entry.input_attributes;
   params.output_attr_array = entry.output_attributes.data();
-  params.frame_iter = tensorflow::FrameAndIter(call.frame_id, call.iteration);
+  params.frame_iter = tensorflow::FrameAndIter(call.tag.id, call.tag.iteration);
+  params.is_input_dead = call.is_dead;
 }
 
 tensorflow::NodeExecStatsInterface* TfKernelRunner::StartStats(const KernelNode& node) {

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/transform/spread_calls.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "cc/executor/graph_regions.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/algorithm.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::AddNodeAttr;
+using tensorflow::Edge;
+using tensorflow::GetNodeAttr;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+bool Is(const Node* node, const char* op) { return node->type_string() == op; }
+
+// The nodes of one call.
+struct Site {
+  std::string caller;  // function; empty for the main graph
+  std::string callee;
+  std::map<int64_t, Node*> calls;  // by argument
+  std::vector<Node*> returns;
+};
+
+// What is known of one function's body.
+struct Body {
+  std::map<int64_t, Node*> entries;  // by argument
+  std::map<int64_t, Node*> results;  // by output
+  Node* trigger = nullptr;
+  std::string lead;            // the device that decides whether a call lives
+  std::set<std::string> hosts;  // devices with a part of it
+  std::set<std::string> callees;
+};
+
+class Spreader {
+ public:
+  explicit Spreader(Graph* graph) : graph_(graph) {}
+
+  absl::Status Run() {
+    TFR_RETURN_IF_ERROR(regions_.Build(*graph_));
+    TFR_RETURN_IF_ERROR(CollectBoundaries());
+    AlignPorts();
+    FindHosts();
+    if (!IsSpread()) return absl::OkStatus();
+    Mark();
+    TFR_RETURN_IF_ERROR(DropAnchors());
+    for (auto& [name, body] : bodies_) TFR_RETURN_IF_ERROR(SpreadTrigger(name, &body));
+    for (auto& [id, site] : sites_) TFR_RETURN_IF_ERROR(SpreadSite(id, &site));
+    tensorflow::FixupSourceAndSinkEdges(graph_);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CollectBoundaries() {
+    for (Node* node : graph_->op_nodes()) {
+      const bool is_call = Is(node, kCallOp);
+      const bool is_entry = Is(node, kEntryOp);
+      const bool is_trigger = Is(node, kTriggerOp);
+      if (!is_call && !is_entry && !is_trigger && !Is(node, kReturnOp) && !Is(node, kResultOp)) continue;
+      std::string function;
+      TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kFunctionAttr, &function));
+      Body& body = bodies_[function];
+      if (is_trigger) body.trigger = node;
+      if (is_trigger) continue;
+      int64_t index = 0;
+      TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kIndexAttr, &index));
+      if (is_entry) body.entries[index] = node;
+      if (Is(node, kResultOp)) body.results[index] = node;
+      if (is_entry || Is(node, kResultOp)) continue;
+      int64_t id = 0;
+      TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kCallIdAttr, &id));
+      Site& site = sites_[id];
+      site.caller = regions_.FunctionOf(node);
+      site.callee = function;
+      if (is_call) site.calls[index] = node;
+      if (!is_call) site.returns.push_back(node);
+    }
+    return absl::OkStatus();
+  }
+
+  // A Call hands its value over to the Entry, a Result to the Return, within one device.
+  void AlignPorts() {
+    for (auto& [name, body] : bodies_) {
+      std::map<std::string, int> arguments;
+      if (!body.entries.empty()) body.lead = body.entries.begin()->second->assigned_device_name();
+      for (const auto& [index, entry] : body.entries) ++arguments[entry->assigned_device_name()];
+      for (const auto& [device, count] : arguments) {
+        if (count > arguments[body.lead]) body.lead = device;
+      }
+    }
+    for (auto& [id, site] : sites_) {
+      Body& callee = bodies_[site.callee];
+      if (callee.lead.empty() && !site.calls.empty()) callee.lead = site.calls.begin()->second->assigned_device_name();
+      for (auto& [index, call] : site.calls) {
+        const auto entry = callee.entries.find(index);
+        call->set_assigned_device_name(entry == callee.entries.end() ? callee.lead
+                                                                     : entry->second->assigned_device_name());
+      }
+      for (Node* node : site.returns) {
+        int64_t index = 0;
+        if (!GetNodeAttr(node->attrs(), kIndexAttr, &index).ok()) continue;
+        const auto result = callee.results.find(index);
+        if (result != callee.results.end()) {
+          node->set_assigned_device_name(result->second->assigned_device_name());
+        }
+      }
+    }
+  }
+
+  // A caller has frames wherever its callees have.
+  void FindHosts() {
+    for (const Node* node : graph_->op_nodes()) {
+      if (regions_.IsStructural(node)) continue;
+      const std::string& function = regions_.FunctionOf(node);
+      if (!function.empty()) bodies_[function].hosts.insert(node->assigned_device_name());
+    }
+    for (const auto& [id, site] : sites_) {
+      if (!site.caller.empty()) bodies_[site.caller].callees.insert(site.callee);
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto& [name, body] : bodies_) {
+        const size_t before = body.hosts.size();
+        for (const std::string& callee : body.callees) {
+          const std::set<std::string> hosts = bodies_[callee].hosts;
+          body.hosts.insert(hosts.begin(), hosts.end());
+        }
+        changed = changed || body.hosts.size() > before;
+      }
+    }
+  }
+
+  bool IsSpread() const {
+    std::set<std::string> devices;
+    for (const auto& [name, body] : bodies_) devices.insert(body.hosts.begin(), body.hosts.end());
+    return devices.size() > 1;
+  }
+
+  void Mark() {
+    for (Node* node : graph_->op_nodes()) {
+      if (!regions_.IsStructural(node)) node->AddAttr(kBodyAttr, regions_.FunctionOf(node));
+    }
+  }
+
+  // Returns outside of bodies have an Anchor's token as their input.
+  absl::Status DropAnchors() {
+    std::vector<Node*> structural;
+    std::vector<Node*> anchored;
+    for (Node* node : graph_->op_nodes()) {
+      if (regions_.IsStructural(node)) structural.push_back(node);
+      if (Is(node, kReturnOp) && node->num_inputs() > 0) anchored.push_back(node);
+    }
+    for (Node* node : anchored) TFR_RETURN_IF_ERROR(DropInputs(node));
+    for (Node* node : structural) {
+      if (!Is(node, kReturnOp)) graph_->RemoveNode(node);
+    }
+    return FindReturns();
+  }
+
+  absl::Status FindReturns() {
+    for (auto& [id, site] : sites_) site.returns.clear();
+    for (Node* node : graph_->op_nodes()) {
+      if (!Is(node, kReturnOp)) continue;
+      int64_t id = 0;
+      TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kCallIdAttr, &id));
+      sites_.at(id).returns.push_back(node);
+    }
+    return absl::OkStatus();
+  }
+
+  // Puts a Return without inputs in the place of `node`.
+  absl::Status DropInputs(Node* node) {
+    NodeDef def = node->def();
+    def.clear_input();
+    (*def.mutable_attr())["N"].set_i(0);
+    const std::string device = node->assigned_device_name();
+    std::vector<Node*> before;
+    struct Reader {
+      Node* node;
+      int output;
+      int input;
+    };
+    std::vector<Reader> after;
+    for (const Edge* edge : node->in_edges()) {
+      if (edge->IsControlEdge()) before.push_back(edge->src());
+    }
+    for (const Edge* edge : node->out_edges()) after.push_back({edge->dst(), edge->src_output(), edge->dst_input()});
+    graph_->RemoveNode(node);
+    absl::Status status;
+    Node* const bare = graph_->AddNode(std::move(def), &status);
+    TFR_RETURN_IF_ERROR(status);
+    bare->set_assigned_device_name(device);
+    for (Node* src : before) graph_->AddControlEdge(src, bare);
+    for (const Reader& reader : after) graph_->AddEdge(bare, reader.output, reader.node, reader.input);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddNode(NodeDef def, const std::string& device, const std::string& function, Node** node) {
+    AddNodeAttr(kBodyAttr, function, &def);
+    def.set_name(graph_->NewName(def.name()));
+    absl::Status status;
+    *node = graph_->AddNode(std::move(def), &status);
+    if (status.ok()) (*node)->set_assigned_device_name(device);
+    return status;
+  }
+
+  // A Trigger on every device, and what hung on the one that there was on the one beside it.
+  absl::Status SpreadTrigger(const std::string& name, Body* body) {
+    if (body->trigger == nullptr) {
+      return InvalidArgument("Function '", name, "': the graph holds no trigger of its body");
+    }
+    std::map<std::string, Node*> triggers;
+    triggers[body->trigger->assigned_device_name()] = body->trigger;
+    for (const std::string& device : body->hosts) {
+      if (triggers.count(device) > 0) continue;
+      NodeDef def = body->trigger->def();
+      def.clear_input();
+      def.mutable_attr()->erase(kBodyAttr);
+      TFR_RETURN_IF_ERROR(AddNode(std::move(def), device, name, &triggers[device]));
+    }
+    const std::vector<const Edge*> edges(body->trigger->out_edges().begin(), body->trigger->out_edges().end());
+    for (const Edge* edge : edges) {
+      Node* const node = edge->dst();
+      const auto beside = triggers.find(node->assigned_device_name());
+      if (!node->IsOp() || beside == triggers.end() || beside->second == body->trigger) continue;
+      graph_->RemoveEdge(edge);
+      graph_->AddControlEdge(beside->second, node);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SpreadSite(int64_t id, Site* site) {
+    const Body& callee = bodies_.at(site->callee);
+    if (site->calls.empty()) return absl::OkStatus();  // the executor will say so
+    DropCrossingControls(*site);
+    if (callee.hosts.size() < 2) return absl::OkStatus();
+    const std::string& first = site->calls.begin()->second->name();
+    const std::string name = first.substr(0, first.rfind('/'));
+    NodeDef def;
+    def.set_name(absl::StrCat(name, "/opened"));
+    def.set_op(kOpenedOp);
+    AddNodeAttr(kFunctionAttr, site->callee, &def);
+    AddNodeAttr(kCallIdAttr, id, &def);
+    Node* opened = nullptr;
+    TFR_RETURN_IF_ERROR(AddNode(def, callee.lead, site->caller, &opened));
+    for (const auto& [index, call] : site->calls) {
+      if (call->assigned_device_name() == callee.lead) graph_->AddControlEdge(call, opened);
+    }
+    def.set_name(absl::StrCat(name, "/open"));
+    def.set_op(kOpenOp);
+    for (const std::string& device : callee.hosts) {
+      if (device == callee.lead) continue;
+      Node* open = nullptr;
+      TFR_RETURN_IF_ERROR(AddNode(def, device, site->caller, &open));
+      graph_->AddEdge(opened, 0, open, 0);
+      for (Node* node : site->returns) {
+        if (node->assigned_device_name() == device) graph_->AddControlEdge(open, node);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A Return waits for the Calls of its device; Open stands for the others.
+  void DropCrossingControls(const Site& site) {
+    for (Node* node : site.returns) {
+      const std::vector<const Edge*> edges(node->in_edges().begin(), node->in_edges().end());
+      for (const Edge* edge : edges) {
+        if (Is(edge->src(), kCallOp) && edge->src()->assigned_device_name() != node->assigned_device_name()) {
+          graph_->RemoveControlEdge(edge);
+        }
+      }
+    }
+  }
+
+  Graph* const graph_;
+  GraphRegions regions_;
+  std::map<std::string, Body> bodies_;
+  std::map<int64_t, Site> sites_;
+};
+
+}  // namespace
+
+absl::Status SpreadCalls(Graph* graph) {
+  const auto nodes = graph->op_nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* node) { return Is(node, kCallOp); })) {
+    return absl::OkStatus();
+  }
+  return Spreader(graph).Run();
+}
+
+absl::Status SpreadCallsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  if (options.graph == nullptr || options.is_function_graph) return absl::OkStatus();
+  return SpreadCalls(options.graph->get());
+}
+
+}  // namespace tensorflow_recursion
