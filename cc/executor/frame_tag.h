@@ -11,8 +11,8 @@ namespace tensorflow_recursion {
 
 // What TensorFlow puts into rendezvous keys: a frame's id and the iteration in it. The root is (0, 0).
 //
-// Calls, and loops inside of bodies, take both numbers for a hash of 128 bits. Keys meet only within a step: with 2^40 of
-// its frames alive at once, far more than memory holds, two are mistaken for each other with probability 2^-49.
+// Calls, and loops inside of bodies, take both numbers for a hash of 128 bits. Keys meet only within a step: with 2^40
+// of its frames alive at once, far more than memory holds, two are mistaken for each other with probability 2^-49.
 struct FrameTag {
   uint64_t id = 0;
   int64_t iteration = 0;

@@ -19,6 +19,7 @@
 #include "cc/transform/effects.h"
 #include "cc/transform/emitter.h"
 #include "cc/transform/liveness.h"
+#include "cc/transform/placement.h"
 #include "cc/transform/resolve_calls.h"
 #include "cc/transform/sections.h"
 #include "cc/transform/verify.h"
@@ -130,10 +131,15 @@ class Loader {
 
   absl::Status Load() {
     TFR_RETURN_IF_ERROR(LoadMain());
-    TFR_RETURN_IF_ERROR(FindFunctions(program_->main.nodes));
+    TFR_RETURN_IF_ERROR(FindFunctions(*main_, /*caller=*/nullptr));
     for (size_t i = 0; i < program_->order.size(); ++i) {
       TFR_RETURN_IF_ERROR(LoadFunction(&program_->functions.at(program_->order[i])));
     }
+    for (const std::string& name : program_->order) {
+      TFR_RETURN_IF_ERROR(VerifyHandles(*program_->functions.at(name).graph));
+    }
+    TFR_RETURN_IF_ERROR(VerifyHandles(*main_));
+    AlignBoundaries(program_);
     SpreadEffects();
     DropWaits(main_effects_, &program_->main);
     for (const std::string& name : program_->order) {
@@ -168,6 +174,7 @@ class Loader {
       names_->Take(node.name());
       program_->main.Add(std::move(node));
     }
+    main_ = std::move(graph);
     return absl::OkStatus();
   }
 
@@ -259,19 +266,25 @@ class Loader {
 
   // Functions.
 
-  // Adds the callees of `nodes` that are new; returns all of them, in the order of their sites.
-  template <typename Nodes>
-  absl::Status FindFunctions(const Nodes& nodes, std::vector<std::string>* callees = nullptr) {
-    for (const NodeDef& node : nodes) {
-      if (!IsInvoke(node)) continue;
-      TFR_RETURN_IF_ERROR(VerifyCallSite(node, bodies_.library()));
-      const std::string& name = CalleeOf(node);
-      if (callees != nullptr) callees->push_back(name);
+  // Adds the callees of `graph` that are new. `caller` is null for the main graph.
+  absl::Status FindFunctions(const Graph& graph, CalledFunction* caller) {
+    for (const Node* node : graph.op_nodes()) {
+      if (!IsInvoke(node->def())) continue;
+      NodeDef call = node->def();
+      // The definition's inputs are those of the FunctionDef; the edges are what counts.
+      call.clear_input();
+      for (int i = 0; i < node->num_inputs(); ++i) call.add_input("edge");
+      TFR_RETURN_IF_ERROR(VerifyCallSite(call, bodies_.library()));
+      const std::string& name = CalleeOf(call);
+      if (caller != nullptr) caller->callees.push_back(name);
       const auto [it, added] = program_->functions.try_emplace(name);
       if (!added) continue;
       CalledFunction& function = it->second;
       function.definition = bodies_.library().Find(name);
-      function.device = node.device();
+      function.device = DeviceOf(*node);
+      function.record_device = caller == nullptr ? function.device : caller->record_device;
+      if (caller != nullptr) function.caller = NameOf(*caller);
+      function.call = node;
       function.prefix = PrefixFor(name);
       function.needed.assign(function.num_outputs(), false);
       program_->order.push_back(name);
@@ -279,24 +292,86 @@ class Loader {
     return absl::OkStatus();
   }
 
+  static const std::string& NameOf(const CalledFunction& function) { return function.definition->signature().name(); }
+
   absl::Status LoadFunction(CalledFunction* function) {
-    const std::string& name = function->definition->signature().name();
-    TFR_RETURN_IF_ERROR(bodies_.Instantiate(name, function->device, &function->graph));
+    if (function->graph != nullptr) return absl::OkStatus();
+    const std::string& name = NameOf(*function);
+    TFR_RETURN_IF_ERROR(bodies_.Instantiate(name, &function->graph));
+    TFR_RETURN_IF_ERROR(BindHandles(function));
+    TFR_RETURN_IF_ERROR(bodies_.Place(name, function->device, function->graph.get()));
     TFR_RETURN_IF_ERROR(AsInvalidArgument(ResolveCalls(/*suffix=*/"", function->graph.get())));
-    std::vector<NodeDef> calls;
     for (const Node* node : function->graph->op_nodes()) {
       if (HasEffect(*node)) function->has_effects = true;
       if (IsRecall(node->def())) function->is_gradient = true;
-      if (!IsInvoke(node->def())) continue;
-      calls.push_back(node->def());
-      // The definition's inputs are those of the FunctionDef; the edges are what counts.
-      calls.back().clear_input();
-      for (int i = 0; i < node->num_inputs(); ++i) calls.back().add_input("edge");
-      if (!node->assigned_device_name().empty()) calls.back().set_device(node->assigned_device_name());
     }
     // What a gradient computes is computed for who asked for it, however stateful.
     if (function->is_gradient) function->has_effects = false;
-    return FindFunctions(calls, &function->callees);
+    return FindFunctions(*function->graph, function);
+  }
+
+  // Handles and records go where what they stand for is, and so does, by the Placer's rules, who reads a handle. What
+  // is retained stays on one device: a record is memory of its process.
+  absl::Status BindHandles(CalledFunction* function) {
+    for (Node* node : function->graph->op_nodes()) {
+      if (IsRetain(node->def())) node->set_assigned_device_name(function->record_device);
+      if (!node->IsArg() || !IsHandle(node->output_type(0))) continue;
+      int index = 0;
+      TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), "index", &index));
+      std::string device;
+      TFR_RETURN_IF_ERROR(HandleDevice(*function->call, index, &device));
+      if (!device.empty()) node->set_assigned_device_name(device);
+      for (const tensorflow::Edge* edge : node->out_edges()) {
+        if (IsRecall(edge->dst()->def()) && !device.empty()) edge->dst()->set_assigned_device_name(device);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static bool IsHandle(tensorflow::DataType type) {
+    return type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT;
+  }
+
+  // The device of the handle that `call` passes as argument `index`; empty if it can't be told.
+  absl::Status HandleDevice(const Node& call, int index, std::string* device) {
+    const auto [origin, output] = OriginOf(call, index);
+    if (origin == nullptr) return absl::OkStatus();
+    *device = DeviceOf(*origin);
+    if (!IsInvoke(origin->def())) return absl::OkStatus();
+    device->clear();
+    CalledFunction* maker = &program_->functions.at(CalleeOf(origin->def()));
+    if (maker->graph == nullptr && !maker->is_loading) {
+      maker->is_loading = true;
+      TFR_RETURN_IF_ERROR(LoadFunction(maker));
+    }
+    if (maker->graph == nullptr) return absl::OkStatus();
+    for (const Node* node : maker->graph->op_nodes()) {
+      int position = 0;
+      if (!node->IsRetval() || !tensorflow::GetNodeAttr(node->attrs(), "index", &position).ok()) continue;
+      const Node* source = OriginOf(*node, 0).first;
+      if (position == output && source != nullptr && !IsInvoke(source->def())) *device = DeviceOf(*source);
+    }
+    return absl::OkStatus();
+  }
+
+  // A body stands in the graph once, so a resource that it reads must be on one device whoever calls.
+  absl::Status VerifyHandles(const Graph& graph) {
+    for (const Node* node : graph.op_nodes()) {
+      if (!IsInvoke(node->def())) continue;
+      const CalledFunction& callee = program_->functions.at(CalleeOf(node->def()));
+      for (const Node* argument : callee.graph->op_nodes()) {
+        if (!argument->IsArg() || argument->output_type(0) != tensorflow::DT_RESOURCE) continue;
+        int index = 0;
+        TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(argument->attrs(), "index", &index));
+        std::string device;
+        TFR_RETURN_IF_ERROR(HandleDevice(*node, index, &device));
+        if (device.empty() || device == DeviceOf(*argument)) continue;
+        return InvalidArgument("Call '", node->name(), "': argument ", index, " ('", argument->name(), "') of '",
+                               UserName(NameOf(callee)), "' is a resource on ", device, ", another call passes one on ",
+                               DeviceOf(*argument), "; the function's body stands in the graph once");
+      }
+    }
+    return absl::OkStatus();
   }
 
   // A call has effects when its function has.
@@ -463,6 +538,7 @@ class Loader {
   CallProgram* const program_;
   NameTable* const names_;
   BodyFactory bodies_;
+  std::unique_ptr<Graph> main_;
   std::unordered_set<std::string> main_effects_;  // nodes
   NameTable frames_;
 };

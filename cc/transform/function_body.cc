@@ -6,6 +6,7 @@
 
 #include "cc/base/status.h"
 #include "cc/transform/call_graph.h"
+#include "cc/transform/placement.h"
 #include "cc/transform/verify.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
@@ -73,16 +74,18 @@ BodyFactory::BodyFactory(const FunctionDefLibrary& functions, const Placement& p
       library_(tensorflow::OpRegistry::Global(), Marked(functions)),
       with_invoke_(FunctionsWithInvoke(functions, library_)) {}
 
-absl::Status BodyFactory::Instantiate(const std::string& function, const std::string& device,
-                                      std::unique_ptr<Graph>* body) {
+absl::Status BodyFactory::Instantiate(const std::string& function, std::unique_ptr<Graph>* body) {
   TFR_RETURN_IF_ERROR(VerifyLoweringEnds(function));
   std::unique_ptr<tensorflow::FunctionBody> instance;
   TFR_RETURN_IF_ERROR(InFunction(
       function, FunctionDefToBodyHelper(*library_.Find(function), tensorflow::AttrSlice(), &library_, &instance)));
   body->reset(std::exchange(instance->graph, nullptr));
   TFR_RETURN_IF_ERROR(InFunction(function, VerifyGraph(**body)));
-  TFR_RETURN_IF_ERROR(InFunction(function, Lower(body)));
-  return InFunction(function, Place(function, device, body->get()));
+  return InFunction(function, Lower(body));
+}
+
+absl::Status BodyFactory::Place(const std::string& function, const std::string& device, Graph* body) {
+  return InFunction(function, Assign(function, device, body));
 }
 
 absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
@@ -106,7 +109,7 @@ absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
   }
   if (!any) return absl::OkStatus();
   TFR_RETURN_IF_ERROR(Lower(graph));
-  return Place("", device, graph->get());
+  return Assign("", device, graph->get());
 }
 
 absl::Status BodyFactory::VerifyLoweringEnds(const std::string& function) const {
@@ -124,7 +127,7 @@ absl::Status BodyFactory::Lower(std::unique_ptr<Graph>* graph) {
   return LowerFunctionalOpsPass().Run(options);
 }
 
-absl::Status BodyFactory::Place(const std::string& function, const std::string& device, Graph* graph) {
+absl::Status BodyFactory::Assign(const std::string& function, const std::string& device, Graph* graph) {
   if (placement_.devices == nullptr) {
     for (Node* node : graph->op_nodes()) {
       node->set_requested_device(CompleteDevice(node->requested_device(), device));
@@ -134,7 +137,9 @@ absl::Status BodyFactory::Place(const std::string& function, const std::string& 
   tensorflow::Placer placer(graph, function, &library_, placement_.devices,
                             placement_.devices->FindDeviceByName(device), placement_.allow_soft_placement,
                             /*log_device_placement=*/false);
-  return placer.Run();
+  TFR_RETURN_IF_ERROR(DetachHandles(graph));
+  TFR_RETURN_IF_ERROR(placer.Run());
+  return AttachHandles(graph);
 }
 
 }  // namespace tensorflow_recursion

@@ -25,10 +25,12 @@ class BodyFactory {
  public:
   BodyFactory(const tensorflow::FunctionDefLibrary& functions, const Placement& placement);
 
-  // The body of `function`, with its `_Arg` and `_Retval` nodes. `device` serves nodes that ask for none.
+  // The body of `function`, with its `_Arg` and `_Retval` nodes, not placed yet.
   // Fails with InvalidArgument when the function cannot be instantiated.
-  absl::Status Instantiate(const std::string& function, const std::string& device,
-                           std::unique_ptr<tensorflow::Graph>* body);
+  absl::Status Instantiate(const std::string& function, std::unique_ptr<tensorflow::Graph>* body);
+
+  // Places the nodes of a body that have no assigned device yet. `device` serves those that ask for none.
+  absl::Status Place(const std::string& function, const std::string& device, tensorflow::Graph* body);
 
   // Expands the nodes of a main graph whose branches, loop bodies or callees hold an Invoke. TensorFlow's own
   // passes have usually done it already.
@@ -40,7 +42,7 @@ class BodyFactory {
  private:
   absl::Status VerifyLoweringEnds(const std::string& function) const;
   absl::Status Lower(std::unique_ptr<tensorflow::Graph>* graph);
-  absl::Status Place(const std::string& function, const std::string& device, tensorflow::Graph* graph);
+  absl::Status Assign(const std::string& function, const std::string& device, tensorflow::Graph* graph);
 
   const Placement placement_;
   tensorflow::FunctionLibraryDefinition library_;

@@ -9,8 +9,10 @@
 #include "cc/base/status.h"
 #include "cc/transform/call_graph.h"
 #include "cc/transform/expand_calls.h"
+#include "cc/transform/placement.h"
 #include "cc/transform/recursion_optimizer.h"
 #include "cc/transform/verify.h"
+#include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/public/session_options.h"
 
@@ -103,7 +105,15 @@ absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOption
   if (options.session_options == nullptr || options.graph == nullptr || options.is_function_graph) {
     return absl::OkStatus();
   }
-  return PrepareGraph(options.session_options->config, options.graph->get());
+  const tensorflow::ConfigProto& config = options.session_options->config;
+  TFR_RETURN_IF_ERROR(PrepareGraph(config, options.graph->get()));
+  const bool is_alone = options.device_set == nullptr || options.device_set->devices().size() < 2;
+  if (FindSwitch(config) == nullptr || is_alone) return absl::OkStatus();
+  return DetachHandles(options.graph->get());
+}
+
+absl::Status AttachHandlesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  return options.graph == nullptr ? absl::OkStatus() : AttachHandles(options.graph->get());
 }
 
 }  // namespace tensorflow_recursion

@@ -22,7 +22,14 @@ class VerifyFunctionsPass : public tensorflow::GraphOptimizationPass {
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
 };
 
-// Runs PrepareGraph; for PRE_PLACEMENT, after TensorFlow has lowered control flow.
+// Runs AttachHandles; for POST_PLACEMENT.
+class AttachHandlesPass : public tensorflow::GraphOptimizationPass {
+ public:
+  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
+};
+
+// Runs PrepareGraph, and DetachHandles where there is more than one device; for PRE_PLACEMENT, after TensorFlow has
+// lowered control flow.
 class PrepareGraphPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

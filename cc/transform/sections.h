@@ -38,9 +38,13 @@ struct CalledFunction {
   std::unique_ptr<tensorflow::Graph> graph;  // the body, until it becomes `body`
   std::string prefix;                        // of the body's node names, ends in '/'
   std::string device;                        // of its first call site
+  std::string record_device;                 // of what it and its callees retain, the outermost call's device
+  std::string caller;                        // where its first call site is; empty for the main graph
+  const tensorflow::Node* call = nullptr;    // that site, until `graph` of the caller becomes its `body`
   std::vector<std::string> callees;          // in the order of their sites
   bool has_effects = false;                  // its own, or its callees'
   bool is_gradient = false;                  // reads a record
+  bool is_loading = false;                   // its `graph` is being made, out of turn
 
   Section body;
   std::vector<int> arguments;        // `_Arg` nodes in body.nodes, by argument

@@ -41,7 +41,7 @@ struct Body {
   std::map<int64_t, Node*> entries;  // by argument
   std::map<int64_t, Node*> results;  // by output
   Node* trigger = nullptr;
-  std::string lead;            // the device that decides whether a call lives
+  std::string lead;             // the device that decides whether a call lives
   std::set<std::string> hosts;  // devices with a part of it
   std::set<std::string> callees;
 };

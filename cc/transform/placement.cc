@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/transform/placement.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/status.h"
+
+#include "cc/transform/call_graph.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/tensor_id.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::Node;
+
+// On a stand-in for a resource: the tensor it stands for.
+constexpr char kHandleAttr[] = "_recursion_handle";
+
+bool PassesOn(const Node& node) {
+  return node.IsIdentity() || node.IsSwitch() || node.IsMerge() || node.IsEnter() || node.IsExit() ||
+         node.IsNextIteration();
+}
+
+// Edges in the order of inputs, NextIterations left out.
+const Edge* DataEdge(const Node& node, int index) {
+  const Edge* found = nullptr;
+  for (const Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge() || (edge->src()->IsNextIteration() && node.IsMerge())) continue;
+    const bool fits = node.IsMerge() ? found == nullptr || edge->dst_input() < found->dst_input()
+                                     : edge->dst_input() == index;
+    if (fits) found = edge;
+  }
+  return found;
+}
+
+class Aligner {
+ public:
+  explicit Aligner(CallProgram* program) : program_(*program) {}
+
+  void Run() {
+    for (const std::string& name : program_.order) {
+      const CalledFunction& function = program_.functions.at(name);
+      for (Node* node : function.graph->op_nodes()) {
+        if (node->IsArg()) Move(node, ArgumentDevice(name, IndexOf(*node)));
+      }
+    }
+    for (const std::string& name : program_.order) {
+      const CalledFunction& function = program_.functions.at(name);
+      for (Node* node : function.graph->op_nodes()) {
+        if (node->IsRetval()) Move(node, OutputDevice(name, IndexOf(*node)));
+      }
+    }
+  }
+
+ private:
+  using Port = std::pair<std::string, int>;  // of a function
+
+  static int IndexOf(const Node& node) {
+    int index = 0;
+    (void)tensorflow::GetNodeAttr(node.attrs(), "index", &index);
+    return index;
+  }
+
+  static void Move(Node* node, const std::string& device) {
+    if (device.empty() || device == DeviceOf(*node)) return;
+    if (node->assigned_device_name().empty()) {
+      node->set_requested_device(device);
+    } else {
+      node->set_assigned_device_name(device);
+    }
+  }
+
+  const Node* Find(const std::string& function, bool is_argument, int index) const {
+    for (const Node* node : program_.functions.at(function).graph->op_nodes()) {
+      if ((is_argument ? node->IsArg() : node->IsRetval()) && IndexOf(*node) == index) return node;
+    }
+    return nullptr;
+  }
+
+  // Where most readers are, the ones in callees included; the device it has on a tie. Empty if it has no readers.
+  std::string ArgumentDevice(const std::string& function, int index) {
+    const auto [position, is_new] = arguments_.try_emplace({function, index});
+    if (!is_new) return position->second;  // empty while it is being found: a recursion does not count
+    const Node* argument = Find(function, true, index);
+    if (argument == nullptr) return "";
+    const tensorflow::DataType type = argument->output_type(0);
+    const std::string now = DeviceOf(*argument);
+    if (type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT) return arguments_[{function, index}] = now;
+    std::map<std::string, int> readers;
+    CountReaders(*argument, &readers);
+    readers.erase("");
+    std::string best = readers.count(now) > 0 || readers.empty() ? now : readers.begin()->first;
+    for (const auto& [device, count] : readers) {
+      if (count > readers[best]) best = device;
+    }
+    return arguments_[{function, index}] = best;
+  }
+
+  void CountReaders(const Node& from, std::map<std::string, int>* readers) {
+    std::set<const Node*> seen = {&from};
+    std::vector<const Node*> work = {&from};
+    while (!work.empty()) {
+      const Node* node = work.back();
+      work.pop_back();
+      for (const Edge* edge : node->out_edges()) {
+        const Node* reader = edge->dst();
+        if (edge->IsControlEdge() || !reader->IsOp()) continue;
+        // A Switch moves to its data when the graph is partitioned.
+        if (reader->IsSwitch() && edge->dst_input() == 0) {
+          if (seen.insert(reader).second) work.push_back(reader);
+        } else if (IsInvoke(reader->def())) {
+          ++(*readers)[ArgumentDevice(CalleeOf(reader->def()), edge->dst_input())];
+        } else if (!reader->IsRetval()) {
+          ++(*readers)[DeviceOf(*reader)];
+        }
+      }
+    }
+  }
+
+  // Where the value is made, in callees too. Empty if only a recursion makes it.
+  std::string OutputDevice(const std::string& function, int index) {
+    const auto [position, is_new] = outputs_.try_emplace({function, index});
+    if (!is_new) return position->second;
+    const Node* output = Find(function, false, index);
+    const Edge* edge = output == nullptr ? nullptr : DataEdge(*output, 0);
+    if (edge == nullptr) return "";
+    const Node& source = *edge->src();
+    std::string device = DeviceOf(source);
+    if (IsInvoke(source.def())) device = OutputDevice(CalleeOf(source.def()), edge->src_output());
+    return outputs_[{function, index}] = device;
+  }
+
+  CallProgram& program_;
+  std::map<Port, std::string> arguments_;
+  std::map<Port, std::string> outputs_;
+};
+
+}  // namespace
+
+const std::string& DeviceOf(const Node& node) {
+  return node.assigned_device_name().empty() ? node.requested_device() : node.assigned_device_name();
+}
+
+std::pair<const Node*, int> OriginOf(const Node& node, int index) {
+  const Edge* edge = DataEdge(node, index);
+  std::set<const Node*> seen;
+  while (edge != nullptr && PassesOn(*edge->src()) && seen.insert(edge->src()).second) {
+    const Edge* next = DataEdge(*edge->src(), 0);
+    if (next == nullptr) break;
+    edge = next;
+  }
+  if (edge == nullptr) return {nullptr, 0};
+  return {edge->src(), edge->src_output()};
+}
+
+absl::Status DetachHandles(tensorflow::Graph* graph) {
+  std::vector<Node*> calls;
+  for (Node* node : graph->op_nodes()) {
+    if (IsInvoke(node->def())) calls.push_back(node);
+  }
+  for (Node* call : calls) {
+    const std::vector<const Edge*> edges(call->in_edges().begin(), call->in_edges().end());
+    for (const Edge* edge : edges) {
+      if (edge->IsControlEdge() || call->input_type(edge->dst_input()) != tensorflow::DT_RESOURCE) continue;
+      tensorflow::NodeDef def;
+      def.set_op("Placeholder");
+      def.set_name(graph->NewName("recursion_handle"));
+      tensorflow::AddNodeAttr("dtype", tensorflow::DT_RESOURCE, &def);
+      tensorflow::AddNodeAttr(kHandleAttr, absl::StrCat(edge->src()->name(), ":", edge->src_output()), &def);
+      absl::Status status;
+      Node* stand_in = graph->AddNode(std::move(def), &status);
+      TFR_RETURN_IF_ERROR(status);
+      const int input = edge->dst_input();
+      graph->AddControlEdge(edge->src(), stand_in);
+      graph->RemoveEdge(edge);
+      graph->AddEdge(stand_in, 0, call, input);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttachHandles(tensorflow::Graph* graph) {
+  std::vector<Node*> stand_ins;
+  std::unordered_map<std::string, Node*> nodes;
+  for (Node* node : graph->op_nodes()) {
+    nodes[node->name()] = node;
+    if (node->attrs().Find(kHandleAttr) != nullptr) stand_ins.push_back(node);
+  }
+  for (Node* stand_in : stand_ins) {
+    std::string handle;
+    TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(stand_in->attrs(), kHandleAttr, &handle));
+    const tensorflow::TensorId source = tensorflow::ParseTensorName(handle);
+    const auto position = nodes.find(std::string(source.node()));
+    const std::vector<const Edge*> edges(stand_in->out_edges().begin(), stand_in->out_edges().end());
+    for (const Edge* edge : edges) {
+      if (edge->IsControlEdge()) continue;
+      if (position == nodes.end()) {
+        return absl::InternalError(absl::StrCat("Node '", edge->dst()->name(), "' has lost its input '", handle, "'"));
+      }
+      Node* const call = edge->dst();
+      const int input = edge->dst_input();
+      graph->RemoveEdge(edge);
+      graph->AddEdge(position->second, source.index(), call, input);
+    }
+    graph->RemoveNode(stand_in);
+  }
+  return absl::OkStatus();
+}
+
+void AlignBoundaries(CallProgram* program) { Aligner(program).Run(); }
+
+}  // namespace tensorflow_recursion

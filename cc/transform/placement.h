@@ -1,0 +1,33 @@
+// Where the arguments and outputs of functions go, so that values cross devices only where they must.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_TRANSFORM_PLACEMENT_H_
+#define TENSORFLOW_RECURSION_CC_TRANSFORM_PLACEMENT_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "cc/transform/sections.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// The device that the node is assigned to, or asks for.
+const std::string& DeviceOf(const tensorflow::Node& node);
+
+// The node and output where input `index` of `node` comes from, behind nodes that only pass it on.
+std::pair<const tensorflow::Node*, int> OriginOf(const tensorflow::Node& node, int index);
+
+// The Placer puts whoever reads a resource beside it, calls too, and fails when a call gets two of different devices. But a
+// call that will be transformed only passes them on, and must not draw the recursion to where some variable is: from
+// before placement until AttachHandles, stand-ins take the place of the resources that calls read.
+absl::Status DetachHandles(tensorflow::Graph* graph);
+absl::Status AttachHandles(tensorflow::Graph* graph);
+
+// Moves arguments to where they are read and outputs to where they are made, in bodies that have devices already.
+// Handles stay: the Placer has put their readers beside them.
+void AlignBoundaries(CallProgram* program);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_TRANSFORM_PLACEMENT_H_
