@@ -17,6 +17,13 @@ bool IsBodySource(const Node* node) { return node->type_string() == kEntryOp || 
 // Enter and Identity pass an Anchor's token on to a Return inside a loop.
 bool PassesToken(const Node* node) { return node->IsEnter() || node->IsIdentity(); }
 
+bool IsForAnchors(const Node* node) {
+  for (const Edge* edge : node->out_edges()) {
+    if (!edge->dst()->IsSink() && edge->dst()->type_string() != kAnchorOp) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int GraphRegions::AddRegion(Region region) {
@@ -85,6 +92,10 @@ void GraphRegions::MarkStructural(const tensorflow::Graph& graph) {
     structural_[node->id()] = true;
     for (const Edge* edge : node->out_edges()) {
       if (!edge->IsControlEdge() && PassesToken(edge->dst())) ready.push_back(edge->dst());
+    }
+    // Grappler bundles what an Anchor waits for, by device.
+    for (const Edge* edge : node->in_edges()) {
+      if (edge->src()->type_string() == "NoOp" && IsForAnchors(edge->src())) ready.push_back(edge->src());
     }
   }
 }

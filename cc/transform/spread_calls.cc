@@ -279,9 +279,7 @@ class Spreader {
     for (Node* node : site.returns) {
       const std::vector<const Edge*> edges(node->in_edges().begin(), node->in_edges().end());
       for (const Edge* edge : edges) {
-        if (Is(edge->src(), kCallOp) && edge->src()->assigned_device_name() != node->assigned_device_name()) {
-          graph_->RemoveControlEdge(edge);
-        }
+        if (edge->src()->assigned_device_name() != node->assigned_device_name()) graph_->RemoveControlEdge(edge);
       }
     }
   }
