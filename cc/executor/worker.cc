@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -24,6 +25,11 @@ namespace {
 
 // Work between two looks at cancellation, mail and idle workers; a call weighs one.
 constexpr int kPollInterval = 512;
+// What a kernel in flight holds apart from its tensors: its context, and what a rendezvous keeps of a receive.
+constexpr int64_t kInFlightBytes = 2048;
+// Kernels of a worker in flight, from which on it waits a little for one to end before it opens a further call.
+constexpr int64_t kFirstInFlightLimit = 1024;
+constexpr absl::Duration kInFlightPatience = absl::Microseconds(100);
 // An ordinary kernel takes as long as a few calls, an expensive one as long as a poll interval.
 constexpr int kKernelWeight = 8;
 
@@ -35,6 +41,7 @@ Worker::Worker(Run* run, int index)
       program_(*run->environment.program),
       unboxes_(!run->environment.trace),
       pool_(program_, &run->frame_bytes),
+      in_flight_limit_(kFirstInFlightLimit),
       budget_(kPollInterval) {
   random_.seed(static_cast<unsigned>(run->environment.shuffle_seed) + static_cast<unsigned>(index));
 }
@@ -118,6 +125,7 @@ inline bool Worker::Step() {
     return true;
   }
   if (calls_.size() > calls_begin_) {
+    if (ABSL_PREDICT_FALSE(num_in_flight_ >= in_flight_limit_) && AwaitMail()) return true;
     const Item item = calls_.pop();
     --budget_;
     OpenSite(item.frame, item.op, nullptr);
@@ -129,6 +137,22 @@ inline bool Worker::Step() {
     return true;
   }
   return false;
+}
+
+// Other devices are slower to answer than calls are to open: without a pause a recursion that goes back and forth would
+// be unrolled in full breadth before the first answer comes. Answers that do not come at all wait for calls not opened yet,
+// as those of a deep recursion do: then there may be more.
+ABSL_ATTRIBUTE_NOINLINE bool Worker::AwaitMail() {
+  const absl::Time end = absl::Now() + kInFlightPatience;
+  while (!TakeMail()) {
+    if (absl::Now() < end && !run_->failed()) {
+      std::this_thread::yield();
+      continue;
+    }
+    in_flight_limit_ = 2 * num_in_flight_;
+    return false;
+  }
+  return true;
 }
 
 // Whether to go on.
@@ -193,6 +217,10 @@ bool Worker::TakeMail() {
 
 void Worker::Handle(Message* message) {
   Frame* frame = message->frame;
+  if (message->kind == Message::Kind::kKernelDone) {
+    --num_in_flight_;
+    run_->frame_bytes.fetch_sub(kInFlightBytes, std::memory_order_relaxed);
+  }
   if (run_->failed()) {
     for (Value& value : message->values) value.Release();
     return;
@@ -553,7 +581,9 @@ void Worker::LaunchKernel(Frame* frame, uint32_t index, const Op& op, const Kern
   kernel->call.tag = TagOf(frame);
   if (op.kind == OpKind::kSend) kernel->call.is_dead = kernel->inputs[0].is_dead();
   ++frame->live;
+  ++num_in_flight_;
   run_->BeginActivity();
+  run_->frame_bytes.fetch_add(kInFlightBytes, std::memory_order_relaxed);
   KernelInFlight* const raw = kernel.release();
   Worker* const owner = frame->owner;
   Run* const run = run_;
