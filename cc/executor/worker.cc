@@ -140,8 +140,8 @@ inline bool Worker::Step() {
 }
 
 // Other devices are slower to answer than calls are to open: without a pause a recursion that goes back and forth would
-// be unrolled in full breadth before the first answer comes. Answers that do not come at all wait for calls not opened yet,
-// as those of a deep recursion do: then there may be more.
+// be unrolled in full breadth before the first answer comes. Answers that do not come at all wait for calls not opened
+// yet, as those of a deep recursion do: then there may be more.
 ABSL_ATTRIBUTE_NOINLINE bool Worker::AwaitMail() {
   const absl::Time end = absl::Now() + kInFlightPatience;
   while (!TakeMail()) {

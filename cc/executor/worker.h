@@ -198,8 +198,8 @@ class Worker {
   std::vector<std::pair<Frame*, DeathList>> deaths_;
   bool killing_ = false;
   std::vector<Value> outputs_;
-  int64_t num_in_flight_ = 0;  // kernels of frames of this worker that run elsewhere
-  int64_t in_flight_limit_;    // from which on calls wait for them
+  int64_t num_in_flight_ = 0;                      // kernels of frames of this worker that run elsewhere
+  int64_t in_flight_limit_;                        // from which on calls wait for them
   absl::Time slice_end_ = absl::InfiniteFuture();  // when to leave this thread to others
   bool leaves_thread_ = false;
   int budget_;  // work until the next look at cancellation, mail and idle workers

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
-
 #include "cc/transform/call_graph.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -34,8 +33,8 @@ const Edge* DataEdge(const Node& node, int index) {
   const Edge* found = nullptr;
   for (const Edge* edge : node.in_edges()) {
     if (edge->IsControlEdge() || (edge->src()->IsNextIteration() && node.IsMerge())) continue;
-    const bool fits = node.IsMerge() ? found == nullptr || edge->dst_input() < found->dst_input()
-                                     : edge->dst_input() == index;
+    const bool fits =
+        node.IsMerge() ? found == nullptr || edge->dst_input() < found->dst_input() : edge->dst_input() == index;
     if (fits) found = edge;
   }
   return found;

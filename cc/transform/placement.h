@@ -18,9 +18,9 @@ const std::string& DeviceOf(const tensorflow::Node& node);
 // The node and output where input `index` of `node` comes from, behind nodes that only pass it on.
 std::pair<const tensorflow::Node*, int> OriginOf(const tensorflow::Node& node, int index);
 
-// The Placer puts whoever reads a resource beside it, calls too, and fails when a call gets two of different devices. But a
-// call that will be transformed only passes them on, and must not draw the recursion to where some variable is: from
-// before placement until AttachHandles, stand-ins take the place of the resources that calls read.
+// The Placer puts whoever reads a resource beside it, calls too, and fails when a call gets two of different devices.
+// But a call that will be transformed only passes them on, and must not draw the recursion to where some variable is:
+// from before placement until AttachHandles, stand-ins take the place of the resources that calls read.
 absl::Status DetachHandles(tensorflow::Graph* graph);
 absl::Status AttachHandles(tensorflow::Graph* graph);
 
