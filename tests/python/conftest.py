@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
+from benchmarks.cluster import Cluster
 
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
@@ -52,6 +53,19 @@ def variable_kind(request):
     (tf1.enable_resource_variables if request.param == "resource" else tf1.disable_resource_variables)()
     yield request.param
     (tf1.enable_resource_variables if enabled else tf1.disable_resource_variables)()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster():
+    with Cluster(worker=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster):
+    """Two processes on loopback, shared by all tests; started anew if one before has brought them down."""
+    shared_cluster.restore()
+    return shared_cluster
 
 
 @pytest.fixture

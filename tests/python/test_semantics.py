@@ -1,4 +1,5 @@
-"""Small programs that mean the same in Python, run dynamically, and run statically on one worker or several."""
+"""Small programs that mean the same in Python, run dynamically, and run statically: on one worker or several, on one
+device, two devices or two processes."""
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
@@ -6,6 +7,7 @@ import contextlib
 import functools
 import threading
 
+import distribution_helpers as distribution
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,19 +16,23 @@ import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 
+# The options of static execution, and how deep a recursion is that is called deep.
+Mode = collections.namedtuple("Mode", "options depth")
 MODES = {
-    "dynamic": tf1.ConfigProto,
-    "static1": functools.partial(tfr.session_config, workers=1),
-    "static4": functools.partial(tfr.session_config, workers=4),
+    "dynamic": Mode(None, 100_000),
+    "static1": Mode({"workers": 1}, 100_000),
+    "static4": Mode({"workers": 4}, 100_000),
+    "devices": Mode({}, 3000),
+    "processes": Mode({}, 200),
 }
-STATIC = ["static1", "static4"]
+STATIC = [name for name in MODES if name != "dynamic"]
 
 # A name for each test, what builds the function and its oracle, its arguments' dtypes, and lists of arguments.
 Program = collections.namedtuple("Program", "build types inputs")
 PROGRAMS = {}
 
-# Ends a test that would otherwise wait for ever.
-TIMEOUT = tf1.RunOptions(timeout_in_ms=20_000)
+# Arguments where a call costs a round trip or more.
+FEWER_INPUTS = {"fib": [[-1], [11]], "ack": [[2, 3]], "tak": [[6, 4, 2]], "mutual_recursion_of_three": [[0], [7]]}
 
 
 @pytest.fixture(params=MODES)
@@ -35,18 +41,32 @@ def mode(request):
 
 
 @pytest.fixture
-def run(mode):
-    """Runs fetches in one session of the mode, after the variables are initialized."""
+def place(mode, request):
+    """Where the sessions of the mode run."""
+    if mode == "processes":
+        return distribution.of_cluster(request.getfixturevalue("cluster"))
+    return distribution.two_devices() if mode == "devices" else distribution.one_device()
+
+
+@pytest.fixture
+def run(mode, place):
+    """Runs fetches in one session of the mode, after the variables are initialized.
+
+    The operators of the graph and of the bodies are spread over the devices of the mode's place.
+    """
+    options = MODES[mode].options
     with contextlib.ExitStack() as stack:
+        if len(place.devices) > 1:
+            stack.enter_context(place.spread())
 
         @functools.cache
         def session():
-            session = stack.enter_context(tf1.Session(config=MODES[mode]()))
+            session = stack.enter_context(place.session(static=options is not None, **(options or {})))
             session.run(tf1.global_variables_initializer())
             return session
 
         def run(fetches, feeds=None):
-            return session().run(fetches, feeds, options=TIMEOUT)
+            return session().run(fetches, feeds, options=distribution.TIMEOUT)
 
         run.session = session
         yield run
@@ -679,8 +699,10 @@ def tensor_array_in_body():
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_result_is_that_of_python_when_run(name, run, control_flow):
+def test_result_is_that_of_python_when_run(name, run, mode, control_flow):
     build, types, inputs = PROGRAMS[name]
+    if mode == "processes":
+        inputs = FEWER_INPUTS.get(name, inputs)
     call, oracle = build()
     arguments = [tf1.placeholder(dtype) for dtype in types]
     results = call(*arguments)
@@ -708,17 +730,16 @@ def test_result_is_the_same_when_run_many_times_on_several_workers(name):
 
 # --- Depth --------------------------------------------------------------------------------------------------------
 
-DEPTH = 100_000
 
-
-def test_deep_recursion_ends_when_linear(run):
+def test_deep_recursion_ends_when_linear(run, mode):
+    depth = MODES[mode].depth
     f, define = recursive("SumTo", [tf.int64], [tf.int64])
     define(lambda n: tf.cond(n < 1, lambda: tf.constant(0, tf.int64), lambda: n + f(n - 1)))
-    assert run(f(DEPTH)) == DEPTH * (DEPTH + 1) // 2
+    assert run(f(depth)) == depth * (depth + 1) // 2
 
 
 @pytest.mark.parametrize("mode", STATIC, indirect=True)
-def test_deep_recursion_ends_when_each_level_has_loop_and_tensor(run, control_flow):
+def test_deep_recursion_ends_when_each_level_has_loop_and_tensor(run, mode, control_flow):
     f, define = recursive("Deep", [tf.int32, tf.string], [tf.int32], shapes=[[]])
 
     @define
@@ -726,27 +747,28 @@ def test_deep_recursion_ends_when_each_level_has_loop_and_tensor(run, control_fl
         loop = lambda: tf.while_loop(lambda i, _: i < 2, lambda i, t: (i + 1, t + f(n - 1, s) * i), [0, 0])[1]
         return tf.cond(n < 1, lambda: tf.strings.length(s), lambda: tf.cond(n > 2, lambda: f(n - 1, s), loop))
 
-    assert run(f(DEPTH // 2, "abc")) == 3
+    assert run(f(MODES[mode].depth // 2, "abc")) == 3
 
 
 @pytest.mark.parametrize("mode", STATIC, indirect=True)
-def test_late_argument_goes_down_a_chain_of_open_frames_when_deep(run):
+def test_late_argument_goes_down_a_chain_of_open_frames_when_deep(run, mode):
     """The argument comes only once the recursion has returned its other output through a queue."""
     f, define = recursive("Chain", [tf.int32, tf.int32], [tf.int32, tf.int32])
     define(lambda n, x: tf.cond(n < 1, lambda: (n - 1, x + 1), lambda: f(n - 1, x)))
     queue = tf.queue.FIFOQueue(1, tf.int32, [])
-    early, late = f(tf1.placeholder_with_default(DEPTH, []), queue.dequeue())
+    early, late = f(tf1.placeholder_with_default(MODES[mode].depth, []), queue.dequeue())
     with tf.control_dependencies([queue.enqueue(early)]):
         result = tf.identity(late)
     assert run(result) == 0
 
 
-def test_runs_may_alternate_when_deep_and_shallow(run):
+def test_runs_may_alternate_when_deep_and_shallow(run, mode):
+    deep = min(MODES[mode].depth, 5000)
     f, define = recursive("Count", [tf.int32], [tf.int32])
     define(lambda n: tf.cond(n < 1, lambda: 0, lambda: 1 + f(n - 1)))
     n = tf1.placeholder(tf.int32, [])
     y = f(n)
-    assert [run(y, {n: k}) for k in (3, 5000, 0, 5000, 2)] == [3, 5000, 0, 5000, 2]
+    assert [run(y, {n: k}) for k in (3, deep, 0, deep, 2)] == [3, deep, 0, deep, 2]
 
 
 # --- Partial invocation -------------------------------------------------------------------------------------------
