@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import re
 import zlib
 
 import tensorflow as tf
@@ -84,5 +85,22 @@ def run_traced(session, fetches, feeds=None):
 
 
 def device_of_nodes(metadata):
-    """The device of each node of the partition graphs, shortened to its task, or to its CPU if there is one task."""
+    """The device of each node of the partition graphs."""
     return {node.name: node.device for graph in metadata.partition_graphs for node in graph.node}
+
+
+def traced_devices(metadata, pattern):
+    """The devices on which a node ran whose name begins as the pattern says."""
+    return {
+        device.device
+        for device in metadata.step_stats.dev_stats
+        for node in device.node_stats
+        if re.match(pattern, node.node_name)
+    }
+
+
+def is_on(found, requested):
+    """Whether a full device name is one of those that a request allows."""
+    found, requested = tf.DeviceSpec.from_string(found), tf.DeviceSpec.from_string(requested)
+    parts = ("job", "task", "device_type", "device_index")
+    return all(getattr(requested, part) in (None, getattr(found, part)) for part in parts)
