@@ -84,9 +84,13 @@ def run_traced(session, fetches, feeds=None):
     return session.run(fetches, feeds, options=options, run_metadata=metadata), metadata
 
 
-def device_of_nodes(metadata):
-    """The device of each node of the partition graphs."""
-    return {node.name: node.device for graph in metadata.partition_graphs for node in graph.node}
+def partition_nodes(metadata):
+    """The nodes of all partitions, those that `Recursion>Run` holds in its own graph included."""
+    for graph in metadata.partition_graphs:
+        for node in graph.node:
+            yield node
+            if node.op == "Recursion>Run":
+                yield from tf1.GraphDef.FromString(node.attr["graph"].s).node
 
 
 def traced_devices(metadata, pattern):

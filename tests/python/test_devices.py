@@ -15,8 +15,8 @@ import tensorflow_recursion as tfr
 tf1 = tf.compat.v1
 I32, F32 = tf.int32, tf.float32
 
-# What adds a program to the graph with operators on devices a and b (none, if these are empty), and returns its fetches;
-# and their values.
+# What adds a program to the graph with operators on devices a and b (none, if these are empty), and returns its
+# fetches; and their values.
 Case = collections.namedtuple("Case", "build expected")
 CASES = {}
 
@@ -601,14 +601,14 @@ def test_values_are_bit_identical_to_one_device_when_operators_lie_apart(name, p
     assert [same_bits(*pair) for pair in zip(apart, one, strict=True)] == [True] * len(one), (apart, one)
 
 
-@pytest.mark.parametrize("name", ["two_calls_apart", "mutual_functions_apart", "gradients", "captured_variables_on_both"])
+@pytest.mark.parametrize("name", ["two_calls_apart", "mutual_functions_apart", "gradients", "outputs_apart"])
 def test_run_is_static_and_on_both_devices_when_operators_lie_apart(name, place):
     fetches = CASES[name].build(*place.devices)
     with place.session() as session:
         session.run(tf1.global_variables_initializer())
         _, metadata = distribution.run_traced(session, fetches)
-    assert "Recursion>Invoke" not in {node.op for graph in metadata.partition_graphs for node in graph.node}
-    assert len(distribution.traced_devices(metadata, r"(Fib|Even|Odd|Chain|Affine)\w*/")) == 2
+    assert "Recursion>Invoke" not in {node.op for node in distribution.partition_nodes(metadata)}
+    assert len(distribution.traced_devices(metadata, r"(Fib|Even|Odd|Chain|Several)\w*/")) == 2
 
 
 # --- Random numbers -----------------------------------------------------------------------------------------------
@@ -692,7 +692,7 @@ def test_node_of_body_runs_where_it_was_asked_to(place):
         value, metadata = distribution.run_traced(session, y)
     assert value == 2 * sum(range(1, 7))
     # Arithmetic on scalars runs without a kernel: the partition graphs know more than the trace.
-    nodes = distribution.device_of_nodes(metadata)
+    nodes = {node.name: node.device for node in distribution.partition_nodes(metadata)}
     assert [distribution.is_on(nodes["Placed/here"], a), distribution.is_on(nodes["Placed/there"], b)] == [True, True]
 
 
@@ -717,9 +717,7 @@ def test_variable_is_used_where_it_lies_when_the_body_asks_for_nothing(place):
         session.run(tf1.global_variables_initializer())
         value, metadata = distribution.run_traced(session, y)
     assert value.tolist() == [4, 8]
-    reads = {
-        node.device for graph in metadata.partition_graphs for node in graph.node if node.op == "ReadVariableOp"
-    } - {""}
+    reads = {node.device for node in distribution.partition_nodes(metadata) if node.op == "ReadVariableOp"}
     assert reads
     assert all(distribution.is_on(device, b) for device in reads), reads
 
@@ -757,7 +755,7 @@ def test_error_names_the_device_when_there_is_none_such(place):
         session.run(y, options=distribution.TIMEOUT)
 
 
-def test_no_message_passes_for_edges_that_stay_on_one_device(place):
+def test_no_message_passes_for_edges_that_stay_on_one_device(place, control_flow):
     """A body that lies on one device as a whole costs one message in and one out, however often it calls itself."""
     a, b = place.devices
     f, define = recursive("Fib", [I32], [I32])
@@ -769,8 +767,7 @@ def test_no_message_passes_for_edges_that_stay_on_one_device(place):
     with place.session() as session:
         value, metadata = distribution.run_traced(session, y)
     assert value == 55
-    nodes = [node for graph in metadata.partition_graphs for node in graph.node]
-    sends = [node.name for node in nodes if node.op in ("_Send", "_HostSend")]
+    sends = [node.name for node in distribution.partition_nodes(metadata) if node.op in ("_Send", "_HostSend")]
     assert 2 <= len(sends) <= 4, sends
 
 
