@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 RECURSION_NAMES = ("fib", "ack", "tak", "primes")
 NET_NAMES = ("treernn", "treelstm")
-NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "figures")
+NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures")
+SLOW_NAMES = ("treelstm", "power", "distributed", "figures")  # --quick leaves them out unless they are named
 DEFAULT_REPEATS = 9
 DEFAULT_OUT = Path(__file__).resolve().parent / "results"
 QUICK_REPEATS = 5
@@ -29,8 +30,8 @@ SEED = 20260101
 
 # For the progress bar: steps of a suite are its variants, built one by one, and the rounds of its cases.
 # (Of the figures' three cases, two run three times as many.)
-_VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {"power": 20, "figures": 10}
-_ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {"power": 7, "figures": 7}
+_VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {"power": 20, "figures": 10, "distributed": 11}
+_ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {"power": 7, "figures": 7, "distributed": 4}
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -52,7 +53,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--demo",
         dest="quick",
         action="store_true",
-        help="small sizes, ends within two minutes; without treelstm, power and figures unless named",
+        help="small sizes, ends within two minutes; without treelstm, power, distributed and figures unless named",
     )
     parser.add_argument("--repeats", type=int, metavar="N", help=f"rounds of each case (default: {DEFAULT_REPEATS})")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help="where plots go (%(default)s)")
@@ -81,7 +82,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     if options.sst is not None and not any((options.sst / name).is_file() for name in ("test.txt", "test.txt.gz")):
         parser.error(f"--sst: {options.sst} has neither test.txt nor test.txt.gz")
     if not options.names:
-        options.names = [name for name in NAMES if not (options.quick and name in ("treelstm", "power", "figures"))]
+        options.names = [name for name in NAMES if not (options.quick and name in SLOW_NAMES)]
     options.repeats = options.repeats or (QUICK_REPEATS if options.quick else DEFAULT_REPEATS)
     return options
 
@@ -157,6 +158,12 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
                 console.print(result.line(), soft_wrap=True, markup=False)
             judged = figures.from_cases(results) + own_figures
             results += own
+        if "distributed" in options.names:
+            apart, apart_figures, report["distributed"] = _run_distributed(options, step)
+            for result in apart:
+                console.print(result.line(), soft_wrap=True, markup=False)
+            judged += apart_figures
+            results += apart
         if "power" in options.names and not options.quick:
             power_figures, report["power"] = power.figures(results, options.repeats, step)
             judged += power_figures
@@ -170,6 +177,14 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
         console.print(f"PLOT {path.name}", soft_wrap=True, markup=False)
     console.print(f"Plots are in {options.out}", soft_wrap=True, markup=False)
     return report
+
+
+def _run_distributed(
+    options: argparse.Namespace, step: Callable[[str], None]
+) -> tuple[list[CaseResult], list[Figure], dict[str, Any]]:
+    from benchmarks import distributed
+
+    return distributed.run(distributed.DEMO_SIZES if options.quick else distributed.Sizes(), options.repeats, step)
 
 
 def _case_names(options: argparse.Namespace) -> set[str]:

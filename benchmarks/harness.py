@@ -69,12 +69,13 @@ class SessionRunner:
         feeds: Sequence[tf.Tensor],
         config: tf.compat.v1.ConfigProto,
         initialize: Callable[[tf.compat.v1.Session], None] | None = None,
+        target: str = "",
     ) -> None:
         self._options = config_pb2.CallableOptions(
             feed=[feed.name for feed in feeds], fetch=[fetch.name for fetch in fetches]
         )
         self._callable: Callable[..., list[Any]] | None = None
-        self._session = tf.compat.v1.Session(graph=graph, config=config)
+        self._session = tf.compat.v1.Session(target, graph=graph, config=config)
         if initialize is not None:
             initialize(self._session)
 
@@ -88,12 +89,16 @@ class SessionRunner:
 
         A failing graph optimizer is not an error in TensorFlow: the session then runs the graph as it was.
         """
-        options = config_pb2.RunOptions(output_partition_graphs=True)
+        ops = {node.op for graph in self.trace(*values).partition_graphs for node in graph.node}
+        return any(op.startswith(_OUR_OPS) for op in ops) and _DYNAMIC_CALL_OP not in ops
+
+    def trace(self, *values: Any) -> config_pb2.RunMetadata:
+        """Runs once more; returns what the session ran, device by device, and when."""
+        options = config_pb2.RunOptions(output_partition_graphs=True, trace_level=config_pb2.RunOptions.FULL_TRACE)
         metadata = config_pb2.RunMetadata()
         feeds = dict(zip(self._options.feed, values, strict=True))
         self._session.run(list(self._options.fetch), feeds, options=options, run_metadata=metadata)
-        ops = {node.op for graph in metadata.partition_graphs for node in graph.node}
-        return any(op.startswith(_OUR_OPS) for op in ops) and _DYNAMIC_CALL_OP not in ops
+        return metadata
 
     def close(self) -> None:
         self._callable = None
