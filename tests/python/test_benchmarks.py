@@ -368,3 +368,18 @@ def test_command_draws_a_chart_a_suite(smoke):
     assert charts == ["figures.png", "recursion.png", "treernn.png", "treernn5.png"]
     for path in smoke.plots.iterdir():
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_distributed_starts_a_cluster_and_judges_its_four_cases(tmp_path):
+    arguments = ["distributed", "--quick", "--repeats", "1", "--json", str(tmp_path / "out.json"), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "out.json").read_text())
+    cases = [case["case"] for case in report["cases"]]
+    assert cases == ["fib(12)-devices", "fib(8)-processes", "treernn-table", "16-leaves"]
+    assert report["distributed"]["devices"]["pairs_per_call"] >= report["distributed"]["devices"]["crossing_edges"] > 0
+    assert report["distributed"]["processes"]["messages_per_call"] > 1
+    limits = [figure["limit"] for figure in report["figures"] if figure["limit"] is not None]
+    assert limits == [2.0, 1.3, 1.7]

@@ -100,6 +100,17 @@ def wait_for(condition, seconds=60):
         time.sleep(0.01)
 
 
+def wait_until_idle(*tasks):
+    """Waits until nothing of a step keeps the tasks busy."""
+
+    def is_idle():
+        before = [task.processor_seconds() for task in tasks]
+        time.sleep(0.5)
+        return all(task.processor_seconds() - seconds < 0.1 for task, seconds in zip(tasks, before, strict=True))
+
+    wait_for(is_idle, PROMPT_SECONDS)
+
+
 def touching(path, x):
     """`x`, and a file that says that it has been computed."""
     written = tf.io.write_file(str(path), "here")
@@ -319,14 +330,7 @@ def test_survivor_is_free_again_when_the_other_worker_has_died(mortal, tmp_path,
     wait_for(started.exists)
     assert not long_run.ends(0)
     mortal.tasks[victim].kill()
-    survivor = mortal.tasks[1 - victim]
-
-    def is_idle():
-        before = survivor.processor_seconds()
-        time.sleep(0.5)
-        return survivor.processor_seconds() - before < 0.1
-
-    wait_for(is_idle, PROMPT_SECONDS)
+    wait_until_idle(mortal.tasks[1 - victim])
     mortal.restore()
     assert long_run.ends(120)
 
@@ -362,7 +366,7 @@ def test_timeout_ends_run_when_a_worker_stands_still(mortal):
         assert session.run(y, {n: 9}, options=distribution.TIMEOUT) == 34
 
 
-def test_timeout_ends_endless_recursion_on_both_tasks(place):
+def test_timeout_ends_endless_recursion_on_both_tasks(cluster, place):
     y = endless(*place.devices)(tf1.placeholder_with_default(1000, []))
     fib = split_fib(*place.devices)(tf1.placeholder_with_default(10, []))
     with place.session() as session:
@@ -372,9 +376,10 @@ def test_timeout_ends_endless_recursion_on_both_tasks(place):
                 session.run(y, options=tf1.RunOptions(timeout_in_ms=500))
             assert time.monotonic() - start < PROMPT_SECONDS
             assert session.run(fib, options=distribution.TIMEOUT) == 55
+            wait_until_idle(*cluster.tasks)
 
 
-def test_close_from_another_thread_ends_endless_recursion_on_both_tasks(place, tmp_path):
+def test_close_from_another_thread_ends_endless_recursion_on_both_tasks(cluster, place, tmp_path):
     started = tmp_path / "started"
     with tf.device(place.devices[1]):
         n = touching(started, tf1.placeholder_with_default(1000, []))
@@ -387,6 +392,7 @@ def test_close_from_another_thread_ends_endless_recursion_on_both_tasks(place, t
     session.close()
     assert long_run.ends()
     assert isinstance(long_run.error, (tf.errors.CancelledError, tf.errors.AbortedError, RuntimeError))
+    wait_until_idle(*cluster.tasks)
     with place.session() as session:
         assert session.run(fib, options=distribution.TIMEOUT) == 55
 
