@@ -32,7 +32,14 @@ Program = collections.namedtuple("Program", "build types inputs")
 PROGRAMS = {}
 
 # Arguments where a call costs a round trip or more.
-FEWER_INPUTS = {"fib": [[-1], [11]], "ack": [[2, 3]], "tak": [[6, 4, 2]], "mutual_recursion_of_three": [[0], [7]]}
+FEWER_INPUTS = {
+    "fib": [[-1], [11]],
+    "ack": [[2, 3]],
+    "tak": [[6, 4, 2]],
+    "mutual_recursion_of_three": [[0], [7]],
+    "many_call_sites": [[0]],
+    "loop_whose_length_is_from_a_call": [[0], [3]],
+}
 
 
 @pytest.fixture(params=MODES)
