@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -29,7 +28,8 @@ constexpr int kPollInterval = 512;
 constexpr int64_t kInFlightBytes = 2048;
 // Kernels of a worker in flight, from which on it waits a little for one to end before it opens a further call.
 constexpr int64_t kFirstInFlightLimit = 1024;
-constexpr absl::Duration kInFlightPatience = absl::Microseconds(100);
+constexpr absl::Duration kInFlightPatience = absl::Milliseconds(5);
+constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
 // An ordinary kernel takes as long as a few calls, an expensive one as long as a poll interval.
 constexpr int kKernelWeight = 8;
 
@@ -61,6 +61,12 @@ Item Worker::PopReady() {
 }
 
 void Worker::Post(Message message) {
+  // Nobody reads mail any more. Thousands of receives may end at once then, and waking a worker for each would flood the
+  // pool that the next step needs.
+  if (run_->failed()) {
+    for (Value& value : message.values) value.Release();
+    return;
+  }
   bool wake = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -146,7 +152,7 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::AwaitMail() {
   const absl::Time end = absl::Now() + kInFlightPatience;
   while (!TakeMail()) {
     if (absl::Now() < end && !run_->failed()) {
-      std::this_thread::yield();
+      absl::SleepFor(kInFlightNap);
       continue;
     }
     in_flight_limit_ = 2 * num_in_flight_;
