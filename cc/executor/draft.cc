@@ -10,6 +10,7 @@
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow_recursion {
 
@@ -38,6 +39,22 @@ bool NeedsKernel(const Node* node) {
   if (GetNodeAttr(node->attrs(), "Truncate", &truncate).ok()) return truncate;
   int64_t batch_dims = 0;
   return GetNodeAttr(node->attrs(), "batch_dims", &batch_dims).ok() && batch_dims != 0;
+}
+
+// Measured: a kernel's context and what a rendezvous keeps of a receive; the same with a remote call.
+constexpr int64_t kInFlightBytes = 2 << 10;
+constexpr int64_t kRemoteReceiveBytes = 16 << 10;
+
+bool ComesFromOtherProcess(const Node* node) {
+  std::string from, to;
+  if (!node->IsRecv() || !GetNodeAttr(node->attrs(), "send_device", &from).ok() ||
+      !GetNodeAttr(node->attrs(), "recv_device", &to).ok()) {
+    return false;
+  }
+  tensorflow::DeviceNameUtils::ParsedName source, target;
+  return tensorflow::DeviceNameUtils::ParseFullName(from, &source) &&
+         tensorflow::DeviceNameUtils::ParseFullName(to, &target) &&
+         !tensorflow::DeviceNameUtils::IsSameAddressSpace(source, target);
 }
 
 const GraphEdge* InputEdge(const Node* node, int input) {
@@ -353,6 +370,7 @@ absl::Status DraftBuilder::MakeKernel(const Node* node) {
   kernel.node = node;
   kernel.name = node->name();
   kernel.op = node->type_string();
+  kernel.in_flight_bytes = ComesFromOtherProcess(node) ? kRemoteReceiveBytes : kInFlightBytes;
   for (int i = 0; i < node->num_inputs(); ++i) kernel.inputs.push_back(node->input_type(i));
   for (int i = 0; i < node->num_outputs(); ++i) kernel.outputs.push_back(node->output_type(i));
   Draft draft(OpKind::kKernel, regions_.region(node), node);

@@ -91,6 +91,7 @@ struct Region;
 // Static facts of a node that runs by its own kernel. The runner indexes its kernels by `id`.
 struct KernelNode {
   int id = 0;
+  int64_t in_flight_bytes = 0;  // what it holds apart from its tensors while it is asynchronous
   const tensorflow::Node* node = nullptr;
   std::string name;
   std::string op;

@@ -24,10 +24,8 @@ namespace {
 
 // Work between two looks at cancellation, mail and idle workers; a call weighs one.
 constexpr int kPollInterval = 512;
-// What a kernel in flight holds apart from its tensors: its context, and what a rendezvous keeps of a receive.
-constexpr int64_t kInFlightBytes = 2048;
 // Kernels of a worker in flight, from which on it waits a little for one to end before it opens a further call.
-constexpr int64_t kFirstInFlightLimit = 1024;
+constexpr int64_t kFirstInFlightLimit = 256;
 constexpr absl::Duration kInFlightPatience = absl::Milliseconds(5);
 constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
 // An ordinary kernel takes as long as a few calls, an expensive one as long as a poll interval.
@@ -61,8 +59,8 @@ Item Worker::PopReady() {
 }
 
 void Worker::Post(Message message) {
-  // Nobody reads mail any more. Thousands of receives may end at once then, and waking a worker for each would flood the
-  // pool that the next step needs.
+  // Nobody reads mail any more. Thousands of receives may end at once then, and waking a worker for each would flood
+  // the pool that the next step needs.
   if (run_->failed()) {
     for (Value& value : message.values) value.Release();
     return;
@@ -225,7 +223,8 @@ void Worker::Handle(Message* message) {
   Frame* frame = message->frame;
   if (message->kind == Message::Kind::kKernelDone) {
     --num_in_flight_;
-    run_->frame_bytes.fetch_sub(kInFlightBytes, std::memory_order_relaxed);
+    const KernelNode& node = program_.kernels[frame->region->ops[message->op].index];
+    run_->frame_bytes.fetch_sub(node.in_flight_bytes, std::memory_order_relaxed);
   }
   if (run_->failed()) {
     for (Value& value : message->values) value.Release();
@@ -589,7 +588,7 @@ void Worker::LaunchKernel(Frame* frame, uint32_t index, const Op& op, const Kern
   ++frame->live;
   ++num_in_flight_;
   run_->BeginActivity();
-  run_->frame_bytes.fetch_add(kInFlightBytes, std::memory_order_relaxed);
+  run_->frame_bytes.fetch_add(node.in_flight_bytes, std::memory_order_relaxed);
   KernelInFlight* const raw = kernel.release();
   Worker* const owner = frame->owner;
   Run* const run = run_;

@@ -46,6 +46,35 @@ void AbortStep(OpKernelContext* context, const absl::Status& status) {
   if (context->cancellation_manager() != nullptr) context->cancellation_manager()->StartCancel();
 }
 
+// The run's own cancellation, for its kernels. Cancelling thousands of receives takes a while, and a gRPC master
+// cancels a step on the thread that takes the next one's requests: the step's cancellation only starts ours on another
+// thread.
+class Cancellation {
+ public:
+  static std::shared_ptr<Cancellation> Of(tensorflow::CancellationManager* step) {
+    std::shared_ptr<Cancellation> run(new Cancellation(step));
+    if (step == nullptr) return run;
+    run->token_ = step->get_cancellation_token();
+    auto start = [run] { RunOnSpareThread([run] { run->manager.StartCancel(); }); };
+    if (!step->RegisterCallback(run->token_, start)) run->manager.StartCancel();
+    return run;
+  }
+
+  bool IsCancelled() { return manager.IsCancelled() || (step_ != nullptr && step_->IsCancelled()); }
+  // When nothing of the run is in flight any more.
+  void End() {
+    if (step_ != nullptr) step_->TryDeregisterCallback(token_);
+  }
+
+  tensorflow::CancellationManager manager;
+
+ private:
+  explicit Cancellation(tensorflow::CancellationManager* step) : step_(step) {}
+
+  tensorflow::CancellationManager* const step_;
+  tensorflow::CancellationToken token_ = 0;
+};
+
 absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retvals) {
   for (size_t i = 0; i < retvals.size(); ++i) {
     const int index = static_cast<int>(i);
@@ -98,7 +127,8 @@ int RunOp::MaxWorkers(const OpKernelContext* context) const {
 void RunOp::ComputeAsync(OpKernelContext* context, DoneCallback done) {
   OP_REQUIRES_OK_ASYNC(context, EnsureBuilt(context), done);
   const int max_workers = MaxWorkers(context);
-  auto runner = std::make_shared<TfKernelRunner>(&kernels_, context, max_workers);
+  std::shared_ptr<Cancellation> cancellation = Cancellation::Of(context->cancellation_manager());
+  auto runner = std::make_shared<TfKernelRunner>(&kernels_, context, &cancellation->manager, max_workers);
   RunEnvironment environment;
   environment.program = program_.get();
   environment.runner = runner.get();
@@ -111,13 +141,12 @@ void RunOp::ComputeAsync(OpKernelContext* context, DoneCallback done) {
     }
   };
   environment.start_thread = &RunOnSpareThread;
-  if (context->cancellation_manager() != nullptr) {
-    environment.is_cancelled = [context] { return context->cancellation_manager()->IsCancelled(); };
-  }
+  environment.is_cancelled = [cancellation] { return cancellation->IsCancelled(); };
   environment.on_error = [context](const absl::Status& status) { AbortStep(context, status); };
   environment.trace = context->stats_collector() != nullptr;
   RunProgram(std::move(environment), Arguments(context),
-             [context, runner, done = std::move(done)](absl::Status status, std::vector<Value> retvals) {
+             [context, runner, cancellation, done = std::move(done)](absl::Status status, std::vector<Value> retvals) {
+               cancellation->End();
                if (status.ok()) status = SetOutputs(context, retvals);
                for (Value& value : retvals) value.Release();
                if (!status.ok()) context->SetStatus(status);

@@ -94,7 +94,9 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
   return absl::OkStatus();
 }
 
-TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared) : params(shared) {
+TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
+    : params(shared) {
+  params.cancellation_manager = cancellation;
   params.eigen_gpu_device = nullptr;  // owned by the Params it was made for
   params.forward_from_array = nullptr;
   params.outputs_required_array = nullptr;
@@ -102,9 +104,10 @@ TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared) : params
   params.call_frame = nullptr;  // arguments and results of the step are the executor's, not a kernel's
 }
 
-TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* context, int max_workers)
-    : table_(table), context_(context) {
-  for (int i = 0; i < max_workers; ++i) scratch_.emplace_back(*context->params());
+TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* context,
+                               tensorflow::CancellationManager* cancellation, int max_workers)
+    : table_(table), context_(context), cancellation_(cancellation) {
+  for (int i = 0; i < max_workers; ++i) scratch_.emplace_back(*context->params(), cancellation);
 }
 
 KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
@@ -185,7 +188,8 @@ absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> 
 }
 
 struct TfKernelRunner::InFlight {
-  explicit InFlight(const OpKernelContext::Params& shared) : scratch(shared) {}
+  InFlight(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
+      : scratch(shared, cancellation) {}
 
   Scratch scratch;
   std::unique_ptr<OpKernelContext> context;
@@ -194,7 +198,7 @@ struct TfKernelRunner::InFlight {
 
 void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
   const KernelTable::Entry& entry = table_->entry(node);
-  auto* flight = new InFlight(*context_->params());
+  auto* flight = new InFlight(*context_->params(), cancellation_);
   Prepare(node, entry, *call, &flight->scratch);
   flight->context = std::make_unique<OpKernelContext>(&flight->scratch.params, static_cast<int>(node.outputs.size()));
   flight->stats = StartStats(node);

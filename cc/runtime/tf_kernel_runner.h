@@ -48,11 +48,12 @@ class KernelTable {
   std::vector<std::unique_ptr<tensorflow::OpKernel>> owned_;
 };
 
-// One run: the kernels, in the environment of the step that `context` belongs to. `context` must
-// outlive it.
+// One run: the kernels, in the environment of the step that `context` belongs to, cancelled by `cancellation`. Both
+// must outlive it.
 class TfKernelRunner : public KernelRunner {
  public:
-  TfKernelRunner(const KernelTable* table, tensorflow::OpKernelContext* context, int max_workers);
+  TfKernelRunner(const KernelTable* table, tensorflow::OpKernelContext* context,
+                 tensorflow::CancellationManager* cancellation, int max_workers);
 
   Cost CostOf(const KernelNode& node) const override;
   absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) override;
@@ -61,7 +62,7 @@ class TfKernelRunner : public KernelRunner {
  private:
   // What a kernel reads while it runs. One per worker, reused; one per call in flight.
   struct Scratch {
-    explicit Scratch(const tensorflow::OpKernelContext::Params& shared);
+    Scratch(const tensorflow::OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation);
 
     tensorflow::OpKernelContext::Params params;
     std::vector<tensorflow::TensorValue> inputs;
@@ -77,6 +78,7 @@ class TfKernelRunner : public KernelRunner {
 
   const KernelTable* const table_;
   tensorflow::OpKernelContext* const context_;
+  tensorflow::CancellationManager* const cancellation_;
   std::deque<Scratch> scratch_;
 };
 

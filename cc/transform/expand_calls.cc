@@ -313,16 +313,26 @@ class Loader {
   // Handles and records go where what they stand for is, and so does, by the Placer's rules, who reads a handle. What
   // is retained stays on one device: a record is memory of its process.
   absl::Status BindHandles(CalledFunction* function) {
+    bool holds_records = false;
     for (Node* node : function->graph->op_nodes()) {
-      if (IsRetain(node->def())) node->set_assigned_device_name(function->record_device);
+      holds_records = holds_records || IsRetain(node->def()) || IsRecall(node->def());
       if (!node->IsArg() || !IsHandle(node->output_type(0))) continue;
       int index = 0;
       TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), "index", &index));
       std::string device;
       TFR_RETURN_IF_ERROR(HandleDevice(*function->call, index, &device));
-      if (!device.empty()) node->set_assigned_device_name(device);
+      if (device.empty()) continue;
+      node->set_assigned_device_name(device);
       for (const tensorflow::Edge* edge : node->out_edges()) {
-        if (IsRecall(edge->dst()->def()) && !device.empty()) edge->dst()->set_assigned_device_name(device);
+        if (IsRecall(edge->dst()->def())) function->record_device = device;
+      }
+    }
+    if (!holds_records) return absl::OkStatus();
+    for (Node* node : function->graph->op_nodes()) {
+      const bool is_record = IsRetain(node->def()) || IsRecall(node->def());
+      const bool may_pass_one = PassesOn(*node) || node->type_string() == "FakeParam";
+      if (is_record || (may_pass_one && node->output_type(0) == tensorflow::DT_VARIANT)) {
+        node->set_assigned_device_name(function->record_device);
       }
     }
     return absl::OkStatus();

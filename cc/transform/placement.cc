@@ -23,11 +23,6 @@ using tensorflow::Node;
 // On a stand-in for a resource: the tensor it stands for.
 constexpr char kHandleAttr[] = "_recursion_handle";
 
-bool PassesOn(const Node& node) {
-  return node.IsIdentity() || node.IsSwitch() || node.IsMerge() || node.IsEnter() || node.IsExit() ||
-         node.IsNextIteration();
-}
-
 // Edges in the order of inputs, NextIterations left out.
 const Edge* DataEdge(const Node& node, int index) {
   const Edge* found = nullptr;
@@ -51,6 +46,7 @@ class Aligner {
         if (node->IsArg()) Move(node, ArgumentDevice(name, IndexOf(*node)));
       }
     }
+    for (const std::string& name : program_.order) FollowInputs(program_.functions.at(name).graph.get());
     for (const std::string& name : program_.order) {
       const CalledFunction& function = program_.functions.at(name);
       for (Node* node : function.graph->op_nodes()) {
@@ -74,6 +70,28 @@ class Aligner {
       node->set_requested_device(device);
     } else {
       node->set_assigned_device_name(device);
+    }
+  }
+
+  // What only passes a value on, and was not asked to be elsewhere, goes where the value is. Lowering adds such nodes.
+  static void FollowInputs(tensorflow::Graph* graph) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Node* node : graph->op_nodes()) {
+        const bool is_join = node->IsMerge();
+        if (!node->requested_device().empty() || !(node->IsIdentity() || node->IsSwitch() || is_join)) continue;
+        std::set<std::string> devices;
+        for (const Edge* edge : node->in_edges()) {
+          if (edge->IsControlEdge() || (edge->dst_input() > 0 && !is_join)) continue;
+          const Node& source = *edge->src();
+          // Of a loop, and of a call whose output is not placed yet, nothing can be said.
+          const bool is_placed = !IsInvoke(source.def()) && !source.IsEnter() && !source.IsNextIteration();
+          devices.insert(is_placed ? DeviceOf(source) : "");
+        }
+        if (devices.size() != 1 || devices.begin()->empty() || *devices.begin() == DeviceOf(*node)) continue;
+        Move(node, *devices.begin());
+        changed = true;
+      }
     }
   }
 
@@ -112,8 +130,10 @@ class Aligner {
       for (const Edge* edge : node->out_edges()) {
         const Node* reader = edge->dst();
         if (edge->IsControlEdge() || !reader->IsOp()) continue;
-        // A Switch moves to its data when the graph is partitioned.
-        if (reader->IsSwitch() && edge->dst_input() == 0) {
+        // These follow their data.
+        const bool follows =
+            reader->IsSwitch() ? edge->dst_input() == 0 : reader->IsIdentity() && reader->requested_device().empty();
+        if (follows) {
           if (seen.insert(reader).second) work.push_back(reader);
         } else if (IsInvoke(reader->def())) {
           ++(*readers)[ArgumentDevice(CalleeOf(reader->def()), edge->dst_input())];
@@ -143,6 +163,11 @@ class Aligner {
 };
 
 }  // namespace
+
+bool PassesOn(const Node& node) {
+  return node.IsIdentity() || node.IsSwitch() || node.IsMerge() || node.IsEnter() || node.IsExit() ||
+         node.IsNextIteration();
+}
 
 const std::string& DeviceOf(const Node& node) {
   return node.assigned_device_name().empty() ? node.requested_device() : node.assigned_device_name();

@@ -15,6 +15,9 @@ namespace tensorflow_recursion {
 // The device that the node is assigned to, or asks for.
 const std::string& DeviceOf(const tensorflow::Node& node);
 
+// Whether an output of the node is an input of it.
+bool PassesOn(const tensorflow::Node& node);
+
 // The node and output where input `index` of `node` comes from, behind nodes that only pass it on.
 std::pair<const tensorflow::Node*, int> OriginOf(const tensorflow::Node& node, int index);
 

@@ -107,9 +107,12 @@ absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOption
   }
   const tensorflow::ConfigProto& config = options.session_options->config;
   TFR_RETURN_IF_ERROR(PrepareGraph(config, options.graph->get()));
-  const bool is_alone = options.device_set == nullptr || options.device_set->devices().size() < 2;
-  if (FindSwitch(config) == nullptr || is_alone) return absl::OkStatus();
-  return DetachHandles(options.graph->get());
+  if (FindSwitch(config) == nullptr || options.device_set == nullptr || FindCalls(**options.graph).empty()) {
+    return absl::OkStatus();
+  }
+  TFR_RETURN_IF_ERROR(
+      VerifyDevices(**options.graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));
+  return options.device_set->devices().size() < 2 ? absl::OkStatus() : DetachHandles(options.graph->get());
 }
 
 absl::Status AttachHandlesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {

@@ -7,13 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/transform/call_graph.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -310,8 +313,29 @@ absl::Status VerifyCallSite(const NodeDef& invoke, const tensorflow::FunctionLib
 
 absl::Status VerifyExpandedCalls(const tensorflow::GraphDef& graph) {
   ExpandedCalls calls;
-  for (const NodeDef& node : graph.node()) TFR_RETURN_IF_ERROR(calls.Add(node));
+  for (const tensorflow::NodeDef& node : graph.node()) TFR_RETURN_IF_ERROR(calls.Add(node));
   return calls.Match();
+}
+
+absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library,
+                           const tensorflow::DeviceSet& devices, bool allow_soft_placement) {
+  using tensorflow::DeviceNameUtils;
+  const tensorflow::FunctionLibraryDefinition reachable = library.ReachableDefinitions(graph);
+  for (const std::string& name : reachable.ListFunctionNames()) {
+    for (const tensorflow::NodeDef& node : reachable.Find(name)->node_def()) {
+      DeviceNameUtils::ParsedName wanted;
+      if (node.device().empty() || !DeviceNameUtils::ParseFullName(node.device(), &wanted)) continue;
+      if (allow_soft_placement) wanted.has_type = wanted.has_id = false;
+      std::vector<tensorflow::Device*> found;
+      devices.FindMatchingDevices(wanted, &found);
+      if (!found.empty()) continue;
+      std::vector<std::string> names;
+      for (const tensorflow::Device* device : devices.devices()) names.push_back(device->name());
+      return InvalidArgument("Function '", UserName(name), "': node '", node.name(), "' asks for device '",
+                             node.device(), "', there are: ", absl::StrJoin(names, ", "));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tensorflow_recursion

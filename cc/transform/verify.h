@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_CC_TRANSFORM_VERIFY_H_
 
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -30,6 +31,11 @@ absl::Status VerifyCallSite(const tensorflow::NodeDef& invoke, const tensorflow:
 // Entry, Result, Trigger, Call and Return nodes that `graph` already holds fit together: no argument or output
 // twice, every Call has its Entry and every Return its Result, of the same type; sites name one function each.
 absl::Status VerifyExpandedCalls(const tensorflow::GraphDef& graph);
+
+// InvalidArgument if a node of a function that `graph` may call asks for a device that is not in `devices`. With soft
+// placement only the process must exist. Grappler would log the Placer's error and go on without the transformation.
+absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library,
+                           const tensorflow::DeviceSet& devices, bool allow_soft_placement);
 
 }  // namespace tensorflow_recursion
 
