@@ -26,6 +26,7 @@ LIBRARY_SOURCES = [
     "cc/runtime/run_op.cc",
     "cc/runtime/spare_threads.cc",
     "cc/runtime/tf_kernel_runner.cc",
+    "cc/runtime/variant_zeros.cc",
     "cc/transform/call_graph.cc",
     "cc/transform/effects.cc",
     "cc/transform/emitter.cc",

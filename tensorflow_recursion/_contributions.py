@@ -21,11 +21,16 @@ import tensorflow as tf
 
 from tensorflow_recursion import _tf, ops
 
+tf1 = tf.compat.v1
+
 PRODUCT = "product"
 ROWS = "rows"
 CALL = "call"
 
 _PASSES_ON = ("Identity", "ReadVariableOp")
+_NUM_ROWS = "_num_rows"
+# Up to what part of the largest two equal numbers of so many bytes may differ by rounding.
+_TOLERANCES = {2: 0.1, 4: 1e-3, 8: 1e-7}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,4 +132,24 @@ def total(kind: str, contributions: tf.Tensor, weight: tf.Tensor, is_dense: bool
     values, indices = ops.collect(contributions, (dtype, tf.int64), (shape[1:], tf.TensorShape([])))
     if is_dense:
         return ops.total(tf.math.unsorted_segment_sum(values, indices, shape[0]), contributions)
-    return tf.IndexedSlices(values, indices, tf.constant(shape.as_list(), tf.int64))
+    _tf.set_size(values.op, _NUM_ROWS, shape[0])
+    return tf.IndexedSlices(values, indices, tf.constant(shape.as_list(), tf.int32))
+
+
+@tf.RegisterGradient(ops.COLLECT)
+def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor:
+    """Of rows, for the weight's gradient as a whole, which is what can be differentiated again.
+
+    So what is made of the rows has to depend on their sum alone where several are of one row of the weight.
+    """
+    indices = op.outputs[1]
+    grad = tf.convert_to_tensor(grad)
+    whole = tf.math.unsorted_segment_mean(grad, indices, op.get_attr(_NUM_ROWS))
+    difference = tf.reduce_max(tf.abs(tf.gather(whole, indices) - grad))
+    tolerance = _TOLERANCES[grad.dtype.real_dtype.size] * tf.reduce_max(tf.abs(grad))
+    message = (
+        f"Gradient {op.name!r} of a weight that is gathered from has several rows for one of the weight, which count "
+        "differently in what is differentiated; sum them first, by tf.convert_to_tensor of the IndexedSlices"
+    )
+    with tf.control_dependencies([tf1.Assert(difference <= tolerance, [message])]):
+        return tf.identity(whole)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ _MAX_ROUNDS = 8
 _OTHERWISE = "otherwise"
 
 Shapes = tuple[tf.TensorShape, ...]
+Handles = tuple[_tf.HandleData | None, ...]
 Gradients = list[tf.Tensor | tf.IndexedSlices | None]
 
 
@@ -51,7 +53,7 @@ class Trace:
       definition: what is differentiated.
       forward, backward: names of the two functions.
       arg_shapes: static shapes of the declared arguments, as far as all calls of the group agree.
-      handles: of the first call's declared arguments those that are resources, for what is known of them.
+      handles: what all calls of the group agree on of the variables whose handles are declared arguments.
       trainable: positions of the arguments and captures that have a gradient.
       result_shapes: static shapes of the results, None before the first trace.
       rounds: number of traces.
@@ -62,7 +64,7 @@ class Trace:
     forward: str
     backward: str
     arg_shapes: Shapes
-    handles: tuple[tf.Tensor | None, ...]
+    handles: Handles
     trainable: tuple[int, ...]
     result_shapes: Shapes | None = None
     rounds: int = 0
@@ -72,7 +74,8 @@ class Trace:
 class Group:
     """A function and those it reaches, differentiated for outermost calls with the same static shapes."""
 
-    def __init__(self, library: Library, number: int, is_shaped: bool) -> None:
+    def __init__(self, library: Library, number: int, is_shaped: bool, order: int) -> None:
+        self.order = order  # of the derivatives that the outermost calls return
         self._library = library
         self._number = number
         self._is_shaped = is_shaped
@@ -130,17 +133,20 @@ class Group:
         """The trace for a call `op` of `definition`: as it is, not yet made if a trace of this group is in progress."""
         arguments = tuple(op.inputs)[: len(definition.inputs)]
         shapes = tuple(tensor.shape if self._is_shaped else tf.TensorShape(None) for tensor in arguments)
+        handles = tuple(_tf.handle_data(tensor) for tensor in arguments)
         trace = self._traces.get(definition.user_name)
         if trace is None:
             forward = self.forward_name(definition.graph_name)
             backward = f"{definition.graph_name}__backward{self._number}"
-            handles = tuple(tensor if tensor.dtype.base_dtype == tf.resource else None for tensor in arguments)
             trainable = tuple(i for i, tensor in enumerate(op.inputs) if _tf.is_trainable(tensor))
             trace = Trace(definition, forward, backward, shapes, handles, trainable)
             self._traces[definition.user_name] = trace
             self._pending.append(trace)
-        elif (joined := tuple(map(_join, trace.arg_shapes, shapes))) != trace.arg_shapes:
-            trace.arg_shapes = joined
+            return trace
+        shapes = tuple(map(_join, trace.arg_shapes, shapes))
+        handles = tuple(map(_tf.join_handle_data, trace.handles, handles))
+        if (shapes, handles) != (trace.arg_shapes, trace.handles):
+            trace.arg_shapes, trace.handles = shapes, handles
             self._postpone(trace)
         return trace
 
@@ -206,7 +212,7 @@ class _Split:
             self.args = list(args)
             for handle, arg in zip(trace.handles, args, strict=True):
                 if handle is not None:
-                    _tf.copy_handle_data(handle, arg)
+                    _tf.set_handle_data(arg, handle)
             with body.building(graph.seed):
                 with library.differentiation.mode(differentiable=True, in_gradient=False):
                     results = self._definition.build(args, declared)
@@ -342,7 +348,13 @@ class _Split:
 
 
 class GradientDefinition:
-    """E(x.., dy..) -> dx..: a function's gradient as a function, so that it can be differentiated."""
+    """E(x.., dy..) -> dx..: a function's gradient as a function, so that it can be differentiated.
+
+    Attributes:
+      base: the function; it may be a gradient itself.
+      order: of the derivatives that it returns.
+      function: name of the user's function whose derivatives they are.
+    """
 
     python_grad_func = None
     grad_func = None
@@ -356,8 +368,11 @@ class GradientDefinition:
             suffix = f"_{suffix}"
         self.user_name = f"{base.user_name}{suffix}"
         self.graph_name = f"{base.graph_name}{suffix}"
+        self.order = _order(base) + 1
+        self.function = getattr(base, "function", base.user_name)
         self._library = library
         self._trainable = trace.trainable
+        self._handles = trace.handles
         dys = [(f"grad_{i}", dtype) for i, dtype in enumerate(output_types) if _tf.is_trainable_type(dtype)]
         self.inputs = (*base.inputs, *dys)
 
@@ -366,8 +381,15 @@ class GradientDefinition:
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """The body: the base function's, and its gradient."""
+        with _tf.control_flow_for_gradients():  # stock TensorFlow cannot differentiate the gradient of a loop of v1
+            return self._build(args)
+
+    def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         count = len(self.base.inputs)
         args, dys = args[:count], args[count:]
+        for handle, arg in zip(self._handles, args, strict=True):
+            if handle is not None and _tf.handle_data(arg) is None:
+                _tf.set_handle_data(arg, handle)
         results = self.base.build(args, self._library.names.declarations.get(self.base.user_name))
         ys = [result for result in results if _tf.is_trainable_type(result.dtype)]
         graph = tf1.get_default_graph()
@@ -580,6 +602,12 @@ class Differentiation:
                 "a body's gradient"
             )
         definition = self._gradient_definition(trace)
+        if library.is_in_trace(definition.user_name) or definition.order > self._highest_order():
+            raise LookupError(
+                f"Function '{definition.function}': a gradient of its own calls, taken in its body or in one that it "
+                "calls, cannot be differentiated, as every order of derivatives would need the next one; put "
+                "tf.stop_gradient around that gradient"
+            )
         if not self._active:
             # All that will be needed, from outside: bodies are not traced in the midst of a gradient.
             for other in self._group_of[trace.backward].traces():
@@ -591,6 +619,13 @@ class Differentiation:
         by_capture = dict(zip((tensor.ref() for tensor in captures), found[count + num_dys :], strict=False))
         of_captures = [by_capture.get(tensor.ref()) for tensor in library.captures(base.user_name)]
         return [None, *of_dys, *of_captures, *of_args]
+
+    def _highest_order(self) -> int:
+        """The order of derivatives that a gradient may need: each function's body may take a gradient of the next's."""
+        if not self._active:
+            return sys.maxsize
+        functions = sum(_order(known) == 0 for known in self._library.names.definitions.values())
+        return self._active[0].order + functions
 
     def _gradient_definition(self, trace: Trace) -> Definition:
         """E(x.., dy..) -> dx.. of a function, adopted by the library."""
@@ -621,8 +656,14 @@ class Differentiation:
         if key not in self._groups and sum(known[0] == name for known in self._groups) >= _MAX_SHAPED_GROUPS:
             key = (name, None, variables)
         if key not in self._groups:
-            self._groups[key] = Group(self._library, len(self._groups) + 1, key[1] is not None)
+            order = _order(self._library.names.definitions.get(name))
+            self._groups[key] = Group(self._library, len(self._groups) + 1, key[1] is not None, order)
         return self._groups[key]
+
+
+def _order(definition: Any) -> int:
+    """The order of the derivatives that a function returns: 0 for one of the user's."""
+    return getattr(definition, "order", 0)
 
 
 def gradients_of(

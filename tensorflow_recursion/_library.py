@@ -339,6 +339,10 @@ class Library:
         """The definition of the function that the graph calls `name`."""
         return next((known for known in self.names.definitions.values() if known.graph_name == name), None)
 
+    def is_in_trace(self, name: str) -> bool:
+        """Whether the body of `name` is being traced."""
+        return any(body.definition.user_name == name for body in self._tracing)
+
     def output_types(self, name: str) -> list[tf.DType]:
         """Dtypes of what a traced function returns."""
         declared = self.names.declarations.get(name)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import attr_value_pb2, function_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import backprop_util, context
-from tensorflow.python.framework import c_api_util, op_def_registry
+from tensorflow.python.framework import c_api_util, cpp_shape_inference_pb2, op_def_registry
 from tensorflow.python.framework import function as stock
 from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
 from tensorflow.python.ops import (
@@ -25,6 +25,7 @@ from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
 tf1 = tf.compat.v1
 
 CONDITIONALS = ("If", "StatelessIf")
+_LOOPS = ("While", "StatelessWhile")
 _TO_ZERO = "_convert_dynamic_dimension_to_zero"
 _ZEROS_ATTRIBUTE = "_recursion_zeros"
 _UNMARKS_ATTRIBUTE = "_recursion_unmarks_dataset_functions"
@@ -37,6 +38,9 @@ _CONTROL_FLOW_GRAPHS = (
 
 # What a stock Defun calls its traced function: has a definition, captured inputs and sub-functions.
 TracedFunction = stock._DefinedFunction
+
+# Dtype and shape of the variable that a handle is one of.
+HandleData = cpp_shape_inference_pb2.CppShapeInferenceResult.HandleData
 
 
 def is_registered_op(name: str) -> bool:
@@ -136,7 +140,7 @@ def trace_graph(
     """Trace as `trace` does, with static argument shapes and with control flow v2; returns the function graph."""
     keys = [*tf1.GraphKeys._VARIABLE_COLLECTIONS, variable_scope._VARSTORE_KEY]
     names = ("capture_by_value", "allowlisted_stateful_ops", "capture_resource_var_by_value")
-    with graph.as_default(), graph.control_dependencies(None), _control_flow_v2(), _plain_branch_outputs():
+    with graph.as_default(), graph.control_dependencies(None), control_flow_for_gradients():
         return stock.func_graph_from_py_func(
             func,
             [arg for arg, _ in inputs],
@@ -150,11 +154,12 @@ def trace_graph(
 
 
 @contextlib.contextmanager
-def _control_flow_v2() -> Iterator[None]:
-    """Conditionals and loops are If and While, whose gradients can be cut off what they are gradients of."""
+def control_flow_for_gradients() -> Iterator[None]:
+    """Conditionals and loops are If and While: their gradients can be cut off what they are gradients of."""
     before, control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow_util.ENABLE_CONTROL_FLOW_V2, True
     try:
-        yield
+        with _plain_branch_outputs():
+            yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = before
 
@@ -186,9 +191,27 @@ def _create_branch_gradient(func_graph: Any, grads: Sequence[Any], name: str) ->
         lambda: cond_v2._grad_fn(func_graph, grads),
         [],
         {},
-        func_graph=cond_v2._CondGradFuncGraph(name, func_graph),
+        func_graph=_BranchGradient(name, func_graph),
         add_control_dependencies=False,
     )
+
+
+class _BranchGradient(cond_v2._CondGradFuncGraph):
+    """The gradient of a branch, which takes handles from where the branch has them."""
+
+    def _capture_helper(self, tensor: tf.Tensor, name: str | None) -> tf.Tensor:
+        if tensor.dtype == tf.resource and tensor.graph is self._forward_graph:
+            source = _source_of_handle(tensor)
+            if any(source is known for known in self._forward_graph.inputs):
+                tensor = source  # an output more of the If would be taken for a variable, and have no gradient
+        return super()._capture_helper(tensor, name)
+
+
+def _source_of_handle(handle: tf.Tensor) -> tf.Tensor:
+    """Where a handle comes from that only went through loops, which leave handles as they are."""
+    while handle.op.type in (*_LOOPS, "Identity"):
+        handle = handle.op.inputs[handle.value_index]
+    return handle
 
 
 class _AsForXla:
@@ -211,7 +234,9 @@ class _Zeros:
     @staticmethod
     def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
         make = getattr(tensor, _ZEROS_ATTRIBUTE, None)
-        return default_gradient.zeros_like(tensor) if make is None else make()
+        if make is not None:
+            return make()
+        return zeros_for(tensor) if is_trainable(tensor) else default_gradient.zeros_like(tensor)
 
 
 def set_zeros(tensor: tf.Tensor, make: Callable[[], tf.Tensor]) -> None:
@@ -259,8 +284,8 @@ def make_function(
 def is_trainable(tensor: tf.Tensor) -> bool:
     """Whether `tensor` can have a gradient, as `tf.gradients` sees it; handles of lists of tensors cannot."""
     if tensor.dtype.base_dtype == tf.resource:
-        data = handle_data_util.get_resource_handle_data(tensor)
-        known = data.shape_and_type if data.is_set else []
+        data = handle_data(tensor)
+        known = data.shape_and_type if data is not None else []
         return bool(known) and is_trainable_type(tf.as_dtype(known[0].dtype))
     return tensor.dtype.base_dtype != tf.variant and bool(backprop_util.IsTrainable(tensor))
 
@@ -268,6 +293,11 @@ def is_trainable(tensor: tf.Tensor) -> bool:
 def is_trainable_type(dtype: tf.DType) -> bool:
     """The same for what is known of a dtype alone."""
     return dtype not in (tf.variant, tf.resource) and bool(backprop_util.IsTrainable(dtype))
+
+
+def set_size(op: tf.Operation, name: str, size: int) -> None:
+    """Add an integer attribute to an operation, by a name that begins with an underscore."""
+    op._set_attr(name, attr_value_pb2.AttrValue(i=size))
 
 
 def differentiated_graph(graph: tf.Graph) -> Any:
@@ -287,13 +317,32 @@ def capture_in(graph: Any, tensor: tf.Tensor) -> tf.Tensor:
         return graph.capture(tensor)
 
 
-def copy_handle_data(source: tf.Tensor, target: tf.Tensor) -> None:
-    """Let a resource handle's placeholder say of the variable what `source` does."""
-    handle_data_util.copy_handle_data(source, target)
+def handle_data(tensor: tf.Tensor) -> HandleData | None:
+    """What is known of the variable whose handle `tensor` is; None if nothing is, or it is no handle."""
+    if tensor.dtype.base_dtype != tf.resource:
+        return None
+    data = handle_data_util.get_resource_handle_data(tensor)
+    return data if data.is_set else None
+
+
+def set_handle_data(tensor: tf.Tensor, data: HandleData) -> None:
+    """Let a resource handle's placeholder say that of its variable."""
+    handle_data_util.set_handle_data(tensor, data)
+
+
+def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:
+    """The most that is true of both variables; of one dtype, as those are that may take one another's place."""
+    if a is None or b is None or a == b:
+        return a
+    joined = HandleData.FromString(a.SerializeToString())
+    for one, other in zip(joined.shape_and_type, b.shape_and_type, strict=False):
+        shape = tf.TensorShape(one.shape).most_specific_common_supertype([tf.TensorShape(other.shape)])
+        one.shape.CopyFrom((shape or tf.TensorShape(None)).as_proto())
+    return joined
 
 
 def _variable_of(handle: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
-    data = handle_data_util.get_resource_handle_data(handle).shape_and_type[0]
+    data = handle_data(handle).shape_and_type[0]
     return tf.as_dtype(data.dtype), tf.TensorShape(data.shape)
 
 

@@ -150,14 +150,6 @@ def _total_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]
     return [None, grad]
 
 
-@tf.RegisterGradient(COLLECT)
-def _collect_gradient(op: tf.Operation, *grads: tf.Tensor) -> None:
-    raise LookupError(
-        f"Gradient {op.name!r}: the rows of the gradient for a weight that is only gathered from cannot be "
-        "differentiated again"
-    )
-
-
 def _type(dtype: tf.DType) -> attr_value_pb2.AttrValue:
     return attr_value_pb2.AttrValue(type=dtype.base_dtype.as_datatype_enum)
 

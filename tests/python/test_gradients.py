@@ -645,6 +645,24 @@ def test_gradient_of_variable_whose_handle_is_an_argument(run, control_flow):
     np.testing.assert_allclose(run(dw), 3 * 0.5**2 * 1.2**8)
 
 
+def test_gradient_of_variables_of_different_shapes_whose_handles_change_places(run, control_flow):
+    f, define = recursive("F", [tf.resource, tf.resource, I32], [F64], shapes=[[]])
+    sines = lambda handle: tf.reduce_sum(tf.sin(tf.raw_ops.ReadVariableOp(resource=handle, dtype=F64)))
+    squares = lambda handle: tf.reduce_sum(tf.raw_ops.ReadVariableOp(resource=handle, dtype=F64) ** 2)
+    deeper = lambda a, b, n: sines(a) * squares(b) + f(b, a, n - 1)
+    define(lambda a, b, n: tf.cond(n < 1, lambda: sines(a), lambda: deeper(a, b, n)))
+    v = tf1.get_variable("v", initializer=np.array([0.5, 0.3, 0.2]), use_resource=True)
+    w = tf1.get_variable("w", initializer=np.array([[0.5, 0.3], [0.2, 0.7]]), use_resource=True)
+    dv, dw = tf.gradients(f(v.handle, w.handle, 3), [v, w])
+    [ddv] = tf.gradients(tf.reduce_sum(dw), v)
+    (dv, dw, ddv), v, w = run([[dv, dw, ddv], v, w])
+    sines, squares = lambda x: np.sum(np.sin(x)), lambda x: np.sum(x * x)
+    # It is 2 sines(v) squares(w) + sines(w) squares(v) + sines(w).
+    np.testing.assert_allclose(dv, 2 * np.cos(v) * squares(w) + sines(w) * 2 * v)
+    np.testing.assert_allclose(dw, 4 * w * sines(v) + np.cos(w) * (squares(v) + 1))
+    np.testing.assert_allclose(ddv, 4 * np.sum(w) * np.cos(v) + np.sum(np.cos(w)) * 2 * v)
+
+
 def test_gradient_of_tensor_that_is_computed_before_the_call(run, control_flow):
     f = define_power()
     x = tf.constant(0.6, F64)

@@ -307,11 +307,8 @@ def test_gradients_are_those_of_dual_numbers_when_control_flow_is_v1(bodies, fue
     check_gradients(bodies, fuel, shape, numbers, is_v2=False)
 
 
-WITHOUT_LOOPS = programs().filter(lambda bodies: count(bodies, "loop") == 0)  # stock v1 loops have no second gradient
-
-
 @settings(max_examples=6, derandomize=True, **CHECKS)
-@given(WITHOUT_LOOPS, *INPUTS, st.booleans())
+@given(programs(), *INPUTS, st.booleans())
 def test_second_gradients_are_differences_of_first_ones(bodies, fuel, shape, numbers, is_v2):
     check_gradients(bodies, fuel, shape, numbers, is_v2, second_order=True)
 
@@ -327,6 +324,6 @@ def test_gradients_are_those_of_dual_numbers_when_programs_are_many(bodies, fuel
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @settings(max_examples=200, **CHECKS)
-@given(WITHOUT_LOOPS, *INPUTS, st.booleans())
+@given(programs(), *INPUTS, st.booleans())
 def test_second_gradients_are_differences_of_first_ones_when_programs_are_many(bodies, fuel, shape, numbers, is_v2):
     check_gradients(bodies, fuel, shape, numbers, is_v2, second_order=True)

@@ -1,0 +1,48 @@
+// Zeros and sums of variants that have no gradient of their own, where a gradient of gradients asks for them.
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/status/status.h"
+#include "cc/executor/record.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/framework/variant_op_registry.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::OpKernelContext;
+using tensorflow::TypeIndex;
+using tensorflow::UnaryVariantOpRegistry;
+using tensorflow::Variant;
+
+absl::Status ZerosLike(OpKernelContext* /*context*/, const Variant& /*like*/, Variant* zero) {
+  *zero = Variant();
+  return absl::OkStatus();
+}
+
+absl::Status Add(OpKernelContext* /*context*/, const Variant& /*a*/, const Variant& /*b*/, Variant* sum) {
+  *sum = Variant();
+  return absl::OkStatus();
+}
+
+// What an If yields for a list of the branch that it has not taken is a variant without a value, and a loop keeps
+// records in lists. TensorFlow makes zeros like both: nobody reads those, so they are variants without a value too.
+bool Register() {
+  UnaryVariantOpRegistry* registry = UnaryVariantOpRegistry::Global();
+  const TypeIndex no_value = Variant().TypeId();
+  for (const TypeIndex& type : {no_value, TypeIndex::Make<RecordVariant>()}) {
+    if (registry->GetUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_CPU, type) != nullptr) {
+      continue;  // by a TensorFlow that knows better; to register it twice would end the process
+    }
+    registry->RegisterUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_CPU, type, ZerosLike);
+  }
+  if (registry->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_CPU, no_value) == nullptr) {
+    registry->RegisterBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_CPU, no_value, Add);
+  }
+  return true;
+}
+
+[[maybe_unused]] const bool is_registered = Register();
+
+}  // namespace
+}  // namespace tensorflow_recursion
