@@ -325,9 +325,11 @@ def handle_data(tensor: tf.Tensor) -> HandleData | None:
     return data if data.is_set else None
 
 
-def set_handle_data(tensor: tf.Tensor, data: HandleData) -> None:
-    """Let a resource handle's placeholder say that of its variable."""
-    handle_data_util.set_handle_data(tensor, data)
+def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> None:
+    """Let placeholders of handles say that of their variables, unless they say something already."""
+    for tensor, data in zip(tensors, known, strict=True):
+        if data is not None and handle_data(tensor) is None:
+            handle_data_util.set_handle_data(tensor, data)
 
 
 def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:

@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import recursive
+from gradient_helpers import differences, fed, recursive
+from gradient_programs import captured_oracle, define_captured, define_power, mutual_recursion, tree_recursion
 
 import tensorflow_recursion as tfr
 
@@ -57,6 +58,84 @@ def loop(times, step, start, shape=()):
 
 def unless_zero(define, first, then):
     define(lambda x, n: tf.cond(n < 1, lambda: first(x), lambda: then(x, n)))
+
+
+# --- Recursion ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 6])
+def test_derivatives_of_second_and_third_order(run, control_flow, n):
+    f = define_power()
+    x = tf.constant(1.3, F64)
+    derivatives = [f(x, n)]
+    for _ in range(3):
+        derivatives.append(tf.gradients(derivatives[-1], x, unconnected_gradients="zero")[0])
+    expected = [np.polynomial.Polynomial.basis(n).deriv(k)(1.3) if k else 1.3**n for k in range(4)]
+    np.testing.assert_allclose(run(derivatives), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("build", "at"), [(tree_recursion, 0.8), (mutual_recursion, 0.4)])
+def test_second_derivative_is_second_difference(run, control_flow, build, at):
+    f, oracle = build()
+    x = tf.constant(at, F64)
+    [dx] = tf.gradients(f(x, 5), x)
+    [ddx] = tf.gradients(dx, x)
+    h = 1e-4
+    expected = (oracle(at + h, 5) - 2 * oracle(at, 5) + oracle(at - h, 5)) / h**2
+    np.testing.assert_allclose(run(ddx), expected, rtol=1e-5)
+
+
+def test_second_derivatives_by_captured_tensors(run, control_flow):
+    w, c = fed([0.6, 0.7])
+    f = define_captured(w, c)
+    x = tf.constant(0.3, F64)
+    dw, dc = tf.gradients(f(x, 5), [w, c])
+    second = [tf.gradients(one, [w, c], unconnected_gradients="zero") for one in (dw, dc)]
+    first = lambda w, c: differences(lambda w, c: captured_oracle(0.3, w, c, 5), [w, c], [1.0], 1e-4)
+    h = 1e-4
+    by_w = (np.array(first(0.6 + h, 0.7)) - np.array(first(0.6 - h, 0.7))) / (2 * h)
+    by_c = (np.array(first(0.6, 0.7 + h)) - np.array(first(0.6, 0.7 - h))) / (2 * h)
+    np.testing.assert_allclose(run(second), [by_w, by_c], rtol=1e-4, atol=1e-6)  # one of them is 0
+
+
+@pytest.mark.parametrize("control_flow", ["v2"], indirect=True)  # stock TensorFlow has no hessians of v1 loops
+def test_hessians(run, control_flow):
+    f, define = recursive("F", [F64, I32], [F64])
+    deeper = lambda v, n: f(v * v[0] + tf.sin(v), n - 1) * v[1]
+    define(lambda v, n: tf.cond(n < 1, lambda: tf.reduce_sum(v * v * v), lambda: deeper(v, n)))
+    v = tf.constant([0.5, 0.8], F64)
+    [hessian] = tf.hessians(f(v, 2), v)
+
+    def oracle(v, n=2):
+        return np.sum(v**3) if n < 1 else oracle(v * v[0] + np.sin(v), n - 1) * v[1]
+
+    h, at = 1e-4, np.array([0.5, 0.8])
+    gradient = lambda v: differences(oracle, [v], [1.0], 1e-5)[0]
+    expected = [(gradient(at + step) - gradient(at - step)) / (2 * h) for step in np.eye(2) * h]
+    np.testing.assert_allclose(run(hessian), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("around", ["cond", "loop"])
+def test_second_derivative_through_control_flow_of_main_graph(run, control_flow, around):
+    f = define_power()
+    x = tf.constant(1.5, F64)
+    power = lambda v: tf.ensure_shape(f(v, 3), [])
+    if around == "cond":
+        y, expected = tf.cond(x > 0, lambda: power(x), lambda: x), 6 * 1.5
+    elif control_flow == "v1":
+        pytest.skip("stock TensorFlow has no second derivatives of v1 loops")
+    else:
+        y, expected = tf.while_loop(lambda i, _: i < 1, lambda i, v: (i + 1, power(v)), [0, x])[1], 6 * 1.5
+    [dx] = tf.gradients(y, x)
+    np.testing.assert_allclose(run(tf.gradients(dx, x)[0]), expected)
+
+
+def test_function_named_like_a_gradient(run):
+    f, g = define_power(), recursive("Power__gradient", [F64], [F64])
+    g[1](lambda x: 2 * x)
+    x = tf.constant(2.0, F64)
+    [dx] = tf.gradients(f(x, 3), x)
+    assert run([tf.gradients(dx, x)[0], g[0](x)]) == [12, 4]
 
 
 # --- Control flow in bodies ---------------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ import contextlib
 
 import numpy as np
 import pytest
+import random_programs
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import tensorflow_recursion as tfr
+from random_programs import ARGUMENTS, CHECKS, OUTPUTS, Unsuitable, control_flow_v2
 
 tf1 = tf.compat.v1
 
@@ -21,32 +21,24 @@ UNARY = ["tanh", "sin", "gauss"]
 BINARY = ["+", "-", "*", "@"]
 SHAPES = [(), (2, 2)]
 FUNCTIONS = st.integers(1, 3)
-OUTPUTS = 2
-ARGUMENTS = 2  # besides fuel
 CAPTURED = 2  # a tensor and a variable
 
 
 def expressions(functions, scope, depth):
     leaf = st.one_of(
-        st.tuples(st.just("x"), st.integers(0, scope - 1)),
+        random_programs.variables(scope),
         st.tuples(st.just("captured"), st.integers(0, CAPTURED - 1)),
         st.tuples(st.just("k"), st.sampled_from([-1.5, 0.5, 2.0])),
     )
     if depth == 0:
         return leaf
     inner = st.deferred(lambda: expressions(functions, scope, depth - 1))
-    call = st.tuples(
-        st.just("call"),
-        st.integers(0, functions - 1),
-        st.integers(0, OUTPUTS - 1),
-        st.tuples(*[inner] * ARGUMENTS),
-    )
     step = st.deferred(lambda: expressions(functions, scope + 1, depth - 1))
     return st.one_of(
         leaf,
         st.tuples(st.sampled_from(UNARY), inner),
         st.tuples(st.sampled_from(BINARY), inner, inner),
-        call,
+        random_programs.calls(functions, inner),
         st.tuples(st.sampled_from(["select", "if"]), inner, inner, inner, inner),
         st.tuples(st.just("loop"), st.integers(0, 2), inner, step),
     )
@@ -54,26 +46,12 @@ def expressions(functions, scope, depth):
 
 @st.composite
 def programs(draw):
-    """For each function, for each output: its value without fuel, and with."""
     functions = draw(FUNCTIONS)
-    output = st.tuples(expressions(functions, ARGUMENTS, 1), expressions(functions, ARGUMENTS, 3))
-    bodies = st.tuples(*[st.tuples(*[output] * OUTPUTS)] * functions)
-    return draw(bodies.filter(lambda bodies: all(count(body, "call") <= 2 for body in bodies)))
-
-
-def count(expression, kind):
-    """Calls or loops of a body; what is inside of a loop counts twice."""
-    if not isinstance(expression, tuple):
-        return 0
-    factor = 2 if expression and expression[0] == "loop" else 1
-    return factor * sum(count(part, kind) for part in expression) + bool(expression and expression[0] == kind)
+    small, large = expressions(functions, ARGUMENTS, 1), expressions(functions, ARGUMENTS, 3)
+    return random_programs.draw_program(draw, functions, small, large)
 
 
 # --- What a program means -----------------------------------------------------------------------------------------
-
-
-class Unsuitable(Exception):
-    """The program runs too long, its numbers are too large, or a comparison is too close."""
 
 
 class Dual:
@@ -117,35 +95,24 @@ def less(a, b):
     return a < b
 
 
-class Oracle:
+class Oracle(random_programs.Oracle):
     def __init__(self, bodies, captured, zero):
-        self.bodies = bodies
+        super().__init__(bodies, most_calls=300)
         self.captured = captured
         self.zero = zero
-        self.calls = 0
-
-    def call(self, function, fuel, arguments):
-        self.calls += 1
-        if self.calls > 300:
-            raise Unsuitable
-        return [self.value(output[fuel > 0], fuel, arguments) for output in self.bodies[function]]
 
     def value(self, e, fuel, scope):
-        result = self._value(e, fuel, scope)
+        result = super().value(e, fuel, scope)
         if max(np.max(np.abs(result.value)), np.max(np.abs(result.slope))) > 1e4:
             raise Unsuitable
         return result
 
-    def _value(self, e, fuel, scope):
+    def other(self, e, fuel, scope):
         kind = e[0]
-        if kind == "x":
-            return scope[e[1]]
         if kind == "captured":
             return self.captured[e[1]]
         if kind == "k":
             return Dual(np.full(self.zero.value.shape, e[1]), self.zero.slope)
-        if kind == "call":
-            return self.call(e[1], fuel - 1, [self.value(a, fuel, scope) for a in e[3]])[e[2]]
         if kind == "if":
             a, b = (self.value(x, fuel, scope) for x in e[1:3])
             return self.value(e[3] if less(np.sum(a.value), np.sum(b.value)) else e[4], fuel, scope)
@@ -188,40 +155,17 @@ def second_gradients(bodies, fuel, numbers, weights, directions):
 # --- The same in TensorFlow ---------------------------------------------------------------------------------------
 
 
-class Builder:
-    """Makes the program's functions in the default graph."""
-
+class Builder(random_programs.Builder):
     def __init__(self, bodies, captured, shape):
-        inputs = [("fuel", tf.int32)] + [(f"a{i}", tf.float64) for i in range(ARGUMENTS)]
-        outputs = [(f"r{i}", tf.float64) for i in range(OUTPUTS)]
-        shapes = [shape] * OUTPUTS
-        self.shape = shape
         self.captured = captured
-        self.functions = [tfr.Declare(f"F{i}", inputs, outputs, output_shapes=shapes) for i in range(len(bodies))]
-        for i, body in enumerate(bodies):
-            types = [dtype for _, dtype in inputs]
-            names = [name for name, _ in outputs]
-            tfr.Defun(*types, func_name=f"F{i}", out_names=names, create_grad_func=True)(self.body(body))
+        super().__init__(bodies, tf.float64, shape)
 
-    def body(self, body):
-        def traced(fuel, a, b):
-            fuel = tf.ensure_shape(fuel, [])
-            scope = [tf.ensure_shape(x, self.shape) for x in (a, b)]
-            values = lambda fueled: [tf.identity(self.value(output[fueled], fuel, scope)) for output in body]
-            return tf.cond(fuel > 0, lambda: values(1), lambda: values(0))
-
-        return traced
-
-    def value(self, e, fuel, scope):
+    def other(self, e, fuel, scope):
         kind = e[0]
-        if kind == "x":
-            return scope[e[1]]
         if kind == "captured":
             return tf.convert_to_tensor(self.captured[e[1]])
         if kind == "k":
             return tf.constant(e[1], tf.float64, self.shape)
-        if kind == "call":
-            return self.functions[e[1]](fuel - 1, *[self.value(a, fuel, scope) for a in e[3]])[e[2]]
         if kind == "if":
             a, b = (tf.reduce_sum(self.value(x, fuel, scope)) for x in e[1:3])
             return tf.cond(a < b, lambda: self.value(e[3], fuel, scope), lambda: self.value(e[4], fuel, scope))
@@ -266,11 +210,7 @@ def check_gradients(bodies, fuel, shape, numbers, is_v2, second_order=False):
         if second_order:
             fetches.append(gradient(tf.reduce_sum(fetches[1] * directions)))
         feeds = dict(zip([fed_fuel, *arguments, tensor], [fuel, *numbers[:-1]], strict=True))
-        for name, config in {
-            "dynamic": tf1.ConfigProto(),
-            "static, 1 worker": tfr.session_config(workers=1),
-            "static, 4 workers": tfr.session_config(workers=4),
-        }.items():
+        for name, config in random_programs.modes().items():
             session = sessions.enter_context(tf1.Session(graph=graph, config=config))
             session.run(tf1.global_variables_initializer())
             got = session.run(fetches, feeds, options=tf1.RunOptions(timeout_in_ms=60_000))
@@ -279,19 +219,8 @@ def check_gradients(bodies, fuel, shape, numbers, is_v2, second_order=False):
                 np.testing.assert_allclose(one, other, tolerance, tolerance * scale, err_msg=f"{name}: {bodies}")
 
 
-@contextlib.contextmanager
-def control_flow_v2(wanted):
-    enabled = tf1.control_flow_v2_enabled()
-    try:
-        (tf1.enable_control_flow_v2 if wanted else tf1.disable_control_flow_v2)()
-        yield
-    finally:
-        (tf1.enable_control_flow_v2 if enabled else tf1.disable_control_flow_v2)()
-
-
 COUNT = (ARGUMENTS + CAPTURED) * 4
 NUMBERS = st.lists(st.integers(-30, 30).map(lambda n: n / 20 + 0.013), min_size=COUNT, max_size=COUNT)
-CHECKS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 INPUTS = (st.integers(0, 3), st.sampled_from(SHAPES), NUMBERS)
 
 
