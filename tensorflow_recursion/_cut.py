@@ -107,8 +107,8 @@ class Split:
             backward = [op for op in graph.get_operations() if op not in self._forward and op not in inputs]
             saved = self._cut(backward)
             record = tf1.placeholder(tf.variant, [], name="record")
-            retain = ops.retain(saved, self._definition.graph_name)
-            recalled = ops.recall(record, saved, self._definition.graph_name)
+            retain = ops.retain(saved, self._trace.forward)
+            recalled = ops.recall(record, saved, self._trace.forward)
             self._recall(backward, saved, recalled)
             outputs = [*self.results, retain.outputs[0]]
             forward = [op for op in graph.get_operations() if op in self._forward and op not in inputs]

@@ -11,6 +11,8 @@ import tensorflow as tf
 from gradient_helpers import Counted, fed, recursive, resident_megabytes
 from gradient_programs import define_power
 
+import tensorflow_recursion as tfr
+
 tf1 = tf.compat.v1
 
 F64, I32 = tf.float64, tf.int32
@@ -118,6 +120,24 @@ def test_only_gradients_of_what_is_differentiated_by_are_computed(run, control_f
     np.testing.assert_allclose(run(tf.gradients(ys[1], xs[1])[0]), 7 * 1.2**6)
     assert first.backward == 0
     assert second.backward == 6
+
+
+def test_calls_of_other_shapes_retain_only_what_their_own_gradients_read():
+    """Of a product one gradient reads the other factor, so that two of them read both."""
+    f, define = recursive("Product", [F64, F64, I32], [F64])
+    define(lambda x, y, n: tf.cond(n < 1, lambda: tf.ones_like(x), lambda: tf.sin(x) * tf.sin(y) * f(x, y, n - 1)))
+
+    def gradients(shape, number):
+        x, y = tf.ones(shape, F64), tf.ones(shape, F64)
+        return tf.gradients(f(x, y, 3), [x, y])[:number]
+
+    fetches = gradients([2], 1) + gradients([3], 2)
+    nodes = tfr.transform_graph(tf1.get_default_graph(), fetches).node
+    retained = {node.attr["function"].s: len(node.attr["T"].list.type) for node in nodes if "Retain" in node.op}
+    read = {node.attr["function"].s: len(node.attr["T"].list.type) for node in nodes if "Recall" in node.op}
+    few, many = sorted(retained.values())  # one record for each of the two shapes
+    assert few < many
+    assert retained == read
 
 
 def test_fetching_a_call_alone_ignores_gradients_in_the_graph(run, control_flow):
