@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "cc/base/status.h"
+#include "tensorflow/core/framework/variant_op_registry.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -107,6 +108,8 @@ absl::Status NoRecord(const Value& value, const RecordType& type) {
         absl::StrCat("a tensor of type ", DataTypeString(tensor.dtype()), " and shape ", tensor.shape().DebugString());
   } else if (const auto& variant = tensor.scalar<Variant>()(); variant.is_empty()) {
     what = "an empty variant, which is what a call that keeps no record gives";
+  } else if (variant.TypeId() == tensorflow::TypeIndex::Make<RecordVariant>()) {
+    what = "that of one in another process; pin forward and backward calls to one";
   } else {
     what = absl::StrCat("a variant of type ", variant.TypeName());
   }
@@ -202,5 +205,7 @@ absl::Status FindRecord(const Value& value, const RecordType& type, Record** rec
   }
   return absl::OkStatus();
 }
+
+REGISTER_UNARY_VARIANT_DECODE_FUNCTION(RecordVariant, "tensorflow_recursion::Record");
 
 }  // namespace tensorflow_recursion

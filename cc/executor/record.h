@@ -95,7 +95,8 @@ class RecordVariant {
   // What tensorflow::Variant asks of its values.
   std::string TypeName() const { return "tensorflow_recursion::Record"; }
   void Encode(tensorflow::VariantTensorData* data) const { data->set_type_name(TypeName()); }
-  bool Decode(const tensorflow::VariantTensorData& /*data*/) { return false; }
+  // In another process there is nothing to refer to. Recall says so; a failure here would be one to parse a message.
+  bool Decode(const tensorflow::VariantTensorData& /*data*/) { return true; }
   std::string DebugString() const;
 
  private:

@@ -329,13 +329,16 @@ class Loader {
     }
     if (!holds_records) return absl::OkStatus();
     for (Node* node : function->graph->op_nodes()) {
-      const bool is_record = IsRetain(node->def()) || IsRecall(node->def());
-      const bool may_pass_one = PassesOn(*node) || node->type_string() == "FakeParam";
-      if (is_record || (may_pass_one && node->output_type(0) == tensorflow::DT_VARIANT)) {
-        node->set_assigned_device_name(function->record_device);
-      }
+      if (HoldsRecord(*node)) node->set_assigned_device_name(function->record_device);
     }
     return absl::OkStatus();
+  }
+
+  // Reads or writes records or contributions, or may pass one on.
+  static bool HoldsRecord(const Node& node) {
+    if (IsRetain(node.def()) || IsPureGradientOp(node.type_string())) return true;
+    if (node.num_outputs() == 0 || node.IsArg() || IsInvoke(node.def())) return false;
+    return node.output_type(0) == tensorflow::DT_VARIANT && node.requested_device().empty();
   }
 
   static bool IsHandle(tensorflow::DataType type) {
