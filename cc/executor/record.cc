@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/record.h"
 
+#include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "cc/base/status.h"
+#include "cc/executor/slabs.h"
 #include "tensorflow/core/framework/variant_op_registry.h"
 
 namespace tensorflow_recursion {
@@ -20,13 +23,45 @@ using tensorflow::DataTypeString;
 using tensorflow::Tensor;
 using tensorflow::Variant;
 
+constexpr size_t kRecordUnit = 8;
+// Larger ones would waste the end of a slab.
+constexpr size_t kLargestInSlab = 8 << 10;
+
+// Memory for the records that one thread makes, one after the other. A slab goes when its records have, which
+// any thread may free, and its maker has filled it; records of a recursion go together, or in the reverse order
+// of their making, so that a slab holds none of another's up for long.
+struct RecordSlab {
+  // What is still to be freed before the slab goes. While the maker fills it: kFilling less those freed.
+  static constexpr uint32_t kFilling = 1u << 31;
+  std::atomic<uint32_t> live;
+  uint32_t made;
+  size_t used;  // bytes, this header included
+
+  static RecordSlab* New() {
+    auto* slab = new (TakeSlab()) RecordSlab;
+    slab->live.store(kFilling, std::memory_order_relaxed);
+    slab->Clear();
+    return slab;
+  }
+  void Clear() {
+    made = 0;
+    used = sizeof(RecordSlab);
+  }
+  // Release and acquire: who gives the slab away comes after all that others did to its records.
+  void Subtract(uint32_t count) {
+    if (live.fetch_sub(count, std::memory_order_acq_rel) == count) GiveSlab(reinterpret_cast<unsigned char*>(this));
+  }
+  void Close() { Subtract(kFilling - made); }
+};
+static_assert(kSlabBytes / kRecordUnit <= (1 << 16), "slab_offset_ has 16 bits");
+
 // One thread's share of the counts, which it alone writes: an atomic increment that all threads share
 // would cost as much as the rest of a record. And the records it is about to free.
 struct ThreadState {
   std::atomic<int64_t> count;
   std::atomic<int64_t> bytes;
-  Record* dying;
-  bool is_freeing;
+  RecordSlab* slab;             // that it fills
+  std::vector<Record*>* dying;  // nullptr: it frees none
   bool is_registered;
 };
 
@@ -80,7 +115,10 @@ thread_local ThreadState thread_state;
 
 // Moves a thread's share to the totals when it ends. What the thread frees after that isn't counted.
 struct ThreadEnd {
-  ~ThreadEnd() { Totals::Get().Remove(&thread_state); }
+  ~ThreadEnd() {
+    Totals::Get().Remove(&thread_state);
+    if (thread_state.slab != nullptr) std::exchange(thread_state.slab, nullptr)->Close();
+  }
 };
 
 ABSL_ATTRIBUTE_NOINLINE void Register(ThreadState* state) {
@@ -96,7 +134,15 @@ inline void Tally(ThreadState* state, int64_t count, int64_t bytes) {
   state->bytes.store(state->bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
 }
 
-int64_t BytesOf(uint32_t size) { return static_cast<int64_t>(sizeof(Record) + size * sizeof(Value)); }
+size_t BytesOf(uint32_t size) {
+  const size_t bytes = sizeof(Record) + size * (sizeof(uint64_t) + sizeof(uint8_t));
+  return (bytes + kRecordUnit - 1) / kRecordUnit * kRecordUnit;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void TakeNextSlab(ThreadState* state) {
+  if (state->slab != nullptr) state->slab->Close();
+  state->slab = RecordSlab::New();
+}
 
 std::string Subject(const RecordType& type) { return absl::StrCat("Gradient of '", type.function, "': "); }
 
@@ -119,10 +165,21 @@ absl::Status NoRecord(const Value& value, const RecordType& type) {
 }  // namespace
 
 Record* Record::New(uint32_t size) {
-  const int64_t bytes = BytesOf(size);
-  auto* record = new (::operator new(static_cast<size_t>(bytes))) Record(size);
-  for (uint32_t i = 0; i < size; ++i) record->values()[i] = Value::Empty();
-  Tally(&thread_state, 1, bytes);
+  ThreadState* const state = &thread_state;
+  const size_t bytes = BytesOf(size);
+  Tally(state, 1, static_cast<int64_t>(bytes));
+  Record* record = nullptr;
+  if (ABSL_PREDICT_FALSE(bytes > kLargestInSlab)) {
+    record = new (::operator new(bytes)) Record(size);
+  } else {
+    if (ABSL_PREDICT_FALSE(state->slab == nullptr || state->slab->used + bytes > kSlabBytes)) TakeNextSlab(state);
+    RecordSlab* const slab = state->slab;
+    record = new (reinterpret_cast<unsigned char*>(slab) + slab->used) Record(size);
+    record->slab_offset_ = static_cast<uint16_t>(slab->used / kRecordUnit);
+    slab->used += bytes;
+    ++slab->made;
+  }
+  std::memset(record->tags(), 0, size);
   return record;
 }
 
@@ -144,22 +201,33 @@ void Record::Unref() {
 // while this runs, which brings it here again: those records go to the list that the loop works off.
 void Record::FreeAll(Record* first) {
   ThreadState* const state = &thread_state;
-  first->next_ = state->dying;
-  state->dying = first;
-  if (state->is_freeing) return;
-  state->is_freeing = true;
+  if (state->dying != nullptr) return state->dying->push_back(first);
+  std::vector<Record*> dying;
+  state->dying = &dying;
   int64_t count = 0;
   int64_t bytes = 0;
-  while (state->dying != nullptr) {
-    Record* const record = state->dying;
-    state->dying = record->next_;
-    for (uint32_t i = 0; i < record->size_; ++i) record->values()[i].Release();
+  for (Record* record = first; record != nullptr;) {
+    for (uint32_t i = 0; i < record->size_; ++i) record->Take(i).Release();
     ++count;
-    bytes += BytesOf(record->size_);
-    ::operator delete(record);
+    bytes += static_cast<int64_t>(BytesOf(record->size_));
+    Free(record);
+    record = dying.empty() ? nullptr : dying.back();
+    if (record != nullptr) dying.pop_back();
   }
-  state->is_freeing = false;
+  state->dying = nullptr;
   Tally(state, -count, -bytes);
+}
+
+// The thread that still fills the slab may see that nothing is left in it, and begin anew.
+void Record::Free(Record* record) {
+  if (ABSL_PREDICT_FALSE(record->slab_offset_ == 0)) return ::operator delete(record);
+  auto* at = reinterpret_cast<unsigned char*>(record);
+  auto* slab = reinterpret_cast<RecordSlab*>(at - record->slab_offset_ * kRecordUnit);
+  if (slab != thread_state.slab) return slab->Subtract(1);
+  const uint32_t left = slab->live.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  if (left != RecordSlab::kFilling - slab->made) return;
+  slab->live.store(RecordSlab::kFilling, std::memory_order_relaxed);
+  slab->Clear();
 }
 
 int64_t Record::LiveCount() { return Totals::Get().Count(); }
@@ -198,7 +266,7 @@ absl::Status FindRecord(const Value& value, const RecordType& type, Record** rec
                            type.types.size());
   }
   for (uint32_t i = 0; i < size; ++i) {
-    const auto dtype = static_cast<DataType>((*record)->values()[i].position);
+    const DataType dtype = (*record)->dtype(i);
     if (ABSL_PREDICT_TRUE(dtype == type.types[i])) continue;
     return InvalidArgument(Subject(type), "value ", i, " of the record of its forward call is ", DataTypeString(dtype),
                            ", expected ", DataTypeString(type.types[i]));

@@ -19,13 +19,13 @@
 namespace tensorflow_recursion {
 
 // Records nest: among the values are the records of the calls that the invocation made, so that those of
-// a whole recursion hang from one. One allocation of 16 bytes and 16 for each value, shared by counted
-// references. Immutable once shared, so that any number of threads may read it.
-//
-// A value's `position` is its dtype; its kind is kScalar, kTensor or kRecord: a record outlives frames
-// and programs, so it borrows nothing.
+// a whole recursion hang from one. 8 bytes, and 9 for each value: its content, its dtype and its kind, which is
+// kScalar, kTensor or kRecord: a record outlives frames and programs, so it borrows nothing. Shared by counted
+// references; immutable once shared, so that any number of threads may read it.
 class Record {
  public:
+  static constexpr int kMaxSize = 0xffff;
+
   // With one reference, which is the caller's, and empty values.
   static Record* New(uint32_t size);
 
@@ -33,15 +33,34 @@ class Record {
   Record& operator=(const Record&) = delete;
 
   uint32_t size() const { return size_; }
-  Value* values() { return reinterpret_cast<Value*>(this + 1); }
-  const Value* values() const { return reinterpret_cast<const Value*>(this + 1); }
+  tensorflow::DataType dtype(uint32_t index) const {
+    return static_cast<tensorflow::DataType>(tags()[index] & kDtypeMask);
+  }
+
+  // The value as it is, which stays the record's.
+  Value Get(uint32_t index) const {
+    static constexpr Value::Kind kKinds[] = {Value::Kind::kEmpty, Value::Kind::kScalar, Value::Kind::kTensor,
+                                             Value::Kind::kRecord};
+    Value value = Value::Scalar(contents()[index]);
+    value.kind = kKinds[tags()[index] >> kKindShift];
+    return value;
+  }
+  // Leaves it to the caller.
+  Value Take(uint32_t index) {
+    const Value value = Get(index);
+    tags()[index] &= kDtypeMask;
+    return value;
+  }
 
   // Takes `value` over, of an edge of type `dtype`.
   void Set(uint32_t index, Value value, tensorflow::DataType dtype) {
-    const bool may_stay = value.is_scalar() || value.kind == Value::Kind::kRecord || value.kind == Value::Kind::kTensor;
-    if (ABSL_PREDICT_FALSE(!may_stay)) value = Own(value, dtype);
-    value.position = static_cast<uint32_t>(dtype);
-    values()[index] = value;
+    uint8_t kind = KindTag(value.kind);
+    if (ABSL_PREDICT_FALSE(kind == 0)) {
+      value = Own(value, dtype);
+      kind = KindTag(value.kind);
+    }
+    contents()[index] = value.bits;
+    tags()[index] = static_cast<uint8_t>(kind << kKindShift | dtype);
   }
 
   void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -56,20 +75,33 @@ class Record {
   static int64_t LiveBytes();
 
  private:
-  explicit Record(uint32_t size) : references_(1), size_(size), next_(nullptr) {}
+  // A tag is a dtype, which is no reference, and a kind above it; 0 is empty.
+  static constexpr uint8_t kKindShift = 6;
+  static constexpr uint8_t kDtypeMask = (1 << kKindShift) - 1;
+
+  explicit Record(uint32_t size) : references_(1), size_(static_cast<uint16_t>(size)), slab_offset_(0) {}
   ~Record() = default;
+
+  static constexpr uint8_t KindTag(Value::Kind kind) {
+    return kind == Value::Kind::kScalar ? 1 : kind == Value::Kind::kTensor ? 2 : kind == Value::Kind::kRecord ? 3 : 0;
+  }
+
+  uint64_t* contents() { return reinterpret_cast<uint64_t*>(this + 1); }
+  const uint64_t* contents() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  uint8_t* tags() { return reinterpret_cast<uint8_t*>(contents() + size_); }
+  const uint8_t* tags() const { return reinterpret_cast<const uint8_t*>(contents() + size_); }
 
   // The same number or tensor, independent of programs and frames.
   static Value Own(Value value, tensorflow::DataType dtype);
   static void FreeAll(Record* first);
+  static void Free(Record* record);
 
   std::atomic<uint32_t> references_;
-  const uint32_t size_;
-  Record* next_;  // in the list of those that are to be freed
+  const uint16_t size_;
+  uint16_t slab_offset_;  // in its slab, in kRecordUnit bytes; 0: it has memory of its own
 };
 
-static_assert(sizeof(Record) == 16, "a record of four values has 80 bytes");
-static_assert(alignof(Record) >= alignof(Value), "values follow the header");
+static_assert(sizeof(Record) == 8, "a record of four values has 48 bytes");
 
 // A reference on a record, as tensors of DT_VARIANT hold it. Can't be copied to another process or device.
 class RecordVariant {

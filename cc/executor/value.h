@@ -35,7 +35,7 @@ struct Value {
     Frame* frame;
   };
   Kind kind;
-  uint32_t position;  // in a merge's slot: which input won; in a record: the dtype
+  uint32_t position;  // in a merge's slot: which input won
 
   static Value Empty() { return Make(Kind::kEmpty); }
   static Value Dead() { return Make(Kind::kDead); }

@@ -716,8 +716,7 @@ ABSL_ATTRIBUTE_NOINLINE void Worker::FireRecall(Frame* frame, const Op& op) {
                                                 (input.kind == Value::Kind::kTensor && input.tensor->RefCountIsOne()));
   const Port* ports = &frame->region->ports[op.port];
   for (uint32_t i = 0; i < op.num_ports; ++i) {
-    Value& value = record->values()[i];
-    DeliverPort(frame, ports + i, is_last ? value.Take() : value.Copy());
+    DeliverPort(frame, ports + i, is_last ? record->Take(i) : record->Get(i).Copy());
   }
   input.Release();
   DeliverWholeOp(frame, op);

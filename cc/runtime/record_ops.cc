@@ -45,7 +45,7 @@ void RecallOp::Compute(OpKernelContext* context) {
   Record* record = nullptr;
   OP_REQUIRES_OK(context, FindRecord(Value::Borrow(&input), type_, &record));
   for (int i = 0; i < num_outputs(); ++i) {
-    context->set_output(i, TensorFromValue(record->values()[i], output_type(i)));
+    context->set_output(i, TensorFromValue(record->Get(i), output_type(i)));
   }
 }
 

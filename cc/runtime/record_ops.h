@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_RUNTIME_RECORD_OPS_H_
 #define TENSORFLOW_RECURSION_CC_RUNTIME_RECORD_OPS_H_
 
+#include "cc/base/status.h"
 #include "cc/executor/record.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -11,7 +12,10 @@ namespace tensorflow_recursion {
 // Packs its inputs into a record. Shares their buffers.
 class RetainOp : public tensorflow::OpKernel {
  public:
-  explicit RetainOp(tensorflow::OpKernelConstruction* construction) : OpKernel(construction) {}
+  explicit RetainOp(tensorflow::OpKernelConstruction* construction) : OpKernel(construction) {
+    OP_REQUIRES(construction, num_inputs() <= Record::kMaxSize,
+                InvalidArgument("A record of ", num_inputs(), " values; it holds at most ", Record::kMaxSize));
+  }
 
   bool IsExpensive() override { return false; }
   void Compute(tensorflow::OpKernelContext* context) override;

@@ -53,14 +53,14 @@ class RecordTest : public ::testing::Test {
   LiveTensors live_;
 };
 
-TEST_F(RecordTest, HoldsValuesInSixteenBytesEach) {
+TEST_F(RecordTest, HoldsValuesInNineBytesEach) {
   Record* record = Make(7, Make(8));
   EXPECT_EQ(Record::LiveCount(), 2);
-  EXPECT_EQ(Record::LiveBytes(), 16 + 3 * 16 + 16 + 2 * 16);
+  EXPECT_EQ(Record::LiveBytes(), (8 + 3 * 9 + 5) + (8 + 2 * 9 + 6));
   EXPECT_EQ(record->size(), 3u);
-  EXPECT_EQ(record->values()[0].int32, 7);
-  EXPECT_EQ(LiveTensors::Number(record->values()[1]), 7);
-  EXPECT_EQ(record->values()[2].record->values()[0].int32, 8);
+  EXPECT_EQ(record->Get(0).int32, 7);
+  EXPECT_EQ(LiveTensors::Number(record->Get(1)), 7);
+  EXPECT_EQ(record->Get(2).record->Get(0).int32, 8);
   record->Unref();
 }
 
@@ -88,9 +88,9 @@ TEST_F(RecordTest, OwnsWhatItKeepsOfConstantsAndBorrowedTensors) {
     record->Set(2, Value::Constant(&constant), DT_FLOAT);
     owned.Release();
   }
-  EXPECT_EQ(LiveTensors::Number(record->values()[0]), 5);
-  EXPECT_EQ(LiveTensors::Number(record->values()[1]), 5);
-  EXPECT_EQ(record->values()[2].float32, 2.5f);
+  EXPECT_EQ(LiveTensors::Number(record->Get(0)), 5);
+  EXPECT_EQ(LiveTensors::Number(record->Get(1)), 5);
+  EXPECT_EQ(record->Get(2).float32, 2.5f);
   record->Unref();
 }
 
@@ -100,8 +100,8 @@ TEST_F(RecordTest, ReadsReferencesToVariables) {
   variable.flat<int32_t>()(0) = 3;
   Record* record = Record::New(1);
   record->Set(0, Value::Ref(tensorflow::TensorValue(&mutex, &variable)), DT_INT32);
-  EXPECT_EQ(record->values()[0].kind, Value::Kind::kTensor);
-  EXPECT_EQ(LiveTensors::Number(record->values()[0]), 3);
+  EXPECT_EQ(record->Get(0).kind, Value::Kind::kTensor);
+  EXPECT_EQ(LiveTensors::Number(record->Get(0)), 3);
   record->Unref();
 }
 
@@ -147,8 +147,8 @@ TEST_F(RecordTest, IsSharedByManyThreads) {
     record->Ref();
     threads.emplace_back([record] {
       for (int j = 0; j < 10'000; ++j) {
-        Value inner = record->values()[2].Copy();
-        EXPECT_EQ(inner.record->values()[0].int32, 2);
+        Value inner = record->Get(2).Copy();
+        EXPECT_EQ(inner.record->Get(0).int32, 2);
         inner.Release();
       }
       record->Unref();
@@ -167,7 +167,7 @@ TEST_F(RecordTest, TravelsInAVariant) {
     const Variant variant = tensor.scalar<Variant>()();
     value.Release();
     EXPECT_EQ(Record::LiveCount(), 1);
-    EXPECT_EQ(RecordInTensor(copy)->values()[0].int32, 7);
+    EXPECT_EQ(RecordInTensor(copy)->Get(0).int32, 7);
     EXPECT_EQ(variant.DebugString(), "Variant<type: tensorflow_recursion::Record value: Record<2 values>>");
   }
   EXPECT_EQ(RecordVariant().DebugString(), "Record<none>");
