@@ -8,7 +8,7 @@
 namespace tensorflow_recursion {
 
 // Frames deep a static run may nest before it ends in ResourceExhaustedError. A frame of a small
-// function takes 250 to 500 bytes.
+// function takes 100 to 250 bytes.
 inline constexpr int64_t kDefaultMaxDepth = 2'000'000;
 
 // Frames take no more than this, unless max_depth is set higher than its default: a runaway recursion of

@@ -1,61 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/frame.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/base/optimization.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 // A run of a few calls should not pay for more; a deep one should not allocate often.
-constexpr size_t kFirstSlabFrames = 4;
-constexpr size_t kMaxSlabBytes = 1 << 20;
-
-// Slabs of full size, for all runs of the process. Not malloc's: it keeps what each thread has freed for that thread,
-// and deep runs on changing threads would hold their memory many times over.
-class LargeSlabs {
- public:
-  static LargeSlabs& Get() {
-    static auto* const slabs = new LargeSlabs;
-    return *slabs;
-  }
-
-  unsigned char* Take() {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!spare_.empty()) {
-        unsigned char* memory = spare_.back();
-        spare_.pop_back();
-        return memory;
-      }
-    }
-    void* memory = mmap(nullptr, kMaxSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    return static_cast<unsigned char*>(memory);
-  }
-
-  void Give(unsigned char* memory) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (spare_.size() < kMostSpare) return spare_.push_back(memory);
-    }
-    munmap(memory, kMaxSlabBytes);
-  }
-
- private:
-  static constexpr size_t kMostSpare = 64;  // MiB
-
-  absl::Mutex mutex_;
-  std::vector<unsigned char*> spare_ ABSL_GUARDED_BY(mutex_);
-};
+constexpr size_t kFirstSlabFrames = 8;
 
 void ReleaseValues(Frame* frame) {
   Value* values = frame->values();
@@ -67,98 +23,117 @@ void ReleaseValues(Frame* frame) {
 FramePool::FramePool(const Program& program, std::atomic<int64_t>* bytes)
     : bytes_(bytes), classes_(program.regions.size()) {
   for (const Region& region : program.regions) {
-    const size_t bytes = sizeof(Frame) + region.frame_template.size();
-    classes_[region.id].stride = (bytes + sizeof(Value) - 1) / sizeof(Value) * sizeof(Value);
+    Class& of = classes_[region.id];
+    of.stride = (sizeof(Frame) + region.frame_template.size() + kFrameUnit - 1) / kFrameUnit * kFrameUnit;
+    of.next_size = kFirstSlabFrames;
   }
 }
 
 FramePool::~FramePool() {
   for (Class& of : classes_) {
-    for (size_t s = 0; s < of.slabs.size(); ++s) {
-      const size_t unused = s + 1 == of.slabs.size() ? of.left : 0;
-      for (size_t i = 0; i + unused < of.slabs[s].frames; ++i) {
-        auto* frame = reinterpret_cast<Frame*>(of.slabs[s].memory.get() + i * of.stride);
+    for (Slab* slab : of.slabs) {
+      for (unsigned char* at = slab->frames(); slab->live > 0 && at != slab->fresh; at += of.stride) {
+        auto* frame = reinterpret_cast<Frame*>(at);
         if (frame->region != nullptr && frame->owns_tensors) ReleaseValues(frame);
       }
+      Free(slab);
     }
   }
 }
 
-void FreeSlab::operator()(unsigned char* memory) const {
-  if (is_large) {
-    LargeSlabs::Get().Give(memory);
-  } else {
-    delete[] memory;
-  }
+inline FramePool::Slab* FramePool::SlabOf(Frame* frame) {
+  auto* at = reinterpret_cast<unsigned char*>(frame);
+  return reinterpret_cast<Slab*>(at - frame->slab_offset * kFrameUnit) - 1;
 }
 
-void FramePool::Grow(Class* of) {
-  const size_t last = of->slabs.empty() ? kFirstSlabFrames / 2 : of->slabs.back().frames;
-  const size_t most = std::max<size_t>(1, kMaxSlabBytes / of->stride);
-  Slab& slab = of->slabs.emplace_back();
-  slab.frames = std::min(2 * last, most);
-  // Uninitialized: frames start as copies.
-  const size_t bytes = slab.frames * of->stride;
-  const bool is_large = slab.frames == most && bytes <= kMaxSlabBytes;
-  slab.memory = {is_large ? LargeSlabs::Get().Take() : new unsigned char[bytes], FreeSlab{is_large}};
-  bytes_->fetch_add(static_cast<int64_t>(slab.frames * of->stride), std::memory_order_relaxed);
-  of->bump = slab.memory.get();
-  of->left = slab.frames;
+// Twice as large as the one before, up to a slab that all share.
+FramePool::Slab* FramePool::Grow(Class* of) {
+  size_t bytes = sizeof(Slab) + of->next_size * of->stride;
+  const size_t most = (kSlabBytes - sizeof(Slab)) / of->stride;
+  if (bytes > kSlabBytes / 2 && most > 0) bytes = kSlabBytes;
+  if (most == 0) bytes = sizeof(Slab) + of->stride;  // one frame is larger than that
+  unsigned char* memory = bytes == kSlabBytes ? TakeSlab() : static_cast<unsigned char*>(::operator new(bytes));
+  auto* slab = new (memory) Slab;
+  slab->of = of;
+  slab->free = nullptr;
+  slab->fresh = slab->frames();
+  slab->size = static_cast<uint32_t>((bytes - sizeof(Slab)) / of->stride);
+  slab->live = 0;
+  slab->bytes = bytes;
+  slab->index = static_cast<uint32_t>(of->slabs.size());
+  of->slabs.push_back(slab);
+  if (bytes < kSlabBytes) of->next_size *= 2;
+  bytes_->fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  Link(slab);
+  return slab;
+}
+
+inline void FramePool::Link(Slab* slab) {
+  slab->previous = nullptr;
+  slab->next = slab->of->room;
+  if (slab->next != nullptr) slab->next->previous = slab;
+  slab->of->room = slab;
+}
+
+inline void FramePool::Unlink(Slab* slab) {
+  if (slab->previous != nullptr) slab->previous->next = slab->next;
+  if (slab->next != nullptr) slab->next->previous = slab->previous;
+  if (slab->of->room == slab) slab->of->room = slab->next;
+}
+
+// The last frame of the slab has gone. One such slab is kept, or a recursion that goes up and down would give
+// it back each time; small ones are as well.
+void FramePool::GiveBack(Slab* slab) {
+  Class& of = *slab->of;
+  if (!slab->is_shared()) return;
+  if (of.spare == nullptr || of.spare == slab || of.spare->live > 0) {
+    of.spare = slab;
+    return;
+  }
+  Unlink(slab);
+  of.slabs[slab->index] = of.slabs.back();
+  of.slabs[slab->index]->index = slab->index;
+  of.slabs.pop_back();
+  bytes_->fetch_sub(static_cast<int64_t>(slab->bytes), std::memory_order_relaxed);
+  Free(slab);
+}
+
+void FramePool::Free(Slab* slab) {
+  auto* memory = reinterpret_cast<unsigned char*>(slab);
+  if (slab->is_shared()) return GiveSlab(memory);
+  ::operator delete(memory);
 }
 
 Frame* FramePool::New(const Region& region) {
   Class& of = classes_[region.id];
-  Frame* frame = of.free;
-  if (frame != nullptr) {
-    of.free = frame->next;
+  Slab* slab = of.room;
+  if (ABSL_PREDICT_FALSE(slab == nullptr)) slab = Grow(&of);
+  Frame* frame = slab->free;
+  if (ABSL_PREDICT_TRUE(frame != nullptr)) {
+    slab->free = frame->parent;
   } else {
-    if (of.left == 0) Grow(&of);
-    frame = reinterpret_cast<Frame*>(of.bump);
-    of.bump += of.stride;
-    --of.left;
+    frame = reinterpret_cast<Frame*>(slab->fresh);
+    // In slabs of another size, of single frames, this is 0.
+    frame->slab_offset = static_cast<uint16_t>((slab->fresh - slab->frames()) / kFrameUnit);
+    slab->fresh += of.stride;
   }
+  if (ABSL_PREDICT_FALSE(++slab->live == slab->size)) Unlink(slab);
   frame->region = &region;
   frame->partial_sites = 0;
-  frame->owns_tensors = false;
+  frame->owns_tensors = 0;
+  frame->has_odd_sites = 0;
   std::memcpy(static_cast<void*>(frame->values()), region.frame_template.data(), region.frame_template.size());
   return frame;
 }
 
 void FramePool::Delete(Frame* frame) {
   if (frame->owns_tensors) ReleaseValues(frame);
-  Class& of = classes_[frame->region->id];
+  Slab* slab = SlabOf(frame);
   frame->region = nullptr;
-  frame->next = of.free;
-  of.free = frame;
-}
-
-int64_t FramePool::Trim() {
-  int64_t freed = 0;
-  for (Class& of : classes_) {
-    of.free = nullptr;
-    std::vector<Slab> kept;
-    for (size_t s = 0; s < of.slabs.size(); ++s) {
-      Slab& slab = of.slabs[s];
-      const size_t used = slab.frames - (s + 1 == of.slabs.size() ? of.left : 0);
-      auto frame_at = [&](size_t i) { return reinterpret_cast<Frame*>(slab.memory.get() + i * of.stride); };
-      bool is_free = s + 1 < of.slabs.size();  // new frames come from the last one
-      for (size_t i = 0; is_free && i < used; ++i) is_free = frame_at(i)->region == nullptr;
-      if (is_free) {
-        freed += static_cast<int64_t>(slab.frames * of.stride);
-        continue;
-      }
-      for (size_t i = 0; i < used; ++i) {
-        Frame* frame = frame_at(i);
-        if (frame->region != nullptr) continue;
-        frame->next = of.free;
-        of.free = frame;
-      }
-      kept.push_back(std::move(slab));
-    }
-    of.slabs = std::move(kept);
-  }
-  bytes_->fetch_sub(freed, std::memory_order_relaxed);
-  return freed;
+  frame->parent = slab->free;
+  slab->free = frame;
+  if (ABSL_PREDICT_FALSE(slab->live == slab->size)) Link(slab);
+  if (ABSL_PREDICT_FALSE(--slab->live == 0)) GiveBack(slab);
 }
 
 }  // namespace tensorflow_recursion

@@ -12,6 +12,7 @@
 #include "cc/executor/draft.h"
 #include "cc/executor/graph_regions.h"
 #include "cc/executor/liveness.h"
+#include "cc/executor/slots.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/hash.h"
 
@@ -30,8 +31,39 @@ uint32_t MaskSlots(size_t inputs) { return static_cast<uint32_t>((inputs + 63) /
 
 bool Fires(OpKind kind) { return kind < OpKind::kGate; }
 
-EdgeKind EdgeKindInto(OpKind kind) {
-  switch (kind) {
+// Arrivals that the draft waits for.
+size_t NumTokens(const Draft& draft) {
+  const auto is_token = [](const Input& input) { return !input.is_constant(); };
+  const auto inputs = std::count_if(draft.inputs.begin(), draft.inputs.end(), is_token);
+  return draft.controls.size() + (draft.kind == OpKind::kMerge ? 1 : static_cast<size_t>(inputs));
+}
+
+// Whether the draft fires as soon as anything comes, or at once.
+bool WaitsForOne(const Draft& draft) {
+  switch (draft.kind) {
+    case OpKind::kScalar:
+    case OpKind::kPass:
+    case OpKind::kSwitch:
+    case OpKind::kBranch:
+    case OpKind::kSwitchN:
+    case OpKind::kRetval:
+    case OpKind::kRetain:
+    case OpKind::kRecall:
+    case OpKind::kKernel:
+      return NumTokens(draft) <= 1;
+    default:
+      return false;
+  }
+}
+
+// Whether a frame has a pending count for it.
+bool IsCounted(const Draft& draft) {
+  return Fires(draft.kind) && (!WaitsForOne(draft) || draft.kind == OpKind::kBranch);
+}
+
+EdgeKind EdgeKindInto(const Draft& draft) {
+  if (WaitsForOne(draft)) return EdgeKind::kOnly;
+  switch (draft.kind) {
     case OpKind::kMerge:
       return EdgeKind::kMerge;
     case OpKind::kSite:
@@ -54,6 +86,13 @@ bool WaitsInVain(const Draft& draft) {
   return passes_on && !draft.controls.empty();
 }
 
+// Whether an Entry's values are never tensors of their own.
+bool IsNumber(const Node& entry) {
+  tensorflow::PartialTensorShape shape;
+  return IsUnboxed(entry.output_type(0)) && tensorflow::GetNodeAttr(entry.attrs(), kShapeAttr, &shape).ok() &&
+         shape.dims() == 0;
+}
+
 class Assembler {
  public:
   Assembler(const GraphRegions& regions, DraftBuilder* builder, Program* program)
@@ -67,9 +106,10 @@ class Assembler {
     LinkLoops();
     TFR_RETURN_IF_ERROR(PlaceEdges());
     LinkGates();
+    for (Region& region : program_->regions) FindDeaths(&region);
+    for (Region& region : program_->regions) PlaceSlots(&region);
     for (Region& region : program_->regions) FindHomes(&region);
     MakeTemplates();
-    for (Region& region : program_->regions) FindDeaths(&region);
     return absl::OkStatus();
   }
 
@@ -88,15 +128,21 @@ class Assembler {
   absl::Status PlaceEdges();
   void PlaceInput(int draft, size_t position);
   void LinkGates();
+  void PlaceSlots(Region* region);
+  SlotRequest RequestOf(int draft) const;
+  void TakeSlots(const SlotRequest& request, const std::vector<uint32_t>& slots);
+  void MakeTable(int draft, const std::vector<uint32_t>& slots);
   void FindHomes(Region* region);
   void MakeTemplates();
+  Value ConstantValue(int constant) const;
   void SetSlot(Region* region, uint32_t slot, const Value& value);
   void FindDeaths(Region* region);
 
   const GraphRegions& regions_;
   DraftBuilder& builder_;
   Program* program_;
-  std::vector<uint32_t> op_of_;  // draft -> op in its region
+  std::vector<uint32_t> op_of_;                  // draft -> op in its region
+  std::vector<std::vector<uint32_t>> draft_of_;  // the reverse, by region
   // Per region and port: the edges before they are laid out one after another.
   struct PortEdges {
     std::vector<Edge> data;
@@ -152,10 +198,6 @@ void Assembler::SplitControls(int index) {
 void Assembler::MakeRegions() {
   for (const GraphRegions::Region& from : regions_.regions()) {
     Region& to = program_->regions.emplace_back();
-    if (builder_.crosses_devices) {
-      to.tag_slot = to.num_slots;
-      to.num_slots += 2;
-    }
     to.kind = static_cast<Region::Kind>(from.kind);
     to.name = from.name;
     to.id = static_cast<uint32_t>(program_->regions.size()) - 1;
@@ -163,18 +205,23 @@ void Assembler::MakeRegions() {
   port_edges_.resize(program_->regions.size());
   pending_.resize(program_->regions.size());
   prefilled_.resize(program_->regions.size());
+  draft_of_.resize(program_->regions.size());
 }
 
 absl::Status Assembler::NumberOps() {
   op_of_.assign(builder_.drafts.size(), kNone);
-  for (bool firing : {true, false}) {
+  auto add = [this](bool fires, bool is_counted) {
     for (size_t i = 0; i < builder_.drafts.size(); ++i) {
-      if (Fires(draft(i).kind) == firing && !draft(i).is_removed) TFR_RETURN_IF_ERROR(AddOp(static_cast<int>(i)));
+      if (Fires(draft(i).kind) != fires || IsCounted(draft(i)) != is_counted || draft(i).is_removed) continue;
+      TFR_RETURN_IF_ERROR(AddOp(static_cast<int>(i)));
     }
-    if (!firing) break;
-    for (Region& r : program_->regions) r.num_firing = static_cast<uint32_t>(r.ops.size());
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  TFR_RETURN_IF_ERROR(add(true, true));
+  for (Region& r : program_->regions) r.num_counted = static_cast<uint32_t>(r.ops.size());
+  TFR_RETURN_IF_ERROR(add(true, false));
+  for (Region& r : program_->regions) r.num_firing = static_cast<uint32_t>(r.ops.size());
+  return add(false, false);
 }
 
 absl::Status Assembler::AddOp(int index) {
@@ -189,32 +236,14 @@ absl::Status Assembler::AddOp(int index) {
   op.kind = from.kind;
   op.num_inputs = static_cast<uint16_t>(num_inputs);
   op.num_ports = static_cast<uint16_t>(from.num_ports);
-  op.slot = r.num_slots;
   op.port = static_cast<uint32_t>(r.ports.size());
   op.index = from.index;
   op.scalar = from.scalar;
   op.may_be_dead = from.may_be_dead;
   op.takes_dead = from.takes_dead;
   op_of_[index] = static_cast<uint32_t>(r.ops.size());
-  switch (from.kind) {
-    case OpKind::kMerge:
-      r.num_slots += std::max(1u, MaskSlots(num_inputs));  // until the value comes: the inputs that are dead
-      break;
-    case OpKind::kGate:
-      r.num_slots += 1;  // the data; the predicate stays with the branch
-      break;
-    case OpKind::kResult:
-    case OpKind::kExit:
-      break;
-    case OpKind::kUnion:
-      r.num_slots += MaskSlots(num_inputs);  // the inputs that have come, dead or alive
-      break;
-    case OpKind::kSite:
-      r.num_slots += op.num_inputs + (op.num_inputs > 1 ? 1 : 0);
-      break;
-    default:
-      r.num_slots += op.num_inputs;
-  }
+  draft_of_[from.region].push_back(static_cast<uint32_t>(index));
+  program_->max_inputs = std::max(program_->max_inputs, num_inputs);
   r.ops.push_back(op);
   r.ports.resize(r.ports.size() + from.num_ports + 1);
   port_edges_[r.id].resize(r.ports.size());
@@ -233,8 +262,6 @@ absl::Status Assembler::LinkSites() {
     site.op = op_of_[from.draft];
     site.waits_to_open = from.open != nullptr;
     site.opened_port = from.opened_port < 0 ? kNone : static_cast<uint32_t>(from.opened_port);
-    const Op& op = site.caller->ops[site.op];
-    site.state_slot = op.num_inputs > 1 ? op.slot + op.num_inputs : kNone;
   }
   for (const auto& [index, drafts] : builder_.entries) {
     for (int entry : drafts) region(index).entries.push_back(entry < 0 ? kNone : op_of_[entry]);
@@ -303,26 +330,18 @@ void Assembler::LinkLoops() {
   }
 }
 
-// Tells the source of input `position` about its consumer, or fills the slot with the constant.
+// Tells the source of input `position` about its consumer.
 void Assembler::PlaceInput(int index, size_t position) {
   const Draft& to = draft(index);
-  const uint32_t op = op_of_[index];
-  const Op& table = region(to.region).ops[op];
   const Input& input = to.inputs[position];
-  const uint32_t slot = table.slot + (to.kind == OpKind::kMerge ? 0 : static_cast<uint32_t>(position));
-  if (input.is_constant()) {
-    prefilled_[to.region].push_back({slot, input.constant});
-    return;
-  }
-  const EdgeKind kind = EdgeKindInto(to.kind);
+  if (input.is_constant()) return;
   const Op& source = region(to.region).ops[op_of_[input.source.draft]];
   port_edges_[to.region][source.port + input.source.port].data.push_back(
-      {op, slot, static_cast<uint16_t>(position), kind});
-  if (Fires(to.kind) && to.kind != OpKind::kMerge) ++pending_[to.region][op];
+      {op_of_[index], 0, static_cast<uint16_t>(position), EdgeKindInto(to)});
 }
 
 absl::Status Assembler::PlaceEdges() {
-  for (Region& r : program_->regions) pending_[r.id].assign(r.num_firing, 0);
+  for (Region& r : program_->regions) pending_[r.id].assign(r.num_counted, 0);
   for (size_t i = 0; i < builder_.drafts.size(); ++i) {
     const Draft& to = draft(i);
     const uint32_t op = op_of_[i];
@@ -337,7 +356,7 @@ absl::Status Assembler::PlaceEdges() {
     }
     const size_t num_placed = to.kind == OpKind::kGate ? 1 : to.inputs.size();
     for (size_t position = 0; position < num_placed; ++position) PlaceInput(static_cast<int>(i), position);
-    if (to.kind == OpKind::kMerge) ++pending_[to.region][op];
+    if (Fires(to.kind)) region(to.region).ops[op].num_tokens = static_cast<uint32_t>(NumTokens(to));
     uint16_t bit = static_cast<uint16_t>(to.inputs.size());
     for (const Source& control : to.controls) {
       const Draft& from = draft(control.draft);
@@ -345,9 +364,10 @@ absl::Status Assembler::PlaceEdges() {
         return InvalidArgument("Node '", to.node->name(), "' waits for a node of another region");
       const Op& source = region(to.region).ops[op_of_[control.draft]];
       const int port = control.port == Source::kWholeOp ? from.num_ports : control.port;
-      const EdgeKind kind = to.kind == OpKind::kUnion ? EdgeKind::kUnion : EdgeKind::kControl;
-      port_edges_[to.region][source.port + port].controls.push_back({op, region(to.region).ops[op].slot, bit++, kind});
-      ++pending_[to.region][op];
+      const EdgeKind kind = to.kind == OpKind::kUnion ? EdgeKind::kUnion
+                            : WaitsForOne(to)         ? EdgeKind::kOnly
+                                                      : EdgeKind::kControl;
+      port_edges_[to.region][source.port + port].controls.push_back({op, 0, bit++, kind});
     }
   }
   for (Region& r : program_->regions) {
@@ -365,10 +385,13 @@ absl::Status Assembler::PlaceEdges() {
     }
     for (uint32_t index = 0; index < r.num_firing; ++index) {
       Op& op = r.ops[index];
-      op.num_tokens = pending_[r.id][index];
-      if (op.kind != OpKind::kMerge) continue;
-      const Port& position = r.ports[op.port + 1];
-      op.passes_on = op.num_tokens == 1 && !op.has_controls && position.begin == position.end;
+      if (op.kind == OpKind::kMerge) {
+        const Port& position = r.ports[op.port + 1];
+        op.passes_on = op.num_tokens == 1 && !op.has_controls && position.begin == position.end &&
+                       op.num_inputs <= kMaxPassingInputs;
+      }
+      const bool is_counted = index < r.num_counted && op.kind != OpKind::kBranch && !op.passes_on;
+      if (is_counted) pending_[r.id][index] = static_cast<uint16_t>(op.num_tokens);
     }
   }
   return absl::OkStatus();
@@ -385,9 +408,111 @@ void Assembler::LinkGates() {
     op.index = static_cast<uint32_t>(r.gates.size());
     for (int gate : members) {
       r.gates.push_back(op_of_[gate]);
-      r.ops[op_of_[gate]].index = op.slot;
+      r.ops[op_of_[gate]].index = op_of_[branch];
     }
     op.gates_end = static_cast<uint32_t>(r.gates.size());
+  }
+}
+
+void Assembler::PlaceSlots(Region* r) {
+  SlotPlanner planner(builder_.drafts, static_cast<int>(r->id));
+  std::vector<SlotRequest> requests;
+  for (uint32_t index : draft_of_[r->id]) requests.push_back(RequestOf(static_cast<int>(index)));
+  planner.Sort(&requests);
+  for (const SlotRequest& request : requests) TakeSlots(request, planner.Place(request));
+  r->num_slots = planner.num_slots();
+  if (builder_.crosses_devices) {
+    r->tag_slot = r->num_slots;
+    r->num_slots += 2;
+  }
+  // Now that the slots are known.
+  for (Edge& edge : r->edges) {
+    const Op& op = r->ops[edge.op];
+    if (edge.kind == EdgeKind::kOnly || edge.kind == EdgeKind::kControl || edge.kind == EdgeKind::kUnion) continue;
+    edge.slot = op.slot;
+    if (op.kind == OpKind::kMerge || op.kind == OpKind::kGate) continue;
+    edge.slot = op.inputs == InputsIn::kTable ? r->inputs[op.slot + edge.index].position : op.slot + edge.index;
+  }
+}
+
+SlotRequest Assembler::RequestOf(int index) const {
+  using Kind = SlotRequest::Kind;
+  const Draft& from = draft(index);
+  const Op& op = program_->regions[from.region].ops[op_of_[index]];
+  SlotRequest request{index, /*is_block=*/true, {}};
+  auto add = [&](uint32_t count, Kind kind) { request.items.resize(request.items.size() + count, {kind, 0}); };
+  switch (from.kind) {
+    case OpKind::kMerge:  // until the value comes: the inputs that are dead
+      if (!op.passes_on) add(std::max(1u, MaskSlots(op.num_inputs)), Kind::kAlone);
+      return request;
+    case OpKind::kGate:
+      add(1, from.inputs[0].is_constant() ? Kind::kAlone : Kind::kGate);
+      return request;
+    case OpKind::kUnion:  // the inputs that have come, dead or alive
+      add(MaskSlots(op.num_inputs), Kind::kAlone);
+      return request;
+    case OpKind::kLoopStart:
+    case OpKind::kLoopNext:
+    case OpKind::kSend:  // whose death is told in its slot
+      add(op.num_inputs, Kind::kAlone);
+      return request;
+    case OpKind::kSite:
+      for (int i = 0; i < op.num_inputs; ++i) {
+        request.items.push_back({from.inputs[i].is_constant() ? Kind::kAlone : Kind::kArgument, i});
+      }
+      return request;
+    default:
+      break;
+  }
+  if (!Fires(from.kind) || WaitsForOne(from)) return request;
+  // It delivers some of its inputs while the others still lie in their slots.
+  const bool is_alone = from.kind == OpKind::kPass && from.num_ports > 1;
+  request.is_block = false;
+  for (int i = 0; i < op.num_inputs; ++i) {
+    if (!from.inputs[i].is_constant()) request.items.push_back({is_alone ? Kind::kAlone : Kind::kInput, i});
+  }
+  return request;
+}
+
+void Assembler::TakeSlots(const SlotRequest& request, const std::vector<uint32_t>& slots) {
+  const Draft& from = draft(request.draft);
+  Op& op = region(from.region).ops[op_of_[request.draft]];
+  if (!slots.empty()) op.slot = slots[0];
+  if (Fires(from.kind) && (WaitsForOne(from) || !request.is_block)) return MakeTable(request.draft, slots);
+  // Calls, loops and gates find their constants in their slots.
+  if (from.kind == OpKind::kMerge || from.kind == OpKind::kUnion) return;
+  const size_t num_placed = from.kind == OpKind::kGate ? 1 : from.inputs.size();
+  for (uint32_t i = 0; i < num_placed; ++i) {
+    if (from.inputs[i].is_constant()) prefilled_[from.region].push_back({op.slot + i, from.inputs[i].constant});
+  }
+}
+
+// Says where the operator finds its inputs, of which those that wait are in `slots`.
+void Assembler::MakeTable(int index, const std::vector<uint32_t>& slots) {
+  const Draft& from = draft(index);
+  Region& r = region(from.region);
+  Op& op = r.ops[op_of_[index]];
+  const bool is_only = WaitsForOne(from);
+  if (is_only && op.num_inputs == 1 && !from.inputs[0].is_constant()) {
+    op.inputs = InputsIn::kItem;
+    return;
+  }
+  bool is_in_order = slots.size() == op.num_inputs;
+  for (size_t i = 1; i < slots.size(); ++i) is_in_order = is_in_order && slots[i] == slots[0] + i;
+  if (is_in_order) return;
+  op.inputs = is_only ? InputsIn::kItemTable : InputsIn::kTable;
+  op.slot = static_cast<uint32_t>(r.inputs.size());
+  op.only = op.num_inputs;
+  size_t next = 0;
+  for (uint16_t i = 0; i < op.num_inputs; ++i) {
+    const Input& input = from.inputs[i];
+    r.inputs.push_back(input.is_constant() ? ConstantValue(input.constant) : Value::Empty());
+    if (input.is_constant()) continue;
+    if (is_only) {
+      op.only = i;
+    } else {
+      r.inputs.back().position = slots[next++];
+    }
   }
 }
 
@@ -398,7 +523,7 @@ void Assembler::LinkGates() {
 void Assembler::FindHomes(Region* r) {
   if (!r->is_function()) return;
   for (uint32_t entry : r->entries) {
-    if (entry == kNone) continue;
+    if (entry == kNone || IsNumber(*draft(static_cast<int>(draft_of_[r->id][entry])).node)) continue;
     uint32_t readers = 0;
     bool goes_on = false;
     std::vector<const Port*> ports = {&r->ports[r->ops[entry].port]};
@@ -424,23 +549,24 @@ void Assembler::SetSlot(Region* r, uint32_t slot, const Value& value) {
   std::memcpy(r->frame_template.data() + slot * sizeof(Value), &value, sizeof(Value));
 }
 
+Value Assembler::ConstantValue(int constant) const {
+  const Tensor& tensor = *program_->constants[constant];
+  const bool unboxed = tensor.dims() == 0 && IsUnboxed(tensor.dtype());
+  return unboxed ? ScalarFromTensor(tensor) : Value::Constant(&tensor);
+}
+
 void Assembler::MakeTemplates() {
   for (Region& r : program_->regions) {
     const std::vector<uint16_t>& pending = pending_[r.id];
     r.frame_template.assign(r.num_slots * sizeof(Value) + pending.size() * sizeof(uint16_t), 0);
     for (uint32_t slot = 0; slot < r.num_slots; ++slot) SetSlot(&r, slot, Value::Empty());
-    for (const Prefilled& constant : prefilled_[r.id]) {
-      const Tensor& tensor = *program_->constants[constant.constant];
-      const bool unboxed = tensor.dims() == 0 && IsUnboxed(tensor.dtype());
-      SetSlot(&r, constant.slot, unboxed ? ScalarFromTensor(tensor) : Value::Constant(&tensor));
-    }
+    for (const Prefilled& constant : prefilled_[r.id]) SetSlot(&r, constant.slot, ConstantValue(constant.constant));
     if (!pending.empty()) {
       std::memcpy(r.frame_template.data() + r.num_slots * sizeof(Value), pending.data(),
                   pending.size() * sizeof(uint16_t));
     }
     for (uint32_t op = 0; op < r.num_firing; ++op) {
-      const bool is_merge = r.ops[op].kind == OpKind::kMerge;
-      if (pending[op] == 0 && !is_merge) r.sources.push_back(op);
+      if (r.ops[op].num_tokens == 0) r.sources.push_back(op);
     }
   }
 }

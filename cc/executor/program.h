@@ -1,9 +1,9 @@
 // The immutable tables that the scheduler runs: regions, their operators, and the edges between them.
 //
 // A region is a piece of graph whose operators share a frame: the root, a function's body, a loop's
-// body. A frame is an array of Values ("slots", one per operator input) followed by one pending
-// count per operator. An operator fires when its count reaches zero, and delivers its outputs along
-// its ports' edges. Constants sit in the slots from the start: a new frame is a copy of a template.
+// body. A frame is an array of Values ("slots", for inputs that have to wait for others) followed by
+// pending counts. An operator fires when its count reaches zero, and delivers its outputs along its
+// ports' edges. One that waits for a single thing has neither slot nor count: it fires with what comes.
 //
 // Death is not a token that travels. An operator with a dead input would never do anything, so its
 // count is simply left above zero; what must learn of a death (merges, calls, results) is computed
@@ -54,7 +54,8 @@ enum class OpKind : uint8_t {
   kTrigger,   // control only: the frame has opened
 };
 
-enum class EdgeKind : uint8_t { kData, kControl, kMerge, kGate, kSiteArgument, kResult, kExit, kUnion };
+// kOnly, data or control: the one thing that its operator waits for.
+enum class EdgeKind : uint8_t { kData, kControl, kOnly, kMerge, kGate, kSiteArgument, kResult, kExit, kUnion };
 
 // One consumer of a port. `slot` is where a data edge stores its value; for merge and union edges
 // `index` is the input's position.
@@ -109,7 +110,6 @@ struct Site {
   uint32_t op = 0;             // in the caller
   uint32_t opened_port = 0;    // tells other devices that the call lives; kNone on one device
   bool waits_to_open = false;  // another device says by the last input whether the call lives
-  uint32_t state_slot = 0;     // the child frame, while it waits for further arguments
 };
 
 inline constexpr uint32_t kNone = 0xffffffff;
@@ -135,19 +135,34 @@ struct Loop {
   std::vector<LoopDelivery> nexts;      // NextIterations, collected by the body's kLoopNext
 };
 
+// A merge that passes on and a branch wait for nothing that has to be counted: their pending counts hold
+// what is decided. Of such a merge one bit for each dead input and this one, of a branch its side plus one.
+inline constexpr uint16_t kMergeDecided = 0x8000;
+inline constexpr uint16_t kMaxPassingInputs = 15;
+
+// Where an operator finds its inputs when it fires.
+enum class InputsIn : uint8_t {
+  kSlots,      // in `num_inputs` slots from `slot` on
+  kItem,       // its only input came along
+  kTable,      // by Region::inputs from `slot` on: a constant, or Empty and the slot in `position`
+  kItemTable,  // the same, but input `only` came along
+};
+
 struct Op {
   OpKind kind;
+  InputsIn inputs = InputsIn::kSlots;
   bool has_controls = false;  // the last port holds control edges alone, and is not empty
   bool may_be_dead = false;   // its kernel may leave outputs unset
   bool passes_on = false;     // a merge with nothing to do but to let its first input through
   bool takes_dead = false;    // a loop's start that opens an iteration for dead inputs too: other devices wait for it
   uint16_t num_inputs = 0;
   uint16_t num_ports = 0;   // data ports; port num_ports is the control port
+  uint16_t only = 0;        // of kItemTable
   uint32_t num_tokens = 0;  // arrivals it waits for: its pending count in a new frame
-  uint32_t slot = 0;        // the first input
+  uint32_t slot = 0;        // the first input, or where it is told; of a gate its data
   uint32_t port = 0;        // index of port 0 in Region::ports and Region::port_deaths
   uint32_t index = 0;       // site, loop, kernel, record, result, exit, argument or retval index; of a
-                            // branch its first gate in Region::gates; of a gate its branch's slot
+                            // branch its first gate in Region::gates; of a gate its branch
   uint32_t gates_end = 0;   // of a branch
   uint32_t home = kNone;    // of an entry: the slot that keeps its tensor while others borrow it
   ScalarFunction scalar = nullptr;
@@ -160,7 +175,8 @@ struct Region {
   uint32_t id = 0;
   const Loop* loop = nullptr;
 
-  std::vector<Op> ops;  // the ones that fire come first
+  std::vector<Op> ops;       // the ones that fire come first, and of these the ones with a count
+  uint32_t num_counted = 0;  // pending counts
   uint32_t num_firing = 0;
   std::vector<Port> ports;
   std::vector<DeathList> port_deaths;  // parallel to ports: what dies when this port is dead
@@ -174,6 +190,7 @@ struct Region {
   uint32_t next_op = kNone;       // kLoopNext of a loop body
   uint32_t num_results = 0;
 
+  std::vector<Value> inputs;  // by operator, of those that find theirs by a table
   uint32_t tag_slot = kNone;  // where a frame keeps its tag (two slots), if values cross devices
 
   // A frame's slots and pending counts at birth.
@@ -190,6 +207,7 @@ struct Program {
   std::deque<Site> sites;
   std::deque<Loop> loops;
   std::vector<KernelNode> kernels;
+  size_t max_inputs = 0;            // of an operator
   std::vector<RecordType> records;  // by Op::index of a Retain or Recall
   std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
   tensorflow::DataTypeVector argument_types;

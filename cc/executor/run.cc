@@ -12,21 +12,23 @@
 namespace tensorflow_recursion {
 namespace {
 
-std::string CallName(const Frame* frame) { return frame->site->callee_name; }
+std::string CallName(const Program& program, const Frame* frame) {
+  return program.sites[frame->parent->region->ops[frame->site_op].index].callee_name;
+}
 
 // Appends the calls above and including `frame`: "\n  in call Fib > Fib > (94 more) > Fib".
-absl::Status WithCallPath(const absl::Status& status, const Frame* frame) {
-  while (frame != nullptr && frame->site == nullptr) frame = frame->parent;
+absl::Status WithCallPath(const absl::Status& status, const Program& program, const Frame* frame) {
+  while (frame != nullptr && frame->site_op == kNone) frame = frame->parent;
   if (frame == nullptr) return status;
   const int64_t depth = frame->depth;
   std::vector<std::string> innermost;
   std::vector<std::string> outermost;
   for (int64_t level = depth; frame != nullptr; frame = frame->parent) {
-    if (frame->site == nullptr) continue;
+    if (frame->site_op == kNone) continue;
     if (level <= kCallPathEnd) {
-      outermost.insert(outermost.begin(), CallName(frame));
+      outermost.insert(outermost.begin(), CallName(program, frame));
     } else if (level > depth - kCallPathEnd) {
-      innermost.insert(innermost.begin(), CallName(frame));
+      innermost.insert(innermost.begin(), CallName(program, frame));
     }
     --level;
   }
@@ -75,7 +77,9 @@ void Run::Fail(const absl::Status& status) {
   if (environment.on_error) environment.on_error(status);
 }
 
-void Run::FailAt(const absl::Status& status, const Frame* frame) { Fail(WithCallPath(status, frame)); }
+void Run::FailAt(const absl::Status& status, const Frame* frame) {
+  Fail(WithCallPath(status, *environment.program, frame));
+}
 
 // Workers are made when first needed: most runs are over before a second one would have started.
 Worker* Run::TakeIdleWorker() {

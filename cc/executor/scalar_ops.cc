@@ -2,6 +2,7 @@
 #include "cc/executor/scalar_ops.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -23,12 +24,10 @@ T Get(const Value& value) {
 
 template <typename T>
 void Set(Value* out, T result) {
-  *out = Value::Scalar(0);
-  if constexpr (std::is_same_v<T, bool>) out->boolean = result;
-  if constexpr (std::is_same_v<T, int32_t>) out->int32 = result;
-  if constexpr (std::is_same_v<T, int64_t>) out->int64 = result;
-  if constexpr (std::is_same_v<T, float>) out->float32 = result;
-  if constexpr (std::is_same_v<T, double>) out->float64 = result;
+  // All 64 bits at once: whoever reads them next would wait for two writes to come together.
+  uint64_t bits = 0;
+  std::memcpy(&bits, &result, sizeof(result));
+  *out = Value::Scalar(bits);
 }
 
 template <typename T>

@@ -4,13 +4,13 @@
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_VALUE_H_
 
 #include <cstdint>
+#include <cstring>
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow_recursion {
 
-struct Frame;
 class Record;
 
 // A plain 16-byte record, so that frames can be copied from templates and moved without calls.
@@ -19,7 +19,7 @@ class Record;
 // points into the Program, kBorrowed into a frame around the one that reads it; copying either is free. kScalar holds
 // the number itself; its dtype is a static fact of the edge.
 struct Value {
-  enum class Kind : uint8_t { kEmpty, kScalar, kConstant, kBorrowed, kDead, kFrame, kTensor, kRef, kRecord };
+  enum class Kind : uint8_t { kEmpty, kScalar, kConstant, kBorrowed, kDead, kTensor, kRef, kRecord };
 
   union {
     uint64_t bits;
@@ -32,10 +32,9 @@ struct Value {
     const tensorflow::Tensor* constant;  // of kConstant and kBorrowed
     tensorflow::TensorValue* ref;        // a variable's tensor and its lock (TF1 ref dtypes)
     Record* record;
-    Frame* frame;
   };
   Kind kind;
-  uint32_t position;  // in a merge's slot: which input won
+  uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot
 
   static Value Empty() { return Make(Kind::kEmpty); }
   static Value Dead() { return Make(Kind::kDead); }
@@ -69,11 +68,6 @@ struct Value {
     value.record = record;
     return value;
   }
-  static Value ToFrame(Frame* frame) {
-    Value value = Make(Kind::kFrame);
-    value.frame = frame;
-    return value;
-  }
 
   bool is_scalar() const { return kind == Kind::kScalar; }
   bool is_empty() const { return kind == Kind::kEmpty; }
@@ -97,6 +91,15 @@ struct Value {
   void Release() {
     if (owns()) ReleaseOwned();
     kind = Kind::kEmpty;
+  }
+
+  // *to = *this, by words. Compilers copy 16 bytes at once, and a processor that has just written the halves one by
+  // one waits a dozen cycles before it reads them as a whole.
+  void CopyTo(Value* to) const {
+    uint64_t words[2];
+    std::memcpy(words, this, sizeof(words));
+    asm("" : "+r"(words[0]), "+r"(words[1]));  // keeps them in registers of their own
+    std::memcpy(static_cast<void*>(to), words, sizeof(words));
   }
 
   // Leaves *this empty and hands what it held to the caller.

@@ -30,6 +30,8 @@ constexpr absl::Duration kInFlightPatience = absl::Milliseconds(5);
 constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
 // An ordinary kernel takes as long as a few calls, an expensive one as long as a poll interval.
 constexpr int kKernelWeight = 8;
+// Gaps in the list of partial frames that are left alone: it mostly grows and shrinks at its end.
+constexpr size_t kMostPartialGaps = 64;
 
 }  // namespace
 
@@ -39,6 +41,7 @@ Worker::Worker(Run* run, int index)
       program_(*run->environment.program),
       unboxes_(!run->environment.trace),
       pool_(program_, &run->frame_bytes),
+      inputs_(program_.max_inputs, Value::Empty()),
       in_flight_limit_(kFirstInFlightLimit),
       budget_(kPollInterval) {
   random_.seed(static_cast<unsigned>(run->environment.shuffle_seed) + static_cast<unsigned>(index));
@@ -46,12 +49,22 @@ Worker::Worker(Run* run, int index)
 
 // --- Queues ---------------------------------------------------------------------------------------
 
-inline void Worker::Push(Frame* frame, uint32_t op) {
+inline void Worker::Push(Frame* frame, uint32_t op, Value value) {
   ++frame->live;
-  ready_.push({frame, op});
+  Item* const item = ready_.push();
+  item->frame = frame;
+  item->op = op;
+  value.CopyTo(&item->value);
 }
 
-Item Worker::PopReady() {
+inline void Worker::PushCall(Frame* frame, uint32_t op) {
+  ++frame->live;
+  Call* const call = calls_.push();
+  call->frame = frame;
+  call->op = op;
+}
+
+inline Item* Worker::PopReady() {
   if (ABSL_PREDICT_FALSE(run_->environment.shuffle_seed != 0)) {
     std::swap(ready_[random_() % ready_.size()], ready_[ready_.size() - 1]);
   }
@@ -123,21 +136,22 @@ inline bool Worker::Step() {
     return true;
   }
   if (!ready_.empty()) {
-    const Item item = PopReady();
-    Fire(item.frame, item.op);
-    Unref(item.frame);
+    Item* const item = PopReady();
+    Frame* const frame = item->frame;
+    Fire(item);
+    Unref(frame);
     return true;
   }
   if (calls_.size() > calls_begin_) {
     if (ABSL_PREDICT_FALSE(num_in_flight_ >= in_flight_limit_) && AwaitMail()) return true;
-    const Item item = calls_.pop();
+    const Call* const call = calls_.pop();
     --budget_;
-    OpenSite(item.frame, item.op, nullptr);
+    OpenSite(call->frame, call->op, nullptr);
     return true;
   }
   if (TakeMail()) return true;
-  if (partial_ != nullptr && !run_->failed()) {
-    OpenPartialSites(partial_);
+  if (!partial_.empty() && !run_->failed()) {
+    OpenPartialSites(partial_.back());
     return true;
   }
   return false;
@@ -168,10 +182,12 @@ bool Worker::Poll() {
   }
   if (run_->failed()) {
     // Frames are left to their pools: nothing looks at them any more.
-    ready_.clear();
+    while (!ready_.empty()) ready_.pop()->value.Release();
     calls_.clear();
     calls_begin_ = 0;
-    partial_ = nullptr;
+    partial_.clear();
+    partial_gaps_ = 0;
+    odd_sites_.clear();
     for (LateArgument& late : late_arguments_) late.value.Release();
     late_arguments_.clear();
     for (LatePort& late : late_ports_) late.value.Release();
@@ -191,13 +207,12 @@ void Worker::GiveAway() {
   if (calls_.size() < calls_begin_ + 2) return;
   Worker* helper = run_->TakeIdleWorker();
   if (helper == nullptr) return;
-  const Item item = calls_[calls_begin_];
+  const Call item = calls_[calls_begin_];
   const Op& op = item.frame->region->ops[item.op];
   Value* slots = item.frame->values() + op.slot;
   Message message(Message::Kind::kOpenSite, item.frame, item.op);
-  for (uint32_t i = 0; i < op.num_inputs; ++i) {
-    if (slots[i].is_dead()) return run_->ReturnIdleWorker(helper);  // dead calls stay with the frame's owner
-  }
+  // Where arguments have died, the call stays with the frame's owner.
+  if (FindOddSite(item.frame, item.op) != nullptr) return run_->ReturnIdleWorker(helper);
   for (uint32_t i = 0; i < op.num_inputs; ++i) message.values.push_back(slots[i].Take());
   ++calls_begin_;
   if (calls_begin_ > calls_.size() / 2) {
@@ -263,14 +278,20 @@ inline void Worker::CountDown(Frame* frame, uint32_t op) {
   if (--frame->pending()[op] == 0) Push(frame, op);
 }
 
+inline void Worker::DeliverControl(Frame* frame, const Edge& edge) {
+  if (edge.kind == EdgeKind::kOnly) {
+    Push(frame, edge.op);
+  } else if (ABSL_PREDICT_TRUE(edge.kind == EdgeKind::kControl)) {
+    CountDown(frame, edge.op);
+  } else {
+    MarkUnion(frame, edge.op, edge.index);
+  }
+}
+
 inline void Worker::DeliverControls(Frame* frame, const Port& port) {
   const Edge* edges = frame->region->edges.data();
   for (uint32_t e = port.controls; e < port.end; ++e) {
-    if (ABSL_PREDICT_FALSE(edges[e].kind == EdgeKind::kUnion)) {
-      MarkUnion(frame, edges[e].op, edges[e].index);
-    } else {
-      CountDown(frame, edges[e].op);
-    }
+    DeliverControl(frame, edges[e]);
   }
 }
 
@@ -283,19 +304,21 @@ inline void Worker::DeliverPort(Frame* frame, const Port* port, Value value) {
     const Edge* edge = frame->region->edges.data() + port->begin;
     const Edge* last = frame->region->edges.data() + port->controls - 1;
     for (; edge != last; ++edge) DeliverCopy(frame, *edge, value.Copy());
+    if (last->kind == EdgeKind::kOnly) return Push(frame, last->op, value);
     if (ABSL_PREDICT_TRUE(last->kind == EdgeKind::kData)) return Store(frame, *last, value);
     port = PassOn(&frame, *last, &value);
   }
 }
 
 inline void Worker::Store(Frame* frame, const Edge& edge, Value value) {
-  frame->values()[edge.slot] = value;
-  if (value.owns()) frame->owns_tensors = true;
+  value.CopyTo(&frame->values()[edge.slot]);
+  if (value.owns()) frame->owns_tensors = 1;
   CountDown(frame, edge.op);
 }
 
 // For all readers but the last: what would pass on at once waits for its turn, or this would recurse.
 void Worker::DeliverCopy(Frame* frame, const Edge& edge, Value value) {
+  if (edge.kind == EdgeKind::kOnly) return Push(frame, edge.op, value);
   if (edge.kind == EdgeKind::kData) return Store(frame, edge, value);
   const Port* port = PassOn(&frame, edge, &value);
   if (port == nullptr) return;
@@ -310,30 +333,34 @@ inline const Port* Worker::PassOn(Frame** frame, const Edge& edge, Value* value)
   const Op& op = region.ops[edge.op];
   switch (edge.kind) {
     case EdgeKind::kGate: {
-      const Value& predicate = (*frame)->values()[op.index];
-      if (predicate.is_scalar()) {
+      const uint16_t decided = (*frame)->pending()[op.index];
+      if (decided > 0) {
         DeliverWholeOp(*frame, op);
-        return &region.ports[op.port + predicate.boolean];
+        return &region.ports[op.port + decided - 1];
       }
-      (*frame)->values()[edge.slot] = *value;
-      if (value->owns()) (*frame)->owns_tensors = true;
+      value->CopyTo(&(*frame)->values()[edge.slot]);
+      if (value->owns()) (*frame)->owns_tensors = 1;
       return nullptr;
     }
     case EdgeKind::kMerge: {
-      Value& slot = (*frame)->values()[edge.slot];
-      if (op.passes_on && slot.is_empty()) {
-        slot.kind = Value::Kind::kDead;  // decided: later inputs find the slot taken
-        return &region.ports[op.port];
+      if (ABSL_PREDICT_FALSE(!op.passes_on)) {
+        StoreInMerge(*frame, edge, *value);
+        return nullptr;
       }
-      StoreInMerge(*frame, edge, *value);
-      return nullptr;
+      uint16_t& state = (*frame)->pending()[edge.op];
+      if ((state & kMergeDecided) != 0) {
+        value->Release();  // another input has won
+        return nullptr;
+      }
+      state |= kMergeDecided;
+      return &region.ports[op.port];
     }
     case EdgeKind::kResult: {
       *value = value->Escape();
       Frame* const caller = (*frame)->parent;
-      const Op& site = caller->region->ops[(*frame)->site->op];
+      const Op& site = caller->region->ops[(*frame)->site_op];
       if (ABSL_PREDICT_FALSE(caller->owner != this) || op.index >= site.num_ports) {
-        DeliverResult(caller, (*frame)->site->op, op.index, *value);
+        DeliverResult(caller, (*frame)->site_op, op.index, *value);
         return nullptr;
       }
       *frame = caller;
@@ -359,7 +386,7 @@ void Worker::StoreInMerge(Frame* frame, const Edge& edge, Value value) {
   if (!slot.is_empty()) return value.Release();  // another input has won
   slot = value;
   slot.position = edge.index;
-  if (value.owns()) frame->owns_tensors = true;
+  if (value.owns()) frame->owns_tensors = 1;
   CountDown(frame, edge.op);
 }
 
@@ -368,49 +395,65 @@ inline void Worker::DeliverWholeOp(Frame* frame, const Op& op) {
   if (op.has_controls) DeliverControls(frame, frame->region->ports[op.port + op.num_ports]);
 }
 
-// Whether a call that is not open has arguments enough to be opened. It counts as partial from its first live argument
-// on: dead ones alone must not open a frame. If another device decides, it must have done so.
-inline bool Worker::IsPartial(Frame* frame, const Op& op, const Site& site) {
-  if (ABSL_PREDICT_FALSE(site.waits_to_open)) {
-    const Value& opened = frame->values()[op.slot + op.num_inputs - 1];
-    return !opened.is_empty() && !opened.is_dead();
-  }
-  return frame->pending()[site.op] + frame->values()[site.state_slot].bits < op.num_tokens;
+// Whether the device that decides on the call has said that it lives.
+inline bool Worker::IsOpened(Frame* frame, const Op& op) {
+  return !frame->values()[op.slot + op.num_inputs - 1].is_empty();
 }
 
 void Worker::DeliverSiteArgument(Frame* frame, const Edge& edge, Value value) {
   const Op& op = frame->region->ops[edge.op];
   uint16_t& pending = frame->pending()[edge.op];
   if (op.num_tokens > 1) {
-    const Site& site = program_.sites[op.index];
-    Value& state = frame->values()[site.state_slot];
-    if (state.kind == Value::Kind::kFrame) {
-      --pending;
-      late_arguments_.push_back({state.frame, edge.index, value});
-      return;
+    size_t dead = 0;  // that came before
+    if (const OddSite* odd = FindOddSite(frame, edge.op); odd != nullptr) {
+      if (odd->child != nullptr) {
+        late_arguments_.push_back({odd->child, edge.index, value});
+        if (--pending == 0) odd_sites_.erase({frame, edge.op});
+        return;
+      }
+      dead = odd->dead.size() - value.is_dead();
     }
-    const bool was_partial = IsPartial(frame, op, site);
-    frame->values()[edge.slot] = value;
-    if (value.owns()) frame->owns_tensors = true;
-    --pending;
-    // Until the frame is open its slot counts the dead arguments.
-    state.bits += value.is_dead();
-    const bool is_partial = pending > 0 && IsPartial(frame, op, site);
-    if (was_partial && !is_partial) {
-      if (--frame->partial_sites == 0) UnlinkPartial(frame);
-    } else if (is_partial && !was_partial) {
+    // A call counts as partial from its first live argument on: dead ones alone must not open a frame. If another
+    // device decides whether it lives, from when it has done so.
+    const bool waits_to_open = program_.sites[op.index].waits_to_open;
+    const bool was_partial = waits_to_open ? IsOpened(frame, op) : pending + dead < op.num_tokens;
+    if (pending == 1) {
+      if (was_partial && --frame->partial_sites == 0) UnlinkPartial(frame);
+    } else if (!was_partial && !value.is_dead() && (!waits_to_open || edge.index + 1 == op.num_inputs)) {
       if (frame->partial_sites++ == 0) LinkPartial(frame);
     }
-    if (pending > 0) return;
-    ++frame->live;
-    calls_.push({frame, edge.op});
-    return;
   }
-  frame->values()[edge.slot] = value;
-  if (value.owns()) frame->owns_tensors = true;
+  if (!value.is_dead()) value.CopyTo(&frame->values()[edge.slot]);
+  if (value.owns()) frame->owns_tensors = 1;
   if (--pending > 0) return;
-  ++frame->live;
-  calls_.push({frame, edge.op});
+  PushCall(frame, edge.op);
+}
+
+// nullptr for the calls that are as usual.
+inline OddSite* Worker::FindOddSite(Frame* caller, uint32_t op) {
+  if (ABSL_PREDICT_TRUE(!caller->has_odd_sites)) return nullptr;
+  auto position = odd_sites_.find({caller, op});
+  return position == odd_sites_.end() ? nullptr : &position->second;
+}
+
+OddSite& Worker::MakeOddSite(Frame* caller, uint32_t op) {
+  caller->has_odd_sites = 1;
+  return odd_sites_[{caller, op}];
+}
+
+void Worker::ForgetOddSites(Frame* caller) {
+  for (uint32_t i = 0; i < caller->region->num_counted; ++i) {
+    if (caller->region->ops[i].kind == OpKind::kSite) odd_sites_.erase({caller, i});
+  }
+}
+
+// Whether this is new: the same death may be told twice.
+bool Worker::LearnDeadArgument(Frame* caller, const DeathEvent& event) {
+  if (caller->pending()[event.op] == 0) return false;
+  std::vector<uint32_t>& dead = MakeOddSite(caller, event.op).dead;
+  if (std::find(dead.begin(), dead.end(), event.index) != dead.end()) return false;
+  dead.push_back(event.index);
+  return true;
 }
 
 // Hands a function's argument or a loop's variable to its consumers.
@@ -421,7 +464,7 @@ inline void Worker::DeliverEntry(Frame* frame, uint32_t entry, Value value) {
   if (ABSL_PREDICT_FALSE(value.is_dead())) return Kill(frame, frame->region->port_deaths[port]);
   if (op.home != kNone && value.kind == Value::Kind::kTensor) {
     frame->values()[op.home] = value;
-    frame->owns_tensors = true;
+    frame->owns_tensors = 1;
     value = Value::Borrow(value.tensor);
   }
   DeliverPort(frame, &frame->region->ports[port], value);
@@ -461,35 +504,65 @@ void Worker::MarkUnion(Frame* frame, uint32_t op, uint32_t index) {
 
 // --- Operators ------------------------------------------------------------------------------------
 
-inline void Worker::Fire(Frame* frame, uint32_t index) {
+// Where the item's operator finds its inputs, side by side. One that came along has to be read before anything
+// is delivered.
+inline Value* Worker::InputsOf(Item* item, const Op& op) {
+  switch (op.inputs) {
+    case InputsIn::kSlots:
+      return item->frame->values() + op.slot;
+    case InputsIn::kItem:
+      return &item->value;
+    case InputsIn::kTable:
+      return Gather(item->frame, op);
+    case InputsIn::kItemTable:
+      break;
+  }
+  const Value* table = item->frame->region->inputs.data() + op.slot;
+  Value* inputs = inputs_.data();
+  for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i] = table[i];
+  if (op.only < op.num_inputs) item->value.CopyTo(&inputs[op.only]);
+  return inputs;
+}
+
+inline Value* Worker::Gather(Frame* frame, const Op& op) {
+  const Value* table = frame->region->inputs.data() + op.slot;
+  for (uint32_t i = 0; i < op.num_inputs; ++i) {
+    inputs_[i] = table[i].is_empty() ? frame->values()[table[i].position].Take() : table[i];
+  }
+  return inputs_.data();
+}
+
+inline void Worker::Fire(Item* item) {
+  Frame* const frame = item->frame;
+  const uint32_t index = item->op;
   const Op& op = frame->region->ops[index];
-  Value* inputs = frame->values() + op.slot;
+  Value* inputs = InputsOf(item, op);
   switch (op.kind) {
     case OpKind::kScalar: {
       Value result;
       if (ABSL_PREDICT_TRUE(unboxes_) && ABSL_PREDICT_TRUE(op.scalar(inputs, &result))) {
         if (ABSL_PREDICT_FALSE(inputs[0].owns())) inputs[0].Release();  // the vector that a number was read from
         DeliverWholeOp(frame, op);
-        DeliverPort(frame, &frame->region->ports[op.port], result);
+        DeliverPort(frame, &frame->region->ports[op.port], Value::Scalar(result.bits));
       } else {
-        FireKernel(frame, index, op);
+        FireKernel(frame, index, op, inputs);
       }
       break;
     }
     case OpKind::kKernel:
-      FireKernel(frame, index, op);
+      FireKernel(frame, index, op, inputs);
       break;
     case OpKind::kPass:
-      FirePass(frame, op);
+      FirePass(frame, op, inputs);
       break;
     case OpKind::kSwitch:
-      FireSwitch(frame, op);
+      FireSwitch(frame, op, inputs);
       break;
     case OpKind::kBranch:
-      FireBranch(frame, op);
+      FireBranch(frame, op, inputs);
       break;
     case OpKind::kSwitchN:
-      FireSwitchN(frame, op);
+      FireSwitchN(frame, op, inputs);
       break;
     case OpKind::kMerge:
       FireMerge(frame, op);
@@ -508,17 +581,16 @@ inline void Worker::Fire(Frame* frame, uint32_t index) {
       run_->retvals[op.index] = inputs[0].Take();
       break;
     case OpKind::kRetain:
-      FireRetain(frame, op);
+      FireRetain(frame, op, inputs);
       break;
     case OpKind::kRecall:
-      FireRecall(frame, op);
+      FireRecall(frame, op, inputs);
       break;
     case OpKind::kSend:
-      FireKernel(frame, index, op);
+      FireKernel(frame, index, op, inputs);
       break;
     case OpKind::kSite:  // a call without tokens of its own: constant arguments in a region without conditions
-      ++frame->live;
-      calls_.push({frame, index});
+      PushCall(frame, index);
       break;
     case OpKind::kGate:
     case OpKind::kResult:
@@ -530,17 +602,18 @@ inline void Worker::Fire(Frame* frame, uint32_t index) {
   }
 }
 
-void Worker::FireKernel(Frame* frame, uint32_t index, const Op& op) {
+void Worker::FireKernel(Frame* frame, uint32_t index, const Op& op, Value* inputs) {
   const KernelNode& node = program_.kernels[op.index];
   const KernelRunner::Cost cost = run_->environment.runner->CostOf(node);
-  if (ABSL_PREDICT_FALSE(cost == KernelRunner::Cost::kAsynchronous)) return LaunchKernel(frame, index, op, node, cost);
+  if (ABSL_PREDICT_FALSE(cost == KernelRunner::Cost::kAsynchronous))
+    return LaunchKernel(frame, index, op, inputs, node, cost);
   if (ABSL_PREDICT_FALSE(cost == KernelRunner::Cost::kExpensive) && HasMoreWork() && run_->BeginOffload()) {
-    return LaunchKernel(frame, index, op, node, cost);
+    return LaunchKernel(frame, index, op, inputs, node, cost);
   }
   budget_ -= cost == KernelRunner::Cost::kExpensive ? kPollInterval : kKernelWeight;
   if (outputs_.size() < run_->max_outputs) outputs_.resize(run_->max_outputs, Value::Empty());
-  KernelCall call{frame->values() + op.slot, outputs_.data(), TagOf(frame), index_, false};
-  if (op.kind == OpKind::kSend) call.is_dead = call.inputs[0].is_dead();
+  KernelCall call{inputs, outputs_.data(), TagOf(frame), index_, false};
+  if (op.kind == OpKind::kSend) call.is_dead = inputs[0].is_dead();
   const absl::Status status = run_->environment.runner->Run(node, absl::MakeSpan(&call, 1));
   for (uint32_t i = 0; i < op.num_inputs; ++i) call.inputs[i].Release();
   if (ABSL_PREDICT_FALSE(!status.ok())) {
@@ -577,9 +650,10 @@ void Worker::FinishKernel(Frame* frame, const Op& op, const KernelNode& node, Va
 
 // Lets the kernel run elsewhere: by itself if it is asynchronous, else on another thread while this
 // worker goes on with what else there is.
-void Worker::LaunchKernel(Frame* frame, uint32_t index, const Op& op, const KernelNode& node, KernelRunner::Cost cost) {
+void Worker::LaunchKernel(Frame* frame, uint32_t index, const Op& op, Value* inputs, const KernelNode& node,
+                          KernelRunner::Cost cost) {
   auto kernel = std::make_unique<KernelInFlight>();
-  for (uint32_t i = 0; i < op.num_inputs; ++i) kernel->inputs.push_back(frame->values()[op.slot + i].Take());
+  for (uint32_t i = 0; i < op.num_inputs; ++i) kernel->inputs.push_back(inputs[i].Take());
   kernel->outputs.resize(op.num_ports, Value::Empty());
   kernel->call.inputs = kernel->inputs.data();
   kernel->call.outputs = kernel->outputs.data();
@@ -606,8 +680,7 @@ void Worker::LaunchKernel(Frame* frame, uint32_t index, const Op& op, const Kern
   run->environment.schedule([runner, &node, raw, done] { runner->RunAsync(node, &raw->call, done); });
 }
 
-void Worker::FirePass(Frame* frame, const Op& op) {
-  Value* inputs = frame->values() + op.slot;
+void Worker::FirePass(Frame* frame, const Op& op, Value* inputs) {
   for (uint32_t i = 0; i < op.num_ports; ++i) DeliverPort(frame, &frame->region->ports[op.port + i], inputs[i].Take());
   DeliverWholeOp(frame, op);
 }
@@ -629,40 +702,47 @@ bool Worker::ReadPredicate(Frame* frame, const Value& value, bool* result) {
   return false;
 }
 
-void Worker::FireSwitch(Frame* frame, const Op& op) {
-  Value* inputs = frame->values() + op.slot;
+void Worker::FireSwitch(Frame* frame, const Op& op, Value* inputs) {
   bool side = false;
-  if (!ReadPredicate(frame, inputs[1], &side)) return;
+  const bool is_valid = ReadPredicate(frame, inputs[1], &side);
+  inputs[1].Release();
+  if (!is_valid) return inputs[0].Release();
   DeliverWholeOp(frame, op);
   DeliverPort(frame, &frame->region->ports[op.port + side], inputs[0].Take());
 }
 
-// From here on data that reaches one of its gates passes at once, by the predicate left in the slot.
-inline void Worker::FireBranch(Frame* frame, const Op& op) {
-  Value& slot = frame->values()[op.slot];
+// From here on data that reaches one of its gates passes at once. What waits there is taken out before any of
+// it moves on, as it may move to the slot of another gate.
+inline void Worker::FireBranch(Frame* frame, const Op& op, Value* inputs) {
   bool side = false;
-  if (!ReadPredicate(frame, slot, &side)) return;
-  slot.Release();
-  slot = Value::Scalar(0);
-  slot.boolean = side;
+  const bool is_valid = ReadPredicate(frame, inputs[0], &side);
+  inputs[0].Release();
+  if (!is_valid) return;
   const Region& region = *frame->region;
+  frame->pending()[&op - region.ops.data()] = static_cast<uint16_t>(1 + side);
+  opened_.clear();
+  for (uint32_t i = op.index; i < op.gates_end; ++i) {
+    Value& data = frame->values()[region.ops[region.gates[i]].slot];
+    if (!data.is_empty()) opened_.emplace_back(region.gates[i], data.Take());
+  }
   const DeathList& dead = region.port_deaths[op.port + !side];
   if (dead.begin != dead.end) Kill(frame, dead);
-  for (uint32_t i = op.index; i < op.gates_end; ++i) {
-    const Op& gate = region.ops[region.gates[i]];
-    Value& data = frame->values()[gate.slot];
-    if (data.is_empty()) continue;
+  for (const auto& [index, data] : opened_) {
+    const Op& gate = region.ops[index];
     DeliverWholeOp(frame, gate);
-    DeliverPort(frame, &region.ports[gate.port + side], data.Take());
+    DeliverPort(frame, &region.ports[gate.port + side], data);
   }
+  Value predicate = Value::Scalar(0);
+  predicate.boolean = side;
   DeliverWholeOp(frame, op);
-  DeliverPort(frame, &region.ports[op.port + side], slot);
+  DeliverPort(frame, &region.ports[op.port + side], predicate);
 }
 
-void Worker::FireSwitchN(Frame* frame, const Op& op) {
-  Value* inputs = frame->values() + op.slot;
+void Worker::FireSwitchN(Frame* frame, const Op& op, Value* inputs) {
   const tensorflow::Tensor index = TensorFromValue(inputs[1], tensorflow::DT_INT32);
+  inputs[1].Release();
   if (index.dims() != 0 || index.dtype() != tensorflow::DT_INT32) {
+    inputs[0].Release();
     budget_ = 0;
     return run_->FailAt(
         InvalidArgument("The branch index of a case in '", frame->region->name, "' must be a scalar int32"), frame);
@@ -691,9 +771,8 @@ void Worker::FireMerge(Frame* frame, const Op& op) {
 }
 
 // Out of line: recursions without gradients should not pay for these in Fire().
-ABSL_ATTRIBUTE_NOINLINE void Worker::FireRetain(Frame* frame, const Op& op) {
+ABSL_ATTRIBUTE_NOINLINE void Worker::FireRetain(Frame* frame, const Op& op, Value* inputs) {
   const tensorflow::DataTypeVector& types = program_.records[op.index].types;
-  Value* inputs = frame->values() + op.slot;
   Record* record = Record::New(op.num_inputs);
   for (uint32_t i = 0; i < op.num_inputs; ++i) record->Set(i, inputs[i].Take(), types[i]);
   DeliverPort(frame, &frame->region->ports[op.port], Value::Own(record));
@@ -702,8 +781,8 @@ ABSL_ATTRIBUTE_NOINLINE void Worker::FireRetain(Frame* frame, const Op& op) {
 
 // The last to read a record gets its values as they are: memory shrinks while a gradient unwinds, and
 // kernels find buffers that they may reuse.
-ABSL_ATTRIBUTE_NOINLINE void Worker::FireRecall(Frame* frame, const Op& op) {
-  Value input = frame->values()[op.slot].Take();
+ABSL_ATTRIBUTE_NOINLINE void Worker::FireRecall(Frame* frame, const Op& op, Value* inputs) {
+  Value input = inputs[0].Take();
   const RecordType& type = program_.records[op.index];
   Record* record = nullptr;
   const absl::Status status = FindRecord(input, type, &record);
@@ -724,10 +803,10 @@ ABSL_ATTRIBUTE_NOINLINE void Worker::FireRecall(Frame* frame, const Op& op) {
 
 // --- Frames ---------------------------------------------------------------------------------------
 
-inline Frame* Worker::NewFrame(const Region& region, Frame* parent, const Site* site, uint32_t depth) {
+inline Frame* Worker::NewFrame(const Region& region, Frame* parent, uint32_t site_op, uint32_t depth) {
   Frame* frame = pool_.New(region);
   frame->parent = parent;
-  frame->site = site;
+  frame->site_op = site_op;
   frame->owner = this;
   frame->live = 1;  // for whoever opens it, until it is started
   frame->depth = depth;
@@ -743,7 +822,7 @@ inline void Worker::StartFrame(Frame* frame) {
 }
 
 void Worker::OpenRoot(std::vector<Value> arguments) {
-  Frame* root = NewFrame(program_.regions[0], nullptr, nullptr, 0);
+  Frame* root = NewFrame(program_.regions[0], nullptr, kNone, 0);
   for (uint32_t i = root->region->num_firing; i < root->region->ops.size(); ++i) {
     const Op& op = root->region->ops[i];
     if (op.kind == OpKind::kArgument) DeliverPort(root, &root->region->ports[op.port], arguments[op.index].Take());
@@ -757,8 +836,6 @@ bool Worker::CheckDepth(const Frame* caller, const Site& site) {
   const bool is_too_deep = caller->depth >= program_.options.max_depth;
   const bool is_too_large = run_->frame_bytes.load(std::memory_order_relaxed) > run_->max_frame_bytes;
   if (ABSL_PREDICT_TRUE(!is_too_deep && !is_too_large)) return true;
-  // Looking for memory must pay: else the last bytes would be found anew at every call.
-  if (!is_too_deep && pool_.Trim() > run_->max_frame_bytes / 8) return true;
   budget_ = 0;
   const std::string limit = is_too_deep ? absl::StrCat("the limit is ", program_.options.max_depth)
                                         : absl::StrCat("where its frames take ", kDefaultMaxFrameBytes >> 20,
@@ -772,19 +849,35 @@ bool Worker::CheckDepth(const Frame* caller, const Site& site) {
   return false;
 }
 
+// All at once, before any is delivered: a function may return one at once, to where the others lay.
+inline const Value* Worker::TakeArguments(Frame* caller, const Op& op) {
+  Value* slots = caller->values() + op.slot;
+  for (uint32_t i = 0; i < op.num_inputs; ++i) {
+    inputs_[i] = slots[i];
+    slots[i] = Value::Empty();
+  }
+  return inputs_.data();
+}
+
+// Whether the call is dead with these arguments dead, of all that it waits for.
+static bool IsDeadCall(const Op& op, const Site& site, const std::vector<uint32_t>& dead) {
+  if (!site.waits_to_open) return dead.size() == op.num_tokens;
+  return std::find(dead.begin(), dead.end(), op.num_inputs - 1u) != dead.end();
+}
+
 // Opens the callee's frame with the arguments that are there: in the caller's slots, or `given` along
 // with a call from another worker. The call's count in the caller's `live` becomes the child's.
 void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* given) {
   const Op& op = caller->region->ops[index];
   const Site& site = program_.sites[op.index];
-  Value* slots = caller->values() + op.slot;
-  const Value* arguments = given != nullptr ? given->data() : slots;
-  uint32_t dead = 0;
-  for (uint32_t i = 0; i < op.num_inputs; ++i) dead += arguments[i].is_dead();
-  const bool is_dead = site.waits_to_open ? arguments[op.num_inputs - 1].is_dead() : dead == op.num_tokens;
-  if (ABSL_PREDICT_FALSE(dead > 0) && is_dead) {
+  std::vector<uint32_t> dead;  // none in a call from another worker
+  if (const OddSite* odd = given != nullptr ? nullptr : FindOddSite(caller, index); odd != nullptr) dead = odd->dead;
+  if (ABSL_PREDICT_FALSE(!dead.empty()) && IsDeadCall(op, site, dead)) {
+    odd_sites_.erase({caller, index});
+    const Value* arguments = TakeArguments(caller, op);
     for (uint32_t i = 0; i < op.num_inputs; ++i) {
-      if (given == nullptr && slots[i].owns()) slots[i].Release();
+      Value argument = arguments[i];
+      argument.Release();
     }
     Kill(caller, caller->region->port_deaths[op.port + op.num_ports]);
     return Unref(caller);
@@ -795,20 +888,24 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
     return;
   }
   const Region& callee = *site.callee;
-  Frame* child = NewFrame(callee, caller, &site, caller->depth + 1);
+  Frame* child = NewFrame(callee, caller, index, caller->depth + 1);
   if (ABSL_PREDICT_FALSE(callee.tag_slot != kNone)) SetTag(child, ChildTag(TagOf(caller), site.call_id));
-  for (uint32_t i = 0; i < op.num_inputs; ++i) {
-    const Value value = arguments[i];
-    if (given == nullptr && !value.is_dead()) slots[i] = Value::Empty();
-    if (ABSL_PREDICT_FALSE(value.is_empty())) {
-      ++child->missing;
-    } else {
-      DeliverEntry(child, i < callee.entries.size() ? callee.entries[i] : kNone, value);
-    }
-  }
-  if (ABSL_PREDICT_FALSE(child->missing > 0)) {
+  const Value* arguments = given != nullptr ? given->data() : TakeArguments(caller, op);
+  const uint32_t missing = given != nullptr ? 0 : caller->pending()[index];
+  if (ABSL_PREDICT_FALSE(missing > 0)) {
+    child->missing = missing;
     ++child->live;
-    caller->values()[site.state_slot] = Value::ToFrame(child);
+    MakeOddSite(caller, index).child = child;
+  } else if (ABSL_PREDICT_FALSE(!dead.empty())) {
+    odd_sites_.erase({caller, index});
+  }
+  for (uint32_t i = 0; i < op.num_inputs; ++i) {
+    Value value = arguments[i];
+    if (ABSL_PREDICT_FALSE(value.is_empty())) {
+      if (std::find(dead.begin(), dead.end(), i) == dead.end()) continue;
+      value = Value::Dead();
+    }
+    DeliverEntry(child, i < callee.entries.size() ? callee.entries[i] : kNone, value);
   }
   if (ABSL_PREDICT_FALSE(site.opened_port != kNone)) {
     Value opened = Value::Scalar(0);
@@ -820,18 +917,23 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
 }
 
 void Worker::LinkPartial(Frame* frame) {
-  frame->previous = nullptr;
-  frame->next = partial_;
-  if (partial_ != nullptr) partial_->previous = frame;
-  partial_ = frame;
+  frame->partial_position = static_cast<uint32_t>(partial_.size());
+  partial_.push_back(frame);
   ++frame->live;
 }
 
 void Worker::UnlinkPartial(Frame* frame) {
-  if (frame->previous != nullptr) frame->previous->next = frame->next;
-  if (frame->next != nullptr) frame->next->previous = frame->previous;
-  if (partial_ == frame) partial_ = frame->next;
+  partial_[frame->partial_position] = nullptr;
+  ++partial_gaps_;
+  for (; !partial_.empty() && partial_.back() == nullptr; --partial_gaps_) partial_.pop_back();
+  if (ABSL_PREDICT_FALSE(partial_gaps_ > kMostPartialGaps && partial_gaps_ > partial_.size() / 2)) ClosePartialGaps();
   --frame->live;  // not the last: the caller holds another
+}
+
+void Worker::ClosePartialGaps() {
+  partial_.erase(std::remove(partial_.begin(), partial_.end(), nullptr), partial_.end());
+  for (uint32_t i = 0; i < partial_.size(); ++i) partial_[i]->partial_position = i;
+  partial_gaps_ = 0;
 }
 
 // Nothing else moves: opens this frame's calls that have only some of their arguments.
@@ -844,10 +946,11 @@ void Worker::OpenPartialSites(Frame* frame) {
     const Op& op = region.ops[i];
     if (op.kind != OpKind::kSite || op.num_tokens < 2) continue;
     const uint32_t pending = frame->pending()[i];
-    const Site& site = program_.sites[op.index];
-    const Value& state = frame->values()[site.state_slot];
-    const bool is_open = state.kind == Value::Kind::kFrame;
-    if (is_open || pending == 0 || !IsPartial(frame, op, site)) continue;
+    const OddSite* odd = FindOddSite(frame, i);
+    const bool is_open = odd != nullptr && odd->child != nullptr;
+    const size_t dead = odd == nullptr ? 0 : odd->dead.size();
+    const bool may_open = program_.sites[op.index].waits_to_open ? IsOpened(frame, op) : pending + dead < op.num_tokens;
+    if (is_open || pending == 0 || !may_open) continue;
     ++frame->live;
     OpenSite(frame, i, nullptr);
   }
@@ -868,7 +971,7 @@ void Worker::SetTag(Frame* frame, const FrameTag& tag) {
 
 Frame* Worker::NewIteration(const Loop& loop, Frame* parent, uint32_t iteration) {
   ++parent->live;
-  Frame* frame = NewFrame(*loop.body, parent, nullptr, parent->depth);
+  Frame* frame = NewFrame(*loop.body, parent, kNone, parent->depth);
   frame->iteration = iteration;
   if (ABSL_PREDICT_FALSE(loop.body->tag_slot != kNone)) {
     const auto tag = loop.in_function ? &ChildTag : &MainLoopTag;
@@ -922,6 +1025,7 @@ void Worker::FireLoopNext(Frame* frame, const Op& op) {
 inline void Worker::Unref(Frame* frame) {
   while (--frame->live == 0) {
     Frame* parent = frame->parent;
+    if (ABSL_PREDICT_FALSE(frame->has_odd_sites)) ForgetOddSites(frame);
     pool_.Delete(frame);
     if (parent == nullptr) return;
     if (ABSL_PREDICT_FALSE(parent->owner != this)) {
@@ -954,8 +1058,15 @@ void Worker::Learn(Frame* frame, const DeathEvent& event) {
     case DeathEvent::Kind::kUnion:
       return MarkUnion(frame, event.op, event.index);
     case DeathEvent::Kind::kMerge: {
+      if (op.passes_on) {
+        uint16_t& state = frame->pending()[event.op];
+        if ((state & kMergeDecided) != 0) return;  // it has its value
+        state |= static_cast<uint16_t>(1 << event.index);
+        if (state == (1 << op.num_inputs) - 1) Kill(frame, frame->region->port_deaths[op.port + op.num_ports]);
+        return;
+      }
       Value* masks = frame->values() + op.slot;
-      if (!masks[0].is_empty()) return;  // it has its value
+      if (!masks[0].is_empty()) return;
       masks[event.index / 64].bits |= uint64_t{1} << (event.index % 64);
       uint32_t dead = 0;
       for (uint32_t i = 0; i < op.num_inputs; ++i) dead += (masks[i / 64].bits >> (i % 64)) & 1;
@@ -964,10 +1075,7 @@ void Worker::Learn(Frame* frame, const DeathEvent& event) {
       return;
     }
     case DeathEvent::Kind::kSiteArgument: {
-      // The slot stays dead even when the call is opened: the same death may be told twice.
-      Value& slot = frame->values()[op.slot + event.index];
-      if (!slot.is_empty()) return;
-      slot = Value::Dead();
+      if (!LearnDeadArgument(frame, event)) return;
       return DeliverSiteArgument(frame, {event.op, op.slot + event.index, event.index, EdgeKind::kSiteArgument},
                                  Value::Dead());
     }
@@ -979,7 +1087,7 @@ void Worker::Learn(Frame* frame, const DeathEvent& event) {
       return CountDown(frame, event.op);
     }
     case DeathEvent::Kind::kResult:
-      return DeliverResult(frame->parent, frame->site->op, event.index, Value::Dead());
+      return DeliverResult(frame->parent, frame->site_op, event.index, Value::Dead());
   }
 }
 

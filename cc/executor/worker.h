@@ -12,6 +12,7 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "cc/executor/frame.h"
@@ -23,22 +24,39 @@ namespace tensorflow_recursion {
 
 class Run;
 
+// An operator that is ready, and the value that made it so if that lies in no slot.
 struct Item {
+  Frame* frame;
+  uint32_t op;
+  Value value;
+};
+
+// A call that was opened before all its arguments had come, or has lost some of them.
+struct OddSite {
+  Frame* child = nullptr;      // if open
+  std::vector<uint32_t> dead;  // arguments
+};
+
+// A call that has all its arguments.
+struct Call {
   Frame* frame;
   uint32_t op;
 };
 
 // A vector whose push is a store and an increment: nothing else is on the hot path as often.
+template <typename Item>
 class ItemStack {
  public:
   bool empty() const { return top_ == items_.get(); }
   size_t size() const { return static_cast<size_t>(top_ - items_.get()); }
   Item& operator[](size_t i) { return items_[i]; }
   void clear() { top_ = items_.get(); }
-  Item pop() { return *--top_; }
-  void push(Item item) {
+  // Stays valid until the next push.
+  Item* pop() { return --top_; }
+  // The new item, to be filled in.
+  Item* push() {
     if (ABSL_PREDICT_FALSE(top_ == end_)) Grow();
-    *top_++ = item;
+    return top_++;
   }
   void erase_front(size_t count) {
     std::copy(items_.get() + count, top_, items_.get());
@@ -124,8 +142,9 @@ class Worker {
   friend class Run;
 
   // Queues.
-  void Push(Frame* frame, uint32_t op);
-  Item PopReady();
+  void Push(Frame* frame, uint32_t op, Value value = Value::Empty());
+  void PushCall(Frame* frame, uint32_t op);
+  Item* PopReady();
   bool Step();
   bool TakeMail();
   void Handle(Message* message);
@@ -137,11 +156,12 @@ class Worker {
   void DeliverPort(Frame* frame, const Port* port, Value value);
   void DeliverControls(Frame* frame, const Port& port);
   void DeliverWholeOp(Frame* frame, const Op& op);
+  void DeliverControl(Frame* frame, const Edge& edge);
   void DeliverCopy(Frame* frame, const Edge& edge, Value value);
   const Port* PassOn(Frame** frame, const Edge& edge, Value* value);
   void Store(Frame* frame, const Edge& edge, Value value);
   void StoreInMerge(Frame* frame, const Edge& edge, Value value);
-  bool IsPartial(Frame* frame, const Op& op, const Site& site);
+  bool IsOpened(Frame* frame, const Op& op);
   void DeliverSiteArgument(Frame* frame, const Edge& edge, Value value);
   void DeliverArgument(Frame* callee, uint32_t index, Value value);
   void DeliverResult(Frame* caller, uint32_t op, uint32_t index, Value value);
@@ -150,32 +170,41 @@ class Worker {
   void MarkUnion(Frame* frame, uint32_t op, uint32_t index);
 
   // Operators.
-  void Fire(Frame* frame, uint32_t index);
-  void FireKernel(Frame* frame, uint32_t index, const Op& op);
-  void LaunchKernel(Frame* frame, uint32_t index, const Op& op, const KernelNode& node, KernelRunner::Cost cost);
+  void Fire(Item* item);
+  Value* InputsOf(Item* item, const Op& op);
+  Value* Gather(Frame* frame, const Op& op);
+  void FireKernel(Frame* frame, uint32_t index, const Op& op, Value* inputs);
+  void LaunchKernel(Frame* frame, uint32_t index, const Op& op, Value* inputs, const KernelNode& node,
+                    KernelRunner::Cost cost);
   bool HasMoreWork() const { return !ready_.empty() || calls_.size() > calls_begin_; }
   void FinishKernel(Frame* frame, const Op& op, const KernelNode& node, Value* outputs);
-  void FirePass(Frame* frame, const Op& op);
-  void FireSwitch(Frame* frame, const Op& op);
-  void FireBranch(Frame* frame, const Op& op);
-  void FireSwitchN(Frame* frame, const Op& op);
+  void FirePass(Frame* frame, const Op& op, Value* inputs);
+  void FireSwitch(Frame* frame, const Op& op, Value* inputs);
+  void FireBranch(Frame* frame, const Op& op, Value* inputs);
+  void FireSwitchN(Frame* frame, const Op& op, Value* inputs);
   void FireMerge(Frame* frame, const Op& op);
-  void FireRetain(Frame* frame, const Op& op);
-  void FireRecall(Frame* frame, const Op& op);
+  void FireRetain(Frame* frame, const Op& op, Value* inputs);
+  void FireRecall(Frame* frame, const Op& op, Value* inputs);
   void FireLoopStart(Frame* frame, const Op& op);
   void FireLoopNext(Frame* frame, const Op& op);
 
   // Frames.
-  Frame* NewFrame(const Region& region, Frame* parent, const Site* site, uint32_t depth);
+  Frame* NewFrame(const Region& region, Frame* parent, uint32_t site_op, uint32_t depth);
   void StartFrame(Frame* frame);
+  const Value* TakeArguments(Frame* caller, const Op& op);
   void OpenSite(Frame* caller, uint32_t op, const std::vector<Value>* given);
   bool CheckDepth(const Frame* caller, const Site& site);
   FrameTag TagOf(Frame* frame) const;
   void SetTag(Frame* frame, const FrameTag& tag);
   Frame* NewIteration(const Loop& loop, Frame* parent, uint32_t iteration);
   void OpenPartialSites(Frame* frame);
+  OddSite* FindOddSite(Frame* caller, uint32_t op);
+  OddSite& MakeOddSite(Frame* caller, uint32_t op);
+  void ForgetOddSites(Frame* caller);
+  bool LearnDeadArgument(Frame* caller, const DeathEvent& event);
   void LinkPartial(Frame* frame);
   void UnlinkPartial(Frame* frame);
+  void ClosePartialGaps();
   void Unref(Frame* frame);
 
   // Deaths.
@@ -189,18 +218,22 @@ class Worker {
   const Program& program_;
   const bool unboxes_;  // arithmetic on unboxed scalars; off in a trace, which shows kernels
   FramePool pool_;
-  ItemStack ready_;
-  ItemStack calls_;           // counts in the caller's `live`; the front is given away
-  size_t calls_begin_ = 0;    // calls before this one have been given away
-  Frame* partial_ = nullptr;  // frames with partial sites, newest first; each counts as one in its own `live`
+  ItemStack<Item> ready_;
+  ItemStack<Call> calls_;        // counts in the caller's `live`; the front is given away
+  size_t calls_begin_ = 0;       // calls before this one have been given away
+  std::vector<Frame*> partial_;  // frames with partial sites, newest last; each counts as one in its own `live`
+  size_t partial_gaps_ = 0;      // nullptrs among them; the last is none
   std::vector<LateArgument> late_arguments_;
   std::vector<LatePort> late_ports_;
   std::vector<std::pair<Frame*, DeathList>> deaths_;
   bool killing_ = false;
+  absl::flat_hash_map<std::pair<Frame*, uint32_t>, OddSite> odd_sites_;  // by caller and operator
+  std::vector<Value> inputs_;  // of the operator that fires, if they do not lie side by side
   std::vector<Value> outputs_;
-  int64_t num_in_flight_ = 0;                      // kernels of frames of this worker that run elsewhere
-  int64_t in_flight_limit_;                        // from which on calls wait for them
-  absl::Time slice_end_ = absl::InfiniteFuture();  // when to leave this thread to others
+  std::vector<std::pair<uint32_t, Value>> opened_;  // gates of the branch that fires, and what waited there
+  int64_t num_in_flight_ = 0;                       // kernels of frames of this worker that run elsewhere
+  int64_t in_flight_limit_;                         // from which on calls wait for them
+  absl::Time slice_end_ = absl::InfiniteFuture();   // when to leave this thread to others
   bool leaves_thread_ = false;
   int budget_;  // work until the next look at cancellation, mail and idle workers
   std::minstd_rand random_;

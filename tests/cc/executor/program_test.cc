@@ -96,21 +96,40 @@ TEST(ProgramTest, NumbersArgumentsAndRetvals) {
   EXPECT_EQ(built->retval_types, (tensorflow::DataTypeVector{DT_FLOAT, kInt}));
 }
 
-TEST(ProgramTest, ConstantsStandInTheirSlots) {
+TEST(ProgramTest, ConstantsStandInATable) {
   StaticGraph graph;
   const tensorflow::Tensor vector(kInt, tensorflow::TensorShape({3}));
-  graph.Arg("x").Const("one", 1).Node("vector", "Const", {}, {{"dtype", kInt}, {"value", vector}});
-  graph.Kernel("k", {"x", "one", "vector"}).Retval("k");
+  graph.Arg("x").Arg("y", 1).Const("one", 1).Node("vector", "Const", {}, {{"dtype", kInt}, {"value", vector}});
+  graph.Kernel("k", {"x", "one", "y", "vector"}).Retval("k");
   const BuiltProgram built = BuildOrFail(graph);
   const Region& root = built->regions[0];
   const Op& op = KernelOp(built, root, "k");
-  EXPECT_TRUE(TemplateSlot(root, op.slot).is_empty());
-  ASSERT_TRUE(TemplateSlot(root, op.slot + 1).is_scalar());
-  EXPECT_EQ(TemplateSlot(root, op.slot + 1).int32, 1);
-  ASSERT_EQ(TemplateSlot(root, op.slot + 2).kind, Value::Kind::kConstant);
-  EXPECT_EQ(TemplateSlot(root, op.slot + 2).constant->NumElements(), 3);
-  EXPECT_EQ(op.num_tokens, 1);
-  EXPECT_EQ(TemplatePending(root, op), 1);
+  ASSERT_EQ(op.inputs, InputsIn::kTable);
+  const Value* table = root.inputs.data() + op.slot;
+  EXPECT_TRUE(table[0].is_empty());
+  EXPECT_TRUE(table[2].is_empty());
+  EXPECT_NE(table[0].position, table[2].position);
+  ASSERT_TRUE(table[1].is_scalar());
+  EXPECT_EQ(table[1].int32, 1);
+  ASSERT_EQ(table[3].kind, Value::Kind::kConstant);
+  EXPECT_EQ(table[3].constant->NumElements(), 3);
+  EXPECT_EQ(root.num_slots, 2);
+  EXPECT_EQ(op.num_tokens, 2);
+  EXPECT_EQ(TemplatePending(root, op), 2);
+}
+
+TEST(ProgramTest, OperatorsThatWaitForOneThingNeedNoSlot) {
+  StaticGraph graph;
+  graph.Arg("x").Const("one", 1).Op("a", "Sub", {"one", "x"}).Kernel("k", {"a"}).Retval("k");
+  const BuiltProgram built = BuildOrFail(graph);
+  const Region& root = built->regions[0];
+  const Op& sub = KernelOp(built, root, "a");
+  EXPECT_EQ(sub.inputs, InputsIn::kItemTable);
+  EXPECT_EQ(sub.only, 1);
+  EXPECT_EQ(KernelOp(built, root, "k").inputs, InputsIn::kItem);
+  EXPECT_EQ(root.num_slots, 0);
+  EXPECT_EQ(root.num_counted, 0);
+  EXPECT_TRUE(root.frame_template.empty());
 }
 
 TEST(ProgramTest, OneConstantServesAllItsReaders) {
@@ -182,7 +201,6 @@ TEST(ProgramTest, SitesKnowCallerAndCallee) {
     EXPECT_EQ(site.caller, site.call_id == 1 ? &built->regions[0] : &fib);
     EXPECT_EQ(site.name, site.call_id == 1 ? "main" : site.call_id == 2 ? "Fib/f1" : "Fib/f2");
     EXPECT_EQ(site.caller->ops[site.op].kind, OpKind::kSite);
-    EXPECT_EQ(site.state_slot, kNone);  // one argument never comes late
   }
   EXPECT_EQ(fib.num_results, 1);
   EXPECT_EQ(fib.entries.size(), 1);
@@ -282,7 +300,7 @@ TEST(ProgramTest, SwitchesAreGatesOfTheBranchOnTheirPredicate) {
   const Op& branch = OnlyOp(root, OpKind::kBranch);
   EXPECT_EQ(branch.gates_end - branch.index, 2);
   for (const Op* gate : OpsOf(root, OpKind::kGate)) {
-    EXPECT_EQ(gate->index, branch.slot);  // where the gate looks for its predicate
+    EXPECT_EQ(gate->index, &branch - root.ops.data());  // where the gate looks for its predicate
     EXPECT_NE(std::find(root.gates.begin(), root.gates.end(), gate - root.ops.data()), root.gates.end());
   }
 }

@@ -367,6 +367,46 @@ TEST_F(SchedulerTest, HandsTensorsDownTheRecursion) {
   }
 }
 
+TEST_F(SchedulerTest, SwitchesOfConstants) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 1);
+  graph.Function("F", {"x"}).Const("F/two", 2, {"^F/trigger"}).Op("F/less", "Less", {"F/x", "F/two"});
+  graph.Op("F/switch", "Switch", {"F/two", "F/less"}).Op("F/sum", "AddV2", {"F/switch:1", "F/switch:1"});
+  Merge(&graph, "F/merge", {"F/switch", "F/sum"}).Result("F", "F/merge");
+  SetProgram(graph);
+  ExpectInEveryOrder({1}, {4});
+  ExpectInEveryOrder({2}, {2});
+}
+
+// swap(a, b) hands its arguments back while it is being called, to an operator that shares slots with the call.
+TEST_F(SchedulerTest, ArgumentsThatReturnAtOnceLeaveTheOthersAlone) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 2);
+  graph.Function("F", {"a", "b"}).Kernel("F/k", {"F/a", "F/b"}, 2).Call("F/call", "Swap", 2, {"F/k", "F/k:1"}, 2);
+  graph.Kernel("F/l", {"F/call/return_0", "F/call/return_1"}).Result("F", "F/l");
+  graph.Function("Swap", {"a", "b"}).Result("Swap", "Swap/b", 0).Result("Swap", "Swap/a", 1);
+  runner_.On("F/k", [](KernelCall* call) {
+    call->outputs[0] = call->inputs[0].Take();
+    call->outputs[1] = call->inputs[1].Take();
+    return absl::OkStatus();
+  });
+  runner_.On("F/l", [this](KernelCall* call) {
+    call->outputs[0] = live_.Make(10 * LiveTensors::Number(call->inputs[0]) + LiveTensors::Number(call->inputs[1]));
+    return absl::OkStatus();
+  });
+  SetProgram(graph);
+  for (const Region& region : built_->regions) {
+    if (region.name == "F") ASSERT_EQ(region.num_slots, 2);
+  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(absl::StrCat("shuffle_seed ", seed));
+    Outcome outcome = RunWith({live_.Make(3), live_.Make(4)}, seed);
+    EXPECT_EQ(outcome.Numbers(), std::vector<int>{43});
+    outcome.Release();
+    EXPECT_EQ(live_.count(), 0);
+  }
+}
+
 // --- Partial invocation ---------------------------------------------------------------------------
 
 // F(now, late) returns `now` at once; the kernel that makes `late` waits for that.
