@@ -116,6 +116,7 @@ TEST_SOURCES = [
     "tests/cc/transform/prepare_graph_test.cc",
     "tests/cc/transform/recursion_optimizer_test.cc",
     "tests/cc/transform/resolve_calls_test.cc",
+    "tests/cc/transform/spread_calls_test.cc",
     "tests/cc/transform/verify_test.cc",
 ]
 

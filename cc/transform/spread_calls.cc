@@ -96,6 +96,8 @@ class Spreader {
   void AlignPorts() {
     for (auto& [name, body] : bodies_) {
       std::map<std::string, int> arguments;
+      // Pruning takes the Entries that nobody reads.
+      if (body.trigger != nullptr) body.lead = body.trigger->assigned_device_name();
       if (!body.entries.empty()) body.lead = body.entries.begin()->second->assigned_device_name();
       for (const auto& [index, entry] : body.entries) ++arguments[entry->assigned_device_name()];
       for (const auto& [device, count] : arguments) {
@@ -147,6 +149,10 @@ class Spreader {
   bool IsSpread() const {
     std::set<std::string> devices;
     for (const auto& [name, body] : bodies_) devices.insert(body.hosts.begin(), body.hosts.end());
+    // A token that crosses devices would be sent, and what sends it would pass for a part of the program.
+    for (const Node* node : graph_->op_nodes()) {
+      if (regions_.IsStructural(node)) devices.insert(node->assigned_device_name());
+    }
     return devices.size() > 1;
   }
 
@@ -165,10 +171,18 @@ class Spreader {
       if (Is(node, kReturnOp) && node->num_inputs() > 0) anchored.push_back(node);
     }
     for (Node* node : anchored) TFR_RETURN_IF_ERROR(DropInputs(node));
-    for (Node* node : structural) {
-      if (!Is(node, kReturnOp)) graph_->RemoveNode(node);
-    }
+    for (Node* node : structural) TFR_RETURN_IF_ERROR(VerifyUnread(node));
+    for (Node* node : structural) graph_->RemoveNode(node);
     return FindReturns();
+  }
+
+  absl::Status VerifyUnread(const Node* structural) const {
+    for (const Edge* edge : structural->out_edges()) {
+      if (edge->IsControlEdge() || regions_.IsStructural(edge->dst())) continue;
+      return InvalidArgument("Node '", edge->dst()->name(), "' reads '", structural->name(),
+                             "', which carries no value at run time");
+    }
+    return absl::OkStatus();
   }
 
   absl::Status FindReturns() {

@@ -15,8 +15,9 @@ namespace tensorflow_recursion {
 //   same call on every other device that has a part in the callee.
 // - Every node says in the attribute `_recursion_body` what it is part of.
 // - What was there against pruning is gone: the Anchors, and control edges from one device to another that Open
-// implies. A graph whose bodies and calls are on one device is left as it is. InvalidArgument if the graph is
-// malformed.
+//   implies.
+// A graph whose bodies and Anchors are on one device, tokens in loops included, is left as it is. InvalidArgument if
+// the graph is malformed.
 absl::Status SpreadCalls(tensorflow::Graph* graph);
 
 // Runs when the graph has been pruned and rewritten, on all of it, just before partitioning.

@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_TESTS_CC_TRANSFORM_GRAPHS_H_
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -157,6 +158,21 @@ inline absl::Status Construct(const tensorflow::GraphDef& graph, std::unique_ptr
   const absl::Status status = tensorflow::ConvertGraphDefToGraph(options, graph, built.get());
   if (result != nullptr) *result = std::move(built);
   return status;
+}
+
+// Devices by the names of nodes: the longest key that a name starts with counts.
+using Devices = std::map<std::string, std::string>;
+
+inline constexpr char kDeviceA[] = "/job:localhost/replica:0/task:0/device:CPU:0";
+inline constexpr char kDeviceB[] = "/job:localhost/replica:0/task:0/device:CPU:1";
+inline constexpr char kDeviceC[] = "/job:localhost/replica:0/task:0/device:CPU:2";
+
+inline void Assign(const Devices& devices, tensorflow::Graph* graph) {
+  for (tensorflow::Node* node : graph->op_nodes()) {
+    for (const auto& [prefix, device] : devices) {  // longer ones come after their beginnings
+      if (node->name().compare(0, prefix.size(), prefix) == 0) node->set_assigned_device_name(device);
+    }
+  }
 }
 
 }  // namespace tensorflow_recursion
