@@ -113,6 +113,7 @@ TEST_SOURCES = [
     "tests/cc/transform/call_graph_test.cc",
     "tests/cc/transform/effects_test.cc",
     "tests/cc/transform/expand_calls_test.cc",
+    "tests/cc/transform/placement_test.cc",
     "tests/cc/transform/prepare_graph_test.cc",
     "tests/cc/transform/recursion_optimizer_test.cc",
     "tests/cc/transform/resolve_calls_test.cc",

@@ -226,7 +226,9 @@ absl::Status AttachHandles(tensorflow::Graph* graph) {
     const std::vector<const Edge*> edges(stand_in->out_edges().begin(), stand_in->out_edges().end());
     for (const Edge* edge : edges) {
       if (edge->IsControlEdge()) continue;
-      if (position == nodes.end()) {
+      const bool is_there =
+          position != nodes.end() && source.index() >= 0 && source.index() < position->second->num_outputs();
+      if (!is_there) {
         return absl::InternalError(absl::StrCat("Node '", edge->dst()->name(), "' has lost its input '", handle, "'"));
       }
       Node* const call = edge->dst();
