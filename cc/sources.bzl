@@ -98,6 +98,7 @@ MODULE_SOURCES = [
 TEST_SOURCES = [
     "tests/cc/base/call_path_test.cc",
     "tests/cc/base/names_test.cc",
+    "tests/cc/executor/frame_tag_test.cc",
     "tests/cc/executor/frame_test.cc",
     "tests/cc/executor/graph_regions_test.cc",
     "tests/cc/executor/program_test.cc",

@@ -198,5 +198,85 @@ TEST(GraphRegionsTest, RefusesExitsOutsideAnyLoop) {
   ExpectFault(graph, {"'exit'", "outside any loop"});
 }
 
+// Partitions: bodies in pieces, with marks that say whose a node is.
+
+Attrs Marked(Attrs attrs, const std::string& function) {
+  attrs.emplace_back(kBodyAttr, function);
+  return attrs;
+}
+
+// A receive or send, as partitioning adds them: without a mark.
+StaticGraph& Transfer(StaticGraph* graph, const std::string& name, const std::string& op, const Inputs& inputs) {
+  return graph->Node(name, op, inputs,
+                     {{op == "_Send" ? "T" : "tensor_type", kInt},
+                      {"tensor_name", name},
+                      {"send_device", std::string(kDeviceA)},
+                      {"send_device_incarnation", 1},
+                      {"recv_device", std::string(kDeviceB)}});
+}
+
+TEST(GraphRegionsTest, PiecesOfABodyBelongToTheFunctionTheyAreMarkedWith) {
+  StaticGraph graph;
+  graph.Node("F/one", "Const", {}, Marked({{"dtype", kInt}, {"value", tensorflow::Tensor(1)}}, "F"));
+  graph.Node("F/neg", "Neg", {"F/one"}, Marked({{"T", kInt}}, "F"));
+  graph.Node("one", "Const", {}, Marked({{"dtype", kInt}, {"value", tensorflow::Tensor(1)}}, ""));
+  const Regions built(graph);
+  ASSERT_TRUE(built.status.ok()) << built.status;
+  EXPECT_EQ(built.Of("F/one"), built.regions.FindFunction("F"));
+  EXPECT_EQ(built.Of("F/neg"), built.regions.FindFunction("F"));
+  EXPECT_EQ(built.Of("one"), GraphRegions::kRoot);
+}
+
+TEST(GraphRegionsTest, ReceivesBelongToWhomTheyAreConnectedWith) {
+  StaticGraph graph;
+  Transfer(&graph, "recv_f", "_Recv", {}).Op("copy", "Identity", {"recv_f"});  // as for a control edge
+  graph.Node("F/one", "Const", {"^copy"}, Marked({{"dtype", kInt}, {"value", tensorflow::Tensor(1)}}, "F"));
+  Transfer(&graph, "recv_main", "_Recv", {}).Node("neg", "Neg", {"recv_main"}, Marked({{"T", kInt}}, ""));
+  Transfer(&graph, "recv_g", "_Recv", {}).Node("G/neg", "Neg", {"recv_g"}, Marked({{"T", kInt}}, "G"));
+  Transfer(&graph, "send_g", "_Send", {"G/neg"}).Const("ctrl", 1, {"^F/one"});
+  Transfer(&graph, "send_f", "_Send", {"ctrl"});
+  const Regions built(graph);
+  ASSERT_TRUE(built.status.ok()) << built.status;
+  for (const char* node : {"recv_f", "copy", "ctrl", "send_f"}) {
+    EXPECT_EQ(built.regions.FunctionOf(built.Node(node)), "F") << node;
+  }
+  for (const char* node : {"recv_g", "send_g"}) EXPECT_EQ(built.regions.FunctionOf(built.Node(node)), "G") << node;
+  EXPECT_EQ(built.Of("recv_main"), GraphRegions::kRoot);
+}
+
+// The loop that partitioning adds to a device that takes no part in the condition: of its nodes none has a mark.
+TEST(GraphRegionsTest, ControlLoopsBelongToWhomTheyAreConnectedWith) {
+  StaticGraph graph;
+  graph.Const("const", 0).Enter("_cloop_enter", "const", "loop");
+  graph.Node("_cloop_merge", "Merge", {"_cloop_enter", "_cloop_next"}, {{"T", kInt}, {"N", 2}});
+  Transfer(&graph, "recv_cond", "_Recv", {"^_cloop_merge"}).Const("p", true, {"^recv_cond"});
+  graph.Op("_cloop_switch", "Switch", {"_cloop_merge", "p"});
+  graph.Op("_cloop_next", "NextIteration", {"_cloop_switch:1"});
+  Transfer(&graph, "recv", "_Recv", {"^_cloop_merge"}).Node("F/neg", "Neg", {"recv"}, Marked({{"T", kInt}}, "F"));
+  const Regions built(graph);
+  ASSERT_TRUE(built.status.ok()) << built.status;
+  EXPECT_EQ(built.Of("const"), built.regions.FindFunction("F"));
+  EXPECT_EQ(built.Of("_cloop_enter"), built.regions.FindFunction("F"));
+  const int loop = built.regions.LoopOf(built.Node("_cloop_enter"));
+  for (const char* node : {"_cloop_merge", "recv_cond", "recv", "F/neg"}) EXPECT_EQ(built.Of(node), loop) << node;
+}
+
+TEST(GraphRegionsTest, RefusesMarksThatContradictTheInputs) {
+  StaticGraph by_entry;
+  by_entry.Function("F", {"x"}).Node("neg", "Neg", {"F/x"}, Marked({{"T", kInt}}, "G"));
+  ExpectFault(by_entry, {"is marked as part of"});
+  StaticGraph by_mark;
+  by_mark.Node("one", "Const", {}, Marked({{"dtype", kInt}, {"value", tensorflow::Tensor(1)}}, "F"));
+  by_mark.Node("neg", "Neg", {"one"}, Marked({{"T", kInt}}, ""));
+  ExpectFault(by_mark, {"'neg'", "'F'"});
+}
+
+TEST(GraphRegionsTest, RefusesReceivesBetweenTwoFunctions) {
+  StaticGraph graph;
+  Transfer(&graph, "recv", "_Recv", {}).Node("F/neg", "Neg", {"recv"}, Marked({{"T", kInt}}, "F"));
+  graph.Node("G/neg", "Neg", {"recv"}, Marked({{"T", kInt}}, "G"));
+  ExpectFault(graph, {"is marked as part of"});
+}
+
 }  // namespace
 }  // namespace tensorflow_recursion
