@@ -101,6 +101,7 @@ TEST_SOURCES = [
     "tests/cc/executor/frame_tag_test.cc",
     "tests/cc/executor/frame_test.cc",
     "tests/cc/executor/graph_regions_test.cc",
+    "tests/cc/executor/partition_test.cc",
     "tests/cc/executor/program_test.cc",
     "tests/cc/executor/record_test.cc",
     "tests/cc/executor/scalar_ops_test.cc",
@@ -126,6 +127,7 @@ TEST_SOURCES = [
 TEST_HEADERS = [
     "tests/cc/executor/fake_runner.h",
     "tests/cc/executor/live_tensors.h",
+    "tests/cc/executor/partitions.h",
     "tests/cc/executor/test_graphs.h",
     "tests/cc/transform/graphs.h",
 ]

@@ -176,6 +176,7 @@ class PendingRun {
     });
   }
   bool has_ended() const { return ended_.HasBeenNotified(); }
+  bool EndsWithin(absl::Duration patience) { return ended_.WaitForNotificationWithTimeout(patience); }
   Outcome Wait() {
     ended_.WaitForNotification();
     return std::move(outcome_);

@@ -32,12 +32,6 @@ std::function<std::string(const std::string&)> NamesIn(const std::string& functi
   return [function](const std::string& node) { return absl::StrCat(function, "/", node); };
 }
 
-StaticGraph& Merge(StaticGraph* graph, const std::string& name, const Inputs& inputs,
-                   tensorflow::DataType dtype = kInt) {
-  const auto count = std::count_if(inputs.begin(), inputs.end(), [](const auto& input) { return input[0] != '^'; });
-  return graph->Node(name, "Merge", inputs, {{"T", dtype}, {"N", static_cast<int>(count)}});
-}
-
 class SchedulerTest : public ::testing::Test {
  protected:
   void SetProgram(const StaticGraph& graph) {
@@ -203,25 +197,6 @@ TEST_F(SchedulerTest, ComputesMutualRecursion) {
   SetProgram(graph);
   ExpectInEveryOrder({20}, {1});
   ExpectInEveryOrder({21}, {0});
-}
-
-// sum of fib(i) for i < n, by a loop whose body calls.
-StaticGraph& AddSumOfFibs(StaticGraph* graph, const std::string& prefix, const std::string& n, const Inputs& start,
-                          int call_id) {
-  auto in = [&](const std::string& node) { return prefix + node; };
-  const std::string loop = in("loop");
-  graph->Const(in("zero"), 0, start).Enter(in("enter_i"), in("zero"), loop).Enter(in("enter_s"), in("zero"), loop);
-  graph->Enter(in("enter_n"), n, loop, true);
-  Merge(graph, in("i"), {in("enter_i"), in("next_i")});
-  Merge(graph, in("s"), {in("enter_s"), in("next_s")});
-  graph->Op(in("less"), "Less", {in("i"), in("enter_n")}).Node(in("cond"), "LoopCond", {in("less")});
-  graph->Op(in("switch_i"), "Switch", {in("i"), in("cond")}).Op(in("switch_s"), "Switch", {in("s"), in("cond")});
-  graph->Op(in("body"), "Identity", {in("switch_i:1")}).Const(in("one"), 1, {"^" + in("body")});
-  graph->Call(in("fib"), "Fib", call_id, {in("body")});
-  graph->Op(in("add_i"), "AddV2", {in("body"), in("one")}).Op(in("next_i"), "NextIteration", {in("add_i")});
-  graph->Op(in("add_s"), "AddV2", {in("switch_s:1"), in("fib/return_0")});
-  graph->Op(in("next_s"), "NextIteration", {in("add_s")});
-  return graph->Op(in("exit"), "Exit", {in("switch_s")});
 }
 
 TEST_F(SchedulerTest, CallsFromLoops) {

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_TEST_GRAPHS_H_
 #define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_TEST_GRAPHS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -149,6 +150,31 @@ inline void AddFib(StaticGraph* graph, int first_id, const std::string& name = "
   graph->Call(in("f1"), name, first_id, {in("n1")}).Call(in("f2"), name, first_id + 1, {in("n2")});
   graph->Op(in("sum"), "AddV2", {in("f1/return_0"), in("f2/return_0")});
   graph->Node(in("merge"), "Merge", {in("sum"), in("switch:1")}, {{"T", kInt}, {"N", 2}}).Result(name, in("merge"));
+}
+
+inline StaticGraph& Merge(StaticGraph* graph, const std::string& name, const Inputs& inputs,
+                          tensorflow::DataType dtype = kInt) {
+  const auto count = std::count_if(inputs.begin(), inputs.end(), [](const auto& input) { return input[0] != '^'; });
+  return graph->Node(name, "Merge", inputs, {{"T", dtype}, {"N", static_cast<int>(count)}});
+}
+
+// sum of fib(i) for i < n, by a loop whose body calls.
+inline StaticGraph& AddSumOfFibs(StaticGraph* graph, const std::string& prefix, const std::string& n,
+                                 const Inputs& start, int call_id) {
+  auto in = [&](const std::string& node) { return prefix + node; };
+  const std::string loop = in("loop");
+  graph->Const(in("zero"), 0, start).Enter(in("enter_i"), in("zero"), loop).Enter(in("enter_s"), in("zero"), loop);
+  graph->Enter(in("enter_n"), n, loop, true);
+  Merge(graph, in("i"), {in("enter_i"), in("next_i")});
+  Merge(graph, in("s"), {in("enter_s"), in("next_s")});
+  graph->Op(in("less"), "Less", {in("i"), in("enter_n")}).Node(in("cond"), "LoopCond", {in("less")});
+  graph->Op(in("switch_i"), "Switch", {in("i"), in("cond")}).Op(in("switch_s"), "Switch", {in("s"), in("cond")});
+  graph->Op(in("body"), "Identity", {in("switch_i:1")}).Const(in("one"), 1, {"^" + in("body")});
+  graph->Call(in("fib"), "Fib", call_id, {in("body")});
+  graph->Op(in("add_i"), "AddV2", {in("body"), in("one")}).Op(in("next_i"), "NextIteration", {in("add_i")});
+  graph->Op(in("add_s"), "AddV2", {in("switch_s:1"), in("fib/return_0")});
+  graph->Op(in("next_s"), "NextIteration", {in("add_s")});
+  return graph->Op(in("exit"), "Exit", {in("switch_s")});
 }
 
 // The main graph: F(arguments...) with call_id 1, each result a retval.

@@ -1,0 +1,185 @@
+// Runs a graph whose bodies lie on several devices as a session does: spread, partitioned, every part by itself.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_PARTITIONS_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_PARTITIONS_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "cc/transform/spread_calls.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/graph_partition.h"
+#include "tests/cc/executor/fake_runner.h"
+#include "tests/cc/executor/test_graphs.h"
+
+namespace tensorflow_recursion {
+
+// Where the fake sends and receives of one step meet. Every message must be sent once and received once.
+class FakeRendezvous {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  // Lenient: a message that is sent or received twice is dropped or an error, as of a graph that nobody has made.
+  explicit FakeRendezvous(std::function<void(std::function<void()>)> schedule, bool is_lenient = false)
+      : schedule_(std::move(schedule)), is_lenient_(is_lenient) {}
+  ~FakeRendezvous() {
+    for (auto& [key, message] : messages_) message.value.Release();
+  }
+
+  void Send(const std::string& key, KernelCall* call) {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_EQ(call->is_dead, call->inputs[0].is_dead()) << key;
+    Message& message = messages_[key];
+    if (message.is_sent && is_lenient_) return;
+    EXPECT_FALSE(message.is_sent) << "sent twice: " << key;
+    message.is_sent = true;
+    ++num_sent_;
+    num_dead_ += call->is_dead;
+    if (!call->is_dead) message.value = call->inputs[0].Take().Escape();
+    if (message.receiver) Hand(&message);
+  }
+
+  void Receive(const std::string& key, KernelCall* call, Done done) {
+    absl::MutexLock lock(&mutex_);
+    if (is_aborted_) return schedule_([done] { done(absl::CancelledError("aborted")); });
+    Message& message = messages_[key];
+    if (message.receiver && is_lenient_) return schedule_([done] { done(absl::InternalError("received twice")); });
+    EXPECT_FALSE(message.receiver) << "received twice: " << key;
+    message.call = call;
+    message.receiver = std::move(done);
+    if (message.is_sent) Hand(&message);
+  }
+
+  // Ends what still waits, and says what it was.
+  std::string Abort() {
+    absl::MutexLock lock(&mutex_);
+    is_aborted_ = true;
+    std::string waiting;
+    for (auto& [key, message] : messages_) {
+      if (message.is_sent || !message.receiver) continue;
+      absl::StrAppend(&waiting, key, "\n");
+      schedule_([done = std::move(message.receiver)] { done(absl::CancelledError("aborted")); });
+      message.is_sent = true;
+    }
+    return waiting;
+  }
+
+  // What was sent and nobody has received.
+  std::string Unreceived() const {
+    absl::MutexLock lock(&mutex_);
+    std::string unreceived;
+    for (const auto& [key, message] : messages_) {
+      if (!message.receiver) absl::StrAppend(&unreceived, key, "\n");
+    }
+    return unreceived;
+  }
+
+  int num_sent() const {
+    absl::MutexLock lock(&mutex_);
+    return num_sent_;
+  }
+  int num_dead() const {
+    absl::MutexLock lock(&mutex_);
+    return num_dead_;
+  }
+
+ private:
+  struct Message {
+    bool is_sent = false;
+    Value value = Value::Empty();  // empty: dead
+    KernelCall* call = nullptr;
+    Done receiver;
+  };
+
+  void Hand(Message* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    message->call->outputs[0] = message->value.Take();
+    schedule_([done = message->receiver] { done(absl::OkStatus()); });
+  }
+
+  const std::function<void(std::function<void()>)> schedule_;
+  const bool is_lenient_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Message> messages_ ABSL_GUARDED_BY(mutex_);
+  bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
+  int num_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  int num_dead_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// The partitions of a graph, by TensorFlow's own partitioning, and their programs.
+struct BuiltPartitions {
+  std::map<std::string, BuiltProgram> programs;  // by device
+  absl::Status status;
+};
+
+inline absl::Status PartitionGraph(tensorflow::Graph* graph,
+                                   std::unordered_map<std::string, tensorflow::GraphDef>* partitions) {
+  tensorflow::PartitionOptions options;
+  int next_name = 0;
+  options.node_to_loc = [](const tensorflow::Node* node) { return node->assigned_device_name(); };
+  options.new_name = [&next_name](const std::string& prefix) { return absl::StrCat(prefix, "/_p", next_name++); };
+  options.get_incarnation = [](const std::string&) { return 1; };
+  options.flib_def = &graph->flib_def();
+  return tensorflow::Partition(options, graph, partitions);
+}
+
+inline BuiltPartitions BuildPartitions(tensorflow::Graph* graph) {
+  BuiltPartitions built;
+  built.status = SpreadCalls(graph);
+  std::unordered_map<std::string, tensorflow::GraphDef> partitions;
+  if (built.status.ok()) built.status = PartitionGraph(graph, &partitions);
+  if (!built.status.ok()) return built;
+  for (const auto& [device, partition] : partitions) {
+    BuiltProgram& part = built.programs[device];
+    part.status = Construct(partition, &part.graph);
+    if (part.status.ok()) part.status = BuildProgram(*part.graph, &part.program);
+    if (built.status.ok()) built.status = part.status;
+  }
+  return built;
+}
+
+// `devices` says where nodes go; arguments and results of the graph must be on device A.
+inline BuiltPartitions BuildPartitions(const StaticGraph& graph, const Devices& devices) {
+  BuiltPartitions built;
+  std::unique_ptr<tensorflow::Graph> whole;
+  built.status = Construct(graph.graph(), &whole);
+  if (!built.status.ok()) return built;
+  Assign(devices, whole.get());
+  return BuildPartitions(whole.get());
+}
+
+// Lets the sends and receives of `program` meet in `rendezvous`.
+inline void ConnectKernels(const Program& program, FakeRendezvous* rendezvous, FakeRunner* runner) {
+  for (const KernelNode& node : program.kernels) {
+    if (!node.node->IsSend() && !node.node->IsRecv()) continue;
+    std::string tensor;
+    std::string receiver;
+    EXPECT_TRUE(tensorflow::GetNodeAttr(node.node->attrs(), "tensor_name", &tensor).ok());
+    EXPECT_TRUE(tensorflow::GetNodeAttr(node.node->attrs(), "recv_device", &receiver).ok());
+    auto key = [tensor, receiver](const FrameTag& tag) {
+      return absl::StrCat(tensor, " to ", receiver, " in ", tag.id, ":", tag.iteration);
+    };
+    if (node.node->IsSend()) {
+      runner->On(node.name, [key, rendezvous](KernelCall* call) {
+        rendezvous->Send(key(call->tag), call);
+        return absl::OkStatus();
+      });
+    } else {
+      runner->OnAsync(node.name, [key, rendezvous](KernelCall* call, FakeRunner::Done done) {
+        rendezvous->Receive(key(call->tag), call, std::move(done));
+      });
+    }
+  }
+}
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_PARTITIONS_H_
