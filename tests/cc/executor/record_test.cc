@@ -173,7 +173,7 @@ TEST_F(RecordTest, TravelsInAVariant) {
   EXPECT_EQ(RecordVariant().DebugString(), "Record<none>");
 }
 
-TEST_F(RecordTest, DoesNotLeaveTheProcess) {
+TEST_F(RecordTest, IsEmptyInAnotherProcess) {
   tensorflow::TensorProto proto;
   {
     Record* record = Make(7);
@@ -181,8 +181,8 @@ TEST_F(RecordTest, DoesNotLeaveTheProcess) {
     record->Unref();
   }
   Tensor tensor;
-  EXPECT_FALSE(tensor.FromProto(proto));
-  EXPECT_FALSE(RecordVariant().Decode(tensorflow::VariantTensorData()));
+  ASSERT_TRUE(tensor.FromProto(proto));
+  EXPECT_EQ(RecordInTensor(tensor), nullptr);
 }
 
 // What FindRecord says to `value`, which it releases.
@@ -215,7 +215,7 @@ TEST_F(RecordTest, WhatIsNoneIsRejected) {
   EXPECT_EQ(ErrorOf(Value::Own(new Tensor(VariantTensor(Tensor(1)))), type),
             subject + "a variant of type tensorflow::Tensor");
   EXPECT_EQ(ErrorOf(Value::Own(new Tensor(VariantTensor(RecordVariant()))), type),
-            subject + "a variant of type tensorflow_recursion::Record");
+            subject + "that of one in another process; pin forward and backward calls to one");
   EXPECT_EQ(ErrorOf(Value::Own(new Tensor(DT_VARIANT, TensorShape({2}))), type),
             subject + "a tensor of type variant and shape [2]");
   EXPECT_EQ(ErrorOf(live_.Make(1), type), subject + "a tensor of type int32 and shape [1]");
