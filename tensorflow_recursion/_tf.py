@@ -17,6 +17,7 @@ from tensorflow.python.ops import (
     control_flow_util,
     default_gradient,
     gen_resource_variable_ops,
+    gradients_util,
     handle_data_util,
     variable_scope,
 )
@@ -158,10 +159,28 @@ def control_flow_for_gradients() -> Iterator[None]:
     """Conditionals and loops are If and While: their gradients can be cut off what they are gradients of."""
     before, control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow_util.ENABLE_CONTROL_FLOW_V2, True
     try:
-        with _plain_branch_outputs():
+        with _plain_branch_outputs(), _gradients_beside_operators():
             yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = before
+
+
+@contextlib.contextmanager
+def _gradients_beside_operators() -> Iterator[None]:
+    """The gradient of an operator is made on its device, so that a backward body is split as the forward one is.
+
+    Not by TensorFlow's colocation: its gradients of branches leave that out, and groups would name nodes that are cut off.
+    """
+    before = gradients_util._maybe_colocate_with
+    gradients_util._maybe_colocate_with = _on_device_of
+    try:
+        yield
+    finally:
+        gradients_util._maybe_colocate_with = before
+
+
+def _on_device_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> contextlib.AbstractContextManager:
+    return tf1.device(op.device or None)
 
 
 @contextlib.contextmanager
