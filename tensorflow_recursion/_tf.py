@@ -169,7 +169,7 @@ def control_flow_for_gradients() -> Iterator[None]:
 def _gradients_beside_operators() -> Iterator[None]:
     """The gradient of an operator is made on its device, so that a backward body is split as the forward one is.
 
-    Not by TensorFlow's colocation: its gradients of branches leave that out, and its groups name nodes that are cut off.
+    Not by TensorFlow's colocation: its gradients of branches leave that out, and its groups name what is cut off.
     """
     before = gradients_util._maybe_colocate_with
     gradients_util._maybe_colocate_with = _on_device_of
