@@ -326,9 +326,10 @@ def test_survivor_is_free_again_when_the_other_worker_has_died(mortal, tmp_path,
     with tf.device(place.devices[1]):
         n = touching(started, tf1.placeholder_with_default(1000, []))
     y = endless(*place.devices)(n)
-    long_run = Background(lambda: place.session(isolated=False).run(y))
+    session = place.session(isolated=False)  # here: a thread has a default graph of its own
+    long_run = Background(lambda: session.run(y))
     wait_for(started.exists)
-    assert not long_run.ends(0)
+    assert not long_run.ends(0), long_run.error
     mortal.tasks[victim].kill()
     wait_until_idle(mortal.tasks[1 - victim])
     mortal.restore()
