@@ -13,6 +13,7 @@
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/executor/graph_regions.h"
+#include "cc/transform/effects.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 
@@ -41,6 +42,7 @@ struct Body {
   std::map<int64_t, Node*> entries;  // by argument
   std::map<int64_t, Node*> results;  // by output
   Node* trigger = nullptr;
+  std::set<int64_t> waiting;    // arguments that may come late
   std::string lead;             // the device that decides whether a call lives
   std::set<std::string> hosts;  // devices with a part of it
   std::set<std::string> callees;
@@ -92,16 +94,69 @@ class Spreader {
     return absl::OkStatus();
   }
 
+  // Finds the arguments that may come only after a side effect elsewhere, be it one of the very call. A device that has
+  // no other must not be the one that decides whether the call lives.
+  void FindWaiting() {
+    std::set<std::string> waiting;  // functions whose results may come so
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Node* node : graph_->op_nodes()) {
+        if (!regions_.IsStructural(node) && HasEffect(*node)) {
+          changed = waiting.insert(regions_.FunctionOf(node)).second || changed;
+        }
+      }
+      for (const auto& [id, site] : sites_) {
+        if (waiting.count(site.callee) > 0) changed = waiting.insert(site.caller).second || changed;
+      }
+    }
+    for (bool changed = !waiting.empty(); changed;) {
+      changed = false;
+      for (const auto& [id, site] : sites_) {
+        for (const auto& [index, call] : site.calls) {
+          if (bodies_[site.callee].waiting.count(index) > 0 || !MayWait(*call, waiting)) continue;
+          bodies_[site.callee].waiting.insert(index);
+          changed = true;
+        }
+      }
+    }
+  }
+
+  bool MayWait(const Node& call, const std::set<std::string>& waiting) {
+    std::set<const Node*> seen = {&call};
+    std::vector<const Node*> work = {&call};
+    while (!work.empty()) {
+      const Node* node = work.back();
+      work.pop_back();
+      if (HasEffect(*node)) return true;
+      std::string function;
+      if (Is(node, kReturnOp) || Is(node, kEntryOp)) (void)GetNodeAttr(node->attrs(), kFunctionAttr, &function);
+      int64_t index = 0;
+      if (Is(node, kReturnOp) && waiting.count(function) > 0) return true;
+      if (Is(node, kEntryOp) && GetNodeAttr(node->attrs(), kIndexAttr, &index).ok() &&
+          bodies_[function].waiting.count(index) > 0) {
+        return true;
+      }
+      for (const Edge* edge : node->in_edges()) {
+        if (regions_.IsReal(edge) && seen.insert(edge->src()).second) work.push_back(edge->src());
+      }
+    }
+    return false;
+  }
+
   // A Call hands its value over to the Entry, a Result to the Return, within one device.
   void AlignPorts() {
+    FindWaiting();
     for (auto& [name, body] : bodies_) {
-      std::map<std::string, int> arguments;
-      // Pruning takes the Entries that nobody reads.
+      // An argument that waits for nothing weighs more than all that may. Pruning takes the Entries that nobody reads.
+      const int heavy = static_cast<int>(body.entries.size()) + 1;
+      std::map<std::string, int> weights;
       if (body.trigger != nullptr) body.lead = body.trigger->assigned_device_name();
       if (!body.entries.empty()) body.lead = body.entries.begin()->second->assigned_device_name();
-      for (const auto& [index, entry] : body.entries) ++arguments[entry->assigned_device_name()];
-      for (const auto& [device, count] : arguments) {
-        if (count > arguments[body.lead]) body.lead = device;
+      for (const auto& [index, entry] : body.entries) {
+        weights[entry->assigned_device_name()] += body.waiting.count(index) > 0 ? 1 : heavy;
+      }
+      for (const auto& [device, weight] : weights) {
+        if (weight > weights[body.lead]) body.lead = device;
       }
     }
     for (auto& [id, site] : sites_) {

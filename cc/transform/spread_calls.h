@@ -11,7 +11,8 @@ namespace tensorflow_recursion {
 // After this every partition of `graph`, a transformed one with assigned devices, can run its part of every frame on
 // its own:
 // - Each device that holds a part of a body has a Trigger of it, and of every function that calls it.
-// - One device decides whether a call lives, the one with most of the arguments. Its `Opened` tells the `Open` of the
+// - One device decides whether a call lives, the one with most of the arguments that wait for no side effect. Its
+// `Opened` tells the `Open` of the
 //   same call on every other device that has a part in the callee.
 // - Every node says in the attribute `_recursion_body` what it is part of.
 // - What was there against pruning is gone: the Anchors, and control edges from one device to another that Open
