@@ -13,7 +13,7 @@
 
 namespace tensorflow_recursion {
 
-// Builds the program and its kernels at the first run, when the session's handle is known, and shares
+// Builds the program and its kernels at the first run, when the session holds this kernel, and shares
 // them among all runs, concurrent ones included.
 class RunOp : public tensorflow::AsyncOpKernel {
  public:

@@ -20,8 +20,8 @@ namespace tensorflow_recursion {
 // The kernels of one program. Built once, shared by concurrent runs.
 //
 // Stateful kernels live in the device's OpSegment under the session's handle and the node's name, as
-// they do in stock execution: a random op or a queue keeps its state whichever fetch runs it. Where the
-// session has no such place (the gRPC worker), they live as long as this object.
+// they do in stock execution: a random op or a queue keeps its state whichever fetch runs it. Without a
+// session, in a function for instance, they live as long as this object.
 class KernelTable {
  public:
   struct Entry {
