@@ -236,6 +236,10 @@ absl::Status DraftBuilder::NumberArguments() {
   for (const SiteDraft& site : sites) {
     const auto position = arguments.find(regions_.FindFunction(site.callee));
     if (position == arguments.end()) continue;
+    if (site.calls.size() > position->second.size()) {
+      return InvalidArgument("Call of '", site.callee, "' at '", site.name, "' has ", site.calls.size(),
+                             " arguments, the function takes ", position->second.size(), " on this device");
+    }
     for (int index : position->second) {
       if (site.calls.count(index) > 0) continue;
       return InvalidArgument("Call of '", site.callee, "' at '", site.name, "' lacks argument ", index,

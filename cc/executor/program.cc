@@ -460,6 +460,8 @@ SlotRequest Assembler::RequestOf(int index) const {
       for (int i = 0; i < op.num_inputs; ++i) {
         request.items.push_back({from.inputs[i].is_constant() ? Kind::kAlone : Kind::kArgument, i});
       }
+      // What another device says is looked for before anything of the call has come.
+      if (builder_.sites[from.index].open != nullptr) request.items.back().kind = Kind::kAlone;
       return request;
     default:
       break;

@@ -874,10 +874,9 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
   if (const OddSite* odd = given != nullptr ? nullptr : FindOddSite(caller, index); odd != nullptr) dead = odd->dead;
   if (ABSL_PREDICT_FALSE(!dead.empty()) && IsDeadCall(op, site, dead)) {
     odd_sites_.erase({caller, index});
-    const Value* arguments = TakeArguments(caller, op);
+    // The slot of a dead argument may be another operator's: nothing of this call was ever in it.
     for (uint32_t i = 0; i < op.num_inputs; ++i) {
-      Value argument = arguments[i];
-      argument.Release();
+      if (std::find(dead.begin(), dead.end(), i) == dead.end()) caller->values()[op.slot + i].Release();
     }
     Kill(caller, caller->region->port_deaths[op.port + op.num_ports]);
     return Unref(caller);

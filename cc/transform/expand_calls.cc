@@ -283,7 +283,6 @@ class Loader {
       function.definition = bodies_.library().Find(name);
       function.device = DeviceOf(*node);
       function.record_device = caller == nullptr ? function.device : caller->record_device;
-      if (caller != nullptr) function.caller = NameOf(*caller);
       function.call = node;
       function.prefix = PrefixFor(name);
       function.needed.assign(function.num_outputs(), false);

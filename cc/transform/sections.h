@@ -39,7 +39,6 @@ struct CalledFunction {
   std::string prefix;                        // of the body's node names, ends in '/'
   std::string device;                        // of its first call site
   std::string record_device;                 // of what it and its callees retain, the outermost call's device
-  std::string caller;                        // where its first call site is; empty for the main graph
   const tensorflow::Node* call = nullptr;    // that site, until `graph` of the caller becomes its `body`
   std::vector<std::string> callees;          // in the order of their sites
   bool has_effects = false;                  // its own, or its callees'

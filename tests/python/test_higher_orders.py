@@ -286,6 +286,20 @@ def test_orders_by_weight_that_is_gathered_from_within_control_flow(control_flow
     check_orders(tf.reduce_sum(y), w, orders=1 if is_impossible else 2)
 
 
+@pytest.mark.parametrize("scale", [1.0, np.inf, np.nan])
+def test_rows_of_gathered_weight_are_differentiated_again_when_not_finite(run, scale):
+    w = tf1.get_variable("w", initializer=np.ones([3, 2], np.float32))
+    f = tfr.Declare("Cubes", [("n", tf.int32)], [("y", tf.float32)], output_shapes=[[]])
+
+    @tfr.Defun(tf.int32, func_name="Cubes", out_names=["y"], output_shapes=[[]])
+    def cubes(n):
+        return tf.cond(n < 1, lambda: 0.0, lambda: tf.reduce_sum(tf.gather(w, [n % 3]) ** 3) + f(n - 1))
+
+    [dw] = tf.gradients(cubes(3), w)
+    [ddw] = tf.gradients(tf.reduce_sum(tf.convert_to_tensor(dw) * tf1.placeholder_with_default(np.float32(scale), [])), w)
+    np.testing.assert_array_equal(run(tf.convert_to_tensor(ddw)), np.full([3, 2], 6 * scale))
+
+
 def test_rows_of_gathered_weight_are_differentiated_one_by_one_when_each_is_gathered_once(run, control_flow):
     w = tf.constant(WEIGHT)
     f, define = recursive("F", [F64, I32], [F64], shapes=[[2]])

@@ -27,8 +27,8 @@ def place(cluster):
 
 @pytest.fixture(scope="module")
 def mortal_cluster():
-    """A cluster whose tasks the tests kill."""
-    with Cluster(worker=2) as cluster:
+    """A cluster whose tasks the tests kill, and measure: a heap for each thread would look like a leak."""
+    with Cluster(TaskOptions(environment={"MALLOC_ARENA_MAX": "2"}), worker=2) as cluster:
         yield cluster
 
 

@@ -839,6 +839,31 @@ def test_cond_ends_when_branch_not_taken_has_the_late_argument(run, control_flow
     assert run(y, {p: False}) == 12
 
 
+def test_call_that_dies_argument_by_argument_leaves_what_waits_beside_it(run):
+    """Its arguments' places are those of others, which still wait, until one of them comes alive."""
+    down, define_down = recursive("Down", [tf.int32], [tf.float32])
+    define_down(lambda n: tf.cond(n < 1, lambda: tf.constant([1.0, 2.0]), lambda: down(n - 1) + 1.0))
+    dies, define_dies = recursive("Dies", [tf.float32] * 2, [tf.float32])
+    define_dies(lambda p, q: tf.cond(tf.reduce_sum(p) < 0, lambda: dies(p + 1.0, q), lambda: p + q))
+    f, define = recursive("Beside", [tf.float32, tf.int32, tf.bool, tf.bool], [tf.float32] * 2)
+
+    @define
+    def Beside(v, n, p, q):
+        x = tf.concat([tf.concat([v, v], 0), down(n)], 0)
+        first = tf.raw_ops.Switch(data=x, pred=tf.logical_not(p))
+        second = tf.raw_ops.Switch(data=x, pred=tf.logical_not(q))
+        y = dies(first[1], second[1])
+        return x, tf.raw_ops.Merge(inputs=[first[0], y])[0]
+
+    v, n = tf1.placeholder(tf.float32, [2]), tf1.placeholder(tf.int32, [])
+    p, q = tf1.placeholder(tf.bool, []), tf1.placeholder(tf.bool, [])
+    outputs = f(v, n, p, q)
+    x = [10, 20, 10, 20, 4, 5]
+    for is_dead in (True, False):
+        result = run(list(outputs), {v: [10, 20], n: 3, p: is_dead, q: is_dead})
+        np.testing.assert_array_equal(result, [x, x if is_dead else np.multiply(x, 2)])
+
+
 def test_call_ends_when_another_thread_fills_the_queue(run):
     f, define = recursive("Wait", [tf.int32, tf.int32], [tf.int32])
     define(lambda n, x: tf.cond(n < 1, lambda: x, lambda: f(n - 1, x) + 1))
