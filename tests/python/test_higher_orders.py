@@ -296,7 +296,8 @@ def test_rows_of_gathered_weight_are_differentiated_again_when_not_finite(run, s
         return tf.cond(n < 1, lambda: 0.0, lambda: tf.reduce_sum(tf.gather(w, [n % 3]) ** 3) + f(n - 1))
 
     [dw] = tf.gradients(cubes(3), w)
-    [ddw] = tf.gradients(tf.reduce_sum(tf.convert_to_tensor(dw) * tf1.placeholder_with_default(np.float32(scale), [])), w)
+    scaled = tf.convert_to_tensor(dw) * tf1.placeholder_with_default(np.float32(scale), [])
+    [ddw] = tf.gradients(tf.reduce_sum(scaled), w)
     np.testing.assert_array_equal(run(tf.convert_to_tensor(ddw)), np.full([3, 2], 6 * scale))
 
 
