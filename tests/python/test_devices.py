@@ -755,7 +755,8 @@ def test_error_names_the_device_when_there_is_none_such(place):
         session.run(y, options=distribution.TIMEOUT)
 
 
-def test_backward_body_is_split_as_the_forward_one(control_flow):
+@pytest.mark.parametrize("colocates", [False, True])
+def test_backward_body_is_split_as_the_forward_one(control_flow, colocates):
     """With or without `colocate_gradients_with_ops`, in branches too."""
     f, define = recursive("Waves", [I32, F32], [F32], create_grad_func=True)
     a, b = distribution.CPUS
@@ -771,11 +772,11 @@ def test_backward_body_is_split_as_the_forward_one(control_flow):
         return tf.cond(n < 1, lambda: x, deeper)
 
     x = fed(0.5, np.float32)
-    gradients = tf.gradients(f(fed(3), x), x)
+    gradients = tf1.gradients(f(fed(3), x), x, colocate_gradients_with_ops=colocates)
     graph = tfr.transform_graph(tf1.get_default_graph().as_graph_def(), [gradients[0].name])
-    device_of = {node.op: node.device for node in graph.node if "__backward" in node.name}
-    assert distribution.is_on(device_of["Cos"], a)
-    assert distribution.is_on(device_of["Reciprocal"], b)
+    for op, device in (("Cos", a), ("Reciprocal", b)):
+        found = [node.device for node in graph.node if "__backward" in node.name and node.op == op]
+        assert found and all(distribution.is_on(name, device) for name in found)
 
 
 def test_no_message_passes_for_edges_that_stay_on_one_device(place, control_flow):
