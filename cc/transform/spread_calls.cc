@@ -97,14 +97,13 @@ class Spreader {
   // Finds the arguments that may come only after a side effect elsewhere, be it one of the very call. A device that has
   // no other must not be the one that decides whether the call lives.
   void FindWaiting() {
+    if (!HasSplitArguments()) return;
     std::set<std::string> waiting;  // functions whose results may come so
-    for (bool changed = true; changed;) {
+    for (const Node* node : graph_->op_nodes()) {
+      if (!regions_.IsStructural(node) && HasEffect(*node)) waiting.insert(regions_.FunctionOf(node));
+    }
+    for (bool changed = !waiting.empty(); changed;) {
       changed = false;
-      for (const Node* node : graph_->op_nodes()) {
-        if (!regions_.IsStructural(node) && HasEffect(*node)) {
-          changed = waiting.insert(regions_.FunctionOf(node)).second || changed;
-        }
-      }
       for (const auto& [id, site] : sites_) {
         if (waiting.count(site.callee) > 0) changed = waiting.insert(site.caller).second || changed;
       }
@@ -119,6 +118,16 @@ class Spreader {
         }
       }
     }
+  }
+
+  // Whether there is a choice of the device that decides.
+  bool HasSplitArguments() const {
+    return std::any_of(bodies_.begin(), bodies_.end(), [](const auto& body) {
+      const auto& entries = body.second.entries;
+      return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+        return entry.second->assigned_device_name() != entries.begin()->second->assigned_device_name();
+      });
+    });
   }
 
   bool MayWait(const Node& call, const std::set<std::string>& waiting) {
