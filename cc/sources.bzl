@@ -4,6 +4,7 @@
 
 # libtensorflow_recursion.so: what tf.load_op_library loads.
 LIBRARY_SOURCES = [
+    "cc/executor/device_memory.cc",
     "cc/executor/draft.cc",
     "cc/executor/frame.cc",
     "cc/executor/graph_regions.cc",
@@ -49,6 +50,7 @@ HEADERS = [
     "cc/base/names.h",
     "cc/base/options.h",
     "cc/base/status.h",
+    "cc/executor/device_memory.h",
     "cc/executor/draft.h",
     "cc/executor/frame.h",
     "cc/executor/frame_tag.h",
@@ -121,6 +123,12 @@ TEST_SOURCES = [
     "tests/cc/transform/resolve_calls_test.cc",
     "tests/cc/transform/spread_calls_test.cc",
     "tests/cc/transform/verify_test.cc",
+]
+
+# The device that tests take for a GPU: a plugin for TensorFlow, a library of its own.
+FAKE_GPU_SOURCES = [
+    "tests/cc/fake_gpu/device.cc",
+    "tests/cc/fake_gpu/kernels.cc",
 ]
 
 # Helpers that only tests use.

@@ -1,7 +1,7 @@
 """Creates the nodes that call functions and keep what their gradients need."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
@@ -51,6 +51,9 @@ def invoke(
         "Tout": _type_list(output_types),
         "forward": attr_value_pb2.AttrValue(s=forward.encode()),
     }
+    # What TensorFlow keeps in the host's memory on every device, in bodies that the kernel runs too.
+    attrs["_input_hostmem"] = _int_list(i for i, tensor in enumerate(inputs) if tensor.dtype.base_dtype == tf.int32)
+    attrs["_output_hostmem"] = _int_list(i for i, dtype in enumerate(output_types) if dtype == tf.int32)
     if output_shapes is not None:
         attrs["output_shapes"] = _shape_list(output_shapes)
     if record_of:
@@ -156,6 +159,13 @@ def _type(dtype: tf.DType) -> attr_value_pb2.AttrValue:
 
 def _function(name: str) -> attr_value_pb2.AttrValue:
     return attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=name))
+
+
+def _int_list(numbers: Iterable[int]) -> attr_value_pb2.AttrValue:
+    result = attr_value_pb2.AttrValue()
+    result.list.SetInParent()
+    result.list.i.extend(numbers)
+    return result
 
 
 def _type_list(dtypes: Sequence[tf.DType]) -> attr_value_pb2.AttrValue:

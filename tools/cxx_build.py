@@ -272,6 +272,12 @@ class Builder:
         link = ["-shared", "-Wl,-z,undefs", "-Wl,-rpath,$ORIGIN", f"-L{self.dir}", f"-l:{LIBRARY}"]
         return self.link(MODULE, objects, [*link, *self.tensorflow.ldflags()])
 
+    def fake_gpu(self) -> pathlib.Path:
+        objects = self.compile(self.lists["FAKE_GPU_SOURCES"])
+        directory = self.tensorflow.library_dir
+        flags = ["-shared", f"-L{directory}", "-l:libtensorflow_cc.so.2", *self.tensorflow.ldflags()]
+        return self.link("libfake_gpu.so", objects, flags)
+
     def tests(self) -> pathlib.Path:
         """One program of all C++ tests; the library's objects are linked in, so no symbol need be exported."""
         objects = self.compile([*self.lists["LIBRARY_SOURCES"], *self.lists["TEST_SOURCES"]])
@@ -371,12 +377,22 @@ def run_tests(*, sanitize: bool, verbose: bool, arguments: list[str]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("target", choices=["test", "describe"], help="describe: the TensorFlow found, as JSON")
+    parser.add_argument(
+        "target",
+        choices=["test", "fake-gpu", "describe"],
+        help="test: builds and runs the C++ tests; fake-gpu: builds the device of tests/cc/fake_gpu and prints where "
+        "it is; describe: the TensorFlow found, as JSON",
+    )
     parser.add_argument("--sanitize", action="store_true", help="address and leak sanitizer")
     options, arguments = parser.parse_known_args()
     try:
         if options.target == "describe":
             print(json.dumps(dataclasses.asdict(find_tensorflow())))
+            return 0
+        if options.target == "fake-gpu":
+            builder = Builder(find_tensorflow(), verbose=bool(os.environ.get("V")))
+            with builder.lock():
+                print(builder.fake_gpu())
             return 0
         return run_tests(sanitize=options.sanitize, verbose=bool(os.environ.get("V")), arguments=arguments)
     except BuildError as error:

@@ -47,6 +47,10 @@ inline constexpr char kBodyAttr[] = "_recursion_body";
 // What a partition graph becomes: one kernel that runs the tagged executor over it.
 inline constexpr char kRunOp[] = "Recursion>Run";
 
+// TensorFlow's: of which inputs and outputs of a node, besides those its kernel says, are in the host's memory.
+inline constexpr char kInputsOnHostAttr[] = "_input_hostmem";
+inline constexpr char kOutputsOnHostAttr[] = "_output_hostmem";
+
 inline constexpr char kFunctionAttr[] = "function";
 inline constexpr char kIndexAttr[] = "index";
 inline constexpr char kCallIdAttr[] = "call_id";

@@ -71,17 +71,23 @@ bool IsFake(const Node* node) { return node->type_string() == "FakeParam"; }
 
 bool HoldsConstant(const Node* node) { return node->IsConstant() || IsFake(node); }
 
-absl::Status ReadConstant(const Node* node, Tensor* tensor) {
+absl::Status ReadConstant(const Node* node, const DeviceMemory& memory, ConstantTensor* constant) {
+  constant->is_on_host = memory.IsOnHost(*node, 0);
   if (IsFake(node)) {
     tensorflow::DataType dtype;
     TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "dtype", &dtype));
-    *tensor = Tensor(dtype, tensorflow::TensorShape({}));
-    if (DataTypeCanUseMemcpy(dtype)) std::memset(tensor->data(), 0, tensor->TotalBytes());
-    return absl::OkStatus();
+    Tensor zero(dtype, tensorflow::TensorShape({}));
+    if (DataTypeCanUseMemcpy(dtype)) std::memset(zero.data(), 0, zero.TotalBytes());
+    constant->tensor = zero;
+    if (constant->is_on_host || !DataTypeCanUseMemcpy(dtype)) return absl::OkStatus();
+    tensorflow::TensorProto proto;
+    zero.AsProtoField(&proto);
+    return memory.Make(proto, &constant->tensor);
   }
   const tensorflow::TensorProto* proto = nullptr;
   TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "value", &proto));
-  if (tensor->FromProto(*proto)) return absl::OkStatus();
+  if (!constant->is_on_host) return memory.Make(*proto, &constant->tensor);
+  if (constant->tensor.FromProto(*proto)) return absl::OkStatus();
   return InvalidArgument("Node '", node->name(), "': its value is not a valid tensor");
 }
 
@@ -380,7 +386,7 @@ absl::Status DraftBuilder::MakeKernel(const Node* node) {
   Draft draft(OpKind::kKernel, regions_.region(node), node);
   draft.num_ports = node->num_outputs();
   draft.index = static_cast<uint32_t>(kernel.id);
-  if (!NeedsKernel(node)) draft.scalar = FindScalarFunction(kernel.op, kernel.inputs, kernel.outputs);
+  if (!NeedsKernel(node) && memory_.IsOnHost(*node)) draft.scalar = FindScalarFunction(kernel.op, kernel.inputs, kernel.outputs);
   draft.may_be_dead = node->IsRecv();
   if (draft.scalar != nullptr) draft.kind = OpKind::kScalar;
   if (node->IsSend()) draft.kind = OpKind::kSend;
@@ -479,10 +485,8 @@ absl::Status DraftBuilder::MakeDraft(const Node* node) {
 absl::Status DraftBuilder::ConstantOf(const Node* node, int* constant) {
   auto [position, inserted] = constants_.try_emplace(node, 0);
   if (inserted) {
-    auto tensor = std::make_unique<Tensor>();
-    TFR_RETURN_IF_ERROR(ReadConstant(node, tensor.get()));
     position->second = static_cast<int>(program_->constants.size());
-    program_->constants.push_back(std::move(tensor));
+    TFR_RETURN_IF_ERROR(ReadConstant(node, memory_, &program_->constants.emplace_back()));
   }
   *constant = position->second;
   return absl::OkStatus();

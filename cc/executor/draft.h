@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/executor/device_memory.h"
 #include "cc/executor/graph_regions.h"
 #include "cc/executor/program.h"
 
@@ -79,12 +80,14 @@ struct LoopDraft {
 // Return, NextIteration, ...) become sources of other drafts.
 class DraftBuilder {
  public:
-  DraftBuilder(const tensorflow::Graph& graph, const GraphRegions& regions, Program* program)
-      : graph_(graph), regions_(regions), program_(program) {}
+  DraftBuilder(const tensorflow::Graph& graph, const GraphRegions& regions, const DeviceMemory& memory,
+               Program* program)
+      : graph_(graph), regions_(regions), memory_(memory), program_(program) {}
 
   absl::Status Build();
 
   const GraphRegions& regions() const { return regions_; }
+  const DeviceMemory& memory() const { return memory_; }
 
   std::vector<Draft> drafts;
   std::vector<SiteDraft> sites;
@@ -133,6 +136,7 @@ class DraftBuilder {
 
   const tensorflow::Graph& graph_;
   const GraphRegions& regions_;
+  const DeviceMemory& memory_;
   Program* program_;
   std::vector<int> draft_of_;  // node id -> draft
   std::map<const tensorflow::Node*, int> constants_;

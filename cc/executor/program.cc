@@ -87,9 +87,10 @@ bool WaitsInVain(const Draft& draft) {
 }
 
 // Whether an Entry's values are never tensors of their own.
-bool IsNumber(const Node& entry) {
+bool IsNumber(const Node& entry, const DeviceMemory& memory) {
   tensorflow::PartialTensorShape shape;
-  return IsUnboxed(entry.output_type(0)) && tensorflow::GetNodeAttr(entry.attrs(), kShapeAttr, &shape).ok() &&
+  return IsUnboxed(entry.output_type(0)) && memory.IsOnHost(entry, 0) &&
+         tensorflow::GetNodeAttr(entry.attrs(), kShapeAttr, &shape).ok() &&
          shape.dims() == 0;
 }
 
@@ -525,7 +526,7 @@ void Assembler::MakeTable(int index, const std::vector<uint32_t>& slots) {
 void Assembler::FindHomes(Region* r) {
   if (!r->is_function()) return;
   for (uint32_t entry : r->entries) {
-    if (entry == kNone || IsNumber(*draft(static_cast<int>(draft_of_[r->id][entry])).node)) continue;
+    if (entry == kNone || IsNumber(*draft(static_cast<int>(draft_of_[r->id][entry])).node, builder_.memory())) continue;
     uint32_t readers = 0;
     bool goes_on = false;
     std::vector<const Port*> ports = {&r->ports[r->ops[entry].port]};
@@ -552,8 +553,8 @@ void Assembler::SetSlot(Region* r, uint32_t slot, const Value& value) {
 }
 
 Value Assembler::ConstantValue(int constant) const {
-  const Tensor& tensor = *program_->constants[constant];
-  const bool unboxed = tensor.dims() == 0 && IsUnboxed(tensor.dtype());
+  const Tensor& tensor = program_->constants[constant].tensor;
+  const bool unboxed = tensor.dims() == 0 && IsUnboxed(tensor.dtype()) && program_->constants[constant].is_on_host;
   return unboxed ? ScalarFromTensor(tensor) : Value::Constant(&tensor);
 }
 
@@ -723,12 +724,13 @@ absl::Status CheckBoundary(const Program& program) {
 
 }  // namespace
 
-absl::Status BuildProgram(const tensorflow::Graph& graph, std::unique_ptr<Program>* program) {
+absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory,
+                          std::unique_ptr<Program>* program) {
   auto result = std::make_unique<Program>();
   GraphRegions regions;
   TFR_RETURN_IF_ERROR(ReadOptions(graph, result.get()));
   TFR_RETURN_IF_ERROR(regions.Build(graph));
-  DraftBuilder builder(graph, regions, result.get());
+  DraftBuilder builder(graph, regions, memory, result.get());
   TFR_RETURN_IF_ERROR(builder.Build());
   Liveness liveness(&builder);
   TFR_RETURN_IF_ERROR(liveness.Simplify());

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cc/base/options.h"
+#include "cc/executor/device_memory.h"
 #include "cc/executor/record.h"
 #include "cc/executor/scalar_ops.h"
 #include "cc/executor/value.h"
@@ -200,6 +201,11 @@ struct Region {
   bool is_function() const { return kind == Kind::kFunction; }
 };
 
+struct ConstantTensor {
+  tensorflow::Tensor tensor;
+  bool is_on_host = true;
+};
+
 // Owns every table of one partition graph. Immutable once built; shared by concurrent runs.
 struct Program {
   Options options;
@@ -209,14 +215,15 @@ struct Program {
   std::vector<KernelNode> kernels;
   size_t max_inputs = 0;            // of an operator
   std::vector<RecordType> records;  // by Op::index of a Retain or Recall
-  std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
+  std::deque<ConstantTensor> constants;
   tensorflow::DataTypeVector argument_types;
   tensorflow::DataTypeVector retval_types;
 };
 
-// Builds the tables for `graph`, which must outlive them. InvalidArgument if the graph's operators
-// and attributes do not fit together; the message names the node.
-absl::Status BuildProgram(const tensorflow::Graph& graph, std::unique_ptr<Program>* program);
+// Builds the tables for `graph`, which must outlive them and runs on a device with `memory`. InvalidArgument if the
+// graph's operators and attributes do not fit together; the message names the node.
+absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory,
+                          std::unique_ptr<Program>* program);
 
 }  // namespace tensorflow_recursion
 

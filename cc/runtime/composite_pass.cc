@@ -12,10 +12,12 @@
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/executor/graph_regions.h"
+#include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow_recursion {
 
@@ -62,6 +64,24 @@ void Renumber(const std::vector<const Node*>& nodes, tensorflow::GraphDef* def) 
   }
 }
 
+// Says of a Run's inputs or outputs which are in the host's memory: what its graph's boundary nodes have there.
+void AddMemoryTypes(const std::string& device, const std::vector<const Node*>& nodes, NodeDef* run) {
+  tensorflow::DeviceNameUtils::ParsedName name;
+  if (!tensorflow::DeviceNameUtils::ParseFullName(device, &name)) return;
+  std::vector<int32_t> on_host;
+  bool is_input = false;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    is_input = nodes[i]->IsArg();
+    tensorflow::MemoryTypeVector inputs, outputs;
+    const absl::Status known = tensorflow::MemoryTypesForNode(
+        tensorflow::OpRegistry::Global(), tensorflow::DeviceType(name.type), nodes[i]->def(), &inputs, &outputs);
+    if (known.ok() && (is_input ? outputs : inputs)[0] == tensorflow::HOST_MEMORY) {
+      on_host.push_back(static_cast<int32_t>(i));
+    }
+  }
+  if (!on_host.empty()) tensorflow::AddNodeAttr(is_input ? kInputsOnHostAttr : kOutputsOnHostAttr, on_host, run);
+}
+
 absl::Status AddNode(const NodeDef& def, const std::string& device, Graph* graph, Node** node) {
   absl::Status status;
   *node = graph->AddNode(def, &status);
@@ -103,6 +123,8 @@ absl::Status MakeComposite(const std::string& device, const std::string& name, s
   for (const Node* retval : retvals) types.push_back(tensorflow::BaseType(retval->input_type(0)));
   tensorflow::AddNodeAttr("Tout", types, &run_def);
   tensorflow::AddNodeAttr(kGraphAttr, inner.SerializeAsString(), &run_def);
+  AddMemoryTypes(device, args, &run_def);
+  AddMemoryTypes(device, retvals, &run_def);
   Node* run = nullptr;
   TFR_RETURN_IF_ERROR(AddNode(run_def, device, outer.get(), &run));
   for (size_t i = 0; i < sources.size(); ++i) outer->AddEdge(sources[i], 0, run, static_cast<int>(i));

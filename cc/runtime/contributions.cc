@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/variant_op_registry.h"
 
 namespace tensorflow_recursion {
@@ -69,8 +70,27 @@ absl::Status ZerosLike(OpKernelContext* /*context*/, const Contributions& /*like
 
 REGISTER_UNARY_VARIANT_BINARY_OP_FUNCTION(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_CPU, Contributions,
                                           Add);
+REGISTER_UNARY_VARIANT_BINARY_OP_FUNCTION(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_GPU, Contributions,
+                                          Add);
 REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_CPU, Contributions,
                                          ZerosLike);
+REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_GPU, Contributions,
+                                         ZerosLike);
+
+// Copies `from` to where `to` lies. On a device that is no CPU it is queued behind what has been launched there.
+absl::Status Copy(OpKernelContext* context, const Tensor& from, Tensor* to) {
+  const size_t bytes = from.NumElements() * tensorflow::DataTypeSize(from.dtype());
+  if (bytes == 0) return absl::OkStatus();
+  if (context->op_device_context() == nullptr || context->input_memory_type(0) == tensorflow::HOST_MEMORY) {
+    std::memcpy(to->data(), from.data(), bytes);
+    return absl::OkStatus();
+  }
+  absl::Status status;
+  context->op_device_context()->CopyTensorInSameDevice(
+      &from, static_cast<tensorflow::Device*>(context->device()), to,
+      [&status](const absl::Status& done) { status = done; });
+  return status;
+}
 
 // Concatenates tensor `which` of all terms along axis 0.
 absl::Status Concatenate(OpKernelContext* context, const std::vector<const Term*>& terms, int which,
@@ -92,12 +112,13 @@ absl::Status Concatenate(OpKernelContext* context, const std::vector<const Term*
   shape.InsertDim(0, rows);
   Tensor* result = nullptr;
   TFR_RETURN_IF_ERROR(context->allocate_output(which, shape, &result));
-  char* to = static_cast<char*>(result->data());
+  int64_t row = 0;
   for (const Term* term : terms) {
     const Tensor& part = term->tensors[which];
-    const size_t bytes = part.NumElements() * tensorflow::DataTypeSize(part.dtype());
-    if (bytes > 0) std::memcpy(to, part.data(), bytes);
-    to += bytes;
+    const int64_t end = row + part.dim_size(0);
+    Tensor to = result->Slice(row, end);
+    row = end;
+    TFR_RETURN_IF_ERROR(Copy(context, part, &to));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cc/base/names.h"
+#include "cc/executor/device_memory.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow_recursion {
@@ -14,8 +15,9 @@ using tensorflow::Tensor;
 namespace {
 
 // Scalars and records without their boxes, so that a record is as small as in the tagged executor.
-Value Unbox(const Tensor& tensor) {
-  if (tensor.dims() == 0 && IsUnboxed(tensor.dtype()) && tensor.IsInitialized()) return ScalarFromTensor(tensor);
+Value Unbox(const Tensor& tensor, bool is_on_host) {
+  const bool is_number = is_on_host && tensor.dims() == 0 && IsUnboxed(tensor.dtype()) && tensor.IsInitialized();
+  if (is_number) return ScalarFromTensor(tensor);
   if (Record* record = RecordInTensor(tensor); record != nullptr) {
     record->Ref();
     return Value::Own(record);
@@ -28,7 +30,8 @@ Value Unbox(const Tensor& tensor) {
 void RetainOp::Compute(OpKernelContext* context) {
   RecordVariant record(Record::New(static_cast<uint32_t>(num_inputs())));
   for (int i = 0; i < num_inputs(); ++i) {
-    record.get()->Set(static_cast<uint32_t>(i), Unbox(context->input(i)), input_type(i));
+    const Value value = Unbox(context->input(i), IsOnHost(device_type_, context->input_memory_type(i)));
+    record.get()->Set(static_cast<uint32_t>(i), value, input_type(i));
   }
   context->set_output(0, BoxRecord(record.get()));
 }

@@ -12,13 +12,17 @@ namespace tensorflow_recursion {
 // Packs its inputs into a record. Shares their buffers.
 class RetainOp : public tensorflow::OpKernel {
  public:
-  explicit RetainOp(tensorflow::OpKernelConstruction* construction) : OpKernel(construction) {
+  explicit RetainOp(tensorflow::OpKernelConstruction* construction)
+      : OpKernel(construction), device_type_(construction->device_type()) {
     OP_REQUIRES(construction, num_inputs() <= Record::kMaxSize,
                 InvalidArgument("A record of ", num_inputs(), " values; it holds at most ", Record::kMaxSize));
   }
 
   bool IsExpensive() override { return false; }
   void Compute(tensorflow::OpKernelContext* context) override;
+
+ private:
+  const tensorflow::DeviceType device_type_;
 };
 
 // Unpacks a record, which stays as it is.

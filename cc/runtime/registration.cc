@@ -19,25 +19,55 @@
 namespace tensorflow_recursion {
 namespace {
 
+using tensorflow::DataTypeVector;
 using tensorflow::DEVICE_CPU;
+using tensorflow::DEVICE_DEFAULT;
 
-// Kernels.
-REGISTER_KERNEL_BUILDER(Name("Recursion>Invoke").Device(DEVICE_CPU), InvokeOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Retain").Device(DEVICE_CPU), RetainOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Recall").Device(DEVICE_CPU), RecallOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Entry").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Trigger").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Result").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Call").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Return").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Opened").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Open").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Anchor").Device(DEVICE_CPU), StrayOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Run").Device(DEVICE_CPU), RunOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Contribute").Device(DEVICE_CPU), ContributeOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>ContributeNone").Device(DEVICE_CPU), ContributeNoneOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Collect").Device(DEVICE_CPU), CollectOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Total").Device(DEVICE_CPU), TotalOp);
+// What may be in a device's own memory. TensorFlow keeps int32, which sizes and indices are made of, in the host's
+// for any device, and what has no plain bytes (strings, resources) of its own accord.
+const DataTypeVector& TypesOnDevice() {
+  static const auto* const types = [] {
+    auto* all = new DataTypeVector;
+    for (const tensorflow::DataType type : tensorflow::kAllTypes) {
+      if (type != tensorflow::DT_INT32) all->push_back(type);
+    }
+    return all;
+  }();
+  return *types;
+}
+
+// Kernels. DEVICE_DEFAULT: any device that is no CPU.
+#define REGISTER_KERNEL(op, kernel, ...)                                    \
+  REGISTER_KERNEL_BUILDER(Name("Recursion>" op).Device(DEVICE_CPU), kernel); \
+  REGISTER_KERNEL_BUILDER(Name("Recursion>" op).Device(DEVICE_DEFAULT) __VA_ARGS__, kernel)
+// One that carries a `value` of type T.
+#define REGISTER_CARRIER(op, ...)                                                                       \
+  REGISTER_KERNEL(op, StrayOp, .TypeConstraint("T", TypesOnDevice()) __VA_ARGS__);                      \
+  REGISTER_KERNEL_BUILDER(Name("Recursion>" op)                                                         \
+                              .Device(DEVICE_DEFAULT)                                                   \
+                              .TypeConstraint<int32_t>("T")                                             \
+                              .HostMemory("value") __VA_ARGS__,                                         \
+                          StrayOp)
+
+// A call that was not asked to be elsewhere is on a CPU: dynamic execution needs a kernel of everything in the body
+// where the call is. Where a static body goes is for its own operators to say.
+REGISTER_KERNEL_BUILDER(Name("Recursion>Invoke").Device(DEVICE_CPU).Priority(1), InvokeOp);
+REGISTER_KERNEL_BUILDER(Name("Recursion>Invoke").Device(DEVICE_DEFAULT), InvokeOp);
+REGISTER_KERNEL("Retain", RetainOp);
+REGISTER_KERNEL("Recall", RecallOp);
+REGISTER_CARRIER("Entry");
+REGISTER_CARRIER("Result");
+REGISTER_CARRIER("Call");
+REGISTER_CARRIER("Return", .HostMemory("anchors"));
+REGISTER_KERNEL("Trigger", StrayOp);
+REGISTER_KERNEL("Opened", StrayOp, .HostMemory("opened"));
+REGISTER_KERNEL("Open", StrayOp, .HostMemory("opened"));
+REGISTER_KERNEL("Anchor", StrayOp, .HostMemory("token"));
+REGISTER_KERNEL("Run", RunOp);
+REGISTER_KERNEL("Contribute", ContributeOp);
+REGISTER_KERNEL("ContributeNone", ContributeNoneOp);
+REGISTER_KERNEL("Collect", CollectOp);
+REGISTER_KERNEL("Total", TotalOp);
 
 // Passes.
 REGISTER_GRAPH_OPTIMIZER_AS(RecursionOptimizer, kOptimizerName);

@@ -26,10 +26,14 @@ using tensorflow::Tensor;
 
 namespace {
 
-std::vector<Value> Arguments(OpKernelContext* context) {
+std::vector<Value> Arguments(OpKernelContext* context, const tensorflow::DeviceType& device) {
   std::vector<Value> arguments;
   arguments.reserve(context->num_inputs());
-  for (int i = 0; i < context->num_inputs(); ++i) arguments.push_back(ValueFromTensor(new Tensor(context->input(i))));
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    auto* const tensor = new Tensor(context->input(i));
+    arguments.push_back(IsOnHost(device, context->input_memory_type(i)) ? ValueFromTensor(tensor)
+                                                                            : Value::Own(tensor));
+  }
   return arguments;
 }
 
@@ -114,7 +118,8 @@ absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retv
 
 }  // namespace
 
-RunOp::RunOp(tensorflow::OpKernelConstruction* construction) : AsyncOpKernel(construction) {
+RunOp::RunOp(tensorflow::OpKernelConstruction* construction)
+    : AsyncOpKernel(construction), device_type_(construction->device_type()) {
   std::string serialized;
   OP_REQUIRES_OK(construction, construction->GetAttr(kGraphAttr, &serialized));
   OP_REQUIRES(construction, graph_def_.ParseFromString(serialized),
@@ -136,11 +141,15 @@ absl::Status RunOp::Build(OpKernelContext* context) {
   tensorflow::GraphConstructorOptions options;
   options.allow_internal_ops = true;
   TFR_RETURN_IF_ERROR(tensorflow::ConvertGraphDefToGraph(options, std::move(graph_def_), graph_.get()));
-  TFR_RETURN_IF_ERROR(BuildProgram(*graph_, &program_));
+  tensorflow::Device* const device = library->device();
+  const DeviceMemory memory(device->device_type(), [device](const tensorflow::TensorProto& proto, Tensor* tensor) {
+    return device->MakeTensorFromProto(proto, tensorflow::AllocatorAttributes(), tensor);
+  });
+  TFR_RETURN_IF_ERROR(BuildProgram(*graph_, memory, &program_));
   if (program_->argument_types != input_types() || program_->retval_types != output_types()) {
     return InvalidArgument("Node '", name(), "': its inputs and outputs are not those of its graph");
   }
-  return kernels_.Build(*program_, library, SessionHandle(library->device()->op_segment(), *this));
+  return kernels_.Build(*program_, library, SessionHandle(device->op_segment(), *this));
 }
 
 int RunOp::MaxWorkers(const OpKernelContext* context) const {
@@ -172,7 +181,7 @@ void RunOp::ComputeAsync(OpKernelContext* context, DoneCallback done) {
   environment.is_cancelled = [cancellation] { return cancellation->IsCancelled(); };
   environment.on_error = [context](const absl::Status& status) { AbortStep(context, status); };
   environment.trace = context->stats_collector() != nullptr;
-  RunProgram(std::move(environment), Arguments(context),
+  RunProgram(std::move(environment), Arguments(context, device_type_),
              [context, runner, cancellation, done = std::move(done)](absl::Status status, std::vector<Value> retvals) {
                cancellation->End();
                if (status.ok()) status = SetOutputs(context, retvals);

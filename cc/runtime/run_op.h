@@ -28,6 +28,7 @@ class RunOp : public tensorflow::AsyncOpKernel {
   absl::Status Build(tensorflow::OpKernelContext* context);
   int MaxWorkers(const tensorflow::OpKernelContext* context) const;
 
+  const tensorflow::DeviceType device_type_;
   absl::Mutex mutex_;
   bool is_built_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status build_status_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -48,11 +49,15 @@ TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
   return TensorValue(box);
 }
 
-void TakeOutputs(OpKernelContext* context, KernelCall* call) {
+void TakeOutputs(const KernelTable::Entry& entry, OpKernelContext* context, KernelCall* call) {
   for (int i = 0; i < context->num_outputs(); ++i) {
     const TensorValue output = context->release_output(i);
     if (output.tensor == nullptr) continue;
-    call->outputs[i] = output.is_ref() ? Value::Ref(output) : ValueFromTensor(output.tensor);
+    if (output.is_ref()) {
+      call->outputs[i] = Value::Ref(output);
+    } else {
+      call->outputs[i] = entry.IsReadable(i) ? ValueFromTensor(output.tensor) : Value::Own(output.tensor);
+    }
   }
 }
 
@@ -76,6 +81,7 @@ absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::Funct
 absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibraryRuntime* library,
                                 const std::string& session_handle) {
   entries_.clear();
+  if (library->device()->device_type() != tensorflow::DEVICE_CPU) launcher_ = library->device();
   for (const KernelNode& node : program.kernels) {
     Entry& entry = entries_.emplace_back();
     const absl::Status status = FindOrCreate(node, library, session_handle, &entry.kernel);
@@ -83,8 +89,10 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
     entry.async = entry.kernel->AsAsync();
     entry.may_be_expensive = entry.kernel->IsExpensive();
     for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const bool is_on_host = entry.kernel->output_memory_types()[i] == tensorflow::HOST_MEMORY;
+      entry.is_on_host = entry.is_on_host && (is_on_host || launcher_ == nullptr);
       entry.output_attributes.emplace_back();
-      entry.output_attributes.back().set_on_host(entry.kernel->output_memory_types()[i] == tensorflow::HOST_MEMORY);
+      entry.output_attributes.back().set_on_host(is_on_host);
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       entry.input_attributes.emplace_back();
@@ -100,7 +108,6 @@ TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorfl
   params.eigen_gpu_device = nullptr;  // owned by the Params it was made for
   params.forward_from_array = nullptr;
   params.outputs_required_array = nullptr;
-  params.op_device_context = nullptr;
   params.call_frame = nullptr;  // arguments and results of the step are the executor's, not a kernel's
 }
 
@@ -166,10 +173,14 @@ absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::E
   {
     OpKernelContext context(&scratch.params, static_cast<int>(node.outputs.size()));
     tensorflow::NodeExecStatsInterface* stats = StartStats(node);
-    entry.kernel->Compute(&context);
+    if (ABSL_PREDICT_TRUE(table_->launcher() == nullptr)) {
+      entry.kernel->Compute(&context);
+    } else {
+      table_->launcher()->Compute(entry.kernel, &context);
+    }
     EndStats(stats, &context);
     status = context.status();
-    if (status.ok()) TakeOutputs(&context, call);
+    if (status.ok()) TakeOutputs(entry, &context, call);
   }
   if (is_sampled) {
     const int64_t average = entry.nanoseconds.load(std::memory_order_relaxed);
@@ -202,20 +213,27 @@ void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::fun
   Prepare(node, entry, *call, &flight->scratch);
   flight->context = std::make_unique<OpKernelContext>(&flight->scratch.params, static_cast<int>(node.outputs.size()));
   flight->stats = StartStats(node);
-  auto finish = [this, flight, call, &node, done = std::move(done)] {
+  auto finish = [this, flight, call, &node, &entry, done = std::move(done)] {
     EndStats(flight->stats, flight->context.get());
     absl::Status status = flight->context->status();
     if (status.ok()) {
-      TakeOutputs(flight->context.get(), call);
+      TakeOutputs(entry, flight->context.get(), call);
     } else {
       status = tensorflow::AttachDef(status, node.node->def());
     }
     delete flight;
     done(std::move(status));
   };
-  if (entry.async != nullptr) return entry.async->ComputeAsync(flight->context.get(), std::move(finish));
-  entry.kernel->Compute(flight->context.get());
-  finish();
+  tensorflow::Device* const launcher = table_->launcher();
+  if (entry.async != nullptr && launcher != nullptr) {
+    launcher->ComputeAsync(entry.async, flight->context.get(), std::move(finish));
+  } else if (entry.async != nullptr) {
+    entry.async->ComputeAsync(flight->context.get(), std::move(finish));
+  } else {
+    launcher != nullptr ? launcher->Compute(entry.kernel, flight->context.get())
+                        : entry.kernel->Compute(flight->context.get());
+    finish();
+  }
 }
 
 }  // namespace tensorflow_recursion

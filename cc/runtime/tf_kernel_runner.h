@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cc/executor/kernel_runner.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/step_stats_collector.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -28,8 +29,11 @@ class KernelTable {
     tensorflow::OpKernel* kernel = nullptr;
     tensorflow::AsyncOpKernel* async = nullptr;  // the same kernel, if it is asynchronous
     bool may_be_expensive = false;
+    bool is_on_host = true;  // all its outputs are in memory that the host can read
     std::vector<tensorflow::AllocatorAttributes> output_attributes;
     std::vector<tensorflow::AllocatorAttributes> input_attributes;
+    // Whether the host can read output `index`.
+    bool IsReadable(int index) const { return is_on_host || output_attributes[index].on_host(); }
     // Moving average of sampled run times. Relaxed: workers of all runs write it, a lost sample is fine.
     mutable std::atomic<int64_t> nanoseconds{0};
   };
@@ -39,12 +43,15 @@ class KernelTable {
                      const std::string& session_handle);
 
   const Entry& entry(const KernelNode& node) const { return entries_[node.id]; }
+  // The device that launches the kernels; nullptr if they need none, on a CPU.
+  tensorflow::Device* launcher() const { return launcher_; }
 
  private:
   absl::Status FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
                             const std::string& session_handle, tensorflow::OpKernel** kernel);
 
   std::deque<Entry> entries_;
+  tensorflow::Device* launcher_ = nullptr;
   std::vector<std::unique_ptr<tensorflow::OpKernel>> owned_;
 };
 

@@ -30,19 +30,34 @@ absl::Status Add(OpKernelContext* /*context*/, const Variant& /*a*/, const Varia
 bool Register() {
   UnaryVariantOpRegistry* registry = UnaryVariantOpRegistry::Global();
   const TypeIndex no_value = Variant().TypeId();
-  for (const TypeIndex& type : {no_value, TypeIndex::Make<RecordVariant>()}) {
-    if (registry->GetUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_CPU, type) != nullptr) {
-      continue;  // by a TensorFlow that knows better; to register it twice would end the process
+  for (const char* device : {tensorflow::DEVICE_CPU, tensorflow::DEVICE_GPU}) {
+    for (const TypeIndex& type : {no_value, TypeIndex::Make<RecordVariant>()}) {
+      if (registry->GetUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device, type) != nullptr) {
+        continue;  // by a TensorFlow that knows better; to register it twice would end the process
+      }
+      registry->RegisterUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device, type, ZerosLike);
     }
-    registry->RegisterUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_CPU, type, ZerosLike);
-  }
-  if (registry->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_CPU, no_value) == nullptr) {
-    registry->RegisterBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_CPU, no_value, Add);
+    if (registry->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, no_value) == nullptr) {
+      registry->RegisterBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, no_value, Add);
+    }
   }
   return true;
 }
 
 [[maybe_unused]] const bool is_registered = Register();
+
+// What an untaken branch yields for a record or a list is an operator of its own where dynamic execution runs it.
+// TensorFlow's kernel makes variants in the memory of its device, which on a GPU ends the process.
+class FakeVariantOp : public tensorflow::OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    context->set_output(0, tensorflow::Tensor(tensorflow::DT_VARIANT, tensorflow::TensorShape({})));
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("FakeParam").Device(tensorflow::DEVICE_GPU).TypeConstraint<Variant>("dtype"),
+                        FakeVariantOp);
 
 }  // namespace
 }  // namespace tensorflow_recursion

@@ -177,7 +177,10 @@ class Emitter {
         *copy = node;
         copy->clear_input();
         AddInputs(node, copy);
-        if (IsRetain(node) || IsRecall(node)) DropUnread(node, copy);
+        if (IsRetain(node) || IsRecall(node)) {
+          DropUnread(node, copy);
+          KeepIntegersOnHost(copy);
+        }
       }
       if (function != nullptr) StartByTrigger(*function, first);
     }
@@ -224,6 +227,17 @@ class Emitter {
       kept_types->add_type(types->second.list().type(i));
       if (has_shapes) *(*copy->mutable_attr())["shapes"].mutable_list()->add_shape() = shapes->second.list().shape(i);
     }
+  }
+
+  // On a device that is no CPU TensorFlow keeps int32 in the host's memory: records don't move it to the device.
+  static void KeepIntegersOnHost(NodeDef* node) {
+    const auto types = node->attr().find("T");
+    if (types == node->attr().end()) return;
+    std::vector<int32_t> on_host;
+    for (int i = 0; i < types->second.list().type_size(); ++i) {
+      if (types->second.list().type(i) == tensorflow::DT_INT32) on_host.push_back(i);
+    }
+    if (!on_host.empty()) AddNodeAttr(IsRetain(*node) ? kInputsOnHostAttr : kOutputsOnHostAttr, on_host, node);
   }
 
   // Where output `index` of a Recall is once unread ones are dropped.

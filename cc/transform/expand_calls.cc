@@ -281,7 +281,9 @@ class Loader {
       if (!added) continue;
       CalledFunction& function = it->second;
       function.definition = bodies_.library().Find(name);
-      function.device = DeviceOf(*node);
+      const bool is_pinned =
+          caller == nullptr ? node->attrs().Find(kPinnedAttr) != nullptr : AsksForType(node->requested_device());
+      function.device = is_pinned ? DeviceOf(*node) : bodies_.PreferredBeside(DeviceOf(*node));
       function.record_device = caller == nullptr ? function.device : caller->record_device;
       function.call = node;
       function.prefix = PrefixFor(name);

@@ -17,6 +17,9 @@ namespace tensorflow_recursion {
 // On Invoke nodes, set by a pass that sees the whole graph: the names that TakenNames found in it.
 inline constexpr char kTakenNamesAttr[] = "_recursion_taken_names";
 
+// On the Invokes that a user has asked to be on a type of device.
+inline constexpr char kPinnedAttr[] = "_recursion_pinned";
+
 struct ExpandOptions {
   // Tensors ("n:0") or nodes ("n": all outputs and side effects) of the main graph. What none of them needs is
   // left out of the result. Empty: every node counts.

@@ -88,6 +88,20 @@ absl::Status BodyFactory::Place(const std::string& function, const std::string& 
   return InFunction(function, Assign(function, device, body));
 }
 
+std::string BodyFactory::PreferredBeside(const std::string& device) const {
+  const tensorflow::Device* best =
+      placement_.devices == nullptr ? nullptr : placement_.devices->FindDeviceByName(device);
+  if (best == nullptr) return device;
+  const auto order = [](const tensorflow::Device* of) {
+    return tensorflow::DeviceSet::DeviceTypeOrder(tensorflow::DeviceType(of->device_type()));
+  };
+  for (const tensorflow::Device* other : placement_.devices->devices()) {
+    const bool is_beside = tensorflow::DeviceNameUtils::IsSameAddressSpace(other->parsed_name(), best->parsed_name());
+    if (is_beside && order(other) > order(best)) best = other;
+  }
+  return best->name();
+}
+
 absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
   bool any = false;
   std::string device;

@@ -32,6 +32,10 @@ class BodyFactory {
   // Places the nodes of a body that have no assigned device yet. `device` serves those that ask for none.
   absl::Status Place(const std::string& function, const std::string& device, tensorflow::Graph* body);
 
+  // The device that serves a body best whose call is on `device`, but need not be: the one in its process whose type
+  // TensorFlow prefers.
+  std::string PreferredBeside(const std::string& device) const;
+
   // Expands the nodes of a main graph whose branches, loop bodies or callees hold an Invoke. TensorFlow's own
   // passes have usually done it already.
   absl::Status ExpandMain(std::unique_ptr<tensorflow::Graph>* graph);

@@ -13,6 +13,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/tensor_id.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -171,6 +172,11 @@ bool PassesOn(const Node& node) {
 
 const std::string& DeviceOf(const Node& node) {
   return node.assigned_device_name().empty() ? node.requested_device() : node.assigned_device_name();
+}
+
+bool AsksForType(const std::string& device) {
+  tensorflow::DeviceNameUtils::ParsedName requested;
+  return tensorflow::DeviceNameUtils::ParseFullName(device, &requested) && requested.has_type;
 }
 
 std::pair<const Node*, int> OriginOf(const Node& node, int index) {

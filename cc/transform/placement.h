@@ -15,6 +15,9 @@ namespace tensorflow_recursion {
 // The device that the node is assigned to, or asks for.
 const std::string& DeviceOf(const tensorflow::Node& node);
 
+// Whether a requested device says of what type it is to be, a CPU for instance.
+bool AsksForType(const std::string& device);
+
 // Whether an output of the node is an input of it.
 bool PassesOn(const tensorflow::Node& node);
 

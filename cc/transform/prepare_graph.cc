@@ -42,6 +42,13 @@ void MarkTakenNames(const Graph& graph, const std::vector<Node*>& calls) {
   for (Node* call : calls) call->AddAttr(kTakenNamesAttr, taken);
 }
 
+// Grappler sees where a call has been placed, not whether anyone asked for that.
+void MarkPinned(const std::vector<Node*>& calls) {
+  for (Node* call : calls) {
+    if (AsksForType(call->requested_device())) call->AddAttr(kPinnedAttr, true);
+  }
+}
+
 absl::Status Pad(int min_nodes, Graph* graph) {
   while (graph->num_op_nodes() < min_nodes) {
     tensorflow::NodeDef def;
@@ -90,6 +97,7 @@ absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
   Options ignored;
   TFR_RETURN_IF_ERROR(ReadOptions(*entry, &ignored));
   MarkTakenNames(*graph, calls);
+  MarkPinned(calls);
   const int min_nodes = config.graph_options().rewrite_options().min_graph_nodes();
   return Pad(min_nodes == 0 ? kDefaultMinGraphNodes : min_nodes, graph);
 }

@@ -8,11 +8,23 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import pytest
 import tensorflow as tf
 
+import distribution_helpers as distribution
 import tensorflow_recursion as tfr
 from benchmarks.cluster import Cluster
 
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fake-gpu", action="store_true", help="the second of two devices is a GPU, as tests/cc/fake_gpu has it"
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--fake-gpu"):
+        distribution.load_fake_gpu()
 
 
 @pytest.fixture(autouse=True)

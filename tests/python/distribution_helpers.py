@@ -3,16 +3,22 @@
 
 import collections
 import contextlib
+import pathlib
 import re
+import subprocess
+import sys
 import zlib
 
 import tensorflow as tf
+from tensorflow.python.framework import load_library
 
 import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 
 CPUS = ("/device:CPU:0", "/device:CPU:1")
+GPU = "/device:GPU:0"
+_CXX_BUILD = pathlib.Path(__file__).resolve().parents[2] / "tools" / "cxx_build.py"
 
 # Ends a run that would otherwise wait for ever; what a lost message of a server would make of it comes after.
 TIMEOUT = tf1.RunOptions(timeout_in_ms=20_000)
@@ -39,11 +45,23 @@ class Place(collections.namedtuple("Place", "target devices config")):
 
 
 def one_device():
-    return Place("", CPUS[:1], tf1.ConfigProto())
+    return Place("", CPUS[:1], tf1.ConfigProto(device_count={"GPU": 0}))
 
 
 def two_devices():
+    """Two devices of this process: CPUs, or a CPU and the fake GPU if that is loaded."""
+    if tf1.config.list_physical_devices("GPU"):
+        # It has few kernels.
+        return Place("", (CPUS[0], GPU), tf1.ConfigProto(allow_soft_placement=True))
     return Place("", CPUS, tf1.ConfigProto(device_count={"CPU": 2}))
+
+
+def load_fake_gpu():
+    """Builds the plugin in tests/cc/fake_gpu and gives this process its device."""
+    library = subprocess.run(
+        [sys.executable, str(_CXX_BUILD), "fake-gpu"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+    load_library.load_pluggable_device_library(library)
 
 
 def of_cluster(cluster):

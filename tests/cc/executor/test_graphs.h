@@ -136,7 +136,7 @@ struct BuiltProgram {
 inline BuiltProgram Build(const StaticGraph& graph) {
   BuiltProgram built;
   built.status = Construct(graph.graph(), &built.graph);
-  if (built.status.ok()) built.status = BuildProgram(*built.graph, &built.program);
+  if (built.status.ok()) built.status = BuildProgram(*built.graph, DeviceMemory(), &built.program);
   return built;
 }
 

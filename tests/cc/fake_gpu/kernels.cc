@@ -1,0 +1,230 @@
+// Kernels of the fake GPU, enough for small nets: TensorFlow brings those of control flow, variables and lists for any
+// device. What has none here goes to the CPU, by soft placement.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/variant_op_registry.h"
+#include "tests/cc/fake_gpu/memory.h"
+
+namespace fake_gpu {
+namespace {
+
+using tensorflow::DEVICE_GPU;
+using tensorflow::OpKernel;
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using tensorflow::UnaryVariantOpRegistry;
+using tensorflow::Variant;
+
+template <typename T>
+T* On(const Tensor& tensor) {
+  return reinterpret_cast<T*>(Memory::Get().Content(tensor.data()));
+}
+
+// Operands of one shape, or one of them a scalar.
+template <typename Function, typename R = float>
+class Binary : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    const Tensor& a = context->input(0);
+    const Tensor& b = context->input(1);
+    const int64_t in_a = a.NumElements();
+    const int64_t in_b = b.NumElements();
+    OP_REQUIRES(context, a.shape() == b.shape() || in_a == 1 || in_b == 1,
+                absl::UnimplementedError("fake GPU: operands of two shapes"));
+    const bool is_a_larger = in_a > in_b || (in_a == in_b && a.dims() >= b.dims());
+    Tensor* result = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, is_a_larger ? a.shape() : b.shape(), &result));
+    const int64_t count = result->NumElements();
+    if (count == 0) return;
+    for (int64_t i = 0; i < count; ++i) {
+      On<R>(*result)[i] = Function()(On<float>(a)[in_a == 1 ? 0 : i], On<float>(b)[in_b == 1 ? 0 : i]);
+    }
+  }
+};
+
+template <typename Function>
+class Unary : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    const Tensor& input = context->input(0);
+    Tensor* result = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, input.shape(), &result));
+    for (int64_t i = 0; i < input.NumElements(); ++i) On<float>(*result)[i] = Function()(On<float>(input)[i]);
+  }
+};
+
+class MatMul : public OpKernel {
+ public:
+  explicit MatMul(OpKernelConstruction* construction) : OpKernel(construction) {
+    OP_REQUIRES_OK(construction, construction->GetAttr("transpose_a", &transposes_[0]));
+    OP_REQUIRES_OK(construction, construction->GetAttr("transpose_b", &transposes_[1]));
+  }
+  void Compute(OpKernelContext* context) override {
+    const Tensor& a = context->input(0);
+    const Tensor& b = context->input(1);
+    const int64_t rows = a.dim_size(transposes_[0] ? 1 : 0);
+    const int64_t inner = a.dim_size(transposes_[0] ? 0 : 1);
+    const int64_t columns = b.dim_size(transposes_[1] ? 0 : 1);
+    Tensor* result = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({rows, columns}), &result));
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < inner; ++k) {
+          sum += On<float>(a)[transposes_[0] ? k * rows + i : i * inner + k] *
+                 On<float>(b)[transposes_[1] ? j * inner + k : k * columns + j];
+        }
+        On<float>(*result)[i * columns + j] = sum;
+      }
+    }
+  }
+
+ private:
+  bool transposes_[2];
+};
+
+class AddN : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    Tensor* result = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, context->input(0).shape(), &result));
+    for (int64_t i = 0; i < result->NumElements(); ++i) {
+      float sum = 0;
+      for (int n = 0; n < num_inputs(); ++n) sum += On<float>(context->input(n))[i];
+      On<float>(*result)[i] = sum;
+    }
+  }
+};
+
+// What types of variants have registered for GPUs.
+class AddVariants : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    Tensor result(tensorflow::DT_VARIANT, TensorShape({}));
+    Variant& sum = result.scalar<Variant>()();
+    sum = context->input(0).scalar<Variant>()();
+    const auto* add = UnaryVariantOpRegistry::Global()->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, DEVICE_GPU,
+                                                                      sum.TypeId());
+    OP_REQUIRES(context, add != nullptr, absl::UnimplementedError("fake GPU: variants that can't be added"));
+    for (int i = 1; i < num_inputs(); ++i) {
+      const Variant left = std::move(sum);
+      OP_REQUIRES_OK(context, (*add)(context, left, context->input(i).scalar<Variant>()(), &sum));
+    }
+    context->set_output(0, result);
+  }
+};
+
+class ZeroVariant : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    const Variant& like = context->input(0).scalar<Variant>()();
+    Tensor result(tensorflow::DT_VARIANT, TensorShape({}));
+    const auto* zeros = UnaryVariantOpRegistry::Global()->GetUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP,
+                                                                       DEVICE_GPU, like.TypeId());
+    OP_REQUIRES(context, zeros != nullptr, absl::UnimplementedError("fake GPU: a variant without zeros"));
+    OP_REQUIRES_OK(context, (*zeros)(context, like, &result.scalar<Variant>()()));
+    context->set_output(0, result);
+  }
+};
+
+// Over all axes, or the first of a matrix.
+class Sum : public OpKernel {
+ public:
+  explicit Sum(OpKernelConstruction* construction) : OpKernel(construction) {
+    OP_REQUIRES_OK(construction, construction->GetAttr("keep_dims", &keeps_));
+  }
+  void Compute(OpKernelContext* context) override {
+    const Tensor& input = context->input(0);
+    const Tensor& axes = context->input(1);
+    const bool over_rows = axes.NumElements() == 1 && input.dims() == 2 && axes.flat<int32_t>()(0) == 0;
+    OP_REQUIRES(context, over_rows || axes.NumElements() == input.dims(),
+                absl::UnimplementedError("fake GPU: a sum over some axes"));
+    TensorShape shape;
+    for (int i = 0; i < input.dims(); ++i) {
+      if (over_rows && i == 1) shape.AddDim(input.dim_size(1));
+      else if (keeps_) shape.AddDim(1);
+    }
+    Tensor* result = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, shape, &result));
+    const int64_t count = result->NumElements();
+    if (count == 0) return;
+    std::fill_n(On<float>(*result), count, 0.0f);
+    for (int64_t i = 0; i < input.NumElements(); ++i) On<float>(*result)[i % count] += On<float>(input)[i];
+  }
+
+ private:
+  bool keeps_;
+};
+
+class Fill : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    const Tensor& dims = context->input(0);
+    TensorShape shape;
+    for (int64_t i = 0; i < dims.NumElements(); ++i) shape.AddDim(dims.flat<int32_t>()(i));
+    Tensor* result = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, shape, &result));
+    if (shape.num_elements() == 0) return;
+    std::fill_n(On<float>(*result), shape.num_elements(), *On<float>(context->input(1)));
+  }
+};
+
+template <int kValue>
+struct Always {
+  float operator()(float) const { return kValue; }
+};
+struct Square {  // what Grappler makes of x * x
+  float operator()(float x) const { return x * x; }
+};
+struct Tanh {
+  float operator()(float x) const { return std::tanh(x); }
+};
+struct TanhGrad {
+  float operator()(float y, float dy) const { return dy * (1 - y * y); }
+};
+
+#define REGISTER_FLOAT(op, ...) \
+  REGISTER_KERNEL_BUILDER(Name(op).Device(DEVICE_GPU).TypeConstraint<float>("T"), __VA_ARGS__)
+REGISTER_FLOAT("AddV2", Binary<std::plus<float>>);
+REGISTER_FLOAT("Sub", Binary<std::minus<float>>);
+REGISTER_FLOAT("Mul", Binary<std::multiplies<float>>);
+REGISTER_FLOAT("Less", Binary<std::less<float>, bool>);
+REGISTER_FLOAT("Greater", Binary<std::greater<float>, bool>);
+REGISTER_FLOAT("TanhGrad", Binary<TanhGrad>);
+REGISTER_FLOAT("Tanh", Unary<Tanh>);
+REGISTER_FLOAT("Square", Unary<Square>);
+REGISTER_FLOAT("Neg", Unary<std::negate<float>>);
+REGISTER_FLOAT("ZerosLike", Unary<Always<0>>);
+REGISTER_FLOAT("OnesLike", Unary<Always<1>>);
+REGISTER_FLOAT("MatMul", MatMul);
+REGISTER_FLOAT("AddN", AddN);
+REGISTER_KERNEL_BUILDER(Name("AddN").Device(DEVICE_GPU).TypeConstraint<Variant>("T"), AddVariants);
+REGISTER_KERNEL_BUILDER(Name("ZerosLike").Device(DEVICE_GPU).TypeConstraint<Variant>("T"), ZeroVariant);
+REGISTER_KERNEL_BUILDER(Name("Sum")
+                            .Device(DEVICE_GPU)
+                            .TypeConstraint<float>("T")
+                            .TypeConstraint<int32_t>("Tidx")
+                            .HostMemory("reduction_indices"),
+                        Sum);
+REGISTER_KERNEL_BUILDER(Name("Fill")
+                            .Device(DEVICE_GPU)
+                            .TypeConstraint<float>("T")
+                            .TypeConstraint<int32_t>("index_type")
+                            .HostMemory("dims"),
+                        Fill);
+
+}  // namespace
+}  // namespace fake_gpu
