@@ -17,8 +17,11 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using tensorflow::TypeIndex;  // for the macros below
+using tensorflow::TypeIndex;
+using tensorflow::UnaryVariantOpRegistry;
 using tensorflow::Variant;
+using tensorflow::VariantDeviceCopyDirection;
+namespace variant_op_registry_fn_registration = tensorflow::variant_op_registry_fn_registration;  // for the macros
 
 // A pair of tensors, or the sum of two of its kind.
 struct Contributions::Term {
@@ -76,6 +79,26 @@ REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP
                                          ZerosLike);
 REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_GPU, Contributions,
                                          ZerosLike);
+
+// Between devices, and between a device and the host.
+absl::Status CopyTerms(const Contributions& from, Contributions* to,
+                       const UnaryVariantOpRegistry::AsyncTensorDeviceCopyFn& copy) {
+  for (const Term* term : from.Terms()) {
+    Tensor first, second;
+    TFR_RETURN_IF_ERROR(copy(term->tensors[0], &first));
+    TFR_RETURN_IF_ERROR(copy(term->tensors[1], &second));
+    *to = Contributions::Sum(*to, Contributions(std::move(first), std::move(second)));
+  }
+  return absl::OkStatus();
+}
+
+INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions,
+                                                     VariantDeviceCopyDirection::HOST_TO_DEVICE, CopyTerms);
+INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions,
+                                                     VariantDeviceCopyDirection::DEVICE_TO_HOST, CopyTerms);
+INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions,
+                                                     VariantDeviceCopyDirection::DEVICE_TO_DEVICE,
+                                                     CopyTerms);
 
 // Copies `from` to where `to` lies. On a device that is no CPU it is queued behind what has been launched there.
 absl::Status Copy(OpKernelContext* context, const Tensor& from, Tensor* to) {

@@ -34,6 +34,7 @@ class RecallOp : public tensorflow::OpKernel {
   void Compute(tensorflow::OpKernelContext* context) override;
 
  private:
+  const tensorflow::DeviceType device_type_;
   RecordType type_;
 };
 
