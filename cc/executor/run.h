@@ -17,7 +17,7 @@
 namespace tensorflow_recursion {
 
 // Deletes itself when its last activity ends.
-class Run {
+class [[gnu::visibility("hidden")]] Run {
  public:
   Run(RunEnvironment environment, RunDone done);
 
