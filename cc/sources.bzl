@@ -102,7 +102,7 @@ MODULE_SOURCES = [
     "cc/python/module.cc",
 ]
 
-# GoogleTest sources, one per tested file; all of them become one program.
+# GoogleTest sources, one per tested file, of the scheduler one per theme; all of them become one program.
 TEST_SOURCES = [
     "tests/cc/base/call_path_test.cc",
     "tests/cc/base/names_test.cc",
@@ -113,7 +113,13 @@ TEST_SOURCES = [
     "tests/cc/executor/program_test.cc",
     "tests/cc/executor/record_test.cc",
     "tests/cc/executor/scalar_ops_test.cc",
+    "tests/cc/executor/scheduler_deaths_test.cc",
+    "tests/cc/executor/scheduler_depth_test.cc",
+    "tests/cc/executor/scheduler_errors_test.cc",
+    "tests/cc/executor/scheduler_loops_test.cc",
+    "tests/cc/executor/scheduler_records_test.cc",
     "tests/cc/executor/scheduler_test.cc",
+    "tests/cc/executor/scheduler_workers_test.cc",
     "tests/cc/executor/slots_test.cc",
     "tests/cc/executor/value_test.cc",
     "tests/cc/runtime/contributions_test.cc",
@@ -142,6 +148,7 @@ TEST_HEADERS = [
     "tests/cc/executor/fake_runner.h",
     "tests/cc/executor/live_tensors.h",
     "tests/cc/executor/partitions.h",
+    "tests/cc/executor/scheduler_fixture.h",
     "tests/cc/executor/test_graphs.h",
     "tests/cc/transform/graphs.h",
 ]

@@ -1,0 +1,200 @@
+// Runs that end early: by an error, a limit or cancellation.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "tests/cc/executor/scheduler_fixture.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DT_BOOL;
+
+// --- Errors ---------------------------------------------------------------------------------------
+
+TEST_F(SchedulerTest, AnErrorNamesThePathOfCalls) {
+  StaticGraph graph = AsyncCount();
+  runner_.On("F/down", [](KernelCall* call) {
+    if (call->inputs[0].int32 == 0) return absl::InternalError("broken");
+    call->outputs[0] = call->inputs[0].Take();
+    return absl::OkStatus();
+  });
+  SetProgram(graph);
+  ExpectError(RunWith(Numbers({100})), absl::StatusCode::kInternal,
+              {"broken", "in call F > F > F > (94 more) > F > F > F"});
+}
+
+TEST_F(SchedulerTest, AnErrorOfAFallbackEndsTheRun) {
+  StaticGraph graph;
+  graph.Arg("x").Arg("y", 1).Op("quotient", "FloorDiv", {"x", "y"}).Retval("quotient");
+  SetProgram(graph);
+  EXPECT_EQ(RunWith(Numbers({7, 2})).Numbers(), std::vector<int>{3});
+  EXPECT_EQ(runner_.runs("quotient"), 0);
+  ExpectError(RunWith(Numbers({7, 0})), absl::StatusCode::kInvalidArgument, {"division by zero"});
+}
+
+TEST_F(SchedulerTest, TheFirstErrorWins) {
+  StaticGraph graph;
+  graph.Arg("x").Kernel("first", {"x"}).Kernel("second", {"x"}).Retval("first").Retval("second", 1);
+  std::vector<FakeRunner::Done> done(2);
+  for (const int i : {0, 1}) {
+    runner_.OnAsync(i == 0 ? "first" : "second",
+                    [&done, i](KernelCall*, FakeRunner::Done d) { done[i] = std::move(d); });
+  }
+  SetProgram(graph);
+  RunEnvironment environment = Environment();
+  absl::Notification failed;
+  std::atomic<int> told{0};
+  environment.on_error = [&](const absl::Status& status) {
+    EXPECT_EQ(status.message(), "one");
+    ++told;
+    failed.Notify();
+  };
+  PendingRun run;
+  run.Start(environment, {live_.Make(1)});
+  done[1](absl::InternalError("one"));
+  failed.WaitForNotification();
+  EXPECT_FALSE(run.has_ended());  // a kernel is still in flight
+  done[0](absl::UnavailableError("two"));
+  ExpectError(run.Wait(), absl::StatusCode::kInternal, {"one"});
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(SchedulerTest, AnErrorReleasesEveryFrameAndTensor) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 2);
+  AddRepeat(&graph);
+  std::atomic<int> calls{0};
+  runner_.On("F/add", [&](KernelCall* call) {
+    if (++calls == 10) return absl::InternalError("broken");
+    call->outputs[0] = live_.Make(1);
+    return absl::OkStatus();
+  });
+  SetProgram(graph);
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(absl::StrCat("shuffle_seed ", seed));
+    calls = 0;
+    ExpectError(RunWith({Number(40), live_.Make(1)}, seed), absl::StatusCode::kInternal, {"broken"});
+  }
+}
+
+TEST_F(SchedulerTest, AMissingOutputIsAnError) {
+  StaticGraph graph;
+  graph.Arg("x").Kernel("k", {"x"}, 3).Retval("k:1");
+  runner_.On("k", [this](KernelCall* call) {
+    call->outputs[0] = live_.Make(1);
+    call->outputs[2] = live_.Make(2);
+    return absl::OkStatus();
+  });
+  SetProgram(graph);
+  ExpectError(RunWith({live_.Make(1)}), absl::StatusCode::kInternal, {"Missing output 1", "{{node k}}"});
+}
+
+TEST_F(SchedulerTest, APredicateThatIsNoScalarIsAnError) {
+  StaticGraph graph;
+  graph.Arg("x").Arg("p", 1, DT_BOOL).Op("switch", "Switch", {"x", "p"}).Retval("switch");
+  SetProgram(graph);
+  auto* predicate = new tensorflow::Tensor(DT_BOOL, tensorflow::TensorShape({2}));
+  ExpectError(RunWith({live_.Make(1), Value::Own(predicate)}), absl::StatusCode::kInvalidArgument,
+              {"predicate", "scalar bool", "[2]"});
+}
+
+// --- Limits ---------------------------------------------------------------------------------------
+
+TEST_F(SchedulerTest, TooDeepARecursionIsAnError) {
+  SetProgram(Endless(100));
+  ExpectError(RunWith({Number(0), live_.Make(1)}), absl::StatusCode::kResourceExhausted,
+              {"Recursion too deep: call of 'F' would be at depth 101, the limit is 100", "max_depth", "{{node F/",
+               "in call F > F > F > (94 more) > F > F > F"});
+}
+
+TEST_F(SchedulerTest, DepthsUpToTheLimitAreFine) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 1);
+  graph.Function("F", {"n"}, 1).Result("F", "F/n");
+  SetProgram(graph);
+  EXPECT_EQ(RunWith(Numbers({3})).Numbers(), std::vector<int>{3});
+}
+
+TEST_F(SchedulerTest, TooDeepARecursionOnSeveralWorkersLeavesNothingBehind) {
+  SetProgram(Endless(1000));
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(absl::StrCat("shuffle_seed ", seed));
+    RunEnvironment environment = Environment(seed);
+    environment.max_workers = 4;
+    ExpectError(RunToEnd(environment, {Number(0), live_.Make(1)}), absl::StatusCode::kResourceExhausted,
+                {"depth 1001"});
+  }
+}
+
+// The call that is one too deep has been given to another worker.
+TEST_F(SchedulerTest, TooDeepACallGivenAwayReleasesItsArguments) {
+  StaticGraph graph;
+  graph.Arg("x").Call("main", "F", 1, {"x"}).Retval("main/return_0");
+  graph.Function("F", {"x"}, 1).Kernel("F/warm", {"F/x"});
+  graph.Call("F/a", "F", 2, {"F/warm"}).Call("F/b", "F", 3, {"F/warm"});
+  graph.Op("F/sum", "AddV2", {"F/a/return_0", "F/b/return_0"}).Result("F", "F/sum");
+  runner_.On(
+      "F/warm",
+      [](KernelCall* call) {
+        call->outputs[0] = call->inputs[0].Take().Escape();
+        return absl::OkStatus();
+      },
+      KernelRunner::Cost::kExpensive);
+  SetProgram(graph);
+  RunEnvironment environment = Environment();
+  environment.max_workers = 2;
+  SmallStackThreads threads;
+  // The call is opened elsewhere before this worker goes on.
+  environment.schedule = [&](std::function<void()> work) {
+    absl::Notification ended;
+    threads.Schedule([&] {
+      work();
+      ended.Notify();
+    });
+    ended.WaitForNotification();
+  };
+  ExpectError(RunToEnd(environment, {live_.Make(1)}), absl::StatusCode::kResourceExhausted, {"depth 2"});
+}
+
+// --- Cancellation ---------------------------------------------------------------------------------
+
+TEST_F(SchedulerTest, CancellationEndsARecursionWithoutEnd) {
+  SetProgram(Endless(int64_t{1} << 40));
+  for (const int workers : {1, 4}) {
+    RunEnvironment environment = Environment();
+    environment.max_workers = workers;
+    std::atomic<int> polls{0};
+    environment.is_cancelled = [&polls] { return ++polls > 20; };
+    ExpectError(RunToEnd(environment, {Number(0), live_.Make(1)}), absl::StatusCode::kCancelled, {"cancelled"});
+  }
+}
+
+TEST_F(SchedulerTest, CancellationWaitsForKernelsInFlight) {
+  StaticGraph graph = Endless(int64_t{1} << 40);
+  graph.Kernel("slow", {"x1"}).Retval("slow", 1);
+  FakeRunner::Done release;
+  runner_.OnAsync("slow", [&](KernelCall* call, FakeRunner::Done done) {
+    call->outputs[0] = live_.Make(2);
+    release = std::move(done);
+  });
+  SetProgram(graph);
+  RunEnvironment environment = Environment();
+  std::atomic<int> polls{0};
+  environment.is_cancelled = [&polls] { return ++polls > 20; };
+  PendingRun run;
+  run.Start(environment, {Number(0), live_.Make(1)});  // returns when the worker has stopped
+  EXPECT_FALSE(run.has_ended());
+  release(absl::OkStatus());
+  ExpectError(run.Wait(), absl::StatusCode::kCancelled, {"cancelled"});
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
