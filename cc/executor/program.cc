@@ -254,13 +254,10 @@ absl::Status Assembler::AddOp(int index) {
 absl::Status Assembler::LinkSites() {
   for (const SiteDraft& from : builder_.sites) {
     Site& site = program_->sites.emplace_back();
-    const Draft& of = draft(from.draft);
     site.call_id = from.call_id;
     site.name = from.name;
     site.callee_name = UserName(from.callee);
-    site.caller = &region(of.region);
     site.callee = &region(regions_.FindFunction(from.callee));
-    site.op = op_of_[from.draft];
     site.waits_to_open = from.open != nullptr;
     site.opened_port = from.opened_port < 0 ? kNone : static_cast<uint32_t>(from.opened_port);
   }
@@ -324,10 +321,7 @@ void Assembler::LinkLoops() {
       next->is_last = taken.insert(next->slot).second;
     }
     region(start.region).ops[loop.start_op].index = static_cast<uint32_t>(program_->loops.size()) - 1;
-    if (from.next >= 0) {
-      body.next_op = op_of_[from.next];
-      body.ops[body.next_op].index = static_cast<uint32_t>(program_->loops.size()) - 1;
-    }
+    if (from.next >= 0) body.ops[op_of_[from.next]].index = static_cast<uint32_t>(program_->loops.size()) - 1;
   }
 }
 

@@ -101,14 +101,12 @@ struct KernelNode {
   tensorflow::DataTypeVector outputs;
 };
 
-// A call site: who is called, and where in the caller its pieces are.
+// A call site, which an operator of kind kSite in the caller names by its index.
 struct Site {
   int64_t call_id = 0;
   std::string name;         // of the call node
   std::string callee_name;  // kept even when this partition holds no part of the callee
-  const Region* caller = nullptr;
   const Region* callee = nullptr;
-  uint32_t op = 0;             // in the caller
   uint32_t opened_port = 0;    // tells other devices that the call lives; kNone on one device
   bool waits_to_open = false;  // another device says by the last input whether the call lives
 };
@@ -188,7 +186,6 @@ struct Region {
   uint32_t trigger = kNone;       // op of kind kTrigger
   std::vector<uint32_t> sources;  // firing ops that wait for nothing
   std::vector<uint32_t> gates;    // ops of kind kGate, by branch
-  uint32_t next_op = kNone;       // kLoopNext of a loop body
   uint32_t num_results = 0;
 
   std::vector<Value> inputs;  // by operator, of those that find theirs by a table

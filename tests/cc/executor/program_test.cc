@@ -189,19 +189,25 @@ TEST(ProgramTest, CastsThatTruncateRunByTheirKernel) {
 
 // Call sites.
 
-TEST(ProgramTest, SitesKnowCallerAndCallee) {
+TEST(ProgramTest, CallersHaveAnOperatorForEachSiteThatKnowsItsCallee) {
   StaticGraph graph;
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);
   const BuiltProgram built = BuildOrFail(graph);
   const Region& fib = RegionOf(built, "Fib");
   ASSERT_EQ(built->sites.size(), 3);
-  for (const Site& site : built->sites) {
-    EXPECT_EQ(site.callee, &fib);
-    EXPECT_EQ(site.caller, site.call_id == 1 ? &built->regions[0] : &fib);
-    EXPECT_EQ(site.name, site.call_id == 1 ? "main" : site.call_id == 2 ? "Fib/f1" : "Fib/f2");
-    EXPECT_EQ(site.caller->ops[site.op].kind, OpKind::kSite);
+  std::vector<std::string> called;
+  for (const Region* caller : {&built->regions[0], &fib}) {
+    for (const Op* op : OpsOf(*caller, OpKind::kSite)) {
+      const Site& site = built->sites.at(op->index);
+      EXPECT_EQ(site.callee, &fib);
+      EXPECT_EQ(caller == &fib, site.call_id > 1) << site.name;
+      EXPECT_EQ(site.name, site.call_id == 1 ? "main" : site.call_id == 2 ? "Fib/f1" : "Fib/f2");
+      called.push_back(site.name);
+    }
   }
+  std::sort(called.begin(), called.end());
+  EXPECT_EQ(called, (std::vector<std::string>{"Fib/f1", "Fib/f2", "main"}));
   EXPECT_EQ(fib.num_results, 1);
   EXPECT_EQ(fib.entries.size(), 1);
   EXPECT_EQ(fib.ops[fib.entries[0]].kind, OpKind::kEntry);
@@ -432,7 +438,7 @@ TEST(ProgramTest, LoopsDeliverTheirVariables) {
   EXPECT_EQ(loop.nexts.size(), 1);
   EXPECT_EQ(loop.starts[0].entry, loop.nexts[0].entry);
   EXPECT_EQ(loop.parent->ops[loop.start_op].kind, OpKind::kLoopStart);
-  EXPECT_EQ(loop.body->ops[loop.body->next_op].kind, OpKind::kLoopNext);
+  EXPECT_EQ(OnlyOp(*loop.body, OpKind::kLoopNext).index, 0);
   EXPECT_EQ(NumReaders(*loop.parent, loop.parent->ops[loop.start_op], 0), 1);
 }
 
