@@ -239,7 +239,9 @@ TEST_F(SchedulerTest, ArgumentsThatReturnAtOnceLeaveTheOthersAlone) {
   });
   SetProgram(graph);
   for (const Region& region : built_->regions) {
-    if (region.name == "F") ASSERT_EQ(region.num_slots, 2);
+    if (region.name == "F") {
+      ASSERT_EQ(region.num_slots, 2);
+    }
   }
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("shuffle_seed ", seed));
