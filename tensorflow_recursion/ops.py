@@ -1,7 +1,7 @@
 """Creates the nodes that call functions and keep what their gradients need."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
@@ -51,9 +51,8 @@ def invoke(
         "Tout": _type_list(output_types),
         "forward": attr_value_pb2.AttrValue(s=forward.encode()),
     }
-    # What TensorFlow keeps in the host's memory on every device, in bodies that the kernel runs too.
-    attrs["_input_hostmem"] = _int_list(i for i, tensor in enumerate(inputs) if tensor.dtype.base_dtype == tf.int32)
-    attrs["_output_hostmem"] = _int_list(i for i, dtype in enumerate(output_types) if dtype == tf.int32)
+    attrs["_input_hostmem"] = _on_host([tensor.dtype for tensor in inputs])
+    attrs["_output_hostmem"] = _on_host(output_types)
     if output_shapes is not None:
         attrs["output_shapes"] = _shape_list(output_shapes)
     if record_of:
@@ -97,6 +96,7 @@ def retain(values: Sequence[tf.Tensor], function: str) -> tf.Operation:
     attrs = {
         "T": _type_list([tensor.dtype.base_dtype for tensor in values]),
         "function": attr_value_pb2.AttrValue(s=function.encode()),
+        "_input_hostmem": _on_host([tensor.dtype for tensor in values]),
     }
     graph = tf.compat.v1.get_default_graph()
     return graph.create_op(RETAIN, list(values), [tf.variant], name="retain", attrs=attrs)
@@ -109,6 +109,7 @@ def recall(record: tf.Tensor, values: Sequence[tf.Tensor], function: str) -> lis
         "T": _type_list(types),
         "shapes": _shape_list([tensor.shape for tensor in values]),
         "function": attr_value_pb2.AttrValue(s=function.encode()),
+        "_output_hostmem": _on_host(types),
     }
     graph = tf.compat.v1.get_default_graph()
     return list(graph.create_op(RECALL, [record], types, name="recall", attrs=attrs).outputs)
@@ -161,10 +162,11 @@ def _function(name: str) -> attr_value_pb2.AttrValue:
     return attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=name))
 
 
-def _int_list(numbers: Iterable[int]) -> attr_value_pb2.AttrValue:
+def _on_host(dtypes: Sequence[tf.DType]) -> attr_value_pb2.AttrValue:
+    """Which of some inputs or outputs are in the host's memory on every device, apart from what has no plain bytes."""
     result = attr_value_pb2.AttrValue()
     result.list.SetInParent()
-    result.list.i.extend(numbers)
+    result.list.i.extend(i for i, dtype in enumerate(dtypes) if dtype.base_dtype == tf.int32)
     return result
 
 

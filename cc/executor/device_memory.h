@@ -40,6 +40,9 @@ class DeviceMemory {
   // Whether all inputs and outputs of `node` are.
   bool IsOnHost(const tensorflow::Node& node) const;
 
+  // InvalidArgument if a node would read on the host what is in the device's memory, or the other way round.
+  absl::Status Verify(const tensorflow::Graph& graph) const;
+
   absl::Status Make(const tensorflow::TensorProto& proto, tensorflow::Tensor* tensor) const {
     return make_tensor_(proto, tensor);
   }

@@ -722,6 +722,7 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
                           std::unique_ptr<Program>* program) {
   auto result = std::make_unique<Program>();
   GraphRegions regions;
+  TFR_RETURN_IF_ERROR(memory.Verify(graph));
   TFR_RETURN_IF_ERROR(ReadOptions(graph, result.get()));
   TFR_RETURN_IF_ERROR(regions.Build(graph));
   DraftBuilder builder(graph, regions, memory, result.get());

@@ -34,7 +34,6 @@ class RecallOp : public tensorflow::OpKernel {
   void Compute(tensorflow::OpKernelContext* context) override;
 
  private:
-  const tensorflow::DeviceType device_type_;
   RecordType type_;
 };
 

@@ -179,7 +179,7 @@ class Emitter {
         AddInputs(node, copy);
         if (IsRetain(node) || IsRecall(node)) {
           DropUnread(node, copy);
-          KeepIntegersOnHost(copy);
+          SayWhatIsOnHost(copy);
         }
       }
       if (function != nullptr) StartByTrigger(*function, first);
@@ -229,15 +229,15 @@ class Emitter {
     }
   }
 
-  // On a device that is no CPU TensorFlow keeps int32 in the host's memory: records don't move it to the device.
-  static void KeepIntegersOnHost(NodeDef* node) {
+  // For any device TensorFlow keeps int32 in the host's memory. A record is not to move it to the device's.
+  static void SayWhatIsOnHost(NodeDef* node) {
     const auto types = node->attr().find("T");
     if (types == node->attr().end()) return;
-    std::vector<int32_t> on_host;
+    auto* on_host = (*node->mutable_attr())[IsRetain(*node) ? kInputsOnHostAttr : kOutputsOnHostAttr].mutable_list();
+    on_host->clear_i();
     for (int i = 0; i < types->second.list().type_size(); ++i) {
-      if (types->second.list().type(i) == tensorflow::DT_INT32) on_host.push_back(i);
+      if (types->second.list().type(i) == tensorflow::DT_INT32) on_host->add_i(i);
     }
-    if (!on_host.empty()) AddNodeAttr(IsRetain(*node) ? kInputsOnHostAttr : kOutputsOnHostAttr, on_host, node);
   }
 
   // Where output `index` of a Recall is once unread ones are dropped.
