@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/transform/placement.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,33 +38,39 @@ const Edge* DataEdge(const Node& node, int index) {
   return found;
 }
 
+int IndexOf(const Node& node) {
+  int index = 0;
+  (void)tensorflow::GetNodeAttr(node.attrs(), "index", &index);
+  return index;
+}
+
 class Aligner {
  public:
   explicit Aligner(CallProgram* program) : program_(*program) {}
 
   void Run() {
-    for (const std::string& name : program_.order) {
-      const CalledFunction& function = program_.functions.at(name);
-      for (Node* node : function.graph->op_nodes()) {
-        if (node->IsArg()) Move(node, ArgumentDevice(name, IndexOf(*node)));
-      }
-    }
+    ForEachNode([this](const std::string& name, Node* node) {
+      if (node->IsArg()) arguments_[{name, IndexOf(*node)}] = node;
+      if (node->IsRetval()) outputs_[{name, IndexOf(*node)}] = node;
+    });
+    ForEachNode([this](const std::string& name, Node* node) {
+      if (node->IsArg()) Move(node, ArgumentDevice({name, IndexOf(*node)}));
+    });
     for (const std::string& name : program_.order) FollowInputs(program_.functions.at(name).graph.get());
-    for (const std::string& name : program_.order) {
-      const CalledFunction& function = program_.functions.at(name);
-      for (Node* node : function.graph->op_nodes()) {
-        if (node->IsRetval()) Move(node, OutputDevice(name, IndexOf(*node)));
-      }
-    }
+    ForEachNode([this](const std::string& name, Node* node) {
+      if (node->IsRetval()) Move(node, OutputDevice({name, IndexOf(*node)}));
+    });
   }
 
  private:
   using Port = std::pair<std::string, int>;  // of a function
+  using Devices = std::map<Port, std::string>;
 
-  static int IndexOf(const Node& node) {
-    int index = 0;
-    (void)tensorflow::GetNodeAttr(node.attrs(), "index", &index);
-    return index;
+  template <typename Visit>
+  void ForEachNode(Visit visit) {
+    for (const std::string& name : program_.order) {
+      for (Node* node : program_.functions.at(name).graph->op_nodes()) visit(name, node);
+    }
   }
 
   static void Move(Node* node, const std::string& device) {
@@ -96,33 +104,62 @@ class Aligner {
     }
   }
 
-  const Node* Find(const std::string& function, bool is_argument, int index) const {
-    for (const Node* node : program_.functions.at(function).graph->op_nodes()) {
-      if ((is_argument ? node->IsArg() : node->IsRetval()) && IndexOf(*node) == index) return node;
+  // An argument whose readers are being counted.
+  struct Count {
+    Port port;
+    std::vector<Port> callees;           // arguments that it is passed on as, still to be looked up
+    std::map<std::string, int> readers;  // by device
+  };
+
+  // Where most readers are, the ones in callees included; the device it has on a tie. Empty if it has no readers. A
+  // stack of its own, as the chain of functions that pass an argument on may be longer than the C++ stack is deep.
+  const std::string& ArgumentDevice(const Port& first) {
+    std::vector<Count> counts;
+    if (argument_devices_.count(first) == 0) StartCount(first, &counts);
+    while (!counts.empty()) {
+      Count& count = counts.back();
+      if (count.callees.empty()) {
+        argument_devices_[count.port] = Favourite(*arguments_.at(count.port), std::move(count.readers));
+        counts.pop_back();
+        continue;
+      }
+      const auto known = argument_devices_.find(count.callees.back());
+      if (known == argument_devices_.end()) {
+        StartCount(Port(count.callees.back()), &counts);
+      } else {
+        ++count.readers[known->second];
+        count.callees.pop_back();
+      }
     }
-    return nullptr;
+    return argument_devices_.at(first);
   }
 
-  // Where most readers are, the ones in callees included; the device it has on a tie. Empty if it has no readers.
-  std::string ArgumentDevice(const std::string& function, int index) {
-    const auto [position, is_new] = arguments_.try_emplace({function, index});
-    if (!is_new) return position->second;  // empty while it is being found: a recursion does not count
-    const Node* argument = Find(function, true, index);
-    if (argument == nullptr) return "";
-    const tensorflow::DataType type = argument->output_type(0);
-    const std::string now = DeviceOf(*argument);
-    if (type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT) return arguments_[{function, index}] = now;
-    std::map<std::string, int> readers;
-    CountReaders(*argument, &readers);
+  void StartCount(const Port& port, std::vector<Count>* counts) {
+    std::string& device = argument_devices_[port];  // empty while it is being found: a recursion does not count
+    const auto argument = arguments_.find(port);
+    if (argument == arguments_.end()) return;
+    const tensorflow::DataType type = argument->second->output_type(0);
+    if (type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT) {
+      device = DeviceOf(*argument->second);
+      return;
+    }
+    counts->push_back({port, {}, {}});
+    CountReaders(*argument->second, &counts->back());
+    std::vector<Port>& callees = counts->back().callees;
+    std::reverse(callees.begin(), callees.end());  // the first in the graph is looked up first
+  }
+
+  static std::string Favourite(const Node& argument, std::map<std::string, int> readers) {
+    const std::string& now = DeviceOf(argument);
     readers.erase("");
     std::string best = readers.count(now) > 0 || readers.empty() ? now : readers.begin()->first;
     for (const auto& [device, count] : readers) {
       if (count > readers[best]) best = device;
     }
-    return arguments_[{function, index}] = best;
+    return best;
   }
 
-  void CountReaders(const Node& from, std::map<std::string, int>* readers) {
+  static void CountReaders(const Node& from, Count* count) {
     std::set<const Node*> seen = {&from};
     std::vector<const Node*> work = {&from};
     while (!work.empty()) {
@@ -137,30 +174,39 @@ class Aligner {
         if (follows) {
           if (seen.insert(reader).second) work.push_back(reader);
         } else if (IsInvoke(reader->def())) {
-          ++(*readers)[ArgumentDevice(CalleeOf(reader->def()), edge->dst_input())];
+          count->callees.emplace_back(CalleeOf(reader->def()), edge->dst_input());
         } else if (!reader->IsRetval()) {
-          ++(*readers)[DeviceOf(*reader)];
+          ++count->readers[DeviceOf(*reader)];
         }
       }
     }
   }
 
   // Where the value is made, in callees too. Empty if only a recursion makes it.
-  std::string OutputDevice(const std::string& function, int index) {
-    const auto [position, is_new] = outputs_.try_emplace({function, index});
-    if (!is_new) return position->second;
-    const Node* output = Find(function, false, index);
-    const Edge* edge = output == nullptr ? nullptr : DataEdge(*output, 0);
-    if (edge == nullptr) return "";
-    const Node& source = *edge->src();
-    std::string device = DeviceOf(source);
-    if (IsInvoke(source.def())) device = OutputDevice(CalleeOf(source.def()), edge->src_output());
-    return outputs_[{function, index}] = device;
+  const std::string& OutputDevice(const Port& first) {
+    std::vector<Port> path;
+    std::string device;
+    for (Port port = first;;) {
+      const auto [known, is_new] = output_devices_.try_emplace(port);
+      device = known->second;
+      if (!is_new) break;
+      path.push_back(port);
+      const auto output = outputs_.find(port);
+      const Edge* edge = nullptr;
+      if (output == outputs_.end() || !output->second->input_edge(0, &edge).ok()) break;
+      device = DeviceOf(*edge->src());
+      if (!IsInvoke(edge->src()->def())) break;
+      port = {CalleeOf(edge->src()->def()), edge->src_output()};
+    }
+    for (const Port& port : path) output_devices_[port] = device;
+    return output_devices_.at(first);
   }
 
   CallProgram& program_;
-  std::map<Port, std::string> arguments_;
-  std::map<Port, std::string> outputs_;
+  std::map<Port, Node*> arguments_;
+  std::map<Port, Node*> outputs_;
+  Devices argument_devices_;
+  Devices output_devices_;
 };
 
 }  // namespace

@@ -200,6 +200,34 @@ TEST(PlacementTest, ReadersInCalleesCount) {
   EXPECT_EQ(bodies.Device("F", "call"), kDeviceA);
 }
 
+// F0(n) = F1(n), and so on; the last one computes.
+TEST(PlacementTest, AChainOfFunctionsMayBeLongerThanTheStackIsDeep) {
+  constexpr int kLast = 100000;
+  Bodies bodies;
+  for (int i = 0; i < kLast; ++i) {
+    GraphBuilder body;
+    Arg(&body, "n", 0).Call("call", absl::StrCat("F", i + 1), {"n"});
+    bodies.Add(absl::StrCat("F", i), Ret(&body, "call", 0), {{"", kDeviceA}});
+  }
+  GraphBuilder last;
+  Arg(&last, "n", 0).Node("neg", "Neg", {"n"}, {{"T", kInt}});
+  bodies.Add(absl::StrCat("F", kLast), Ret(&last, "neg", 0), {{"", kDeviceB}}).Align();
+  EXPECT_EQ(bodies.Device("F0", "n"), kDeviceB);
+  EXPECT_EQ(bodies.Device("F0", "ret_0"), kDeviceB);
+  EXPECT_EQ(bodies.Device("F0", "call"), kDeviceA);
+}
+
+TEST(PlacementTest, MutualFunctionsReturnWhatOneOfThemMakes) {
+  GraphBuilder even, odd;
+  Arg(&even, "n", 0).Call("call", "Odd", {"n"}).Node("neg", "Neg", {"n"}, {{"T", kInt}});
+  Arg(&odd, "n", 0).Call("call", "Even", {"n"});
+  Bodies bodies;
+  bodies.Add("Even", Ret(&even, "neg", 0), {{"", kDeviceA}, {"neg", kDeviceB}});
+  bodies.Add("Odd", Ret(&odd, "call", 0), {{"", kDeviceA}}).Align();
+  EXPECT_EQ(bodies.Device("Even", "n"), kDeviceA);  // a tie
+  for (const char* function : {"Even", "Odd"}) EXPECT_EQ(bodies.Device(function, "ret_0"), kDeviceB) << function;
+}
+
 TEST(PlacementTest, ARecursionAddsNoReadersToThoseOfTheBody) {
   GraphBuilder body;
   Arg(&body, "n", 0).Call("call", "F", {"n"}).Node("neg", "Neg", {"n"}, {{"T", kInt}});
