@@ -15,8 +15,9 @@ def transform_graph(graph_def: tf.compat.v1.GraphDef | tf.Graph, fetches: Any) -
       fetches: what a run would ask for: a tensor, an operation, a name (`"y"`, `"y:0"`), or a list of these.
 
     Returns:
-      The transformed GraphDef. Every function body stands in it once; each call site is one `Recursion>Call` node per
-      argument and one `Recursion>Return` node per output with a common `call_id`. No node calls a user function.
+      The transformed GraphDef. Every function body stands in it once, or once for each device that is asked for by
+      variables passed as the same argument; each call site is one `Recursion>Call` node per argument and one
+      `Recursion>Return` node per output with a common `call_id`. No node calls a user function.
 
     Raises:
       TypeError: if `graph_def` or a fetch has another type.

@@ -73,10 +73,15 @@ inline constexpr char kForwardSuffix[] = "__forward";
 inline constexpr char kBackwardSuffix[] = "__backward";
 inline constexpr char kGradientSuffix[] = "__gradient";
 
+// A further body of a function, for calls that pass resources of other devices: `<f>__copy1`.
+inline constexpr char kCopySuffix[] = "__copy";
+
 // The name the user gave the function, for messages.
 inline std::string UserName(absl::string_view function) {
   absl::string_view base = function;
   while (!base.empty() && absl::ascii_isdigit(static_cast<unsigned char>(base.back()))) base.remove_suffix(1);
+  const bool is_numbered = base.size() < function.size();
+  if (is_numbered && absl::ConsumeSuffix(&base, kCopySuffix)) return UserName(base);
   if (absl::ConsumeSuffix(&base, kForwardSuffix)) return UserName(base);
   if (absl::ConsumeSuffix(&base, kBackwardSuffix) || absl::ConsumeSuffix(&base, kGradientSuffix)) {
     return absl::StrCat("gradient of ", UserName(base));

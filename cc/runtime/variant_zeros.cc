@@ -14,6 +14,7 @@ using tensorflow::OpKernelContext;
 using tensorflow::TypeIndex;
 using tensorflow::UnaryVariantOpRegistry;
 using tensorflow::Variant;
+using tensorflow::VariantDeviceCopyDirection;
 
 absl::Status ZerosLike(OpKernelContext* /*context*/, const Variant& /*like*/, Variant* zero) {
   *zero = Variant();
@@ -40,6 +41,16 @@ bool Register() {
     if (registry->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, no_value) == nullptr) {
       registry->RegisterBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, no_value, Add);
     }
+  }
+  // Between the memories of devices they go as they are.
+  for (const auto direction : {VariantDeviceCopyDirection::HOST_TO_DEVICE, VariantDeviceCopyDirection::DEVICE_TO_HOST,
+                               VariantDeviceCopyDirection::DEVICE_TO_DEVICE}) {
+    if (registry->GetDeviceCopyFn(direction, no_value) != nullptr) continue;
+    registry->RegisterDeviceCopyFn(direction, no_value,
+                                   [](const Variant& /*from*/, Variant* to, const auto& /*copy*/) {
+                                     *to = Variant();
+                                     return absl::OkStatus();
+                                   });
   }
   return true;
 }

@@ -190,11 +190,9 @@ class Emitter {
   void StartByTrigger(const CalledFunction& function, int first) {
     for (int i = first; i < graph_->node_size(); ++i) {
       NodeDef* node = graph_->mutable_node(i);
-      if (node->input_size() == 0) node->add_input(Control(boundaries_.at(NameOf(function)).trigger));
+      if (node->input_size() == 0) node->add_input(Control(boundaries_.at(function.name).trigger));
     }
   }
-
-  static const std::string& NameOf(const CalledFunction& function) { return function.definition->signature().name(); }
 
   // Inputs that came from calls come from their Returns now.
   void AddInputs(const NodeDef& node, NodeDef* copy) {
@@ -346,9 +344,9 @@ class Emitter {
   }
 
   void EmitFunction(const CalledFunction& function) {
-    Boundary& boundary = boundaries_.at(NameOf(function));
+    Boundary& boundary = boundaries_.at(function.name);
     NodeDef* trigger = AddNode(boundary.trigger, kTriggerOp, boundary.argument_devices[0]);
-    AddNodeAttr(kFunctionAttr, NameOf(function), trigger);
+    AddNodeAttr(kFunctionAttr, function.name, trigger);
     AddNodeAttr(kMaxDepthAttr, options_.max_depth, trigger);
     AddNodeAttr(kWorkersAttr, options_.workers, trigger);
     EmitEntries(function, boundary);
@@ -363,7 +361,7 @@ class Emitter {
       const NodeDef* argument = real ? &function.body.nodes[function.arguments[i]] : nullptr;
       NodeDef* entry =
           AddPort(real ? argument->name() : names_->Unique(function.prefix + "recursion_start"), kEntryOp,
-                  boundary.argument_devices[i], boundary.argument_types[i], NameOf(function), static_cast<int>(i));
+                  boundary.argument_devices[i], boundary.argument_types[i], function.name, static_cast<int>(i));
       AddNodeAttr(kShapeAttr, real ? StatedShape(*argument, "_output_shapes", 0, 1) : TensorShapeProto(), entry);
     }
   }
@@ -373,7 +371,7 @@ class Emitter {
       if (!function.needed[i]) continue;
       const NodeDef& output = function.body.nodes[function.outputs[i]];
       NodeDef* result = AddPort(output.name(), kResultOp, boundary->output_devices[i], boundary->output_types[i],
-                                NameOf(function), static_cast<int>(i));
+                                function.name, static_cast<int>(i));
       AddInputs(output, result);
       boundary->results.push_back(result->name());
     }
@@ -395,7 +393,7 @@ class Emitter {
     }
     const std::string value = names_->Unique(name + "/true");
     AddTrue(value, device)->add_input(Control(start));
-    AddPort(name, kResultOp, device, tensorflow::DT_BOOL, NameOf(function), function.num_outputs())->add_input(value);
+    AddPort(name, kResultOp, device, tensorflow::DT_BOOL, function.name, function.num_outputs())->add_input(value);
     boundary->results.push_back(name);
   }
 

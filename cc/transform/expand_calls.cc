@@ -18,6 +18,7 @@
 #include "cc/transform/call_graph.h"
 #include "cc/transform/effects.h"
 #include "cc/transform/emitter.h"
+#include "cc/transform/handles.h"
 #include "cc/transform/liveness.h"
 #include "cc/transform/placement.h"
 #include "cc/transform/resolve_calls.h"
@@ -110,6 +111,16 @@ std::string PrefixFor(const std::string& function) {
   return prefix + "/";
 }
 
+// Takes the prefix of a function's body, or of a copy of it, off the name of a node.
+bool ConsumePrefix(absl::string_view prefix, absl::string_view* node) {
+  if (absl::ConsumePrefix(node, prefix)) return true;
+  prefix.remove_suffix(1);
+  if (!absl::ConsumePrefix(node, absl::StrCat(prefix, kCopySuffix))) return false;
+  const size_t digits = std::min(node->find_first_not_of("0123456789"), node->size());
+  node->remove_prefix(digits);
+  return digits > 0 && absl::ConsumePrefix(node, "/");
+}
+
 // Body node names before the prefix: what the FunctionDef says, as expansion only adds names below those.
 std::unordered_set<std::string> TopNames(const FunctionDef& function) {
   std::unordered_set<std::string> names;
@@ -119,6 +130,9 @@ std::unordered_set<std::string> TopNames(const FunctionDef& function) {
   for (const NodeDef& node : function.node_def()) add(node.name());
   return names;
 }
+
+// Bodies of one function. More than any real cluster needs, fewer than what a forged graph could ask for.
+constexpr int kMaxCopies = 1024;
 
 class Loader {
  public:
@@ -131,17 +145,13 @@ class Loader {
 
   absl::Status Load() {
     TFR_RETURN_IF_ERROR(LoadMain());
-    TFR_RETURN_IF_ERROR(FindFunctions(*main_, /*caller=*/nullptr));
+    TFR_RETURN_IF_ERROR(BindCalls(nullptr));
     for (size_t i = 0; i < program_->order.size(); ++i) {
-      TFR_RETURN_IF_ERROR(LoadFunction(&program_->functions.at(program_->order[i])));
+      TFR_RETURN_IF_ERROR(BindCalls(&program_->functions.at(program_->order[i])));
     }
-    for (const std::string& name : program_->order) {
-      TFR_RETURN_IF_ERROR(VerifyHandles(*program_->functions.at(name).graph));
-    }
-    TFR_RETURN_IF_ERROR(VerifyHandles(*main_));
     AlignBoundaries(program_);
     SpreadEffects();
-    DropWaits(main_effects_, &program_->main);
+    FinishMain();
     for (const std::string& name : program_->order) {
       TFR_RETURN_IF_ERROR(FinishFunction(&program_->functions.at(name)));
     }
@@ -167,15 +177,18 @@ class Loader {
     TFR_RETURN_IF_ERROR(AsInvalidArgument(bodies_.ExpandMain(&graph)));
     TFR_RETURN_IF_ERROR(AsInvalidArgument(ResolveCalls(/*suffix=*/"", graph.get())));
     TFR_RETURN_IF_ERROR(FindFrames(graph.get()));
-    main_effects_ = NodesWithEffect(*graph);
+    main_ = std::move(graph);
+    return absl::OkStatus();
+  }
+
+  void FinishMain() {
     GraphDef nodes;
-    graph->ToGraphDef(&nodes, /*include_flib_def=*/false);
+    main_->ToGraphDef(&nodes, /*include_flib_def=*/false);
     for (NodeDef& node : *nodes.mutable_node()) {
       names_->Take(node.name());
       program_->main.Add(std::move(node));
     }
-    main_ = std::move(graph);
-    return absl::OkStatus();
+    DropWaits(NodesWithEffect(*main_), &program_->main);
   }
 
   // This graph may be pruned, but a body's names, which the state of its kernels hangs on, must not depend on what is
@@ -266,40 +279,134 @@ class Loader {
 
   // Functions.
 
-  // Adds the callees of `graph` that are new. `caller` is null for the main graph.
-  absl::Status FindFunctions(const Graph& graph, CalledFunction* caller) {
-    for (const Node* node : graph.op_nodes()) {
-      if (!IsInvoke(node->def())) continue;
-      NodeDef call = node->def();
-      // The definition's inputs are those of the FunctionDef; the edges are what counts.
-      call.clear_input();
-      for (int i = 0; i < node->num_inputs(); ++i) call.add_input("edge");
-      TFR_RETURN_IF_ERROR(VerifyCallSite(call, bodies_.library()));
-      const std::string& name = CalleeOf(call);
-      if (caller != nullptr) caller->callees.push_back(name);
-      const auto [it, added] = program_->functions.try_emplace(name);
-      if (!added) continue;
-      CalledFunction& function = it->second;
-      function.definition = bodies_.library().Find(name);
-      const bool is_pinned =
-          caller == nullptr ? node->attrs().Find(kPinnedAttr) != nullptr : AsksForType(node->requested_device());
-      function.device = is_pinned ? DeviceOf(*node) : bodies_.PreferredBeside(DeviceOf(*node));
-      function.record_device = caller == nullptr ? function.device : caller->record_device;
-      function.call = node;
-      function.prefix = PrefixFor(name);
-      function.needed.assign(function.num_outputs(), false);
-      program_->order.push_back(name);
+  const Graph& GraphOf(const CalledFunction* function) const { return function == nullptr ? *main_ : *function->graph; }
+
+  // Finds the callee of every call in the body of `caller`, or in the main graph if that is null.
+  absl::Status BindCalls(const CalledFunction* caller) {
+    for (Node* node : GraphOf(caller).op_nodes()) {
+      if (IsInvoke(node->def())) TFR_RETURN_IF_ERROR(BindCall({caller, node}));
     }
     return absl::OkStatus();
   }
 
-  static const std::string& NameOf(const CalledFunction& function) { return function.definition->signature().name(); }
+  // Calls that return a handle are bound before those that take it. A stack of its own, as there may be many.
+  absl::Status BindCall(const OwnedNode& first) {
+    if (bound_.count(first.node) > 0) return absl::OkStatus();
+    std::vector<OwnedNode> open = {first};
+    while (!open.empty()) {
+      TFR_RETURN_IF_ERROR(VerifyCallSite(*open.back().node, bodies_.library()));
+      OwnedNode missing;
+      std::vector<Handle> handles = FindHandles(open, &missing);
+      if (missing.node != nullptr) {
+        open.push_back(missing);
+      } else {
+        TFR_RETURN_IF_ERROR(Bind(open.back(), std::move(handles)));
+        open.pop_back();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Of the last call in `open`, by argument. Stops at a call that has to be bound before.
+  std::vector<Handle> FindHandles(const std::vector<OwnedNode>& open, OwnedNode* missing) const {
+    const HandleFinder finder(*program_, bound_);
+    const OwnedNode& call = open.back();
+    std::vector<Handle> handles(call.node->num_inputs());
+    for (int i = 0; i < call.node->num_inputs() && missing->node == nullptr; ++i) {
+      if (IsHandle(call.node->input_type(i))) handles[i] = finder.Find(call, i, open, missing);
+    }
+    return handles;
+  }
+
+  // A body stands in the graph once for all calls that pass resources of the same devices, and records of one function.
+  absl::Status Bind(const OwnedNode& call, std::vector<Handle> handles) {
+    const std::string callee = CalleeOf(call.node->def());
+    const FunctionDef& definition = *bodies_.library().Find(callee);
+    Copies& copies = copies_[callee];
+    if (copies.names.empty()) copies.matters = FindWhatMatters(definition);
+    const auto suits = [&](const std::string& name) {
+      return Suits(copies.matters, program_->functions.at(name).handles, handles);
+    };
+    const auto found = std::find_if(copies.names.begin(), copies.names.end(), suits);
+    if (found != copies.names.end()) {
+      SetCallee(call, *found);
+      return absl::OkStatus();
+    }
+    if (static_cast<int>(copies.names.size()) == kMaxCopies) {
+      return InvalidArgument("Function '", UserName(callee), "': its calls pass resources of more than ", kMaxCopies,
+                             " combinations of devices; the function's body stands in the graph once for each");
+    }
+    const std::string name = NameCopy(callee, static_cast<int>(copies.names.size()));
+    copies.names.push_back(name);
+    SetCallee(call, name);
+    CalledFunction& function = program_->functions[name];
+    function.definition = &definition;
+    function.name = name;
+    const bool is_pinned = call.function == nullptr ? call.node->attrs().Find(kPinnedAttr) != nullptr
+                                                    : AsksForType(call.node->requested_device());
+    function.device = is_pinned ? DeviceOf(*call.node) : bodies_.PreferredBeside(DeviceOf(*call.node));
+    function.record_device = call.function == nullptr ? function.device : call.function->record_device;
+    function.handles = std::move(handles);
+    function.prefix = PrefixFor(name);
+    function.needed.assign(function.num_outputs(), false);
+    program_->order.push_back(name);
+    return LoadFunction(&function);
+  }
+
+  void SetCallee(const OwnedNode& call, const std::string& name) {
+    bound_.insert(call.node);
+    if (call.function != nullptr) program_->functions.at(call.function->name).callees.push_back(name);
+    if (CalleeOf(call.node->def()) == name) return;
+    tensorflow::NameAttrList function;
+    function.set_name(name);
+    call.node->ClearAttr(kCalleeAttr);
+    call.node->AddAttr(kCalleeAttr, function);
+  }
+
+  // All bodies of one function.
+  struct Copies {
+    std::vector<std::string> names;
+    std::vector<bool> matters;  // by argument: whether there are several because of it
+  };
+
+  // Resources and records do, lists of tensors are sent where they are needed.
+  static std::vector<bool> FindWhatMatters(const FunctionDef& definition) {
+    std::unordered_set<std::string> records;
+    for (const NodeDef& node : definition.node_def()) {
+      if (IsRecall(node) && node.input_size() > 0) records.insert(node.input(0));
+    }
+    std::vector<bool> matters;
+    for (const auto& argument : definition.signature().input_arg()) {
+      matters.push_back(argument.type() == tensorflow::DT_RESOURCE || records.count(argument.name()) > 0);
+    }
+    return matters;
+  }
+
+  // Whether a call with `handles` may run the body that was made for `made_for`; what is not known of it does not
+  // count.
+  static bool Suits(const std::vector<bool>& matters, const std::vector<Handle>& made_for,
+                    const std::vector<Handle>& handles) {
+    for (size_t i = 0; i < matters.size(); ++i) {
+      if (!matters[i] || !handles[i].is_known) continue;
+      if (!made_for[i].is_known || made_for[i].device != handles[i].device) return false;
+      if (made_for[i].record_of != handles[i].record_of) return false;
+    }
+    return true;
+  }
+
+  // The first copy is called what the function is called.
+  std::string NameCopy(const std::string& function, int number) const {
+    if (number == 0) return function;
+    for (;; ++number) {
+      const std::string name = absl::StrCat(function, kCopySuffix, number);
+      if (bodies_.library().Find(name) == nullptr && program_->functions.count(name) == 0) return name;
+    }
+  }
 
   absl::Status LoadFunction(CalledFunction* function) {
-    if (function->graph != nullptr) return absl::OkStatus();
-    const std::string& name = NameOf(*function);
+    const std::string& name = function->definition->signature().name();
     TFR_RETURN_IF_ERROR(bodies_.Instantiate(name, &function->graph));
-    TFR_RETURN_IF_ERROR(BindHandles(function));
+    BindHandles(function);
     TFR_RETURN_IF_ERROR(bodies_.Place(name, function->device, function->graph.get()));
     TFR_RETURN_IF_ERROR(AsInvalidArgument(ResolveCalls(/*suffix=*/"", function->graph.get())));
     for (const Node* node : function->graph->op_nodes()) {
@@ -308,31 +415,27 @@ class Loader {
     }
     // What a gradient computes is computed for who asked for it, however stateful.
     if (function->is_gradient) function->has_effects = false;
-    return FindFunctions(*function->graph, function);
+    return absl::OkStatus();
   }
 
   // Handles and records go where what they stand for is, and so does, by the Placer's rules, who reads a handle. What
   // is retained stays on one device: a record is memory of its process.
-  absl::Status BindHandles(CalledFunction* function) {
+  static void BindHandles(CalledFunction* function) {
     bool holds_records = false;
     for (Node* node : function->graph->op_nodes()) {
       holds_records = holds_records || IsRetain(node->def()) || IsRecall(node->def());
       if (!node->IsArg() || !IsHandle(node->output_type(0))) continue;
-      int index = 0;
-      TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), "index", &index));
-      std::string device;
-      TFR_RETURN_IF_ERROR(HandleDevice(*function->call, index, &device));
+      const std::string& device = function->handles.at(IndexOf(*node)).device;
       if (device.empty()) continue;
       node->set_assigned_device_name(device);
       for (const tensorflow::Edge* edge : node->out_edges()) {
         if (IsRecall(edge->dst()->def())) function->record_device = device;
       }
     }
-    if (!holds_records) return absl::OkStatus();
+    if (!holds_records) return;
     for (Node* node : function->graph->op_nodes()) {
       if (HoldsRecord(*node)) node->set_assigned_device_name(function->record_device);
     }
-    return absl::OkStatus();
   }
 
   // Reads or writes records or contributions, or may pass one on.
@@ -340,52 +443,6 @@ class Loader {
     if (IsRetain(node.def()) || IsPureGradientOp(node.type_string())) return true;
     if (node.num_outputs() == 0 || node.IsArg() || IsInvoke(node.def())) return false;
     return node.output_type(0) == tensorflow::DT_VARIANT && node.requested_device().empty();
-  }
-
-  static bool IsHandle(tensorflow::DataType type) {
-    return type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT;
-  }
-
-  // The device of the handle that `call` passes as argument `index`; empty if it can't be told.
-  absl::Status HandleDevice(const Node& call, int index, std::string* device) {
-    const auto [origin, output] = OriginOf(call, index);
-    if (origin == nullptr) return absl::OkStatus();
-    *device = DeviceOf(*origin);
-    if (!IsInvoke(origin->def())) return absl::OkStatus();
-    device->clear();
-    CalledFunction* maker = &program_->functions.at(CalleeOf(origin->def()));
-    if (maker->graph == nullptr && !maker->is_loading) {
-      maker->is_loading = true;
-      TFR_RETURN_IF_ERROR(LoadFunction(maker));
-    }
-    if (maker->graph == nullptr) return absl::OkStatus();
-    for (const Node* node : maker->graph->op_nodes()) {
-      int position = 0;
-      if (!node->IsRetval() || !tensorflow::GetNodeAttr(node->attrs(), "index", &position).ok()) continue;
-      const Node* source = OriginOf(*node, 0).first;
-      if (position == output && source != nullptr && !IsInvoke(source->def())) *device = DeviceOf(*source);
-    }
-    return absl::OkStatus();
-  }
-
-  // A body stands in the graph once, so a resource that it reads must be on one device whoever calls.
-  absl::Status VerifyHandles(const Graph& graph) {
-    for (const Node* node : graph.op_nodes()) {
-      if (!IsInvoke(node->def())) continue;
-      const CalledFunction& callee = program_->functions.at(CalleeOf(node->def()));
-      for (const Node* argument : callee.graph->op_nodes()) {
-        if (!argument->IsArg() || argument->output_type(0) != tensorflow::DT_RESOURCE) continue;
-        int index = 0;
-        TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(argument->attrs(), "index", &index));
-        std::string device;
-        TFR_RETURN_IF_ERROR(HandleDevice(*node, index, &device));
-        if (device.empty() || device == DeviceOf(*argument)) continue;
-        return InvalidArgument("Call '", node->name(), "': argument ", index, " ('", argument->name(), "') of '",
-                               UserName(NameOf(callee)), "' is a resource on ", device, ", another call passes one on ",
-                               DeviceOf(*argument), "; the function's body stands in the graph once");
-      }
-    }
-    return absl::OkStatus();
   }
 
   // A call has effects when its function has.
@@ -553,7 +610,8 @@ class Loader {
   NameTable* const names_;
   BodyFactory bodies_;
   std::unique_ptr<Graph> main_;
-  std::unordered_set<std::string> main_effects_;  // nodes
+  BoundCalls bound_;
+  std::map<std::string, Copies> copies_;  // by function
   NameTable frames_;
 };
 
@@ -606,10 +664,10 @@ std::vector<std::string> TakenNames(const std::vector<std::string>& nodes,
     const std::string prefix = PrefixFor(function.signature().name());
     std::unordered_set<std::string> top_names;
     for (const std::string& node : nodes) {
-      if (!absl::StartsWith(node, prefix)) continue;
+      absl::string_view rest = node;
+      if (!ConsumePrefix(prefix, &rest)) continue;
       if (top_names.empty()) top_names = TopNames(function);
-      const std::string rest = node.substr(prefix.size());
-      if (top_names.count(rest.substr(0, rest.find('/')))) taken.push_back(node);
+      if (top_names.count(std::string(rest.substr(0, rest.find('/'))))) taken.push_back(node);
     }
   }
   return taken;

@@ -26,24 +26,6 @@ using tensorflow::Node;
 // On a stand-in for a resource: the tensor it stands for.
 constexpr char kHandleAttr[] = "_recursion_handle";
 
-// Edges in the order of inputs, NextIterations left out.
-const Edge* DataEdge(const Node& node, int index) {
-  const Edge* found = nullptr;
-  for (const Edge* edge : node.in_edges()) {
-    if (edge->IsControlEdge() || (edge->src()->IsNextIteration() && node.IsMerge())) continue;
-    const bool fits =
-        node.IsMerge() ? found == nullptr || edge->dst_input() < found->dst_input() : edge->dst_input() == index;
-    if (fits) found = edge;
-  }
-  return found;
-}
-
-int IndexOf(const Node& node) {
-  int index = 0;
-  (void)tensorflow::GetNodeAttr(node.attrs(), "index", &index);
-  return index;
-}
-
 class Aligner {
  public:
   explicit Aligner(CallProgram* program) : program_(*program) {}
@@ -138,8 +120,7 @@ class Aligner {
     std::string& device = argument_devices_[port];  // empty while it is being found: a recursion does not count
     const auto argument = arguments_.find(port);
     if (argument == arguments_.end()) return;
-    const tensorflow::DataType type = argument->second->output_type(0);
-    if (type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT) {
+    if (IsHandle(argument->second->output_type(0))) {
       device = DeviceOf(*argument->second);
       return;
     }
@@ -211,11 +192,6 @@ class Aligner {
 
 }  // namespace
 
-bool PassesOn(const Node& node) {
-  return node.IsIdentity() || node.IsSwitch() || node.IsMerge() || node.IsEnter() || node.IsExit() ||
-         node.IsNextIteration();
-}
-
 const std::string& DeviceOf(const Node& node) {
   return node.assigned_device_name().empty() ? node.requested_device() : node.assigned_device_name();
 }
@@ -225,22 +201,20 @@ bool AsksForType(const std::string& device) {
   return tensorflow::DeviceNameUtils::ParseFullName(device, &requested) && requested.has_type;
 }
 
-std::pair<const Node*, int> OriginOf(const Node& node, int index) {
-  const Edge* edge = DataEdge(node, index);
-  std::set<const Node*> seen;
-  while (edge != nullptr && PassesOn(*edge->src()) && seen.insert(edge->src()).second) {
-    const Edge* next = DataEdge(*edge->src(), 0);
-    if (next == nullptr) break;
-    edge = next;
-  }
-  if (edge == nullptr) return {nullptr, 0};
-  return {edge->src(), edge->src_output()};
+bool IsHandle(tensorflow::DataType type) { return type == tensorflow::DT_RESOURCE || type == tensorflow::DT_VARIANT; }
+
+int IndexOf(const Node& node) {
+  int index = 0;
+  (void)tensorflow::GetNodeAttr(node.attrs(), "index", &index);
+  return index;
 }
 
 absl::Status DetachHandles(tensorflow::Graph* graph) {
   std::vector<Node*> calls;
   for (Node* node : graph->op_nodes()) {
-    if (IsInvoke(node->def())) calls.push_back(node);
+    const auto& outputs = node->output_types();
+    const bool returns_handles = std::count(outputs.begin(), outputs.end(), tensorflow::DT_RESOURCE) > 0;
+    if (IsInvoke(node->def()) && !returns_handles) calls.push_back(node);
   }
   for (Node* call : calls) {
     const std::vector<const Edge*> edges(call->in_edges().begin(), call->in_edges().end());

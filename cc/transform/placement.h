@@ -4,7 +4,6 @@
 #define TENSORFLOW_RECURSION_CC_TRANSFORM_PLACEMENT_H_
 
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "cc/transform/sections.h"
@@ -18,15 +17,16 @@ const std::string& DeviceOf(const tensorflow::Node& node);
 // Whether a requested device says of what type it is to be, a CPU for instance.
 bool AsksForType(const std::string& device);
 
-// Whether an output of the node is an input of it.
-bool PassesOn(const tensorflow::Node& node);
+// Handles, records and lists: what stays where it was made.
+bool IsHandle(tensorflow::DataType type);
 
-// The node and output where input `index` of `node` comes from, behind nodes that only pass it on.
-std::pair<const tensorflow::Node*, int> OriginOf(const tensorflow::Node& node, int index);
+// Of an `_Arg` or `_Retval` node: which one it is.
+int IndexOf(const tensorflow::Node& node);
 
 // The Placer puts whoever reads a resource beside it, calls too, and fails when a call gets two of different devices.
 // But a call that will be transformed only passes them on, and must not draw the recursion to where some variable is:
-// from before placement until AttachHandles, stand-ins take the place of the resources that calls read.
+// from before placement until AttachHandles, stand-ins take the place of the resources that calls read. Not of those
+// that return a resource: whoever reads that is put beside the call, and should be beside what it takes.
 absl::Status DetachHandles(tensorflow::Graph* graph);
 absl::Status AttachHandles(tensorflow::Graph* graph);
 

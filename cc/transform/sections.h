@@ -32,18 +32,25 @@ struct Section {
   }
 };
 
-// One function that the main graph may reach.
+// What is known of a value that must stay where it is: the handle of a resource, a record, a list of tensors.
+struct Handle {
+  bool is_known = false;
+  std::string device;     // of what makes it
+  std::string record_of;  // of a record: the function that retains it, if known
+};
+
+// One function that the main graph may reach, or one of several copies of it.
 struct CalledFunction {
   const tensorflow::FunctionDef* definition = nullptr;
+  std::string name;                          // a copy has another one than the definition
   std::unique_ptr<tensorflow::Graph> graph;  // the body, until it becomes `body`
   std::string prefix;                        // of the body's node names, ends in '/'
   std::string device;                        // of its first call site
+  std::vector<Handle> handles;               // that its first call site passes, by argument
   std::string record_device;                 // of what it and its callees retain, the outermost call's device
-  const tensorflow::Node* call = nullptr;    // that site, until `graph` of the caller becomes its `body`
   std::vector<std::string> callees;          // in the order of their sites
   bool has_effects = false;                  // its own, or its callees'
   bool is_gradient = false;                  // reads a record
-  bool is_loading = false;                   // its `graph` is being made, out of turn
 
   Section body;
   std::vector<int> arguments;        // `_Arg` nodes in body.nodes, by argument

@@ -113,6 +113,14 @@ absl::Status VerifyFunctionNode(const NodeDef& node, const tensorflow::FunctionL
   return VerifyLoweringOf(node, library);
 }
 
+// The definition, with an input for each that the node has: the edges count, not what the definition remembers.
+NodeDef WithEdges(const tensorflow::Node& node) {
+  NodeDef definition = node.def();
+  definition.clear_input();
+  for (int i = 0; i < node.num_inputs(); ++i) definition.add_input("edge");
+  return definition;
+}
+
 absl::Status VerifyNode(NodeDef node, const OpDef& op) {
   tensorflow::AddDefaultsToNodeDef(op, &node);
   const absl::Status status = tensorflow::ValidateNodeDef(node, op);
@@ -253,10 +261,7 @@ absl::Status VerifyNodes(const tensorflow::GraphDef& graph) {
 
 absl::Status VerifyGraph(const tensorflow::Graph& graph) {
   for (const tensorflow::Node* node : graph.op_nodes()) {
-    NodeDef definition = node->def();
-    definition.clear_input();  // the edges count, not what the definition remembers
-    for (int i = 0; i < node->num_inputs(); ++i) definition.add_input("edge");
-    TFR_RETURN_IF_ERROR(VerifyNode(definition, node->op_def()));
+    TFR_RETURN_IF_ERROR(VerifyNode(WithEdges(*node), node->op_def()));
     std::vector<bool> connected(node->num_inputs(), false);
     for (const tensorflow::Edge* edge : node->in_edges()) {
       if (!edge->IsControlEdge()) connected[edge->dst_input()] = true;
@@ -285,6 +290,10 @@ absl::Status VerifyFunctions(const tensorflow::Graph& graph, const tensorflow::F
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status VerifyCallSite(const tensorflow::Node& invoke, const tensorflow::FunctionLibraryDefinition& library) {
+  return VerifyCallSite(WithEdges(invoke), library);
 }
 
 absl::Status VerifyCallSite(const NodeDef& invoke, const tensorflow::FunctionLibraryDefinition& library) {

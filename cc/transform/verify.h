@@ -27,6 +27,7 @@ absl::Status VerifyFunctions(const tensorflow::Graph& graph, const tensorflow::F
 
 // The function a call names exists, and takes and returns what the call gives and expects.
 absl::Status VerifyCallSite(const tensorflow::NodeDef& invoke, const tensorflow::FunctionLibraryDefinition& library);
+absl::Status VerifyCallSite(const tensorflow::Node& invoke, const tensorflow::FunctionLibraryDefinition& library);
 
 // Entry, Result, Trigger, Call and Return nodes that `graph` already holds fit together: no argument or output
 // twice, every Call has its Entry and every Return its Result, of the same type; sites name one function each.

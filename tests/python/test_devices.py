@@ -503,6 +503,156 @@ def side_effects_in_order(a, b):
         return [text.read_value()]
 
 
+# --- One argument, variables of both devices ---------------------------------------------------------------------
+
+
+def variables_on_both(a, b, shape=()):
+    with on(a):
+        v = tf1.get_variable("v", initializer=np.full(shape, 2, np.float32), use_resource=True)
+    with on(b):
+        w = tf1.get_variable("w", initializer=np.full(shape, 3, np.float32), use_resource=True)
+    return v, w
+
+
+def read(handle):
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=F32)
+
+
+@case(np.float32(8), np.float32(27), np.float32(12), np.float32(27))
+def either_variable(a, b):
+    f, define = recursive("Power", [I32, tf.resource], [F32], shapes=[[]], create_grad_func=True)
+
+    @define
+    def Power(n, handle):
+        return tf.cond(n < 1, lambda: 1.0, lambda: f(n - 1, handle) * read(handle))
+
+    v, w = variables_on_both(a, b)
+    ys = [f(fed(3), v.handle), f(fed(3), w.handle)]
+    return [*ys, *tf.gradients(ys, [v, w])]
+
+
+@case(np.float32(10), np.float32(15), np.float32(5), np.float32(5))
+def calls_beside_either_variable(a, b):
+    """The records of the calls are on different devices too, those of calls in a loop among them."""
+    f, define = recursive("Looped", [I32, tf.resource], [F32], shapes=[[]], create_grad_func=True)
+
+    @define
+    def Looped(n, handle):
+        n = tf.ensure_shape(n, [])
+        looped = lambda: tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s + f(i, handle)), [0, 0.0])[1]
+        return tf.cond(tf.equal(n % 2, 0), lambda: read(handle), lambda: read(handle) + looped())
+
+    v, w = variables_on_both(a, b)
+    with on(a):
+        y = f(fed(3), v.handle)
+    with on(b):
+        z = f(fed(3), w.handle)
+    return [y, z, *tf.gradients([y, z], [v, w])]
+
+
+@case(np.float32(16), np.float32(2), np.float32(16))
+def records_of_calls_on_either_device(a, b):
+    """One function is called in the main graph, and elsewhere in another function's body."""
+    f, define_f = recursive("Outer", [I32, F32], [F32], shapes=[[]], create_grad_func=True)
+    g, define_g = recursive("Inner", [I32, F32], [F32], shapes=[[]], create_grad_func=True)
+    define_g(lambda n, x: tf.cond(n < 1, lambda: x * 1.0, lambda: g(n - 1, x) * 2.0))
+    define_f(lambda n, x: tf.cond(n < 1, lambda: x * 1.0, lambda: g(n, f(n - 1, x))))
+    x = fed(2.0, np.float32)
+    with on(b):
+        inner = g(fed(1), x)
+    with on(a):
+        outer = f(fed(2), x)
+    return [outer, tf.gradients(inner, x)[0], tf.gradients(outer * 2.0, x)[0]]
+
+
+@case(np.float32(72), np.float32(108), np.float32(216), np.float32(156))
+def variables_that_take_turns(a, b):
+    """Two functions that call each other, with the variables changing places every other time."""
+    f, define_f = recursive("Turn", [I32, tf.resource, tf.resource], [F32], shapes=[[]], create_grad_func=True)
+    g, define_g = recursive("Pass", [I32, tf.resource, tf.resource], [F32], shapes=[[]], create_grad_func=True)
+    define_f(lambda n, x, y: tf.cond(n < 1, lambda: 1.0, lambda: g(n - 1, x, y) * read(x)))
+    define_g(lambda n, x, y: tf.cond(n < 1, lambda: 1.0, lambda: f(n - 1, y, x) * read(y)))
+    v, w = variables_on_both(a, b)
+    ys = [f(fed(5), v.handle, w.handle), f(fed(5), w.handle, v.handle)]
+    return [*ys, *tf.gradients(ys, [v, w])]
+
+
+@case(np.full(2, 8, np.float32), np.full(2, 27, np.float32), np.full(2, 12, np.float32), np.full(2, 27, np.float32))
+def variables_that_gradients_look_at(a, b):
+    """The gradient asks the variable for its shape, so that its handle goes through the record."""
+    f, define = recursive("Rows", [I32, tf.resource], [F32], shapes=[[2]], create_grad_func=True)
+
+    @define
+    def Rows(n, handle):
+        row = tf.raw_ops.ResourceGather(resource=handle, indices=[0, 1], dtype=F32)
+        return tf.cond(n < 1, lambda: tf.ones([2]), lambda: f(n - 1, handle) * row)
+
+    with on(a):
+        v = tf1.get_variable("v", initializer=fed([2, 2], np.float32), use_resource=True, validate_shape=False)
+    with on(b):
+        w = tf1.get_variable("w", initializer=fed([3, 3], np.float32), use_resource=True, validate_shape=False)
+    ys = [f(fed(3), v.handle), f(fed(3), w.handle)]
+    return [*ys, *map(tf.convert_to_tensor, tf.gradients(ys, [v, w]))]
+
+
+@case(np.float32(2), np.float32(3), np.float32(8), np.float32(18))
+def handles_that_functions_return(a, b):
+    pick, define_pick = recursive("Pick", [I32, tf.resource], [tf.resource])
+    power, define_power = recursive("Power", [I32, tf.resource], [F32])
+    define_pick(lambda n, handle: tf.cond(n < 1, lambda: tf.identity(handle), lambda: pick(n - 1, handle)))
+
+    @define_power
+    def Power(n, handle):
+        deeper = lambda: power(n - 1, pick(n, handle)) * read(pick(0, handle))
+        return tf.cond(n < 1, lambda: tf.constant(2.0), deeper)
+
+    v, w = variables_on_both(a, b)
+    reads = [read(pick(fed(4), variable.handle)) for variable in (v, w)]
+    return [*reads, *(power(fed(2), pick(fed(1), variable.handle)) for variable in (v, w))]
+
+
+@case(np.float32(10), np.float32(15))
+def variables_in_loops_and_branches(a, b):
+    f, define = recursive("Loops", [I32, tf.resource], [F32], shapes=[[]])
+
+    @define
+    def Loops(n, handle):
+        n = tf.ensure_shape(n, [])
+
+        def looped():
+            return tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s + f(i, handle)), [0, 0.0])[1]
+
+        return tf.cond(tf.equal(n % 2, 0), lambda: read(handle), lambda: read(handle) + looped())
+
+    v, w = variables_on_both(a, b)
+    n = fed(3)
+    return [tf.cond(n < 5, lambda: f(n, variable.handle), lambda: 0.0) for variable in (v, w)]
+
+
+@case(7, 14)
+def assignments_to_either(a, b):
+    f, define = recursive("Count", [I32, tf.resource], [I32])
+
+    @define
+    def Count(n, handle):
+        add = tf.raw_ops.AssignAddVariableOp(resource=handle, value=1)
+        with tf.control_dependencies([add]):
+            n = tf.identity(n)
+        return tf.cond(n < 1, lambda: 0, lambda: f(n - 1, handle) + f(n - 1, handle))
+
+    counts = []
+    for device, times in ((a, 1), (b, 2)):
+        with on(device):
+            count = tf1.get_variable(f"count{times}", [], I32, tf1.zeros_initializer(), use_resource=True)
+        done = [count.assign(0)]
+        for _ in range(times):
+            with tf.control_dependencies(done):
+                done = [f(fed(2), count.handle)]
+        with on(device), tf.control_dependencies(done):
+            counts.append(count.read_value())
+    return counts
+
+
 # --- Gradients ----------------------------------------------------------------------------------------------------
 
 
@@ -599,6 +749,43 @@ def test_values_are_bit_identical_to_one_device_when_operators_lie_apart(name, p
     one = run_in(distribution.one_device(), ("", ""), CASES[name].build)
     apart = run_in(place, place.devices, CASES[name].build)
     assert [same_bits(*pair) for pair in zip(apart, one, strict=True)] == [True] * len(one), (apart, one)
+
+
+# The dynamic call of a function is beside all the variables that it gets.
+ONE_AT_A_TIME = [
+    "either_variable",
+    "calls_beside_either_variable",
+    "variables_that_gradients_look_at",
+    "variables_in_loops_and_branches",
+    "handles_that_functions_return",
+    "assignments_to_either",
+]
+
+
+@pytest.mark.parametrize("name", ONE_AT_A_TIME)
+@pytest.mark.parametrize("soft", [False, True])
+def test_values_are_those_of_dynamic_runs_when_one_argument_is_a_variable_of_either_device(
+    name, soft, place, control_flow
+):
+    place.config.allow_soft_placement = soft
+    dynamic = run_in(place, place.devices, CASES[name].build, static=False)
+    static = run_in(place, place.devices, CASES[name].build)
+    assert [same_bits(*pair) for pair in zip(static, dynamic, strict=True)] == [True] * len(dynamic), (static, dynamic)
+
+
+@pytest.mark.parametrize("name", [*ONE_AT_A_TIME, "variables_that_take_turns"])
+def test_run_is_static_when_one_argument_is_a_variable_of_either_device(name, place):
+    fetches = CASES[name].build(*place.devices)
+    with place.session() as session:
+        session.run(tf1.global_variables_initializer())
+        _, metadata = distribution.run_traced(session, fetches)
+    nodes = list(distribution.partition_nodes(metadata))
+    assert "Recursion>Invoke" not in {node.op for node in nodes}
+    ops = ("ReadVariableOp", "ResourceGather", "AssignAddVariableOp")
+    readers = [node for node in nodes if "/" in node.name and node.op in ops]
+    assert any("__copy1/" in node.name for node in nodes)
+    for device in place.devices:
+        assert any(distribution.is_on(node.device, device) for node in readers), readers
 
 
 @pytest.mark.parametrize("name", ["two_calls_apart", "mutual_functions_apart", "gradients", "outputs_apart"])

@@ -19,6 +19,14 @@ TEST(UserNameTest, OfAForwardFunctionIsThatOfItsFunction) {
   EXPECT_EQ(UserName("F__fn__forward12"), "F");
 }
 
+TEST(UserNameTest, OfACopyIsThatOfItsFunction) {
+  EXPECT_EQ(UserName("F__copy1"), "F");
+  EXPECT_EQ(UserName("F__fn__copy12"), "F");
+  EXPECT_EQ(UserName("F__fn__forward1__copy2"), "F");
+  EXPECT_EQ(UserName("F__backward1__copy2"), "gradient of F");
+  EXPECT_EQ(UserName("F__copy"), "F__copy");
+}
+
 TEST(UserNameTest, SaysThatAFunctionIsAGradient) {
   EXPECT_EQ(UserName("F__backward1"), "gradient of F");
   EXPECT_EQ(UserName("F__fn__backward12"), "gradient of F");
