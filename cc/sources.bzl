@@ -152,6 +152,7 @@ TEST_HEADERS = [
     "tests/cc/executor/partitions.h",
     "tests/cc/executor/scheduler_fixture.h",
     "tests/cc/executor/test_graphs.h",
+    "tests/cc/runtime/run_graph.h",
     "tests/cc/transform/graphs.h",
 ]
 

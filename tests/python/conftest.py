@@ -6,6 +6,7 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
+import switches
 import tensorflow as tf
 
 import distribution_helpers as distribution
@@ -52,19 +53,15 @@ def run(session_config):
 @pytest.fixture(params=["v1", "v2"])
 def control_flow(request):
     """Switch/Merge operators in graphs, or If and While."""
-    enabled = tf1.control_flow_v2_enabled()
-    (tf1.enable_control_flow_v2 if request.param == "v2" else tf1.disable_control_flow_v2)()
-    yield request.param
-    (tf1.enable_control_flow_v2 if enabled else tf1.disable_control_flow_v2)()
+    with switches.control_flow_v2(request.param == "v2"):
+        yield request.param
 
 
 @pytest.fixture(params=["ref", "resource"])
 def variable_kind(request):
     """What tf1 variables are."""
-    enabled = tf1.resource_variables_enabled()
-    (tf1.enable_resource_variables if request.param == "resource" else tf1.disable_resource_variables)()
-    yield request.param
-    (tf1.enable_resource_variables if enabled else tf1.disable_resource_variables)()
+    with switches.resource_variables(request.param == "resource"):
+        yield request.param
 
 
 @pytest.fixture(scope="session")

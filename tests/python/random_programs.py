@@ -5,8 +5,6 @@ their kind: the value without fuel, and with. Every call has less fuel, so each 
 """
 # SPDX-License-Identifier: Apache-2.0
 
-import contextlib
-
 import tensorflow as tf
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
@@ -107,13 +105,3 @@ def modes():
         "static, 1 worker": tfr.session_config(workers=1),
         "static, 4 workers": tfr.session_config(workers=4),
     }
-
-
-@contextlib.contextmanager
-def control_flow_v2(wanted):
-    enabled = tf1.control_flow_v2_enabled()
-    try:
-        (tf1.enable_control_flow_v2 if wanted else tf1.disable_control_flow_v2)()
-        yield
-    finally:
-        (tf1.enable_control_flow_v2 if enabled else tf1.disable_control_flow_v2)()

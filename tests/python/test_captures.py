@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import switches
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
@@ -166,8 +167,7 @@ def test_early_call_passes_captures_when_callee_is_defined_later(run):
 
 
 def test_early_call_in_loop_or_branch_passes_captures_when_control_flow_is_v1(run):
-    tf1.disable_control_flow_v2()
-    try:
+    with switches.control_flow_v2(False):
         f = tfr.Declare("F", [("n", tf.int32)], [("ret", tf.int32)], output_shapes=[[]])
         y = tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + f(i)), [0, 0])[1]
         p = tf1.placeholder(tf.bool, [])
@@ -176,8 +176,6 @@ def test_early_call_in_loop_or_branch_passes_captures_when_control_flow_is_v1(ru
         define("F", lambda n: tf.reshape(tf.cond(n < 1, lambda: 0, lambda: a + f(n - 1)), []))
         assert run([y, z], {p: True}) == [12, 6]
         assert run(z, {p: False}) == -1
-    finally:
-        tf1.enable_control_flow_v2()
 
 
 def test_early_call_without_outputs_passes_captures(run):

@@ -46,21 +46,24 @@ def test_gradient_of_variable_that_is_captured_and_an_argument(run, control_flow
     np.testing.assert_allclose(run(tf.gradients(f(w, 3) + w, w)[0]), 5 * 0.5**4 + 1)
 
 
-def test_gradient_passes_a_resource_argument_by(run, control_flow):
+def variable_and_function():
+    """A variable, and a function that takes its handle as an argument."""
     w = tf1.get_variable("w", initializer=np.float64(0.5), use_resource=True)
     f, define = recursive("F", [tf.resource, F64, I32], [F64])
     read = lambda handle: tf.raw_ops.ReadVariableOp(resource=handle, dtype=F64)
     define(lambda v, x, n: tf.cond(n < 1, lambda: x, lambda: read(v) * f(v, x * x, n - 1)))
+    return w, f
+
+
+def test_gradient_passes_a_resource_argument_by(run, control_flow):
+    w, f = variable_and_function()
     x = tf.constant(1.2, F64)
     y = f(w.handle, x, 3)
     np.testing.assert_allclose(run(tf.gradients(y, x)[0]), 0.5**3 * 8 * 1.2**7)
 
 
 def test_gradient_of_variable_whose_handle_is_an_argument(run, control_flow):
-    w = tf1.get_variable("w", initializer=np.float64(0.5), use_resource=True)
-    f, define = recursive("F", [tf.resource, F64, I32], [F64])
-    read = lambda handle: tf.raw_ops.ReadVariableOp(resource=handle, dtype=F64)
-    define(lambda v, x, n: tf.cond(n < 1, lambda: x, lambda: read(v) * f(v, x * x, n - 1)))
+    w, f = variable_and_function()
     [dw] = tf.gradients(f(w.handle, tf.constant(1.2, F64), 3), w)
     np.testing.assert_allclose(run(dw), 3 * 0.5**2 * 1.2**8)
 

@@ -10,6 +10,7 @@ import sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import pytest
+import switches
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
@@ -87,8 +88,7 @@ GRAPHS = [make_fib, make_mutual, make_loops, make_effects]
 def base_graph(index):
     """Every graph with calls, in control flow v2 and v1, and transformed."""
     make, form = GRAPHS[index % len(GRAPHS)], index // len(GRAPHS)
-    with tf.Graph().as_default() as graph:
-        (tf1.disable_control_flow_v2 if form % 2 else tf1.enable_control_flow_v2)()
+    with tf.Graph().as_default() as graph, switches.control_flow_v2(form % 2 == 0):
         tf.identity(make(tf1.placeholder_with_default(3, [])), name=FETCH)
         return graph.as_graph_def() if form < 2 else tfr.transform_graph(graph, FETCH)
 

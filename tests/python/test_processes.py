@@ -434,6 +434,14 @@ def test_first_error_is_told_when_frames_fail_on_both_tasks(place):
             assert time.monotonic() - start < PROMPT_SECONDS
 
 
+def grown_kib(tasks, warm_up, steps):
+    """By how much the memory of each task grows while the steps run."""
+    warm_up()
+    before = [task.resident_kib() for task in tasks]
+    steps()
+    return [task.resident_kib() - kib for task, kib in zip(tasks, before, strict=True)]
+
+
 def test_memory_of_workers_stays_when_many_steps_fail(mortal):
     """Frames and tensors of failed steps are freed on both tasks: each step would leave 1 MiB."""
     place = distribution.of_cluster(mortal)
@@ -467,10 +475,7 @@ def test_memory_of_workers_stays_when_many_steps_fail(mortal):
                 with pytest.raises(tf.errors.InvalidArgumentError):
                     session.run(y, {n: 3, x: bad}, options=distribution.TIMEOUT)
 
-        steps(60)
-        before = [task.resident_kib() for task in mortal.tasks]
-        steps(240)
-        grown = [task.resident_kib() - kib for task, kib in zip(mortal.tasks, before, strict=True)]
+        grown = grown_kib(mortal.tasks, lambda: steps(60), lambda: steps(240))
     assert max(grown) < 24 * 1024, grown
 
 
@@ -497,8 +502,5 @@ def test_memory_of_workers_stays_when_many_steps_time_out(mortal):
                 with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.CancelledError)):
                     session.run(y, options=tf1.RunOptions(timeout_in_ms=100))
 
-        steps(30)
-        before = [task.resident_kib() for task in mortal.tasks]
-        steps(60)
-        grown = [task.resident_kib() - kib for task, kib in zip(mortal.tasks, before, strict=True)]
+        grown = grown_kib(mortal.tasks, lambda: steps(30), lambda: steps(60))
     assert max(grown) < 64 * 1024, grown

@@ -9,7 +9,8 @@ import random_programs
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_programs import ARGUMENTS, CHECKS, Unsuitable, control_flow_v2
+from random_programs import ARGUMENTS, CHECKS, Unsuitable
+from switches import control_flow_v2
 
 tf1 = tf.compat.v1
 

@@ -11,6 +11,7 @@ import distribution_helpers as distribution
 import numpy as np
 import pytest
 import tensorflow as tf
+from gradient_helpers import recursive
 
 import tensorflow_recursion as tfr
 
@@ -87,18 +88,6 @@ def program(types, *inputs):
         return build
 
     return add
-
-
-def recursive(name, inputs, outputs, shapes=None):
-    """A declared function, and the decorator that defines it."""
-    declared = tfr.Declare(
-        name,
-        [(f"a{i}", dtype) for i, dtype in enumerate(inputs)],
-        [(f"r{i}", dtype) for i, dtype in enumerate(outputs)],
-        output_shapes=shapes,
-    )
-    define = tfr.Defun(*inputs, func_name=name, out_names=[f"r{i}" for i in range(len(outputs))])
-    return declared, define
 
 
 def check(actual, expected):

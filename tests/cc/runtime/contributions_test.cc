@@ -13,8 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/variant.h"
-#include "tensorflow/core/public/session.h"
 #include "tests/cc/executor/live_tensors.h"
+#include "tests/cc/runtime/run_graph.h"
 #include "tests/cc/transform/graphs.h"
 
 namespace tensorflow_recursion {
@@ -177,12 +177,7 @@ class ContributionOpsTest : public ::testing::Test {
 
   absl::Status Run(const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
                    const std::vector<std::pair<std::string, Tensor>>& feeds = {}) {
-    tensorflow::SessionOptions options;
-    options.config.mutable_graph_options()->mutable_rewrite_options()->set_disable_meta_optimizer(true);
-    std::unique_ptr<tensorflow::Session> session(tensorflow::NewSession(options));
-    const absl::Status status = session->Create(graph_.graph());
-    if (!status.ok()) return status;
-    return session->Run(feeds, fetches, {}, outputs);
+    return RunGraph(graph_.graph(), fetches, outputs, feeds);
   }
 
   // Collects what is fed.

@@ -3,12 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "tensorflow/core/public/session.h"
+#include "tests/cc/runtime/run_graph.h"
 #include "tests/cc/transform/graphs.h"
 
 namespace tensorflow_recursion {
@@ -37,12 +36,7 @@ class RecordOpsTest : public ::testing::Test {
   }
 
   absl::Status Run(const std::vector<std::string>& fetches, std::vector<Tensor>* outputs) {
-    tensorflow::SessionOptions options;
-    options.config.mutable_graph_options()->mutable_rewrite_options()->set_disable_meta_optimizer(true);
-    std::unique_ptr<tensorflow::Session> session(tensorflow::NewSession(options));
-    const absl::Status status = session->Create(graph_.graph());
-    if (!status.ok()) return status;
-    return session->Run({}, fetches, {}, outputs);
+    return RunGraph(graph_.graph(), fetches, outputs);
   }
 
   void ExpectError(const std::string& text) {
