@@ -8,7 +8,7 @@ READY := $(VENV)/.requirements
 PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
 
-.PHONY: build demo test test-slow test-cc bench lint format sanitize bazel clean
+.PHONY: build demo test test-gpu test-slow test-cc bench lint format sanitize bazel clean
 
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
@@ -28,6 +28,11 @@ bench: build
 
 test: test-cc
 	$(PY) -m pytest
+	$(MAKE) --no-print-directory test-gpu
+
+# Bodies on a device with memory of its own, which tests/cc/fake_gpu plays. A process either has it or not.
+test-gpu: build
+	$(PY) -m pytest --fake-gpu $(addprefix tests/python/test_,gpu.py devices.py semantics.py gradient_control_flow.py)
 
 test-slow: build
 	$(PY) -m pytest -m slow

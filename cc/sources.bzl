@@ -108,6 +108,7 @@ MODULE_SOURCES = [
 TEST_SOURCES = [
     "tests/cc/base/call_path_test.cc",
     "tests/cc/base/names_test.cc",
+    "tests/cc/executor/device_memory_test.cc",
     "tests/cc/executor/frame_tag_test.cc",
     "tests/cc/executor/frame_test.cc",
     "tests/cc/executor/graph_regions_test.cc",
@@ -147,6 +148,7 @@ FAKE_GPU_SOURCES = [
 
 # Helpers that only tests use.
 TEST_HEADERS = [
+    "tests/cc/fake_gpu/memory.h",
     "tests/cc/executor/fake_runner.h",
     "tests/cc/executor/live_tensors.h",
     "tests/cc/executor/partitions.h",

@@ -386,7 +386,8 @@ absl::Status DraftBuilder::MakeKernel(const Node* node) {
   Draft draft(OpKind::kKernel, regions_.region(node), node);
   draft.num_ports = node->num_outputs();
   draft.index = static_cast<uint32_t>(kernel.id);
-  if (!NeedsKernel(node) && memory_.IsOnHost(*node)) draft.scalar = FindScalarFunction(kernel.op, kernel.inputs, kernel.outputs);
+  if (!NeedsKernel(node) && memory_.IsOnHost(*node))
+    draft.scalar = FindScalarFunction(kernel.op, kernel.inputs, kernel.outputs);
   draft.may_be_dead = node->IsRecv();
   if (draft.scalar != nullptr) draft.kind = OpKind::kScalar;
   if (node->IsSend()) draft.kind = OpKind::kSend;

@@ -90,8 +90,7 @@ bool WaitsInVain(const Draft& draft) {
 bool IsNumber(const Node& entry, const DeviceMemory& memory) {
   tensorflow::PartialTensorShape shape;
   return IsUnboxed(entry.output_type(0)) && memory.IsOnHost(entry, 0) &&
-         tensorflow::GetNodeAttr(entry.attrs(), kShapeAttr, &shape).ok() &&
-         shape.dims() == 0;
+         tensorflow::GetNodeAttr(entry.attrs(), kShapeAttr, &shape).ok() && shape.dims() == 0;
 }
 
 class Assembler {

@@ -92,12 +92,11 @@ absl::Status CopyTerms(const Contributions& from, Contributions* to,
   return absl::OkStatus();
 }
 
-INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions,
-                                                     VariantDeviceCopyDirection::HOST_TO_DEVICE, CopyTerms);
-INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions,
-                                                     VariantDeviceCopyDirection::DEVICE_TO_HOST, CopyTerms);
-INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions,
-                                                     VariantDeviceCopyDirection::DEVICE_TO_DEVICE,
+INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions, VariantDeviceCopyDirection::HOST_TO_DEVICE,
+                                                     CopyTerms);
+INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions, VariantDeviceCopyDirection::DEVICE_TO_HOST,
+                                                     CopyTerms);
+INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions, VariantDeviceCopyDirection::DEVICE_TO_DEVICE,
                                                      CopyTerms);
 
 // Copies `from` to where `to` lies. On a device that is no CPU it is queued behind what has been launched there.
@@ -109,9 +108,8 @@ absl::Status Copy(OpKernelContext* context, const Tensor& from, Tensor* to) {
     return absl::OkStatus();
   }
   absl::Status status;
-  context->op_device_context()->CopyTensorInSameDevice(
-      &from, static_cast<tensorflow::Device*>(context->device()), to,
-      [&status](const absl::Status& done) { status = done; });
+  context->op_device_context()->CopyTensorInSameDevice(&from, static_cast<tensorflow::Device*>(context->device()), to,
+                                                       [&status](const absl::Status& done) { status = done; });
   return status;
 }
 

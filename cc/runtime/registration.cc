@@ -37,17 +37,15 @@ const DataTypeVector& TypesOnDevice() {
 }
 
 // Kernels. DEVICE_DEFAULT: any device that is no CPU.
-#define REGISTER_KERNEL(op, kernel, ...)                                    \
+#define REGISTER_KERNEL(op, kernel, ...)                                     \
   REGISTER_KERNEL_BUILDER(Name("Recursion>" op).Device(DEVICE_CPU), kernel); \
   REGISTER_KERNEL_BUILDER(Name("Recursion>" op).Device(DEVICE_DEFAULT) __VA_ARGS__, kernel)
 // One that carries a `value` of type T.
-#define REGISTER_CARRIER(op, ...)                                                                       \
-  REGISTER_KERNEL(op, StrayOp, .TypeConstraint("T", TypesOnDevice()) __VA_ARGS__);                      \
-  REGISTER_KERNEL_BUILDER(Name("Recursion>" op)                                                         \
-                              .Device(DEVICE_DEFAULT)                                                   \
-                              .TypeConstraint<int32_t>("T")                                             \
-                              .HostMemory("value") __VA_ARGS__,                                         \
-                          StrayOp)
+#define REGISTER_CARRIER(op, ...)                                                                                \
+  REGISTER_KERNEL(op, StrayOp, .TypeConstraint("T", TypesOnDevice()) __VA_ARGS__);                               \
+  REGISTER_KERNEL_BUILDER(                                                                                       \
+      Name("Recursion>" op).Device(DEVICE_DEFAULT).TypeConstraint<int32_t>("T").HostMemory("value") __VA_ARGS__, \
+      StrayOp)
 
 // A call that was not asked to be elsewhere is on a CPU: dynamic execution needs a kernel of everything in the body
 // where the call is. Where a static body goes is for its own operators to say.

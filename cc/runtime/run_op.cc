@@ -31,8 +31,7 @@ std::vector<Value> Arguments(OpKernelContext* context, const tensorflow::DeviceT
   arguments.reserve(context->num_inputs());
   for (int i = 0; i < context->num_inputs(); ++i) {
     auto* const tensor = new Tensor(context->input(i));
-    arguments.push_back(IsOnHost(device, context->input_memory_type(i)) ? ValueFromTensor(tensor)
-                                                                            : Value::Own(tensor));
+    arguments.push_back(IsOnHost(device, context->input_memory_type(i)) ? ValueFromTensor(tensor) : Value::Own(tensor));
   }
   return arguments;
 }

@@ -46,11 +46,10 @@ bool Register() {
   for (const auto direction : {VariantDeviceCopyDirection::HOST_TO_DEVICE, VariantDeviceCopyDirection::DEVICE_TO_HOST,
                                VariantDeviceCopyDirection::DEVICE_TO_DEVICE}) {
     if (registry->GetDeviceCopyFn(direction, no_value) != nullptr) continue;
-    registry->RegisterDeviceCopyFn(direction, no_value,
-                                   [](const Variant& /*from*/, Variant* to, const auto& /*copy*/) {
-                                     *to = Variant();
-                                     return absl::OkStatus();
-                                   });
+    registry->RegisterDeviceCopyFn(direction, no_value, [](const Variant& /*from*/, Variant* to, const auto& /*copy*/) {
+      *to = Variant();
+      return absl::OkStatus();
+    });
   }
   return true;
 }

@@ -434,8 +434,17 @@ class Loader {
     }
     if (!holds_records) return;
     for (Node* node : function->graph->op_nodes()) {
-      if (HoldsRecord(*node)) node->set_assigned_device_name(function->record_device);
+      if (HoldsRecord(*node) && HasKernel(*node, function->record_device)) {
+        node->set_assigned_device_name(function->record_device);
+      }
     }
+  }
+
+  // The Placer does not ask about nodes that are assigned already.
+  static bool HasKernel(const Node& node, const std::string& device) {
+    tensorflow::DeviceNameUtils::ParsedName name;
+    return !tensorflow::DeviceNameUtils::ParseFullName(device, &name) || !name.has_type ||
+           tensorflow::FindKernelDef(tensorflow::DeviceType(name.type), node.def(), nullptr, nullptr).ok();
   }
 
   // Reads or writes records or contributions, or may pass one on.

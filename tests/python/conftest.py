@@ -5,11 +5,11 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import distribution_helpers as distribution
 import pytest
 import switches
 import tensorflow as tf
 
-import distribution_helpers as distribution
 import tensorflow_recursion as tfr
 from benchmarks.cluster import Cluster
 
@@ -26,6 +26,16 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--fake-gpu"):
         distribution.load_fake_gpu()
+
+
+def pytest_collection_modifyitems(config, items):
+    """With the fake GPU: what is about two devices, not about CPUs and processes."""
+    if not config.getoption("--fake-gpu"):
+        return
+    places = [getattr(item, "callspec", None) and {"mode", "place"} & item.callspec.params.keys() for item in items]
+    leaves = lambda item, names: names and all(item.callspec.params[name] != "devices" for name in names)
+    config.hook.pytest_deselected(items=[i for i, names in zip(items, places, strict=True) if leaves(i, names)])
+    items[:] = [i for i, names in zip(items, places, strict=True) if not leaves(i, names)]
 
 
 @pytest.fixture(autouse=True)

@@ -90,7 +90,7 @@ TEST_F(RecordTest, OwnsWhatItKeepsOfConstantsAndBorrowedTensors) {
   }
   EXPECT_EQ(LiveTensors::Number(record->Get(0)), 5);
   EXPECT_EQ(LiveTensors::Number(record->Get(1)), 5);
-  EXPECT_EQ(record->Get(2).float32, 2.5f);
+  EXPECT_EQ(TensorFromValue(record->Get(2), DT_FLOAT).scalar<float>()(), 2.5f);
   record->Unref();
 }
 

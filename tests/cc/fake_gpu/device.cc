@@ -40,9 +40,7 @@ void* Memory::Allocate(uint64_t bytes) {
   return result;
 }
 
-bool Memory::Holds(const void* device) const {
-  return device >= addresses_ && device < addresses_ + kBytes;
-}
+bool Memory::Holds(const void* device) const { return device >= addresses_ && device < addresses_ + kBytes; }
 
 char* Memory::Content(const void* device) const {
   if (Holds(device)) return content_ + (static_cast<const char*>(device) - addresses_);
@@ -68,7 +66,7 @@ void FillStreamExecutor(SP_StreamExecutor* e) {
     memory->size = memory->opaque == nullptr ? 0 : size;
   };
   e->deallocate = [](const SP_Device*, SP_DeviceMemoryBase* memory) { memory->opaque = nullptr; };
-  e->host_memory_allocate = [](const SP_Device*, uint64_t size) { 
+  e->host_memory_allocate = [](const SP_Device*, uint64_t size) {
     return std::aligned_alloc(64, (size + 63) / 64 * 64);
   };
   e->host_memory_deallocate = [](const SP_Device*, void* memory) { std::free(memory); };

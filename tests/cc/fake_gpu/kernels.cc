@@ -8,6 +8,7 @@
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/variant_op_registry.h"
+#include "tensorflow/core/util/bcast.h"
 #include "tests/cc/fake_gpu/memory.h"
 
 namespace fake_gpu {
@@ -27,7 +28,20 @@ T* On(const Tensor& tensor) {
   return reinterpret_cast<T*>(Memory::Get().Content(tensor.data()));
 }
 
-// Operands of one shape, or one of them a scalar.
+// Where element `i` of a tensor of shape `to` comes from in one of shape `from` that is broadcast.
+int64_t Origin(int64_t i, const TensorShape& from, const TensorShape& to) {
+  int64_t origin = 0;
+  int64_t stride = 1;
+  for (int axis = 1; axis <= from.dims(); ++axis) {
+    const int64_t size = to.dim_size(to.dims() - axis);
+    const int64_t own = from.dim_size(from.dims() - axis);
+    origin += (own == 1 ? 0 : i % size) * stride;
+    stride *= own;
+    i /= size;
+  }
+  return origin;
+}
+
 template <typename Function, typename R = float>
 class Binary : public OpKernel {
  public:
@@ -35,17 +49,14 @@ class Binary : public OpKernel {
   void Compute(OpKernelContext* context) override {
     const Tensor& a = context->input(0);
     const Tensor& b = context->input(1);
-    const int64_t in_a = a.NumElements();
-    const int64_t in_b = b.NumElements();
-    OP_REQUIRES(context, a.shape() == b.shape() || in_a == 1 || in_b == 1,
-                absl::UnimplementedError("fake GPU: operands of two shapes"));
-    const bool is_a_larger = in_a > in_b || (in_a == in_b && a.dims() >= b.dims());
+    const tensorflow::BCast broadcast(a.shape().dim_sizes(), b.shape().dim_sizes());
+    OP_REQUIRES(context, broadcast.IsValid(), absl::InvalidArgumentError("fake GPU: shapes that don't fit"));
+    const TensorShape shape = tensorflow::BCast::ToShape(broadcast.output_shape());
     Tensor* result = nullptr;
-    OP_REQUIRES_OK(context, context->allocate_output(0, is_a_larger ? a.shape() : b.shape(), &result));
-    const int64_t count = result->NumElements();
-    if (count == 0) return;
-    for (int64_t i = 0; i < count; ++i) {
-      On<R>(*result)[i] = Function()(On<float>(a)[in_a == 1 ? 0 : i], On<float>(b)[in_b == 1 ? 0 : i]);
+    OP_REQUIRES_OK(context, context->allocate_output(0, shape, &result));
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      On<R>(*result)[i] =
+          Function()(On<float>(a)[Origin(i, a.shape(), shape)], On<float>(b)[Origin(i, b.shape(), shape)]);
     }
   }
 };
@@ -74,6 +85,8 @@ class MatMul : public OpKernel {
     const int64_t rows = a.dim_size(transposes_[0] ? 1 : 0);
     const int64_t inner = a.dim_size(transposes_[0] ? 0 : 1);
     const int64_t columns = b.dim_size(transposes_[1] ? 0 : 1);
+    OP_REQUIRES(context, b.dim_size(transposes_[1] ? 1 : 0) == inner,
+                absl::InvalidArgumentError("fake GPU: matrices that don't fit"));
     Tensor* result = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({rows, columns}), &result));
     for (int64_t i = 0; i < rows; ++i) {
@@ -114,8 +127,8 @@ class AddVariants : public OpKernel {
     Tensor result(tensorflow::DT_VARIANT, TensorShape({}));
     Variant& sum = result.scalar<Variant>()();
     sum = context->input(0).scalar<Variant>()();
-    const auto* add = UnaryVariantOpRegistry::Global()->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, DEVICE_GPU,
-                                                                      sum.TypeId());
+    const auto* add =
+        UnaryVariantOpRegistry::Global()->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, DEVICE_GPU, sum.TypeId());
     OP_REQUIRES(context, add != nullptr, absl::UnimplementedError("fake GPU: variants that can't be added"));
     for (int i = 1; i < num_inputs(); ++i) {
       const Variant left = std::move(sum);
@@ -153,8 +166,10 @@ class Sum : public OpKernel {
                 absl::UnimplementedError("fake GPU: a sum over some axes"));
     TensorShape shape;
     for (int i = 0; i < input.dims(); ++i) {
-      if (over_rows && i == 1) shape.AddDim(input.dim_size(1));
-      else if (keeps_) shape.AddDim(1);
+      if (over_rows && i == 1)
+        shape.AddDim(input.dim_size(1));
+      else if (keeps_)
+        shape.AddDim(1);
     }
     Tensor* result = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, shape, &result));
@@ -219,12 +234,9 @@ REGISTER_KERNEL_BUILDER(Name("Sum")
                             .TypeConstraint<int32_t>("Tidx")
                             .HostMemory("reduction_indices"),
                         Sum);
-REGISTER_KERNEL_BUILDER(Name("Fill")
-                            .Device(DEVICE_GPU)
-                            .TypeConstraint<float>("T")
-                            .TypeConstraint<int32_t>("index_type")
-                            .HostMemory("dims"),
-                        Fill);
+REGISTER_KERNEL_BUILDER(
+    Name("Fill").Device(DEVICE_GPU).TypeConstraint<float>("T").TypeConstraint<int32_t>("index_type").HostMemory("dims"),
+    Fill);
 
 }  // namespace
 }  // namespace fake_gpu
