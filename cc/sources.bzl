@@ -56,6 +56,7 @@ HEADERS = [
     "cc/base/names.h",
     "cc/base/options.h",
     "cc/base/status.h",
+    "cc/base/tensorflow_compat.h",
     "cc/executor/device_memory.h",
     "cc/executor/draft.h",
     "cc/executor/frame.h",

@@ -8,6 +8,7 @@
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/base/tensorflow_compat.h"
 #include "cc/executor/scheduler.h"
 #include "cc/runtime/spare_threads.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -34,17 +35,6 @@ std::vector<Value> Arguments(OpKernelContext* context, const tensorflow::DeviceT
     arguments.push_back(IsOnHost(device, context->input_memory_type(i)) ? ValueFromTensor(tensor) : Value::Own(tensor));
   }
   return arguments;
-}
-
-// Threads the session's configuration asks for; 0 if it says nothing, or the context can't tell (2.16).
-template <typename Context>
-auto InterOpThreads(const Context* context, int)
-    -> decltype(context->session_config()->inter_op_parallelism_threads()) {
-  return context->session_config() == nullptr ? 0 : context->session_config()->inter_op_parallelism_threads();
-}
-template <typename Context>
-int InterOpThreads(const Context* /*context*/, long /*worse_match*/) {
-  return 0;
 }
 
 // The key under which `sessions` hold `kernel`; empty if they don't.
@@ -155,7 +145,7 @@ int RunOp::MaxWorkers(const OpKernelContext* context) const {
   if (context->runner() == nullptr || context->run_all_kernels_inline()) return 1;
   if (program_->options.workers > 0) return static_cast<int>(std::min<int64_t>(program_->options.workers, 256));
   int workers = tensorflow::port::MaxParallelism();
-  const int threads = InterOpThreads(context, 0);
+  const int threads = InterOpThreads(*context);
   if (threads > 0) workers = std::min(workers, threads);
   return std::max(1, workers);
 }

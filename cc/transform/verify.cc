@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/base/tensorflow_compat.h"
 #include "cc/transform/call_graph.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/attr_value_util.h"
@@ -329,7 +330,7 @@ absl::Status VerifyExpandedCalls(const tensorflow::GraphDef& graph) {
 absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library,
                            const tensorflow::DeviceSet& devices, bool allow_soft_placement) {
   using tensorflow::DeviceNameUtils;
-  const tensorflow::FunctionLibraryDefinition reachable = library.ReachableDefinitions(graph);
+  const tensorflow::FunctionLibraryDefinition reachable = ReachableFunctions(library, graph);
   for (const std::string& name : reachable.ListFunctionNames()) {
     for (const tensorflow::NodeDef& node : reachable.Find(name)->node_def()) {
       DeviceNameUtils::ParsedName wanted;

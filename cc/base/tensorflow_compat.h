@@ -1,0 +1,51 @@
+// What TensorFlow 2.16 lacks that later ones have, under one name for all.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BASE_TENSORFLOW_COMPAT_H_
+#define TENSORFLOW_RECURSION_CC_BASE_TENSORFLOW_COMPAT_H_
+
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace tensorflow_recursion {
+namespace internal {
+
+// The first overload is taken where it compiles: `0` is an int before it is a long.
+
+template <typename Context>
+auto InterOpThreads(const Context& context, int) -> decltype(context.session_config()->inter_op_parallelism_threads()) {
+  return context.session_config() == nullptr ? 0 : context.session_config()->inter_op_parallelism_threads();
+}
+template <typename Context>
+int InterOpThreads(const Context& /*context*/, long /*worse_match*/) {
+  return 0;
+}
+
+template <typename Library>
+auto ReachableFunctions(const Library& library, const tensorflow::Graph& graph, int)
+    -> decltype(library.ReachableDefinitions(graph)) {
+  return library.ReachableDefinitions(graph);
+}
+template <typename Library>
+Library ReachableFunctions(const Library& library, const tensorflow::Graph& graph, long /*worse_match*/) {
+  tensorflow::GraphDef nodes;
+  graph.ToGraphDef(&nodes, /*include_flib_def=*/false);
+  return library.ReachableDefinitions(nodes);
+}
+
+}  // namespace internal
+
+// Threads the session's configuration asks for; 0 if it says nothing, or the context can't tell.
+inline int InterOpThreads(const tensorflow::OpKernelContext& context) { return internal::InterOpThreads(context, 0); }
+
+// The functions of `library` that `graph` calls, and those that they call.
+inline tensorflow::FunctionLibraryDefinition ReachableFunctions(const tensorflow::FunctionLibraryDefinition& library,
+                                                                const tensorflow::Graph& graph) {
+  return internal::ReachableFunctions(library, graph, 0);
+}
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BASE_TENSORFLOW_COMPAT_H_
