@@ -120,6 +120,8 @@ class Task:
         """The process stands still: it neither answers nor hangs up."""
         os.kill(self.pid, signal.SIGSTOP)
         try:
+            # On a busy machine it runs on for a while; not to be reaped here, should it end.
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             yield
         finally:
             os.kill(self.pid, signal.SIGCONT)
