@@ -6,9 +6,10 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.requirements
 PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
+COPY = build/tensorflow-$(VERSION)
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
 
-.PHONY: build demo test test-gpu test-slow test-cc bench lint format sanitize bazel clean
+.PHONY: build demo test test-gpu test-slow test-cc test-tensorflow bench lint format sanitize bazel clean
 
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
@@ -39,6 +40,16 @@ test-slow: build
 
 test-cc: build
 	$(PY) tools/cxx_build.py test
+
+# The tracked files, in a copy with a virtual environment of its own: nothing here is rebuilt, or in the way.
+test-tensorflow:
+	@test -n "$(VERSION)" || { echo "which TensorFlow? make test-tensorflow VERSION=2.16.2"; exit 1; }
+	@mkdir -p $(COPY) && rm -rf $(addprefix $(COPY)/,cc tests tensorflow_recursion)
+	@git ls-files | tar -cf - -T - | tar -xf - -C $(COPY)
+	@sed -e 's/^tensorflow-cpu==.*/tensorflow-cpu==$(VERSION)/' -e '/^numpy\|^ruff\|^clang-format/d' requirements-dev.txt \
+	  > $(COPY)/requirements-dev.txt
+	@touch -r requirements-dev.txt $(COPY)/requirements-dev.txt
+	$(MAKE) -C $(COPY) test
 
 sanitize: $(READY)
 	$(PY) tools/cxx_build.py test --sanitize
