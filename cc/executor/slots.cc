@@ -12,15 +12,15 @@ constexpr size_t kMostDrafts = 2000;
 // A value that comes out of merges of merges may have come by many ways.
 constexpr size_t kMostWays = 8;
 
+// What has fired before the draft does. A gate waits for its branch. Any other switch reads the predicate by itself, and
+// may do so first.
 template <typename Visit>
 void ForEachSource(const Draft& draft, Visit visit) {
   for (const Input& input : draft.inputs) {
     if (!input.is_constant()) visit(input.source);
   }
   for (const Source& control : draft.controls) visit(control);
-  if (draft.kind == OpKind::kGate || draft.kind == OpKind::kSwitch) {
-    visit(Source{static_cast<int>(draft.index), Source::kWholeOp});
-  }
+  if (draft.kind == OpKind::kGate) visit(Source{static_cast<int>(draft.index), Source::kWholeOp});
 }
 
 bool Has(const std::vector<uint64_t>& bits, int bit) { return ((bits[bit / 64] >> (bit % 64)) & 1) != 0; }

@@ -128,6 +128,17 @@ TEST_F(SlotsTest, GatesDoNotTakeTheSlotsOfWhatMayFollowTheirBranch) {
   }
 }
 
+// A switch that waits for a control input may fire before the branch on its predicate has looked at its gates.
+TEST_F(SlotsTest, WhatComesFromAWaitingSwitchDoesNotTakeTheSlotsOfGates) {
+  graph_.Op("F/less", "Less", {"F/b", "F/c"}).Kernel("F/slow", {"F/a"}).Const("F/one", 1, {"^F/slow"});
+  graph_.Op("F/waiting", "Switch", {"F/one", "F/less"}).Op("F/gate", "Switch", {"F/slow", "F/less"});
+  graph_.Kernel("F/k", {"F/waiting", "F/gate"}).Result("F", "F/k");
+  Build();
+  for (const Op& op : f_->ops) {
+    if (op.kind == OpKind::kGate) EXPECT_NE(op.slot, SlotOf(*f_, KernelOp("F/k"), 0));
+  }
+}
+
 // It is opened on both sides of the branch, on one of them without its second argument.
 TEST_F(SlotsTest, ArgumentsDoNotTakeTheSlotsOfWhatComesWhereTheyAreDead) {
   graph_.Op("F/less", "Less", {"F/b", "F/c"})
