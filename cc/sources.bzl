@@ -4,6 +4,8 @@
 
 # libtensorflow_recursion.so: what tf.load_op_library loads.
 LIBRARY_SOURCES = [
+    "cc/executor/call_lives.cc",
+    "cc/executor/conditions.cc",
     "cc/executor/device_memory.cc",
     "cc/executor/draft.cc",
     "cc/executor/frame.cc",
@@ -57,6 +59,8 @@ HEADERS = [
     "cc/base/options.h",
     "cc/base/status.h",
     "cc/base/tensorflow_compat.h",
+    "cc/executor/call_lives.h",
+    "cc/executor/conditions.h",
     "cc/executor/device_memory.h",
     "cc/executor/draft.h",
     "cc/executor/frame.h",
@@ -109,6 +113,7 @@ MODULE_SOURCES = [
 TEST_SOURCES = [
     "tests/cc/base/call_path_test.cc",
     "tests/cc/base/names_test.cc",
+    "tests/cc/executor/dead_inputs_test.cc",
     "tests/cc/executor/device_memory_test.cc",
     "tests/cc/executor/frame_tag_test.cc",
     "tests/cc/executor/frame_test.cc",

@@ -93,6 +93,33 @@ absl::Status ReadConstant(const Node* node, const DeviceMemory& memory, Constant
 
 }  // namespace
 
+// Kahn's algorithm.
+absl::Status SortDrafts(const std::vector<Draft>& drafts, std::vector<int>* order) {
+  std::vector<int> waiting(drafts.size(), 0);
+  std::vector<std::vector<int>> consumers(drafts.size());
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    ForEachSource(drafts[i], [&](const Source& source) {
+      ++waiting[i];
+      consumers[source.draft].push_back(static_cast<int>(i));
+    });
+  }
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    if (waiting[i] == 0) order->push_back(static_cast<int>(i));
+  }
+  for (size_t next = 0; next < order->size(); ++next) {
+    for (int consumer : consumers[(*order)[next]]) {
+      if (--waiting[consumer] == 0) order->push_back(consumer);
+    }
+  }
+  if (order->size() == drafts.size()) return absl::OkStatus();
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    if (waiting[i] > 0) {
+      return InvalidArgument("Node '", drafts[i].node->name(), "' is part of a cycle outside any loop");
+    }
+  }
+  return absl::OkStatus();
+}
+
 int DraftBuilder::Add(Draft draft) {
   drafts.push_back(std::move(draft));
   return static_cast<int>(drafts.size()) - 1;
@@ -624,6 +651,21 @@ absl::Status DraftBuilder::ResolveControls(const Node* node, std::vector<Source>
   return absl::OkStatus();
 }
 
+// A Call is no event of its own either: its value is, the very port that it reads, and its control inputs are.
+absl::Status DraftBuilder::ResolvePassed(const Node* call, std::vector<const Node*>* pending,
+                                         std::vector<Source>* controls) {
+  for (const GraphEdge* edge : call->in_edges()) {
+    if (!regions_.IsReal(edge)) continue;
+    const auto [src, port] = edge->IsControlEdge() ? std::pair(edge->src(), 0) : Origin(edge);
+    if (edge->IsControlEdge() || HoldsConstant(src)) {
+      pending->push_back(src);
+    } else {
+      TFR_RETURN_IF_ERROR(Resolve(src, port, &controls->emplace_back()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // What a control edge out of `node` waits for.
 absl::Status DraftBuilder::ResolveControl(const Node* node, std::vector<Source>* controls) {
   std::vector<const Node*> pending = {node};
@@ -633,9 +675,12 @@ absl::Status DraftBuilder::ResolveControl(const Node* node, std::vector<Source>*
     pending.pop_back();
     if (seen[current->id()]) continue;
     seen[current->id()] = true;
-    const bool is_call = Is(current, kCallOp) || Is(current, kOpenOp);
-    if (HoldsConstant(current) || is_call) {
-      // A constant and a Call are no events of their own: what they wait for is.
+    if (Is(current, kCallOp) || Is(current, kOpenOp)) {
+      TFR_RETURN_IF_ERROR(ResolvePassed(current, &pending, controls));
+      continue;
+    }
+    if (HoldsConstant(current)) {
+      // A constant is no event of its own: what it waits for is.
       for (const GraphEdge* edge : current->in_edges()) {
         if (regions_.IsReal(edge)) pending.push_back(edge->src());
       }

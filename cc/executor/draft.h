@@ -76,6 +76,19 @@ struct LoopDraft {
   bool crosses_devices = false;  // a value is sent or received in it, or in a loop in it
 };
 
+// Sets `order` to all drafts, each behind its sources. InvalidArgument if they form a cycle.
+absl::Status SortDrafts(const std::vector<Draft>& drafts, std::vector<int>* order);
+
+// Calls `visit` with all that the draft waits for.
+template <typename Visit>
+void ForEachSource(const Draft& draft, Visit visit) {
+  for (const Input& input : draft.inputs) {
+    if (!input.is_constant()) visit(input.source);
+    for (const Source& guard : input.guards) visit(guard);
+  }
+  for (const Source& control : draft.controls) visit(control);
+}
+
 // Turns nodes into drafts. Node kinds that only rename a value (Identity, LoopCond, Switch(p, p),
 // Return, NextIteration, ...) become sources of other drafts.
 class DraftBuilder {
@@ -124,6 +137,8 @@ class DraftBuilder {
   absl::Status ResolveLive(const tensorflow::Node* node, int input, Input* result);
   absl::Status ResolveToken(const tensorflow::Node* node, Input* result);
   absl::Status ResolveControls(const tensorflow::Node* node, std::vector<Source>* controls);
+  absl::Status ResolvePassed(const tensorflow::Node* call, std::vector<const tensorflow::Node*>* pending,
+                             std::vector<Source>* controls);
   absl::Status ResolveControl(const tensorflow::Node* node, std::vector<Source>* controls);
   Source JoinDeadOrAlive(int draft, std::vector<Source> controls);
   absl::Status BranchOf(const tensorflow::Node* pred_switch, int* branch);

@@ -32,18 +32,6 @@ bool Contains(const Atoms& all, const Atoms& part) {
 
 int64_t Atom(int draft, int port) { return (static_cast<int64_t>(draft) << 20) + port; }
 
-template <typename Visit>
-void ForEachSource(const Draft& draft, Visit visit) {
-  for (const Input& input : draft.inputs) {
-    if (input.is_constant()) {
-      for (const Source& guard : input.guards) visit(guard);
-    } else {
-      visit(input.source);
-    }
-  }
-  for (const Source& control : draft.controls) visit(control);
-}
-
 // TensorFlow calls no operator stateful for writing to a TF1 reference variable.
 bool MayHaveEffects(const tensorflow::Node& node) {
   const auto& inputs = node.input_types();
@@ -75,33 +63,6 @@ bool WaitsForAll(OpKind kind) {
 }
 
 }  // namespace
-
-// Kahn's algorithm over drafts; order_ holds every draft after its sources.
-absl::Status Liveness::Order() {
-  const auto& drafts = builder_->drafts;
-  std::vector<int> waiting(drafts.size(), 0);
-  std::vector<std::vector<int>> consumers(drafts.size());
-  for (size_t i = 0; i < drafts.size(); ++i) {
-    ForEachSource(drafts[i], [&](const Source& source) {
-      ++waiting[i];
-      consumers[source.draft].push_back(static_cast<int>(i));
-    });
-  }
-  for (size_t i = 0; i < drafts.size(); ++i) {
-    if (waiting[i] == 0) order_.push_back(static_cast<int>(i));
-  }
-  for (size_t next = 0; next < order_.size(); ++next) {
-    for (int consumer : consumers[order_[next]]) {
-      if (--waiting[consumer] == 0) order_.push_back(consumer);
-    }
-  }
-  if (order_.size() == drafts.size()) return absl::OkStatus();
-  for (size_t i = 0; i < drafts.size(); ++i) {
-    if (waiting[i] > 0)
-      return InvalidArgument("Node '", drafts[i].node->name(), "' is part of a cycle outside any loop");
-  }
-  return absl::OkStatus();
-}
 
 Atoms Liveness::PortAtoms(int draft, int port) const {
   const Draft& from = builder_->drafts[draft];
@@ -290,7 +251,7 @@ void Liveness::TakeOutPasses() {
 }
 
 absl::Status Liveness::Simplify() {
-  TFR_RETURN_IF_ERROR(Order());
+  TFR_RETURN_IF_ERROR(SortDrafts(builder_->drafts, &order_));
   atoms_.resize(builder_->drafts.size());
   has_effects_.assign(builder_->drafts.size(), false);
   for (int draft : order_) Compute(draft);

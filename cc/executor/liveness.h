@@ -25,7 +25,6 @@ class Liveness {
  private:
   using Atoms = std::vector<int64_t>;  // sorted
 
-  absl::Status Order();
   void Compute(int draft);
   Atoms OfSource(const Source& source) const;
   Atoms OfInput(const Input& input) const;

@@ -12,14 +12,11 @@ constexpr size_t kMostDrafts = 2000;
 // A value that comes out of merges of merges may have come by many ways.
 constexpr size_t kMostWays = 8;
 
-// What has fired before the draft does. A gate waits for its branch. Any other switch reads the predicate by itself, and
-// may do so first.
+// What has fired before the draft does. A gate waits for its branch. Any other switch reads the predicate by itself,
+// and may do so first.
 template <typename Visit>
-void ForEachSource(const Draft& draft, Visit visit) {
-  for (const Input& input : draft.inputs) {
-    if (!input.is_constant()) visit(input.source);
-  }
-  for (const Source& control : draft.controls) visit(control);
+void ForEachBefore(const Draft& draft, Visit visit) {
+  ForEachSource(draft, visit);
   if (draft.kind == OpKind::kGate) visit(Source{static_cast<int>(draft.index), Source::kWholeOp});
 }
 
@@ -53,7 +50,7 @@ void SlotPlanner::Order() {
   std::vector<std::vector<int>> readers(members_.size());
   std::vector<int> order;
   for (int draft : members_) {
-    ForEachSource(drafts_[draft], [&](const Source& source) {
+    ForEachBefore(drafts_[draft], [&](const Source& source) {
       ++waiting[local_[draft]];
       readers[local_[source.draft]].push_back(draft);
     });
@@ -83,7 +80,7 @@ void SlotPlanner::Compute(int index) {
       bits = BeforeAny(draft);
       break;
     default:
-      ForEachSource(draft, [&](const Source& source) { Join(Before(source), &bits); });
+      ForEachBefore(draft, [&](const Source& source) { Join(Before(source), &bits); });
   }
   Add(Fired(index), &bits);
 }

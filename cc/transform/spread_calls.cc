@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/executor/call_lives.h"
 #include "cc/executor/graph_regions.h"
 #include "cc/transform/effects.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -58,6 +59,7 @@ class Spreader {
     AlignPorts();
     FindHosts();
     if (!IsSpread()) return absl::OkStatus();
+    lives_.Find(*graph_, regions_);
     Mark();
     TFR_RETURN_IF_ERROR(DropAnchors());
     for (auto& [name, body] : bodies_) TFR_RETURN_IF_ERROR(SpreadTrigger(name, &body));
@@ -325,30 +327,94 @@ class Spreader {
     const Body& callee = bodies_.at(site->callee);
     if (site->calls.empty()) return absl::OkStatus();  // the executor will say so
     DropCrossingControls(*site);
-    if (callee.hosts.size() < 2) return absl::OkStatus();
-    const std::string& first = site->calls.begin()->second->name();
-    const std::string name = first.substr(0, first.rfind('/'));
-    NodeDef def;
-    def.set_name(absl::StrCat(name, "/opened"));
-    def.set_op(kOpenedOp);
-    AddNodeAttr(kFunctionAttr, site->callee, &def);
-    AddNodeAttr(kCallIdAttr, id, &def);
-    Node* opened = nullptr;
-    TFR_RETURN_IF_ERROR(AddNode(def, callee.lead, site->caller, &opened));
+    std::set<int> on_lead;
     for (const auto& [index, call] : site->calls) {
-      if (call->assigned_device_name() == callee.lead) graph_->AddControlEdge(call, opened);
+      if (call->assigned_device_name() == callee.lead) on_lead.insert(static_cast<int>(index));
     }
-    def.set_name(absl::StrCat(name, "/open"));
-    def.set_op(kOpenOp);
+    const bool lead_decides = lives_.IsDecidedBy(id, on_lead);
+    if (lead_decides && callee.hosts.size() < 2) return absl::OkStatus();
+    const std::string& first = site->calls.begin()->second->name();
+    const SitePieces pieces{id, first.substr(0, first.rfind('/')), site};
+    Node* lives = nullptr;
+    TFR_RETURN_IF_ERROR(lead_decides ? AddOpened(pieces, &lives) : AddVotes(pieces, &lives));
     for (const std::string& device : callee.hosts) {
-      if (device == callee.lead) continue;
-      Node* open = nullptr;
-      TFR_RETURN_IF_ERROR(AddNode(def, device, site->caller, &open));
-      graph_->AddEdge(opened, 0, open, 0);
-      for (Node* node : site->returns) {
-        if (node->assigned_device_name() == device) graph_->AddControlEdge(open, node);
-      }
+      if (lead_decides && device == callee.lead) continue;
+      TFR_RETURN_IF_ERROR(AddOpen(pieces, device, lives));
     }
+    return absl::OkStatus();
+  }
+
+  // What is added for one call.
+  struct SitePieces {
+    int64_t id;
+    std::string name;  // of the call node
+    const Site* site;
+  };
+
+  NodeDef PieceDef(const SitePieces& pieces, const char* name, const char* op) const {
+    NodeDef def;
+    def.set_name(absl::StrCat(pieces.name, "/", name));
+    def.set_op(op);
+    AddNodeAttr(kFunctionAttr, pieces.site->callee, &def);
+    AddNodeAttr(kCallIdAttr, pieces.id, &def);
+    return def;
+  }
+
+  absl::Status AddOpened(const SitePieces& pieces, Node** opened) {
+    const std::string& lead = bodies_.at(pieces.site->callee).lead;
+    TFR_RETURN_IF_ERROR(AddNode(PieceDef(pieces, "opened", kOpenedOp), lead, pieces.site->caller, opened));
+    for (const auto& [index, call] : pieces.site->calls) {
+      if (call->assigned_device_name() == lead) graph_->AddControlEdge(call, *opened);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddOpen(const SitePieces& pieces, const std::string& device, Node* lives) {
+    Node* open = nullptr;
+    TFR_RETURN_IF_ERROR(AddNode(PieceDef(pieces, "open", kOpenOp), device, pieces.site->caller, &open));
+    graph_->AddEdge(lives, 0, open, 0);
+    for (Node* node : pieces.site->returns) {
+      if (node->assigned_device_name() == device) graph_->AddControlEdge(open, node);
+    }
+    return absl::OkStatus();
+  }
+
+  // The lead does not see all that decides. Each device says whether any of its arguments lives, a bool or a dead one.
+  absl::Status AddVotes(const SitePieces& pieces, Node** lives) {
+    std::map<std::string, std::vector<Node*>> votes;  // by device
+    for (int argument : lives_.DecidingArguments(pieces.id)) {
+      Node* const call = pieces.site->calls.at(argument);
+      NodeDef def;
+      def.set_name(absl::StrCat(pieces.name, "/lives_", argument));
+      def.set_op("Const");
+      AddNodeAttr("dtype", tensorflow::DT_BOOL, &def);
+      AddNodeAttr("value", tensorflow::Tensor(true), &def);
+      Node* vote = nullptr;
+      TFR_RETURN_IF_ERROR(AddNode(std::move(def), call->assigned_device_name(), pieces.site->caller, &vote));
+      graph_->AddControlEdge(call, vote);
+      votes[call->assigned_device_name()].push_back(vote);
+    }
+    const std::string& lead = bodies_.at(pieces.site->callee).lead;
+    std::vector<Node*> all;
+    for (const auto& [device, nodes] : votes) {
+      TFR_RETURN_IF_ERROR(AddAny(pieces, nodes, device, &all.emplace_back()));
+    }
+    return AddAny(pieces, all, votes.count(lead) > 0 ? lead : votes.begin()->first, lives);
+  }
+
+  absl::Status AddAny(const SitePieces& pieces, const std::vector<Node*>& votes, const std::string& device,
+                      Node** any) {
+    if (votes.size() == 1) {
+      *any = votes[0];
+      return absl::OkStatus();
+    }
+    NodeDef def;
+    def.set_name(absl::StrCat(pieces.name, "/lives"));
+    def.set_op("Merge");
+    AddNodeAttr("T", tensorflow::DT_BOOL, &def);
+    AddNodeAttr("N", static_cast<int>(votes.size()), &def);
+    TFR_RETURN_IF_ERROR(AddNode(std::move(def), device, pieces.site->caller, any));
+    for (size_t i = 0; i < votes.size(); ++i) graph_->AddEdge(votes[i], 0, *any, static_cast<int>(i));
     return absl::OkStatus();
   }
 
@@ -364,6 +430,7 @@ class Spreader {
 
   Graph* const graph_;
   GraphRegions regions_;
+  CallLives lives_;
   std::map<std::string, Body> bodies_;
   std::map<int64_t, Site> sites_;
 };

@@ -12,8 +12,9 @@ namespace tensorflow_recursion {
 // its own:
 // - Each device that holds a part of a body has a Trigger of it, and of every function that calls it.
 // - One device decides whether a call lives, the one with most of the arguments that wait for no side effect. Its
-// `Opened` tells the `Open` of the
-//   same call on every other device that has a part in the callee.
+//   `Opened` tells the `Open` of the same call on every other device that has a part in the callee. Where arguments
+//   elsewhere may live when its own are dead, every device says whether any of its arguments lives, and a Merge of that
+//   tells them all.
 // - Every node says in the attribute `_recursion_body` what it is part of.
 // - What was there against pruning is gone: the Anchors, and control edges from one device to another that Open
 //   implies.

@@ -339,6 +339,83 @@ def branches_within_branches_apart(a, b):
     return [f(fed(7))]
 
 
+# What decides on the calls of these lies on both devices.
+ASKING_CASES = ("one_argument_is_dead", "one_argument_or_the_other_is_dead")
+
+
+def switched(x, p):
+    """x where p is false and where it is true; the other is dead."""
+    return tf.raw_ops.Switch(data=x, pred=p)
+
+
+def live_or(x, otherwise, p):
+    """x, which is dead if p, or the other value then."""
+    return tf.raw_ops.Merge(inputs=[x, switched(otherwise, p)[1]])[0]
+
+
+def negations(a, b):
+    """f(x, y) = -x, -y, 7, each argument where the other is not."""
+    f, define = recursive("Negations", [I32, I32], [I32, I32, I32])
+
+    @define
+    def Negations(x, y):
+        with on(a):
+            x = -x
+        with on(b):
+            return x, -y, 7
+
+    return f
+
+
+@case(-1, -5, 7, -5, -1, 7)
+def one_argument_is_dead(a, b):
+    f = negations(a, b)
+    dead, x = fed(True), fed(5)
+    outputs = []
+    for arguments in ((switched(x, dead)[0], x), (x, switched(x, dead)[0])):
+        y = f(*arguments)
+        outputs += [live_or(y[i], -1, dead) if argument is not x else y[i] for i, argument in enumerate(arguments)]
+        outputs.append(y[2])
+    return outputs
+
+
+@case(-1, -5, 7, -5, -1, 7)
+def one_argument_or_the_other_is_dead(a, b):
+    f = negations(a, b)
+    outputs = []
+    for value in (True, False):
+        p, x = fed(value), fed(5)
+        when_false, when_true = switched(x, p)
+        y = f(when_false, when_true)
+        outputs += [live_or(y[0], -1, p), live_or(y[1], -1, tf.logical_not(p)), y[2]]
+    return outputs
+
+
+@case(-1, 3, -1, 5, 8, 3)
+def dead_arguments_at_all_depths(a, b):
+    """f(n, x, y) counts up what lives of x and y, which change places at each level."""
+    f, define = recursive("Places", [I32, I32, I32], [I32, I32])
+
+    @define
+    def Places(n, x, y):
+        def deeper():
+            with on(a):
+                x_below = x + 1
+            with on(b):
+                y_below = y + 2
+            y_result, x_result = f(n - 1, y_below, x_below)
+            return x_result, y_result
+
+        return tf.cond(n < 1, lambda: (tf.identity(x), tf.identity(y)), deeper)
+
+    outputs = []
+    for n, value in ((2, True), (3, True), (2, False)):
+        p = fed(value)
+        x, y = f(fed(n), switched(fed(5), p)[0], fed(0))
+        outputs += [live_or(x, -1, p), y]
+    return outputs
+
+
 # --- Loops --------------------------------------------------------------------------------------------------------
 
 
@@ -753,6 +830,17 @@ def test_case_has_its_values_on_one_device(name, control_flow):
     values = run_in(distribution.one_device(), ("", ""), CASES[name].build)
     for value, expected in zip(values, CASES[name].expected, strict=True):
         np.testing.assert_array_equal(value, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_devices_agree_on_calls_only_where_arguments_may_die_apart(name, place, control_flow):
+    with tf.Graph().as_default():
+        fetches = CASES[name].build(*place.devices)
+        with place.session() as session:
+            session.run(tf1.global_variables_initializer(), options=distribution.TIMEOUT)
+            _, metadata = distribution.run_traced(session, fetches)
+    nodes = [node.name for node in distribution.partition_nodes(metadata)]
+    assert any("/lives" in node for node in nodes) == (name in ASKING_CASES), nodes
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,9 +18,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "cc/transform/spread_calls.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph_partition.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+#include "tensorflow/core/platform/env.h"
 #include "tests/cc/executor/fake_runner.h"
 #include "tests/cc/executor/test_graphs.h"
 
@@ -179,6 +184,100 @@ inline void ConnectKernels(const Program& program, FakeRendezvous* rendezvous, F
     }
   }
 }
+
+inline constexpr absl::Duration kPatience = absl::Seconds(20);
+
+class PartitionTest : public ::testing::Test {
+ protected:
+  // Messages of the last run.
+  struct Messages {
+    int sent = 0;
+    int dead = 0;
+  };
+
+  // Runs every partition as long as the others, each with its own order of ready operators.
+  std::vector<int> Run(const BuiltPartitions& built, const std::vector<int>& arguments, uint64_t seed, int workers) {
+    auto schedule = [this](std::function<void()> work) { pool_.Schedule(std::move(work)); };
+    FakeRendezvous rendezvous(schedule);
+    FakeRunner runner;
+    std::map<std::string, PendingRun> runs;
+    for (const auto& [device, part] : built.programs) ConnectKernels(*part.program, &rendezvous, &runner);
+    for (const auto& [device, part] : built.programs) {
+      RunEnvironment environment;
+      environment.program = part.program.get();
+      environment.runner = &runner;
+      environment.schedule = schedule;
+      environment.max_workers = workers;
+      environment.shuffle_seed = seed == 0 ? 0 : seed + runs.size();
+      runs[device].Start(environment, device == kDeviceA ? Numbers(arguments) : std::vector<Value>());
+    }
+    bool has_ended = true;
+    for (auto& [device, run] : runs) has_ended = has_ended && run.EndsWithin(kPatience);
+    if (!has_ended) ADD_FAILURE() << "still waiting for:\n" << rendezvous.Abort();
+    std::vector<int> results;
+    for (auto& [device, run] : runs) {
+      const Outcome outcome = run.Wait();
+      EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+      if (device == kDeviceA) results = outcome.Numbers();
+    }
+    EXPECT_TRUE(!has_ended || rendezvous.Unreceived().empty()) << rendezvous.Unreceived();
+    messages_ = {rendezvous.num_sent(), rendezvous.num_dead()};
+    return results;
+  }
+
+  // Starts every partition and ends what has not ended by itself: there must be an end.
+  void RunAndEnd(const BuiltPartitions& built, uint64_t seed) {
+    auto schedule = [this](std::function<void()> work) { pool_.Schedule(std::move(work)); };
+    FakeRendezvous rendezvous(schedule, /*is_lenient=*/true);
+    FakeRunner runner;
+    std::atomic<bool> is_cancelled{false};
+    std::map<std::string, PendingRun> runs;
+    for (const auto& [device, part] : built.programs) ConnectKernels(*part.program, &rendezvous, &runner);
+    for (const auto& [device, part] : built.programs) {
+      RunEnvironment environment;
+      environment.program = part.program.get();
+      environment.runner = &runner;
+      environment.schedule = schedule;
+      environment.shuffle_seed = seed;
+      environment.is_cancelled = [&] { return is_cancelled.load(); };
+      const std::vector<int> arguments(part.program->argument_types.size(), 5);
+      pool_.Schedule([environment, arguments, run = &runs[device]] { run->Start(environment, Numbers(arguments)); });
+    }
+    for (auto& [device, run] : runs) run.EndsWithin(absl::Milliseconds(20));
+    is_cancelled = true;
+    rendezvous.Abort();
+    for (auto& [device, run] : runs) run.Wait();
+  }
+
+  std::vector<int> RunOn(const StaticGraph& graph, const Devices& devices, const std::vector<int>& arguments) {
+    const BuiltPartitions built = BuildPartitions(graph, devices);
+    EXPECT_TRUE(built.status.ok()) << built.status;
+    return built.status.ok() ? Run(built, arguments, 0, 1) : std::vector<int>();
+  }
+
+  // Nodes anywhere, ready operators in any order: the results are the same.
+  void ExpectAnywhere(const StaticGraph& graph, const std::vector<int>& arguments, const std::vector<int>& expected,
+                      uint32_t placements = 25) {
+    for (uint32_t seed = 1; seed <= placements; ++seed) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed));
+      std::minstd_rand random(seed);
+      const std::vector<std::string> names = {kDeviceA, kDeviceB, kDeviceC};
+      Devices devices;
+      for (const tensorflow::NodeDef& node : graph.graph().node()) {
+        const bool is_boundary = node.op() == "_Arg" || node.op() == "_Retval";
+        devices[node.name()] = is_boundary ? kDeviceA : names[random() % (2 + seed % 2)];
+      }
+      const BuiltPartitions built = BuildPartitions(graph, devices);
+      ASSERT_TRUE(built.status.ok()) << built.status;
+      EXPECT_EQ(Run(built, arguments, seed, 1), expected);
+      EXPECT_EQ(Run(built, arguments, 0, 4), expected);
+      if (HasFailure()) return;
+    }
+  }
+
+  Messages messages_;
+  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "partition_test", 4};
+};
 
 }  // namespace tensorflow_recursion
 

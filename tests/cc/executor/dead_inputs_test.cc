@@ -1,0 +1,263 @@
+// Calls and loops that get some of their inputs dead and others alive, as a Switch outside of conditionals makes them:
+// wherever their operators are, they compute what they do on one device.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/cc/executor/partitions.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+constexpr int kDead = Outcome::kDead;
+
+class DeadInputsTest : public PartitionTest {
+ protected:
+  // What one device computes is what is expected of it, and what all others compute.
+  void ExpectEverywhere(const StaticGraph& graph, const std::vector<int>& arguments, const std::vector<int>& expected) {
+    EXPECT_EQ(RunOn(graph, {{"", kDeviceA}}, arguments), expected);
+    ExpectAnywhere(graph, arguments, expected);
+  }
+};
+
+// main/choice: x0 where x1 < 0 (:1), else (:0).
+StaticGraph& BeginMain(StaticGraph* graph) {
+  graph->Arg("x0", 0).Arg("x1", 1).Const("zero", 0).Op("less", "Less", {"x1", "zero"});
+  return graph->Op("choice", "Switch", {"x0", "less"});
+}
+
+// F(x, y) = -x, -y, 7
+StaticGraph& AddNegations(StaticGraph* graph) {
+  graph->Function("F", {"x", "y"}).Op("F/neg_x", "Neg", {"F/x"}).Op("F/neg_y", "Neg", {"F/y"});
+  graph->Const("F/seven", 7, {"^F/trigger"}).Result("F", "F/neg_x").Result("F", "F/neg_y", 1);
+  return graph->Result("F", "F/seven", 2);
+}
+
+void AddThreeRetvals(StaticGraph* graph) {
+  for (int i = 0; i < 3; ++i) graph->Retval(absl::StrCat("main/return_", i), i);
+}
+
+TEST_F(DeadInputsTest, ACallWithOneDeadArgumentLives) {
+  StaticGraph graph;
+  BeginMain(&graph).Call("main", "F", 1, {"choice", "x0"}, 3);
+  AddThreeRetvals(&AddNegations(&graph));
+  ExpectEverywhere(graph, {4, 1}, {-4, -4, 7});
+  ExpectEverywhere(graph, {4, -1}, {kDead, -4, 7});
+}
+
+TEST_F(DeadInputsTest, ArgumentsThatDieApartEachKeepACallAlive) {
+  StaticGraph graph;
+  BeginMain(&graph).Op("also", "Less", {"x0", "zero"}).Op("other", "Switch", {"x1", "also"});
+  graph.Call("main", "F", 1, {"choice", "other"}, 3);
+  AddThreeRetvals(&AddNegations(&graph));
+  ExpectEverywhere(graph, {4, 1}, {-4, -1, 7});
+  ExpectEverywhere(graph, {4, -1}, {kDead, 1, 7});
+  ExpectEverywhere(graph, {-4, 1}, {4, kDead, 7});
+  ExpectEverywhere(graph, {-4, -1}, {kDead, kDead, kDead});
+}
+
+TEST_F(DeadInputsTest, OneOfTwoArgumentsIsAlwaysAlive) {
+  StaticGraph graph;
+  BeginMain(&graph).Call("main", "F", 1, {"choice", "choice:1"}, 3);
+  AddThreeRetvals(&AddNegations(&graph));
+  ExpectEverywhere(graph, {4, 1}, {-4, kDead, 7});
+  ExpectEverywhere(graph, {4, -1}, {kDead, -4, 7});
+}
+
+TEST_F(DeadInputsTest, AConstantDoesNotKeepACallAlive) {
+  StaticGraph graph;
+  BeginMain(&graph).Call("main", "F", 1, {"choice", "zero"}, 3);
+  AddThreeRetvals(&AddNegations(&graph));
+  ExpectEverywhere(graph, {4, 1}, {-4, 0, 7});
+  ExpectEverywhere(graph, {4, -1}, {kDead, kDead, kDead});
+}
+
+TEST_F(DeadInputsTest, ADeadControlInputKillsACall) {
+  StaticGraph graph;
+  BeginMain(&graph).Op("pivot", "Identity", {"choice"}).Call("main", "F", 1, {"x0", "choice:1", "^pivot"}, 3);
+  AddThreeRetvals(&AddNegations(&graph));
+  ExpectEverywhere(graph, {4, 1}, {-4, kDead, 7});
+  ExpectEverywhere(graph, {4, -1}, {kDead, kDead, kDead});
+}
+
+// What is dead at the call is dead at the calls below: down(n, x, y) = n > 0 ? down(n - 1, y, x) : x - y, or what
+// lives.
+TEST_F(DeadInputsTest, DeadArgumentsAreDeadAtAllDepths) {
+  StaticGraph graph;
+  BeginMain(&graph).Const("five", 5).Call("main", "D", 1, {"five", "choice", "x1"}, 3).Function("D", {"n", "x", "y"});
+  graph.Const("D/zero", 0, {"^D/trigger"}).Const("D/one", 1, {"^D/trigger"}).Op("D/done", "Equal", {"D/n", "D/zero"});
+  for (const std::string name : {"n", "x", "y"}) graph.Op("D/s_" + name, "Switch", {"D/" + name, "D/done"});
+  graph.Op("D/less", "Sub", {"D/s_n", "D/one"}).Call("D/call", "D", 2, {"D/less", "D/s_y", "D/s_x"}, 3);
+  graph.Op("D/sub", "Sub", {"D/s_x:1", "D/s_y:1"});
+  Merge(&graph, "D/m_x", {"D/call/return_0", "D/s_x:1"}).Result("D", "D/m_x");
+  Merge(&graph, "D/m_y", {"D/call/return_1", "D/s_y:1"}).Result("D", "D/m_y", 1);
+  Merge(&graph, "D/m", {"D/call/return_2", "D/sub"}).Result("D", "D/m", 2);
+  AddThreeRetvals(&graph);
+  ExpectEverywhere(graph, {4, 1}, {1, 4, 1 - 4});
+  ExpectEverywhere(graph, {4, -1}, {-1, kDead, kDead});
+}
+
+// Graphs of functions, calls and switches as they come.
+class RandomGraph {
+ public:
+  explicit RandomGraph(uint32_t seed) : random_(seed) { random_.discard(5); }
+
+  const StaticGraph& Make() {
+    for (int i = 0; i < kArguments; ++i) graph_.Arg(absl::StrCat("x", i), i);
+    Scope main{"", "", {"x0", "x1", "x2"}, {}, 3};
+    Fill(&main, 4 + Below(4));
+    for (int i = 0; i < kResults; ++i) graph_.Retval(Any(main), i);
+    for (int i = 0; i < kFunctions; ++i) AddFunction(i);
+    return graph_;
+  }
+
+  static constexpr int kArguments = 3;
+
+ private:
+  static constexpr int kFunctions = 3;
+  static constexpr int kResults = 3;
+
+  struct Scope {
+    std::string prefix;
+    std::string function;
+    std::vector<std::string> values;
+    Inputs start;  // of constants
+    int callees;   // functions of lower numbers are called
+  };
+
+  int Below(int limit) { return static_cast<int>(random_() % static_cast<uint32_t>(limit)); }
+  std::string Any(const Scope& scope) { return scope.values[Below(static_cast<int>(scope.values.size()))]; }
+  std::string Name(const Scope& scope, const char* base) { return absl::StrCat(scope.prefix, base, ++names_); }
+
+  std::string Constant(const Scope& scope, int value) {
+    const std::string name = Name(scope, "const");
+    graph_.Const(name, value, scope.start);
+    return name;
+  }
+
+  std::string Predicate(const Scope& scope, const std::string& value) {
+    const std::string name = Name(scope, "less");
+    graph_.Op(name, "Less", {value, Constant(scope, Below(7) - 3)});
+    return name;
+  }
+
+  void Call(Scope* scope, const std::string& callee, const Inputs& inputs) {
+    const std::string name = Name(*scope, "call");
+    graph_.Call(name, callee, ++call_ids_, inputs, kResults);
+    for (int i = 0; i < kResults; ++i) scope->values.push_back(absl::StrCat(name, "/return_", i));
+  }
+
+  void Fill(Scope* scope, int steps) {
+    for (int i = 0; i < steps; ++i) Step(scope);
+  }
+
+  void Step(Scope* scope) {
+    const std::string a = Any(*scope);
+    const std::string b = Any(*scope);
+    switch (Below(9)) {
+      case 0: {
+        const std::string name = Name(*scope, "add");
+        graph_.Op(name, "AddV2", {a, b});
+        scope->values.push_back(name);
+        return;
+      }
+      case 1:
+      case 2: {
+        const std::string name = Name(*scope, "switch");
+        graph_.Op(name, "Switch", {a, Predicate(*scope, b)});
+        scope->values.push_back(name);
+        scope->values.push_back(name + ":1");
+        return;
+      }
+      case 3: {  // of which one at most lives
+        const std::string name = Name(*scope, "switch");
+        graph_.Op(name, "Switch", {a, Predicate(*scope, b)});
+        const std::string sum = Name(*scope, "add");
+        graph_.Op(sum, "AddV2", {name + ":1", Any(*scope)});
+        scope->values.push_back(Name(*scope, "merge"));
+        Merge(&graph_, scope->values.back(), {name, sum});
+        return;
+      }
+      case 4: {
+        const std::string pivot = Name(*scope, "pivot");
+        graph_.Op(pivot, "Identity", {a});
+        scope->values.push_back(Name(*scope, "const"));
+        graph_.Const(scope->values.back(), Below(7) - 3, {"^" + pivot});
+        return;
+      }
+      case 5: {
+        const std::string name = Name(*scope, "effect");
+        graph_.Kernel(name, {a}, 1, /*is_stateful=*/true);
+        scope->values.push_back(name);
+        return;
+      }
+      default: {
+        if (scope->callees == 0) return;
+        Inputs inputs = {a, b, Below(4) == 0 ? Constant(*scope, Below(7) - 3) : Any(*scope)};
+        if (Below(5) == 0) {
+          const std::string pivot = Name(*scope, "pivot");
+          graph_.Op(pivot, "Identity", {Any(*scope)});
+          inputs.push_back("^" + pivot);
+        }
+        Call(scope, absl::StrCat("F", Below(scope->callees)), inputs);
+      }
+    }
+  }
+
+  void AddFunction(int number) {
+    const std::string function = absl::StrCat("F", number);
+    graph_.Function(function, {"x", "y", "z"});
+    const std::string in = function + "/";
+    Scope scope{in, function, {in + "x", in + "y", in + "z"}, {"^" + in + "trigger"}, number};
+    Fill(&scope, 2 + Below(4));
+    if (Below(2) == 0) {  // once more with x - 2 below
+      const std::string done = Predicate(scope, in + "x");
+      Inputs inputs;
+      for (int i = 0; i < kArguments; ++i) {
+        inputs.push_back(Name(scope, "down"));
+        graph_.Op(inputs.back(), "Switch", {i == 0 ? in + "x" : Any(scope), done});
+      }
+      const std::string less = Name(scope, "sub");
+      graph_.Op(less, "Sub", {inputs[0], Constant(scope, 2)});
+      inputs[0] = less;
+      Call(&scope, function, inputs);
+      Fill(&scope, Below(3));
+    }
+    for (int i = 0; i < kResults; ++i) graph_.Result(function, Any(scope), i);
+  }
+
+  std::minstd_rand random_;
+  StaticGraph graph_;
+  int names_ = 0;
+  int call_ids_ = 0;
+};
+
+TEST_F(DeadInputsTest, RandomGraphsComputeTheSameAnywhere) {
+  constexpr uint32_t kGraphs = 150;
+  int num_dead = 0;
+  int num_live = 0;
+  for (uint32_t seed = 1; seed <= kGraphs; ++seed) {
+    SCOPED_TRACE(absl::StrCat("graph ", seed));
+    RandomGraph random(seed);
+    const StaticGraph& graph = random.Make();
+    for (const std::vector<int>& arguments : {std::vector<int>{4, 1, -2}, std::vector<int>{-1, 2, 3}}) {
+      const BuiltPartitions one = BuildPartitions(graph, {{"", kDeviceA}});
+      ASSERT_TRUE(one.status.ok()) << one.status;
+      const std::vector<int> expected = Run(one, arguments, 0, 1);
+      for (uint64_t order = 1; order <= 3; ++order) EXPECT_EQ(Run(one, arguments, order, 1), expected);
+      for (int value : expected) ++(value == kDead ? num_dead : num_live);
+      ExpectAnywhere(graph, arguments, expected, /*placements=*/6);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(num_dead, 100);
+  EXPECT_GT(num_live, 100);
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
