@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -257,7 +258,7 @@ class Emitter {
 
   void EmitSite(const Section& section, int index, const CalledFunction* caller) {
     const NodeDef& invoke = section.nodes[index];
-    EmitCalls(invoke);
+    EmitCalls(section, invoke);
     EmitReturns(invoke, caller);
     const auto fetch = caller == nullptr ? program_.fetches.find(invoke.name()) : program_.fetches.end();
     const bool awaited = section.awaited.count(index) > 0;
@@ -268,7 +269,7 @@ class Emitter {
     }
   }
 
-  void EmitCalls(const NodeDef& invoke) {
+  void EmitCalls(const Section& section, const NodeDef& invoke) {
     const std::string& function = CalleeOf(invoke);
     const Boundary& callee = boundaries_.at(function);
     const Site& site = sites_.at(invoke.name());
@@ -276,6 +277,7 @@ class Emitter {
     for (const std::string& input : invoke.input()) {
       (input[0] == '^' ? controls : arguments).push_back(Rewired(input));
     }
+    const std::optional<size_t> leader = FindLeader(section, invoke, arguments.size());
     if (arguments.empty()) {
       NodeDef* value = AddTrue(names_->Unique(invoke.name() + "/call"), callee.argument_devices[0]);
       for (const std::string& control : controls) value->add_input(control);
@@ -287,6 +289,33 @@ class Emitter {
       AddNodeAttr(kCallIdAttr, site.call_id, call);
       call->add_input(arguments[i]);
       for (const std::string& control : controls) call->add_input(control);
+      if (leader.has_value() && IsLoopConstant(section, invoke.input(static_cast<int>(i)))) {
+        call->add_input(Control(site.calls[*leader]));
+      }
+    }
+  }
+
+  // In control flow v1 what a loop's body reads from outside lives in every iteration, in the one too that finds the
+  // condition false. An operator does not run then, as another input of it is dead. A call would: so such an argument
+  // goes with the first one that is none, if any.
+  static std::optional<size_t> FindLeader(const Section& section, const NodeDef& invoke, size_t num_arguments) {
+    for (size_t i = 0; i < num_arguments; ++i) {
+      if (!IsLoopConstant(section, invoke.input(static_cast<int>(i)))) return i;
+    }
+    return std::nullopt;
+  }
+
+  // Whether the value comes from outside of the loop it is in, through conditionals in the loop if need be.
+  static bool IsLoopConstant(const Section& section, std::string input) {
+    while (true) {
+      const NodeDef& node = section.nodes[section.index.at(std::string(tensorflow::ParseTensorName(input).node()))];
+      if (node.op() == "Enter" || node.op() == "RefEnter") {
+        const auto is_constant = node.attr().find("is_constant");
+        return is_constant != node.attr().end() && is_constant->second.b();
+      }
+      const bool passes_on = node.op() == "Identity" || node.op() == "Switch" || node.op() == "RefSwitch";
+      if (!passes_on || node.input_size() == 0) return false;
+      input = node.input(0);
     }
   }
 

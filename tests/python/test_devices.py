@@ -341,8 +341,6 @@ def branches_within_branches_apart(a, b):
 
 # What decides on the calls of these lies on both devices.
 ASKING_CASES = ("one_argument_is_dead", "one_argument_or_the_other_is_dead")
-# What a v1 loop's body reads from outside lives in the iteration that is none, when the loop's variables are dead.
-ASKING_IN_V1 = ("variables_in_loops_and_branches",)
 
 
 def switched(x, p):
@@ -842,8 +840,7 @@ def test_devices_agree_on_calls_only_where_arguments_may_die_apart(name, place, 
             session.run(tf1.global_variables_initializer(), options=distribution.TIMEOUT)
             _, metadata = distribution.run_traced(session, fetches)
     nodes = [node.name for node in distribution.partition_nodes(metadata)]
-    asks = name in ASKING_CASES or (control_flow == "v1" and name in ASKING_IN_V1)
-    assert any("/lives" in node for node in nodes) == asks, nodes
+    assert any("/lives" in node for node in nodes) == (name in ASKING_CASES), nodes
 
 
 @pytest.mark.parametrize("name", CASES)

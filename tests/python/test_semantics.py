@@ -915,6 +915,27 @@ def test_call_is_dead_when_all_of_its_arguments_are(run):
     assert run([result, index], {p: True}) == [30, 1]
 
 
+@pytest.mark.parametrize("in_cond", [False, True])
+def test_call_runs_only_in_iterations_that_take_place_when_loop_reads_from_outside(run, control_flow, in_cond):
+    """In control flow v1 what is read from outside lives in the iteration too that finds the condition false."""
+    count, x = counting(), tf1.placeholder_with_default(5, [])
+    f, define = recursive("Counted", [tf.int32, tf.int32], [tf.int32])
+
+    @define
+    def Counted(x, n):
+        with tf.control_dependencies([count.assign_add(1)]):
+            n = tf.identity(n)
+        return tf.cond(n < 1, lambda: x, lambda: f(x, n - 1) + 1)
+
+    def step(i, total):
+        call = (lambda: tf.cond(x > 0, lambda: f(x, i), lambda: 0)) if in_cond else (lambda: f(x, i))
+        return i + 1, total + tf.ensure_shape(call(), [])
+
+    total = tf.while_loop(lambda i, _: i < 3, step, [0, 0])[1]
+    assert run(total) == 5 + 6 + 7
+    assert run(count) == 1 + 2 + 3
+
+
 @pytest.mark.parametrize("mode", STATIC, indirect=True)
 def test_output_is_live_when_only_the_argument_of_the_other_is_dead(run):
     f, define = recursive("Apart", [tf.int32, tf.int32], [tf.int32, tf.int32])
