@@ -43,6 +43,8 @@ inline constexpr char kOpenOp[] = "Recursion>Open";
 // In a graph that is about to be partitioned, on every node: the function whose body it is part of, empty for the main
 // graph. What partitioning adds (receives and the like) has no such attribute.
 inline constexpr char kBodyAttr[] = "_recursion_body";
+// In the same graph, on what begins, ends and repeats a loop of which some variables may be dead while others live.
+inline constexpr char kPartialLoopAttr[] = "_recursion_partial_loop";
 
 // What a partition graph becomes: one kernel that runs the tagged executor over it.
 inline constexpr char kRunOp[] = "Recursion>Run";

@@ -25,6 +25,7 @@ bool Contains(const Conditions::Atoms& all, const Conditions::Atoms& part) {
 
 void CallLives::Find(const tensorflow::Graph& graph, const GraphRegions& regions) {
   calls_.clear();
+  partial_loops_.clear();
   if (!Analyze(graph, regions).ok()) calls_.clear();
 }
 
@@ -35,6 +36,9 @@ absl::Status CallLives::Analyze(const tensorflow::Graph& graph, const GraphRegio
   TFR_RETURN_IF_ERROR(builder.Build());
   Conditions conditions(builder);
   TFR_RETURN_IF_ERROR(conditions.Find());
+  for (const LoopDraft& loop : builder.loops) {
+    if (conditions.IsPartial(loop.region)) partial_loops_.insert(loop.region);
+  }
   std::map<int64_t, std::vector<Conditions::Atoms>> of_arguments;  // by call_id; simplifying forgets some
   for (const SiteDraft& site : builder.sites) {
     for (const Input& input : builder.drafts[site.draft].inputs) {

@@ -1,4 +1,4 @@
-// Which arguments of each call decide whether it lives, were the whole graph to run on one device.
+// Which arguments of each call decide whether it lives, and which loops run with some of their variables dead.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_CALL_LIVES_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_CALL_LIVES_H_
@@ -20,6 +20,9 @@ class CallLives {
   // `regions` are those of `graph`. Of a graph that is no program nothing is known: whoever is to run it will say why.
   void Find(const tensorflow::Graph& graph, const GraphRegions& regions);
 
+  // Whether some variables of the loop of `region` may live while others are dead.
+  bool IsPartial(int region) const { return partial_loops_.count(region) > 0; }
+
   // The arguments of which one has to live for the call to live.
   const std::set<int>& DecidingArguments(int64_t call_id) const;
 
@@ -37,6 +40,7 @@ class CallLives {
   absl::Status Analyze(const tensorflow::Graph& graph, const GraphRegions& regions);
 
   std::map<int64_t, Call> calls_;
+  std::set<int> partial_loops_;
 };
 
 }  // namespace tensorflow_recursion

@@ -31,6 +31,20 @@ bool Contains(const Atoms& all, const Atoms& part) {
   return std::includes(all.begin(), all.end(), part.begin(), part.end());
 }
 
+Atoms Difference(const Atoms& a, const Atoms& b) {
+  Atoms rest;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(rest));
+  return rest;
+}
+
+bool IsLoopConstant(const tensorflow::Node& enter) {
+  bool is_constant = false;
+  return tensorflow::GetNodeAttr(enter.attrs(), "is_constant", &is_constant).ok() && is_constant;
+}
+
+// That the variables of a loop live, all of them.
+int64_t VariablesOf(const LoopDraft& loop) { return Atom(loop.start, 0); }
+
 // What holds with each of `conditions`, and `unknown`.
 Atoms Unknown(const std::vector<Atoms>& conditions, int64_t unknown) {
   Atoms common = conditions.empty() ? Atoms() : conditions[0];
@@ -55,7 +69,7 @@ absl::Status Conditions::Find() {
     for (int draft : order_) Compute(draft);
     changed = FindLateArguments();
     changed = FindDeadResults() || changed;
-    changed = FindOddLoops() || changed;
+    changed = FindPartialLoops() || changed;
   }
   return absl::OkStatus();
 }
@@ -89,8 +103,8 @@ Atoms Conditions::OfSource(const Source& source) const {
       return may_be_dead ? Union(whole, {Atom(source.draft, source.port + 1)}) : whole;
     }
     case OpKind::kLoopStart: {
-      const bool is_odd = odd_loops_.count(builder_.loops[draft.index].region) > 0;
-      return is_odd ? Union(whole, {Atom(source.draft, source.port + 1)}) : whole;
+      const bool is_partial = IsPartial(builder_.loops[draft.index].region);
+      return is_partial ? Union(whole, {Atom(source.draft, source.port + 1)}) : whole;
     }
     default:
       return whole;
@@ -138,6 +152,28 @@ Atoms Conditions::OfSite(int index) const {
   return is_known ? *any : Unknown(all, Atom(index, 0));
 }
 
+Atoms Conditions::OfLoop(int index) const {
+  const Draft& draft = builder_.drafts[index];
+  const LoopDraft& loop = builder_.loops[draft.index];
+  if (!IsPartial(loop.region)) return OfAll(draft);
+  std::vector<Atoms> variables;
+  for (size_t i = 0; i < draft.inputs.size(); ++i) {
+    if (!IsLoopConstant(*loop.enters[i])) variables.push_back(Of(draft.inputs[i]));
+  }
+  return AnyOf(variables).value_or(Unknown(variables, Atom(index, draft.num_ports + 1)));
+}
+
+// A loop that starts on one device starts on all, with variables that are dead if need be. What comes from outside may
+// live then.
+Atoms Conditions::OfEntry(int index) const {
+  const Draft& draft = builder_.drafts[index];
+  if (odd_entries_.count(index) > 0 || IsPartial(draft.region)) return {Atom(index, 0)};
+  const auto is_around = [&](const LoopDraft& loop) { return loop.region == draft.region; };
+  const auto loop = std::find_if(builder_.loops.begin(), builder_.loops.end(), is_around);
+  if (loop == builder_.loops.end() || IsLoopConstant(*draft.node)) return {};
+  return {VariablesOf(*loop)};
+}
+
 void Conditions::Compute(int index) {
   const Draft& draft = builder_.drafts[index];
   Atoms& atoms = atoms_[index];
@@ -151,11 +187,12 @@ void Conditions::Compute(int index) {
     case OpKind::kUnion:
       atoms.clear();
       return;
-    case OpKind::kEntry: {
-      const bool may_be_dead = odd_entries_.count(index) > 0 || odd_loops_.count(draft.region) > 0;
-      atoms = may_be_dead ? Atoms{Atom(index, 0)} : Atoms();
+    case OpKind::kLoopStart:
+      atoms = OfLoop(index);
       return;
-    }
+    case OpKind::kEntry:
+      atoms = OfEntry(index);
+      return;
     default:
       atoms = OfAll(draft);
       if (ComesFromDevice(draft)) atoms = Union(atoms, {Atom(index, 0)});
@@ -187,29 +224,41 @@ bool Conditions::FindDeadResults() {
   return dead_results_.size() > before;
 }
 
-bool Conditions::FindOddLoops() {
-  const size_t before = odd_loops_.size();
+bool Conditions::FindPartialLoops() {
+  const size_t before = partial_loops_.size();
   for (const LoopDraft& loop : builder_.loops) {
-    if (odd_loops_.count(loop.region) == 0 && IsOdd(loop)) odd_loops_.insert(loop.region);
+    if (!IsPartial(loop.region) && (StartsPartially(loop) || EndsPartially(loop))) partial_loops_.insert(loop.region);
   }
-  return odd_loops_.size() > before;
+  return partial_loops_.size() > before;
 }
 
-// In every other loop all variables come together, all go on to the next iteration on one side of a branch, and all
-// leave the loop on its other side.
-bool Conditions::IsOdd(const LoopDraft& loop) const {
-  for (const Input& input : builder_.drafts[loop.start].inputs) {
-    if (Of(input) != atoms_[loop.start]) return true;
+// In every other loop all variables come together, and what comes from outside lives whenever they do.
+bool Conditions::StartsPartially(const LoopDraft& loop) const {
+  const std::vector<Input>& inputs = builder_.drafts[loop.start].inputs;
+  std::optional<Atoms> together;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (IsLoopConstant(*loop.enters[i])) continue;
+    const Atoms variable = Of(inputs[i]);
+    if (together.value_or(variable) != variable) return true;
+    together = variable;
   }
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const Input& input) { return !Contains(together.value_or(Atoms()), Of(input)); });
+}
+
+// In every other loop all variables go on to the next iteration on one side of a branch, and all leave the loop on its
+// other side.
+bool Conditions::EndsPartially(const LoopDraft& loop) const {
+  const Atoms variables = {VariablesOf(loop)};
   std::set<Atoms> ends;
   std::set<Atoms> nexts;
   for (size_t i = 0; i < builder_.drafts.size(); ++i) {
     const Draft& draft = builder_.drafts[i];
-    if (draft.kind == OpKind::kExit && draft.region == loop.region) ends.insert(atoms_[i]);
+    if (draft.kind == OpKind::kExit && draft.region == loop.region) ends.insert(Difference(atoms_[i], variables));
   }
-  if (loop.next >= 0) nexts.insert(atoms_[loop.next]);
+  if (loop.next >= 0) nexts.insert(Difference(atoms_[loop.next], variables));
   if (loop.next >= 0) {
-    for (const Input& input : builder_.drafts[loop.next].inputs) nexts.insert(Of(input));
+    for (const Input& input : builder_.drafts[loop.next].inputs) nexts.insert(Difference(Of(input), variables));
   }
   if (nexts.empty()) return !ends.empty() && ends != std::set<Atoms>{Atoms()};
   if (ends.size() > 1 || nexts.size() > 1 || nexts.begin()->size() != 1) return true;

@@ -32,6 +32,8 @@ class Conditions {
   absl::Status Find();
 
   Atoms Of(const Input& input) const;
+  // Whether some variables of the loop of `region` may live while others are dead, or leave it, or go on.
+  bool IsPartial(int region) const { return partial_loops_.count(region) > 0; }
   // The condition that any of `conditions` holds; nullopt if there is none that says so.
   std::optional<Atoms> AnyOf(std::vector<Atoms> conditions) const;
 
@@ -42,10 +44,13 @@ class Conditions {
   Atoms OfSite(int draft) const;
   Atoms OfMerge(int draft) const;
   Atoms OfAll(const Draft& draft) const;
+  Atoms OfLoop(int draft) const;
+  Atoms OfEntry(int draft) const;
   bool FindLateArguments();
   bool FindDeadResults();
-  bool FindOddLoops();
-  bool IsOdd(const LoopDraft& loop) const;
+  bool FindPartialLoops();
+  bool StartsPartially(const LoopDraft& loop) const;
+  bool EndsPartially(const LoopDraft& loop) const;
   int NumSides(int64_t atom) const;
   void Join(std::set<Atoms>* conditions) const;
   bool JoinSides(std::set<Atoms>* conditions) const;
@@ -56,7 +61,7 @@ class Conditions {
   std::map<int, int> choices_;                  // of a kSwitchN: the first on the same index
   std::set<int> odd_entries_;                   // arguments that may be dead in a live frame
   std::set<std::pair<int, int>> dead_results_;  // by function region and index: may be dead in a live frame
-  std::set<int> odd_loops_;                     // regions of loops whose variables do not live together
+  std::set<int> partial_loops_;                 // their regions
 };
 
 }  // namespace tensorflow_recursion

@@ -41,6 +41,8 @@ bool NeedsKernel(const Node* node) {
   return GetNodeAttr(node->attrs(), "batch_dims", &batch_dims).ok() && batch_dims != 0;
 }
 
+bool IsOfPartialLoop(const Node* node) { return node->attrs().Find(kPartialLoopAttr) != nullptr; }
+
 // Measured: a kernel's context and what a rendezvous keeps of a receive; the same with a remote call.
 constexpr int64_t kInFlightBytes = 2 << 10;
 constexpr int64_t kRemoteReceiveBytes = 16 << 10;
@@ -192,14 +194,18 @@ absl::Status DraftBuilder::CollectLoops() {
   for (const Node* node : graph_.op_nodes()) {
     if (regions_.region(node) == GraphRegions::kNoRegion) continue;
     if (node->IsEnter()) {
-      loops[LoopOfRegion(regions_.LoopOf(node))].enters.push_back(node);
+      LoopDraft& loop = loops[LoopOfRegion(regions_.LoopOf(node))];
+      loop.enters.push_back(node);
+      loop.is_partial = loop.is_partial || IsOfPartialLoop(node);
       continue;
     }
     const int loop = LoopOfRegion(regions_.region(node));
     const bool closes = node->IsNextIteration() || node->IsExit();
     if (closes && loop < 0) return InvalidArgument("Node '", node->name(), "' stands outside any loop");
+    if (loop >= 0 && IsOfPartialLoop(node)) loops[loop].is_partial = true;
     if (node->IsNextIteration()) loops[loop].nexts.push_back(node);
     if (node->IsExit()) loops[loop].exits.push_back(node);
+    if (node->IsLoopCond() && loop >= 0) loops[loop].condition = node;
     if (!node->IsMerge() || loop < 0) continue;
     const bool is_variable = std::any_of(node->in_edges().begin(), node->in_edges().end(), [](const GraphEdge* e) {
       return e->src()->IsEnter() || e->src()->IsNextIteration();
@@ -226,7 +232,12 @@ absl::Status DraftBuilder::MakeDrafts() {
     loop.start = Add(Draft(OpKind::kLoopStart, parent, loop.enters.empty() ? nullptr : loop.enters[0]));
     drafts[loop.start].num_ports = static_cast<int>(loop.exits.size());
     drafts[loop.start].index = static_cast<uint32_t>(&loop - loops.data());
-    if (!loop.nexts.empty()) loop.next = Add(Draft(OpKind::kLoopNext, loop.region, loop.nexts[0]));
+    drafts[loop.start].takes_dead = drafts[loop.start].is_partial = loop.is_partial;
+    const auto& ends = loop.nexts.empty() && loop.is_partial ? loop.exits : loop.nexts;
+    if (!ends.empty()) {
+      loop.next = Add(Draft(OpKind::kLoopNext, loop.region, ends[0]));
+      drafts[loop.next].takes_dead = drafts[loop.next].is_partial = loop.is_partial;
+    }
     MakeLoopEntries(&loop);
   }
   for (const Node* node : graph_.op_nodes()) {
@@ -334,6 +345,7 @@ void DraftBuilder::MakeLoopEntries(LoopDraft* loop) {
     Add(Draft(OpKind::kEntry, loop->region, node));
     drafts.back().num_ports = 1;
     drafts.back().index = loop->num_entries++;
+    drafts.back().is_partial = loop->is_partial;
     return static_cast<int>(drafts.size()) - 1;
   };
   for (const Node* merge : loop->merges) {
@@ -790,7 +802,7 @@ absl::Status DraftBuilder::LinkLoop(const LoopDraft& loop) {
   std::vector<Input> inputs(loop.enters.size());
   std::vector<Source> controls;
   for (size_t i = 0; i < loop.enters.size(); ++i) {
-    if (loop.crosses_devices) {
+    if (drafts[loop.start].takes_dead) {
       TFR_RETURN_IF_ERROR(ResolveToken(loop.enters[i], &inputs[i]));
       continue;
     }
@@ -799,15 +811,32 @@ absl::Status DraftBuilder::LinkLoop(const LoopDraft& loop) {
   }
   drafts[loop.start].inputs = std::move(inputs);
   drafts[loop.start].controls = std::move(controls);
-  if (loop.next < 0) return absl::OkStatus();
-  std::vector<Input> nexts(loop.nexts.size());
-  std::vector<Source> next_controls;
-  for (size_t i = 0; i < loop.nexts.size(); ++i) {
-    TFR_RETURN_IF_ERROR(ResolveLive(loop.nexts[i], 0, &nexts[i]));
-    TFR_RETURN_IF_ERROR(ResolveControls(loop.nexts[i], &next_controls));
+  return loop.next < 0 ? absl::OkStatus() : LinkNext(loop);
+}
+
+absl::Status DraftBuilder::LinkNext(const LoopDraft& loop) {
+  std::vector<Input> inputs;
+  std::vector<Source> controls;
+  for (const Node* next : loop.nexts) {
+    if (loop.is_partial) {
+      TFR_RETURN_IF_ERROR(ResolveToken(next, &inputs.emplace_back()));
+      continue;
+    }
+    TFR_RETURN_IF_ERROR(ResolveLive(next, 0, &inputs.emplace_back()));
+    TFR_RETURN_IF_ERROR(ResolveControls(next, &controls));
   }
-  drafts[loop.next].inputs = std::move(nexts);
-  drafts[loop.next].controls = std::move(next_controls);
+  if (loop.is_partial) {
+    for (const Node* exit : loop.exits) TFR_RETURN_IF_ERROR(ResolveToken(exit, &inputs.emplace_back()));
+  }
+  if (loop.is_partial && loop.condition != nullptr) {
+    Source condition;
+    int branch = 0;
+    TFR_RETURN_IF_ERROR(Resolve(loop.condition, 0, &condition));
+    TFR_RETURN_IF_ERROR(BranchOn(condition, loop.region, &branch));
+    inputs.emplace_back().source = {branch, 1};
+  }
+  drafts[loop.next].inputs = std::move(inputs);
+  drafts[loop.next].controls = std::move(controls);
   return absl::OkStatus();
 }
 

@@ -46,7 +46,8 @@ struct Draft {
   uint32_t index = 0;  // as Op::index; of a switch: the draft of the branch on its predicate
   ScalarFunction scalar = nullptr;
   bool may_be_dead = false;  // its kernel may leave outputs unset (_Recv)
-  bool takes_dead = false;   // a loop's start, see Op
+  bool takes_dead = false;   // see Op
+  bool is_partial = false;   // start, end of an iteration or entry of a loop that runs with those variables that live
   bool is_removed = false;   // nothing refers to it any more
 };
 
@@ -70,10 +71,12 @@ struct LoopDraft {
   std::vector<const tensorflow::Node*> nexts;
   std::vector<const tensorflow::Node*> merges;
   std::vector<const tensorflow::Node*> exits;
+  const tensorflow::Node* condition = nullptr;           // its LoopCond
   std::map<const tensorflow::Node*, int> entries;        // of a Merge, and of an Enter read otherwise
   std::map<const tensorflow::Node*, int> index_entries;  // of a Merge whose value_index is read
   int num_entries = 0;
   bool crosses_devices = false;  // a value is sent or received in it, or in a loop in it
+  bool is_partial = false;       // see Loop
 };
 
 // Sets `order` to all drafts, each behind its sources. InvalidArgument if they form a cycle.
@@ -129,6 +132,7 @@ class DraftBuilder {
   absl::Status Link(int draft);
   absl::Status LinkSite(const SiteDraft& site);
   absl::Status LinkLoop(const LoopDraft& loop);
+  absl::Status LinkNext(const LoopDraft& loop);
 
   int Add(Draft draft);
   bool IsAlias(const tensorflow::Node* node) const;

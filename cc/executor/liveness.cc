@@ -79,6 +79,9 @@ Atoms Liveness::PortAtoms(int draft, int port) const {
       return {Atom(static_cast<int>(from.index), port)};
     case OpKind::kSite:
       return {Atom(draft, port + 1)};
+    case OpKind::kLoopStart:
+      if (from.is_partial) return {Atom(draft, port + 1)};
+      return {};
     default:
       return {};
   }
@@ -98,13 +101,14 @@ Atoms Liveness::OfInput(const Input& input) const {
 void Liveness::Compute(int index) {
   const Draft& draft = builder_->drafts[index];
   Atoms& atoms = atoms_[index];
-  const bool any_input_suffices = draft.kind == OpKind::kMerge || draft.kind == OpKind::kSite;
+  const bool any_input_suffices = draft.kind == OpKind::kMerge || draft.kind == OpKind::kSite || draft.is_partial;
   for (size_t i = 0; i < draft.inputs.size(); ++i) {
     Atoms input = OfInput(draft.inputs[i]);
     atoms = any_input_suffices ? (i == 0 ? input : Intersection(atoms, input)) : Union(atoms, input);
   }
   for (const Source& control : draft.controls) atoms = Union(atoms, OfSource(control));
-  const bool is_entry = draft.kind == OpKind::kEntry && (!draft.node->IsEnter() || builder_->crosses_devices);
+  const bool may_be_dead = !draft.node->IsEnter() || draft.is_partial || builder_->crosses_devices;
+  const bool is_entry = draft.kind == OpKind::kEntry && may_be_dead;
   if (draft.kind == OpKind::kUnion) atoms.clear();
   if (draft.kind == OpKind::kMerge || draft.may_be_dead || is_entry) atoms = Union(atoms, {Atom(index, 0)});
 

@@ -284,6 +284,10 @@ void Assembler::LinkLoops() {
     loop.name = body.name;
     loop.key = tensorflow::Hash64(loop.name);
     loop.in_function = regions_.IsFunctionPart(from.region);
+    loop.crosses_devices = from.crosses_devices;
+    loop.is_partial = from.is_partial;
+    loop.num_nexts = static_cast<uint32_t>(from.nexts.size());
+    loop.num_exits = static_cast<uint32_t>(from.exits.size());
     loop.parent = &region(start.region);
     loop.body = &body;
     loop.start_op = op_of_[from.start];
@@ -446,6 +450,9 @@ SlotRequest Assembler::RequestOf(int index) const {
       add(MaskSlots(op.num_inputs), Kind::kAlone);
       return request;
     case OpKind::kLoopStart:
+      add(op.num_inputs, Kind::kAlone);
+      if (from.is_partial) add(MaskSlots(op.num_ports), Kind::kAlone);
+      return request;
     case OpKind::kLoopNext:
     case OpKind::kSend:  // whose death is told in its slot
       add(op.num_inputs, Kind::kAlone);
@@ -621,11 +628,14 @@ class DeathWalk {
         partial_[edge.op].insert(edge.index);
         return;
       case OpKind::kSend:
-        if (dead_.insert(edge.op).second) results_.push_back({DeathEvent::Kind::kSend, 0, edge.op});
+        if (dead_.insert(edge.op).second) results_.push_back({DeathEvent::Kind::kInput, 0, edge.op});
         return;
       case OpKind::kLoopStart:
         if (!op.takes_dead) return Die(edge.op);
-        results_.push_back({DeathEvent::Kind::kLoopStart, edge.index, edge.op});
+        results_.push_back({DeathEvent::Kind::kInput, edge.index, edge.op});
+        return;
+      case OpKind::kLoopNext:
+        if (op.takes_dead) results_.push_back({DeathEvent::Kind::kInput, edge.index, edge.op});
         return;
       case OpKind::kMerge:
       case OpKind::kSite: {
@@ -635,8 +645,6 @@ class DeathWalk {
         if (inputs.size() == Live(edge.op)) Die(edge.op);
         return;
       }
-      case OpKind::kLoopNext:
-        return;
       default:
         Die(edge.op);
     }
@@ -673,7 +681,7 @@ void Assembler::FindDeaths(Region* r) {
   for (uint32_t index = 0; index < r->ops.size(); ++index) {
     const Op& op = r->ops[index];
     const bool any_port = op.kind == OpKind::kBranch || op.kind == OpKind::kSwitchN || op.kind == OpKind::kSite ||
-                          op.kind == OpKind::kEntry || op.may_be_dead;
+                          op.kind == OpKind::kEntry || op.kind == OpKind::kLoopStart || op.may_be_dead;
     for (uint32_t port = 0; any_port && port < op.num_ports; ++port) {
       DeathWalk walk(*r);
       walk.KillPort(r->ports[op.port + port]);

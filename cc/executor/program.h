@@ -74,9 +74,9 @@ struct Port {
   uint32_t end = 0;
 };
 
-// Something that learns of a death: input `index` of a merge, union, site or loop start, a send, or result `index`.
+// Something that learns of a death: input `index` of a merge, union, site or what takes dead inputs, or result `index`.
 struct DeathEvent {
-  enum class Kind : uint8_t { kMerge, kUnion, kSiteArgument, kResult, kSend, kLoopStart };
+  enum class Kind : uint8_t { kMerge, kUnion, kSiteArgument, kResult, kInput };
   Kind kind;
   uint16_t index;
   uint32_t op;
@@ -126,12 +126,19 @@ struct Loop {
   std::string name;  // the frame_name attribute
   uint64_t key = 0;  // its hash
   bool in_function = false;
+  bool crosses_devices = false;  // its first iteration takes place in any case
+  bool is_partial = false;       // runs with those variables that live; else they all do or none
   const Region* parent = nullptr;
   const Region* body = nullptr;
   uint32_t start_op = 0;                // kLoopStart, in the parent: collects the Enters
   std::vector<LoopDelivery> starts;     // Enters, delivered to the first iteration
   std::vector<LoopDelivery> constants;  // constant Enters, delivered to every iteration
   std::vector<LoopDelivery> nexts;      // NextIterations, collected by the body's kLoopNext
+  // Of a partial loop, the kLoopNext has further inputs: what goes to the Exits, and at the end, where the condition
+  // is, what lives if that is true. Behind its inputs, the kLoopStart has a bit for each Exit that has let its value
+  // out.
+  uint32_t num_nexts = 0;
+  uint32_t num_exits = 0;
 };
 
 // A merge that passes on and a branch wait for nothing that has to be counted: their pending counts hold
@@ -153,7 +160,7 @@ struct Op {
   bool has_controls = false;  // the last port holds control edges alone, and is not empty
   bool may_be_dead = false;   // its kernel may leave outputs unset
   bool passes_on = false;     // a merge with nothing to do but to let its first input through
-  bool takes_dead = false;    // a loop's start that opens an iteration for dead inputs too: other devices wait for it
+  bool takes_dead = false;    // fires with dead inputs too, which lie in their slots: a send, some of the loops'
   uint16_t num_inputs = 0;
   uint16_t num_ports = 0;   // data ports; port num_ports is the control port
   uint16_t only = 0;        // of kItemTable

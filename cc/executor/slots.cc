@@ -80,7 +80,11 @@ void SlotPlanner::Compute(int index) {
       bits = BeforeAny(draft);
       break;
     default:
-      ForEachBefore(draft, [&](const Source& source) { Join(Before(source), &bits); });
+      if (draft.is_partial) {
+        bits = BeforeAny(draft);
+      } else {
+        ForEachBefore(draft, [&](const Source& source) { Join(Before(source), &bits); });
+      }
   }
   Add(Fired(index), &bits);
 }

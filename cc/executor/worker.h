@@ -198,6 +198,7 @@ class [[gnu::visibility("hidden")]] Worker {
   Frame* NewIteration(const Loop& loop, Frame* parent, uint32_t iteration);
   void FireLoopStart(Frame* frame, const Op& op);
   void FireLoopNext(Frame* frame, const Op& op);
+  bool EndsHere(Frame* frame, const Loop& loop, const Op& op);
 
   // Calls whose arguments come one by one: worker_sites.cc.
   bool IsOpened(Frame* frame, const Op& op);

@@ -49,8 +49,7 @@ void Worker::Learn(Frame* frame, const DeathEvent& event) {
       return DeliverSiteArgument(frame, {event.op, op.slot + event.index, event.index, EdgeKind::kSiteArgument},
                                  Value::Dead());
     }
-    case DeathEvent::Kind::kSend:
-    case DeathEvent::Kind::kLoopStart: {
+    case DeathEvent::Kind::kInput: {
       Value& slot = frame->values()[op.slot + event.index];
       if (!slot.is_empty() || frame->pending()[event.op] == 0) return;
       slot = Value::Dead();

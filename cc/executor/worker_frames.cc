@@ -142,7 +142,11 @@ Frame* Worker::NewIteration(const Loop& loop, Frame* parent, uint32_t iteration)
 void Worker::FireLoopStart(Frame* frame, const Op& op) {
   const Loop& loop = program_.loops[op.index];
   Value* enters = frame->values() + op.slot;
-  if (ABSL_PREDICT_FALSE(op.takes_dead)) {
+  if (ABSL_PREDICT_FALSE(loop.is_partial)) {
+    const bool is_dead = std::all_of(loop.starts.begin(), loop.starts.end(),
+                                     [&](const LoopDelivery& start) { return enters[start.slot].is_dead(); });
+    if (is_dead && !loop.crosses_devices) return Kill(frame, frame->region->port_deaths[op.port + op.num_ports]);
+  } else if (ABSL_PREDICT_FALSE(op.takes_dead)) {
     // The loop is in a branch that was not taken: what it would have sent is sent as dead, once.
     const bool is_dead = std::any_of(enters, enters + op.num_inputs, [](const Value& v) { return v.is_dead(); });
     if (is_dead) Kill(frame, frame->region->port_deaths[op.port + op.num_ports]);
@@ -158,16 +162,40 @@ void Worker::FireLoopStart(Frame* frame, const Op& op) {
   Unref(first);
 }
 
+// Whether this was the last iteration of a partial loop. What has left it in none is dead then.
+bool Worker::EndsHere(Frame* frame, const Loop& loop, const Op& op) {
+  Value* const inputs = frame->values() + op.slot;
+  Value* const exits = inputs + loop.num_nexts;
+  Frame* const parent = frame->parent;
+  const Op& start = loop.parent->ops[loop.start_op];
+  Value* const left = parent->values() + start.slot + start.num_inputs;
+  for (uint32_t i = 0; i < loop.num_exits; ++i) {
+    if (!exits[i].is_dead()) left[i / 64].bits |= uint64_t{1} << (i % 64);
+    exits[i].Release();
+  }
+  const bool has_next = !std::all_of(inputs, exits, [](const Value& value) { return value.is_dead(); });
+  const Value* const condition = exits + loop.num_exits;
+  const bool has_condition = condition < inputs + op.num_inputs;
+  // Where other devices take part, they wait for the next iteration also if there is nothing left in it.
+  const bool goes_on = has_condition ? !condition->is_dead() && (has_next || loop.crosses_devices) : has_next;
+  if (goes_on) return false;
+  for (uint32_t i = 0; i < loop.num_exits; ++i) {
+    if (((left[i / 64].bits >> (i % 64)) & 1) == 0) Kill(parent, loop.parent->port_deaths[start.port + i]);
+  }
+  return true;
+}
+
 void Worker::FireLoopNext(Frame* frame, const Op& op) {
   const Loop& loop = program_.loops[op.index];
+  if (ABSL_PREDICT_FALSE(loop.is_partial) && EndsHere(frame, loop, op)) return;
   Frame* next = NewIteration(loop, frame->parent, frame->iteration + 1);
   Value* values = frame->values() + op.slot;
   Value one = Value::Scalar(0);
   one.int32 = 1;  // merges read their NextIteration, which is input 1
   for (const LoopDelivery& delivery : loop.nexts) {
     Value& value = values[delivery.slot];
+    if (delivery.index_entry != kNone) DeliverEntry(next, delivery.index_entry, value.is_dead() ? value : one);
     DeliverEntry(next, delivery.entry, (delivery.is_last ? value.Take() : value.Copy()).Escape());
-    if (delivery.index_entry != kNone) DeliverEntry(next, delivery.index_entry, one);
   }
   StartFrame(next);
   Unref(next);

@@ -30,12 +30,14 @@ namespace {
 // A requested device that no stock pass takes for a CPU. Placement is over: assigned devices count.
 constexpr char kShield[] = "/device:RECURSION:0";
 
-// Every partition with a part of a body or a call has a Trigger, and a call on one device its Calls.
-bool HoldsCalls(const Graph& graph) {
-  for (const Node* node : graph.op_nodes()) {
-    if (node->type_string() == kCallOp || node->type_string() == kTriggerOp) return true;
-  }
-  return false;
+// Every partition with a part of a body or a call has a Trigger, and a call on one device its Calls. A loop of which
+// some variables die is for one executor on all devices: TensorFlow's would not say so in every iteration.
+bool IsOurs(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    return node->type_string() == kCallOp || node->type_string() == kTriggerOp ||
+           node->attrs().Find(kPartialLoopAttr) != nullptr;
+  });
 }
 
 // _Args or _Retvals by their index in the step's call frame.
@@ -141,7 +143,7 @@ absl::Status MakeComposite(const std::string& device, const std::string& name, s
 absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
   if (options.partition_graphs == nullptr) return absl::OkStatus();
   for (auto& [device, graph] : *options.partition_graphs) {
-    if (!HoldsCalls(*graph)) continue;
+    if (!IsOurs(*graph)) continue;
     GraphRegions regions;
     TFR_RETURN_IF_ERROR(regions.Build(*graph));
     for (Node* node : graph->op_nodes()) {
@@ -155,7 +157,7 @@ absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& 
   static std::atomic<int64_t> next_id{0};
   if (options.partition_graphs == nullptr) return absl::OkStatus();
   for (auto& [device, graph] : *options.partition_graphs) {
-    if (!HoldsCalls(*graph)) continue;
+    if (!IsOurs(*graph)) continue;
     for (Node* node : graph->op_nodes()) {
       if (node->requested_device() == kShield) node->set_requested_device(device);
     }

@@ -58,8 +58,10 @@ class Spreader {
     TFR_RETURN_IF_ERROR(CollectBoundaries());
     AlignPorts();
     FindHosts();
-    if (!IsSpread()) return absl::OkStatus();
-    lives_.Find(*graph_, regions_);
+    const bool is_spread = IsSpread();
+    if (is_spread || HasLoops()) lives_.Find(*graph_, regions_);
+    MarkPartialLoops();
+    if (!is_spread) return absl::OkStatus();
     Mark();
     TFR_RETURN_IF_ERROR(DropAnchors());
     for (auto& [name, body] : bodies_) TFR_RETURN_IF_ERROR(SpreadTrigger(name, &body));
@@ -220,6 +222,20 @@ class Spreader {
       if (regions_.IsStructural(node)) devices.insert(node->assigned_device_name());
     }
     return devices.size() > 1;
+  }
+
+  bool HasLoops() const {
+    const auto nodes = graph_->op_nodes();
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->IsEnter(); });
+  }
+
+  void MarkPartialLoops() {
+    for (Node* node : graph_->op_nodes()) {
+      const bool is_part = node->IsEnter() || node->IsNextIteration() || node->IsExit() || node->IsLoopCond();
+      if (!is_part || regions_.IsStructural(node)) continue;
+      const int loop = node->IsEnter() ? regions_.LoopOf(node) : regions_.region(node);
+      if (lives_.IsPartial(loop)) node->AddAttr(kPartialLoopAttr, true);
+    }
   }
 
   void Mark() {

@@ -10,6 +10,7 @@ import threading
 import distribution_helpers as distribution
 import numpy as np
 import pytest
+import switches
 import tensorflow as tf
 from gradient_helpers import recursive
 
@@ -946,6 +947,23 @@ def test_output_is_live_when_only_the_argument_of_the_other_is_dead(run):
     merged, _ = tf.raw_ops.Merge(inputs=[maybe, when_false * 100])
     assert run([live, merged], {p: True}) == [2, 6]
     assert run([live, merged], {p: False}) == [2, 500]
+
+
+def test_loop_runs_with_variables_that_live(run):
+    """Only in control flow v1 there is a way: a While is dead as a whole."""
+    f, define = recursive("Count", [tf.int32], [tf.int32])
+    define(lambda n: tf.cond(n < 1, lambda: 1, lambda: f(n - 1) + 1))
+    p, n = tf1.placeholder(tf.bool, []), tf1.placeholder(tf.int32, [])
+    when_false, when_true = tf.raw_ops.Switch(data=tf.constant(5), pred=p)
+    step = lambda i, x, total: (i + 1, x + i, total + tf.ensure_shape(f(i), []))
+    with switches.control_flow_v2(False):
+        i, x, total = tf.while_loop(lambda i, *_: i < n, step, [0, when_false, 0])
+        below, _ = tf.while_loop(lambda x, _: x < n, lambda x, i: (x + 1, i + 1), [when_false, 0])
+    x, _ = tf.raw_ops.Merge(inputs=[x, when_true * 100])
+    below, _ = tf.raw_ops.Merge(inputs=[below, when_true * 200])
+    assert run([i, x, total, below], {p: False, n: 3}) == [3, 5 + 0 + 1 + 2, 1 + 2 + 3, 5]
+    assert run([i, x, total, below], {p: True, n: 3}) == [3, 500, 1 + 2 + 3, 1000]
+    assert run([i, x, total, below], {p: True, n: 0}) == [0, 500, 0, 1000]
 
 
 def test_control_dependency_on_dead_call_is_dead(run, control_flow):

@@ -102,7 +102,121 @@ TEST_F(DeadInputsTest, DeadArgumentsAreDeadAtAllDepths) {
   ExpectEverywhere(graph, {4, -1}, {-1, kDead, kDead});
 }
 
-// Graphs of functions, calls and switches as they come.
+// A loop in the main graph, in front of which there is a call. Its variables start with `variables` and go on with
+// last/<position>, which the caller adds. They end when the first one is no longer below `limit`.
+class Loop {
+ public:
+  Loop(StaticGraph* graph, const std::string& limit, const Inputs& variables) : graph_(*graph) {
+    AddNegations(&graph_).Call("before", "F", 2, {"x0", "x1"}, 3);
+    graph_.Const("start", 0).Enter("enter_limit", limit, "loop", true);
+    for (const std::string& variable : variables) Add(variable);
+    graph_.Op("below", "Less", {"variable/0", "enter_limit"});
+  }
+
+  // Yields the variables at the end.
+  void End(const std::string& condition = "below") {
+    graph_.Node("condition", "LoopCond", {condition});
+    for (int i = 0; i < num_variables_; ++i) {
+      graph_.Op(At("switch", i), "Switch", {At("variable", i), "condition"});
+      graph_.Op(At("body", i), "Identity", {At("switch", i) + ":1"}).Op(At("exit", i), "Exit", {At("switch", i)});
+      graph_.Op(At("next", i), "NextIteration", {At("last", i)}).Retval(At("exit", i), i);
+    }
+  }
+
+ private:
+  static std::string At(const char* kind, int i) { return absl::StrCat(kind, "/", i); }
+
+  void Add(const std::string& start) {
+    graph_.Enter(At("enter", num_variables_), start, "loop");
+    Merge(&graph_, At("variable", num_variables_), {At("enter", num_variables_), At("next", num_variables_)});
+    ++num_variables_;
+  }
+
+  StaticGraph& graph_;
+  int num_variables_ = 0;
+};
+
+// last/0: one more than body/0
+void AddCount(StaticGraph* graph) { graph->Const("one", 1, {"^body/0"}).Op("last/0", "AddV2", {"body/0", "one"}); }
+
+TEST_F(DeadInputsTest, ALoopRunsWithTheVariablesThatLive) {
+  StaticGraph graph;
+  BeginMain(&graph);
+  Loop loop(&graph, "x0", {"start", "choice", "start"});
+  AddCount(&graph);
+  graph.Op("last/1", "AddV2", {"body/1", "one"}).Op("last/2", "AddV2", {"body/2", "body/0"});
+  loop.End();
+  ExpectEverywhere(graph, {4, 1}, {4, 8, 0 + 1 + 2 + 3});
+  ExpectEverywhere(graph, {4, -1}, {4, kDead, 0 + 1 + 2 + 3});
+  ExpectEverywhere(graph, {0, 1}, {0, 0, 0});
+  ExpectEverywhere(graph, {0, -1}, {0, kDead, 0});
+}
+
+TEST_F(DeadInputsTest, ALoopIsDeadWhenItsConditionIs) {
+  StaticGraph graph;
+  BeginMain(&graph);
+  Loop loop(&graph, "choice", {"start", "x0"});
+  AddCount(&graph);
+  graph.Op("last/1", "AddV2", {"body/1", "one"});
+  loop.End();
+  ExpectEverywhere(graph, {4, 1}, {4, 8});
+  ExpectEverywhere(graph, {4, -1}, {kDead, kDead});
+}
+
+TEST_F(DeadInputsTest, ALoopIsDeadWhenAllItsVariablesAre) {
+  StaticGraph graph;
+  BeginMain(&graph);
+  Loop loop(&graph, "x0", {"choice", "choice"});
+  AddCount(&graph);
+  graph.Op("last/1", "AddV2", {"body/1", "x_in"}).Enter("x_in", "x0", "loop", true);
+  loop.End();
+  ExpectEverywhere(graph, {4, 1}, {4, 4});
+  ExpectEverywhere(graph, {4, -1}, {kDead, kDead});
+}
+
+TEST_F(DeadInputsTest, AVariableThatDiesInOneIterationIsDeadInAllThatFollow) {
+  StaticGraph graph;
+  BeginMain(&graph);
+  Loop loop(&graph, "x0", {"start", "x0", "x0"});
+  AddCount(&graph);
+  graph.Const("two", 2, {"^body/0"}).Op("early", "Less", {"body/0", "two"});
+  graph.Op("dies", "Switch", {"body/1", "early"}).Op("last/1", "AddV2", {"dies:1", "one"});
+  // That reads the variable which dies: it dies an iteration later.
+  graph.Op("last/2", "AddV2", {"body/2", "body/1"});
+  loop.End();
+  ExpectEverywhere(graph, {2, 1}, {2, 4, 2 + 2 + 3});
+  ExpectEverywhere(graph, {3, 1}, {3, kDead, 3 + 3 + 4 + 5});
+  ExpectEverywhere(graph, {4, 1}, {4, kDead, kDead});
+  ExpectEverywhere(graph, {7, 1}, {7, kDead, kDead});
+}
+
+TEST_F(DeadInputsTest, ALoopEndsWhenNoVariableGoesOn) {
+  StaticGraph graph;
+  BeginMain(&graph);
+  Loop loop(&graph, "x0", {"start", "x1"});
+  graph.Const("one", 1, {"^body/0"}).Op("more", "AddV2", {"body/0", "one"});
+  graph.Const("two", 2, {"^body/0"}).Op("early", "Less", {"more", "two"});
+  graph.Op("count", "Switch", {"more", "early"}).Op("last/0", "Identity", {"count:1"});
+  graph.Op("same", "Switch", {"body/1", "early"}).Op("last/1", "Identity", {"same:1"});
+  loop.End();
+  ExpectEverywhere(graph, {1, 9}, {1, 9});
+  ExpectEverywhere(graph, {0, 9}, {0, 9});
+  ExpectEverywhere(graph, {5, 9}, {kDead, kDead});
+}
+
+TEST_F(DeadInputsTest, CallsInALoopGetWhatLives) {
+  StaticGraph graph;
+  BeginMain(&graph);
+  Loop loop(&graph, "x0", {"start", "choice", "start"});
+  AddCount(&graph);
+  graph.Call("call", "F", 1, {"body/1", "body/0"}, 3);
+  graph.Op("last/1", "Identity", {"call/return_0"}).Op("last/2", "AddV2", {"body/2", "call/return_1"});
+  loop.End();
+  ExpectEverywhere(graph, {3, 1}, {3, -3, -0 - 1 - 2});
+  ExpectEverywhere(graph, {3, -1}, {3, kDead, -0 - 1 - 2});
+}
+
+// Graphs of functions, calls, loops and switches as they come.
 class RandomGraph {
  public:
   explicit RandomGraph(uint32_t seed) : random_(seed) { random_.discard(5); }
@@ -111,6 +225,7 @@ class RandomGraph {
     for (int i = 0; i < kArguments; ++i) graph_.Arg(absl::StrCat("x", i), i);
     Scope main{"", "", {"x0", "x1", "x2"}, {}, 3};
     Fill(&main, 4 + Below(4));
+    if (call_ids_ == 0) Call(&main, "F2", {Any(main), Any(main), Any(main)});
     for (int i = 0; i < kResults; ++i) graph_.Retval(Any(main), i);
     for (int i = 0; i < kFunctions; ++i) AddFunction(i);
     return graph_;
@@ -126,8 +241,9 @@ class RandomGraph {
     std::string prefix;
     std::string function;
     std::vector<std::string> values;
-    Inputs start;  // of constants
-    int callees;   // functions of lower numbers are called
+    Inputs start;   // of constants
+    int callees;    // functions of lower numbers are called
+    int depth = 0;  // of loops
   };
 
   int Below(int limit) { return static_cast<int>(random_() % static_cast<uint32_t>(limit)); }
@@ -159,7 +275,10 @@ class RandomGraph {
   void Step(Scope* scope) {
     const std::string a = Any(*scope);
     const std::string b = Any(*scope);
-    switch (Below(9)) {
+    switch (Below(11)) {
+      case 9:
+      case 10:
+        return Loop(scope);
       case 0: {
         const std::string name = Name(*scope, "add");
         graph_.Op(name, "AddV2", {a, b});
@@ -209,6 +328,38 @@ class RandomGraph {
     }
   }
 
+  // Of few iterations, with variables, values from outside, and bodies as they come.
+  void Loop(Scope* scope) {
+    if (scope->depth == 2) return;
+    const std::string name = Name(*scope, "loop");
+    const auto in = [&](const char* kind, int variable) { return absl::StrCat(name, "_", kind, variable); };
+    const int num_variables = 2 + Below(3);
+    const std::string pivot = Name(*scope, "pivot");
+    graph_.Op(pivot, "Identity", {Any(*scope)});
+    graph_.Const(in("start", 0), 0, {"^" + pivot});
+    graph_.Enter(in("enter", 0), Below(3) == 0 ? in("start", 0) : Constant(*scope, 0), name);
+    graph_.Enter(in("limit", 0), Constant(*scope, Below(4)), name, true).Enter(in("outer", 0), Any(*scope), name, true);
+    graph_.Op(in("held", 0), "Identity", {in("outer", 0), "^" + in("body", 1)});
+    Scope body{name + "_", scope->function, {in("held", 0)}, {"^" + in("body", 0)}, 0, scope->depth + 1};
+    if (scope->function.empty()) body.callees = scope->callees;  // else there would be too many calls
+    for (int i = 0; i < num_variables; ++i) {
+      if (i > 0) graph_.Enter(in("enter", i), Any(*scope), name);
+      Merge(&graph_, in("variable", i), {in("enter", i), in("next", i)});
+      graph_.Op(in("switch", i), "Switch", {in("variable", i), in("cond", 0)});
+      graph_.Op(in("body", i), "Identity", {in("switch", i) + ":1"}).Op(in("exit", i), "Exit", {in("switch", i)});
+      body.values.push_back(in("body", i));
+    }
+    graph_.Op(in("less", 0), "Less", {in("variable", 0), in("limit", 0)})
+        .Node(in("cond", 0), "LoopCond", {in("less", 0)});
+    Fill(&body, 1 + Below(4));
+    for (int i = 0; i < num_variables; ++i) {
+      const std::string last = i == 0 ? in("count", 0) : Any(body);
+      if (i == 0) graph_.Op(last, "AddV2", {in("body", 0), Constant(body, 1)});
+      graph_.Op(in("next", i), "NextIteration", {last});
+      scope->values.push_back(in("exit", i));
+    }
+  }
+
   void AddFunction(int number) {
     const std::string function = absl::StrCat("F", number);
     graph_.Function(function, {"x", "y", "z"});
@@ -242,6 +393,7 @@ TEST_F(DeadInputsTest, RandomGraphsComputeTheSameAnywhere) {
   int num_dead = 0;
   int num_live = 0;
   for (uint32_t seed = 1; seed <= kGraphs; ++seed) {
+    SCOPED_TRACE(absl::StrCat("graph ", seed));
     SCOPED_TRACE(absl::StrCat("graph ", seed));
     RandomGraph random(seed);
     const StaticGraph& graph = random.Make();
