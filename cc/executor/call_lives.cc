@@ -26,7 +26,9 @@ bool Contains(const Conditions::Atoms& all, const Conditions::Atoms& part) {
 void CallLives::Find(const tensorflow::Graph& graph, const GraphRegions& regions) {
   calls_.clear();
   partial_loops_.clear();
-  if (!Analyze(graph, regions).ok()) calls_.clear();
+  if (Analyze(graph, regions).ok()) return;
+  calls_.clear();
+  partial_loops_.clear();
 }
 
 absl::Status CallLives::Analyze(const tensorflow::Graph& graph, const GraphRegions& regions) {

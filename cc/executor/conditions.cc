@@ -64,6 +64,11 @@ bool ComesFromDevice(const Draft& draft) {
 absl::Status Conditions::Find() {
   TFR_RETURN_IF_ERROR(SortDrafts(builder_.drafts, &order_));
   FindChoices();
+  for (const LoopDraft& loop : builder_.loops) loops_[loop.region] = &loop;
+  for (int index : order_) {
+    const Draft& draft = builder_.drafts[index];
+    if (draft.kind == OpKind::kExit) exits_[draft.region].push_back(index);
+  }
   atoms_.resize(builder_.drafts.size());
   for (bool changed = true; changed;) {
     for (int draft : order_) Compute(draft);
@@ -168,10 +173,9 @@ Atoms Conditions::OfLoop(int index) const {
 Atoms Conditions::OfEntry(int index) const {
   const Draft& draft = builder_.drafts[index];
   if (odd_entries_.count(index) > 0 || IsPartial(draft.region)) return {Atom(index, 0)};
-  const auto is_around = [&](const LoopDraft& loop) { return loop.region == draft.region; };
-  const auto loop = std::find_if(builder_.loops.begin(), builder_.loops.end(), is_around);
-  if (loop == builder_.loops.end() || IsLoopConstant(*draft.node)) return {};
-  return {VariablesOf(*loop)};
+  const auto loop = loops_.find(draft.region);
+  if (loop == loops_.end() || IsLoopConstant(*draft.node)) return {};
+  return {VariablesOf(*loop->second)};
 }
 
 void Conditions::Compute(int index) {
@@ -252,13 +256,14 @@ bool Conditions::EndsPartially(const LoopDraft& loop) const {
   const Atoms variables = {VariablesOf(loop)};
   std::set<Atoms> ends;
   std::set<Atoms> nexts;
-  for (size_t i = 0; i < builder_.drafts.size(); ++i) {
-    const Draft& draft = builder_.drafts[i];
-    if (draft.kind == OpKind::kExit && draft.region == loop.region) ends.insert(Difference(atoms_[i], variables));
+  const auto exits = exits_.find(loop.region);
+  if (exits != exits_.end()) {
+    for (int exit : exits->second) ends.insert(Difference(atoms_[exit], variables));
   }
-  if (loop.next >= 0) nexts.insert(Difference(atoms_[loop.next], variables));
-  if (loop.next >= 0) {
-    for (const Input& input : builder_.drafts[loop.next].inputs) nexts.insert(Difference(Of(input), variables));
+  for (size_t i = 0; i < loop.nexts.size(); ++i) {
+    Atoms next = Of(builder_.drafts[loop.next].inputs[i]);
+    for (const Source& control : loop.next_controls[i]) next = Union(next, OfSource(control));
+    nexts.insert(Difference(next, variables));
   }
   if (nexts.empty()) return !ends.empty() && ends != std::set<Atoms>{Atoms()};
   if (ends.size() > 1 || nexts.size() > 1 || nexts.begin()->size() != 1) return true;

@@ -58,6 +58,8 @@ class Conditions {
   const DraftBuilder& builder_;
   std::vector<int> order_;
   std::vector<Atoms> atoms_;                    // of the draft as a whole
+  std::map<int, const LoopDraft*> loops_;       // by region
+  std::map<int, std::vector<int>> exits_;       // by region
   std::map<int, int> choices_;                  // of a kSwitchN: the first on the same index
   std::set<int> odd_entries_;                   // arguments that may be dead in a live frame
   std::set<std::pair<int, int>> dead_results_;  // by function region and index: may be dead in a live frame

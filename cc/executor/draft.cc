@@ -736,7 +736,7 @@ Source DraftBuilder::JoinDeadOrAlive(int draft, std::vector<Source> controls) {
 }
 
 absl::Status DraftBuilder::LinkDrafts() {
-  for (const LoopDraft& loop : loops) TFR_RETURN_IF_ERROR(LinkLoop(loop));
+  for (LoopDraft& loop : loops) TFR_RETURN_IF_ERROR(LinkLoop(&loop));
   for (const SiteDraft& site : sites) TFR_RETURN_IF_ERROR(LinkSite(site));
   // Linking appends constants and branches, which link themselves: only what stands here now is linked.
   const int count = static_cast<int>(drafts.size());
@@ -798,7 +798,8 @@ absl::Status DraftBuilder::LinkSite(const SiteDraft& site) {
   return absl::OkStatus();
 }
 
-absl::Status DraftBuilder::LinkLoop(const LoopDraft& loop) {
+absl::Status DraftBuilder::LinkLoop(LoopDraft* of) {
+  const LoopDraft& loop = *of;
   std::vector<Input> inputs(loop.enters.size());
   std::vector<Source> controls;
   for (size_t i = 0; i < loop.enters.size(); ++i) {
@@ -811,32 +812,43 @@ absl::Status DraftBuilder::LinkLoop(const LoopDraft& loop) {
   }
   drafts[loop.start].inputs = std::move(inputs);
   drafts[loop.start].controls = std::move(controls);
-  return loop.next < 0 ? absl::OkStatus() : LinkNext(loop);
+  return loop.next < 0 ? absl::OkStatus() : LinkNext(of);
 }
 
-absl::Status DraftBuilder::LinkNext(const LoopDraft& loop) {
-  std::vector<Input> inputs;
-  std::vector<Source> controls;
-  for (const Node* next : loop.nexts) {
-    if (loop.is_partial) {
-      TFR_RETURN_IF_ERROR(ResolveToken(next, &inputs.emplace_back()));
-      continue;
-    }
-    TFR_RETURN_IF_ERROR(ResolveLive(next, 0, &inputs.emplace_back()));
-    TFR_RETURN_IF_ERROR(ResolveControls(next, &controls));
-  }
-  if (loop.is_partial) {
-    for (const Node* exit : loop.exits) TFR_RETURN_IF_ERROR(ResolveToken(exit, &inputs.emplace_back()));
-  }
-  if (loop.is_partial && loop.condition != nullptr) {
+// Adds a token that lives if the loop's condition holds. On other devices than the condition's, partitioning has made a
+// variable that is nothing but that.
+absl::Status DraftBuilder::LinkCondition(const LoopDraft& loop, std::vector<Input>* inputs) {
+  if (loop.condition != nullptr) {
     Source condition;
     int branch = 0;
     TFR_RETURN_IF_ERROR(Resolve(loop.condition, 0, &condition));
     TFR_RETURN_IF_ERROR(BranchOn(condition, loop.region, &branch));
-    inputs.emplace_back().source = {branch, 1};
+    inputs->emplace_back().source = {branch, 1};
+    return absl::OkStatus();
   }
-  drafts[loop.next].inputs = std::move(inputs);
-  drafts[loop.next].controls = std::move(controls);
+  const auto control = std::find_if_not(loop.nexts.begin(), loop.nexts.end(), IsOfPartialLoop);
+  return control == loop.nexts.end() ? absl::OkStatus() : ResolveToken(*control, &inputs->emplace_back());
+}
+
+absl::Status DraftBuilder::LinkNext(LoopDraft* loop) {
+  std::vector<Input> inputs;
+  std::vector<Source> controls;
+  for (const Node* next : loop->nexts) {
+    std::vector<Source>& own = loop->next_controls.emplace_back();
+    TFR_RETURN_IF_ERROR(ResolveControls(next, &own));
+    controls.insert(controls.end(), own.begin(), own.end());
+    TFR_RETURN_IF_ERROR(loop->is_partial ? ResolveToken(next, &inputs.emplace_back())
+                                         : ResolveLive(next, 0, &inputs.emplace_back()));
+  }
+  if (loop->is_partial) {
+    controls.clear();
+    for (const Node* exit : loop->exits) TFR_RETURN_IF_ERROR(ResolveToken(exit, &inputs.emplace_back()));
+    TFR_RETURN_IF_ERROR(LinkCondition(*loop, &inputs));
+  }
+  std::sort(controls.begin(), controls.end());
+  controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
+  drafts[loop->next].inputs = std::move(inputs);
+  drafts[loop->next].controls = std::move(controls);
   return absl::OkStatus();
 }
 

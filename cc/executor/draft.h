@@ -47,7 +47,7 @@ struct Draft {
   ScalarFunction scalar = nullptr;
   bool may_be_dead = false;  // its kernel may leave outputs unset (_Recv)
   bool takes_dead = false;   // see Op
-  bool is_partial = false;   // start, end of an iteration or entry of a loop that runs with those variables that live
+  bool is_partial = false;   // of a loop of which a part may be dead: its start, the end of an iteration, or an entry
   bool is_removed = false;   // nothing refers to it any more
 };
 
@@ -72,6 +72,7 @@ struct LoopDraft {
   std::vector<const tensorflow::Node*> merges;
   std::vector<const tensorflow::Node*> exits;
   const tensorflow::Node* condition = nullptr;           // its LoopCond
+  std::vector<std::vector<Source>> next_controls;        // of each NextIteration
   std::map<const tensorflow::Node*, int> entries;        // of a Merge, and of an Enter read otherwise
   std::map<const tensorflow::Node*, int> index_entries;  // of a Merge whose value_index is read
   int num_entries = 0;
@@ -131,8 +132,9 @@ class DraftBuilder {
   absl::Status LinkDrafts();
   absl::Status Link(int draft);
   absl::Status LinkSite(const SiteDraft& site);
-  absl::Status LinkLoop(const LoopDraft& loop);
-  absl::Status LinkNext(const LoopDraft& loop);
+  absl::Status LinkLoop(LoopDraft* loop);
+  absl::Status LinkNext(LoopDraft* loop);
+  absl::Status LinkCondition(const LoopDraft& loop, std::vector<Input>* inputs);
 
   int Add(Draft draft);
   bool IsAlias(const tensorflow::Node* node) const;

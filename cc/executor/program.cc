@@ -681,7 +681,8 @@ void Assembler::FindDeaths(Region* r) {
   for (uint32_t index = 0; index < r->ops.size(); ++index) {
     const Op& op = r->ops[index];
     const bool any_port = op.kind == OpKind::kBranch || op.kind == OpKind::kSwitchN || op.kind == OpKind::kSite ||
-                          op.kind == OpKind::kEntry || op.kind == OpKind::kLoopStart || op.may_be_dead;
+                          op.kind == OpKind::kEntry || (op.kind == OpKind::kLoopStart && op.takes_dead) ||
+                          op.may_be_dead;
     for (uint32_t port = 0; any_port && port < op.num_ports; ++port) {
       DeathWalk walk(*r);
       walk.KillPort(r->ports[op.port + port]);

@@ -6,8 +6,8 @@
 // ports' edges. One that waits for a single thing has neither slot nor count: it fires with what comes.
 //
 // Death is not a token that travels. An operator with a dead input would never do anything, so its
-// count is simply left above zero; what must learn of a death (merges, calls, results) is computed
-// per source of death when the program is built (DeathList), and told in one step.
+// count is simply left above zero; what must learn of a death (merges, calls, results, sends, some
+// loops) is computed per source of death when the program is built (DeathList), and told in one step.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_PROGRAM_H_
@@ -38,8 +38,8 @@ enum class OpKind : uint8_t {
   kMerge,      // the first live input wins; ports value, value_index
   kUnion,      // fires when every input edge has been live or dead (ControlTrigger)
   kSite,       // a call site: opens the callee's frame
-  kLoopStart,  // opens a loop's first iteration when every Enter has its value
-  kLoopNext,   // opens the next iteration when every NextIteration has its value
+  kLoopStart,  // opens a loop's first iteration when every Enter has its value, or is dead if it takes_dead
+  kLoopNext,   // opens the next iteration when every NextIteration has its value, or is dead if it takes_dead
   kRetval,     // a value to outside the program
   kRetain,     // packs its inputs into a record
   kRecall,     // input a record; ports its values
@@ -126,7 +126,7 @@ struct Loop {
   std::string name;  // the frame_name attribute
   uint64_t key = 0;  // its hash
   bool in_function = false;
-  bool crosses_devices = false;  // its first iteration takes place in any case
+  bool crosses_devices = false;  // iterations take place also if nothing lives in them: other devices wait for that
   bool is_partial = false;       // runs with those variables that live; else they all do or none
   const Region* parent = nullptr;
   const Region* body = nullptr;
@@ -134,9 +134,8 @@ struct Loop {
   std::vector<LoopDelivery> starts;     // Enters, delivered to the first iteration
   std::vector<LoopDelivery> constants;  // constant Enters, delivered to every iteration
   std::vector<LoopDelivery> nexts;      // NextIterations, collected by the body's kLoopNext
-  // Of a partial loop, the kLoopNext has further inputs: what goes to the Exits, and at the end, where the condition
-  // is, what lives if that is true. Behind its inputs, the kLoopStart has a bit for each Exit that has let its value
-  // out.
+  // Of a partial loop, the kLoopNext has further inputs: what goes to the Exits, and at the end what lives if the
+  // condition holds. Behind its inputs, the kLoopStart has a bit for each Exit that has let its value out.
   uint32_t num_nexts = 0;
   uint32_t num_exits = 0;
 };

@@ -168,9 +168,9 @@ bool Worker::EndsHere(Frame* frame, const Loop& loop, const Op& op) {
   Value* const exits = inputs + loop.num_nexts;
   Frame* const parent = frame->parent;
   const Op& start = loop.parent->ops[loop.start_op];
-  Value* const left = parent->values() + start.slot + start.num_inputs;
+  Value* const exited = parent->values() + start.slot + start.num_inputs;
   for (uint32_t i = 0; i < loop.num_exits; ++i) {
-    if (!exits[i].is_dead()) left[i / 64].bits |= uint64_t{1} << (i % 64);
+    if (!exits[i].is_dead()) exited[i / 64].bits |= uint64_t{1} << (i % 64);
     exits[i].Release();
   }
   const bool has_next = !std::all_of(inputs, exits, [](const Value& value) { return value.is_dead(); });
@@ -180,7 +180,7 @@ bool Worker::EndsHere(Frame* frame, const Loop& loop, const Op& op) {
   const bool goes_on = has_condition ? !condition->is_dead() && (has_next || loop.crosses_devices) : has_next;
   if (goes_on) return false;
   for (uint32_t i = 0; i < loop.num_exits; ++i) {
-    if (((left[i / 64].bits >> (i % 64)) & 1) == 0) Kill(parent, loop.parent->port_deaths[start.port + i]);
+    if (((exited[i / 64].bits >> (i % 64)) & 1) == 0) Kill(parent, loop.parent->port_deaths[start.port + i]);
   }
   return true;
 }

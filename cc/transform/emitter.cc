@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -277,39 +278,62 @@ class Emitter {
     for (const std::string& input : invoke.input()) {
       (input[0] == '^' ? controls : arguments).push_back(Rewired(input));
     }
-    const std::optional<size_t> leader = FindLeader(section, invoke, arguments.size());
+    std::vector<bool> from_outside;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      from_outside.push_back(ComesFromOutside(section, invoke.input(static_cast<int>(i))));
+    }
+    const bool any_from_outside = std::find(from_outside.begin(), from_outside.end(), true) != from_outside.end();
+    const std::string condition = any_from_outside ? FindCondition(section, invoke) : "";
     if (arguments.empty()) {
       NodeDef* value = AddTrue(names_->Unique(invoke.name() + "/call"), callee.argument_devices[0]);
       for (const std::string& control : controls) value->add_input(control);
       arguments.push_back(value->name());
+      from_outside.push_back(false);
     }
     for (size_t i = 0; i < arguments.size(); ++i) {
+      std::string pivot;  // taken first: it may add nodes
+      if (from_outside[i] && !condition.empty()) pivot = PivotOf(condition, callee.argument_devices[i]);
       NodeDef* call = AddPort(site.calls[i], kCallOp, callee.argument_devices[i], callee.argument_types[i], function,
                               static_cast<int>(i));
       AddNodeAttr(kCallIdAttr, site.call_id, call);
       call->add_input(arguments[i]);
       for (const std::string& control : controls) call->add_input(control);
-      if (leader.has_value() && IsLoopConstant(section, invoke.input(static_cast<int>(i)))) {
-        call->add_input(Control(site.calls[*leader]));
-      }
+      if (!pivot.empty()) call->add_input(Control(pivot));
     }
   }
 
   // In control flow v1 what a loop's body reads from outside lives in every iteration, in the one too that finds the
-  // condition false. An operator does not run then, as another input of it is dead. A call would: so such an argument
-  // goes with the first one that is none, if any.
-  static std::optional<size_t> FindLeader(const Section& section, const NodeDef& invoke, size_t num_arguments) {
-    for (size_t i = 0; i < num_arguments; ++i) {
-      if (!IsLoopConstant(section, invoke.input(static_cast<int>(i)))) return i;
+  // condition false. An operator does not run then, as another input of it is dead. A call would, so such an argument
+  // waits for the condition. Returns the LoopCond, or nothing for a call that is not in a loop's body.
+  static std::string FindCondition(const Section& section, const NodeDef& invoke) {
+    struct Place {
+      std::string node;
+      int depth;  // of loops inside the one that the call stands in
+      bool operator<(const Place& other) const { return std::tie(node, depth) < std::tie(other.node, other.depth); }
+    };
+    std::vector<Place> work = {{invoke.name(), 0}};
+    std::set<Place> seen;
+    while (!work.empty()) {
+      const Place place = work.back();
+      work.pop_back();
+      const NodeDef& node = section.nodes[section.index.at(place.node)];
+      const bool enters = IsEnter(node);
+      if (node.op() == "LoopCond" && place.depth == 0) return node.name();
+      if (node.op() == "NextIteration" || (enters && place.depth == 0)) continue;
+      const int depth = place.depth + (node.op() == "Exit" || node.op() == "RefExit" ? 1 : 0) - (enters ? 1 : 0);
+      for (const std::string& input : node.input()) {
+        Place before{std::string(tensorflow::ParseTensorName(input).node()), depth};
+        if (seen.insert(before).second) work.push_back(std::move(before));
+      }
     }
-    return std::nullopt;
+    return "";
   }
 
   // Whether the value comes from outside of the loop it is in, through conditionals in the loop if need be.
-  static bool IsLoopConstant(const Section& section, std::string input) {
+  static bool ComesFromOutside(const Section& section, std::string input) {
     while (true) {
       const NodeDef& node = section.nodes[section.index.at(std::string(tensorflow::ParseTensorName(input).node()))];
-      if (node.op() == "Enter" || node.op() == "RefEnter") {
+      if (IsEnter(node)) {
         const auto is_constant = node.attr().find("is_constant");
         return is_constant != node.attr().end() && is_constant->second.b();
       }
@@ -317,6 +341,23 @@ class Emitter {
       if (!passes_on || node.input_size() == 0) return false;
       input = node.input(0);
     }
+  }
+
+  static bool IsEnter(const NodeDef& node) { return node.op() == "Enter" || node.op() == "RefEnter"; }
+
+  // What lives in the iterations in which the condition holds, on `device`.
+  std::string PivotOf(const std::string& condition, const std::string& device) {
+    std::string& pivot = pivots_[{condition, device}];
+    if (!pivot.empty()) return pivot;
+    NodeDef* branch = AddNode(names_->Unique(condition + "/call_switch"), "Switch", device);
+    for (int i = 0; i < 2; ++i) branch->add_input(condition);
+    AddNodeAttr("T", tensorflow::DT_BOOL, branch);
+    const std::string holds = branch->name() + ":1";
+    NodeDef* node = AddNode(names_->Unique(condition + "/call_pivot"), "Identity", device);
+    node->add_input(holds);
+    AddNodeAttr("T", tensorflow::DT_BOOL, node);
+    pivot = node->name();
+    return pivot;
   }
 
   void EmitReturns(const NodeDef& invoke, const CalledFunction* caller) {
@@ -490,10 +531,11 @@ class Emitter {
 
   std::vector<std::string> live_;  // functions, in the order they were found
   std::map<std::string, Boundary> boundaries_;
-  std::map<std::string, Site> sites_;                   // by name of the call
-  std::map<std::string, std::string> recalls_;          // owner of the record by name of the Recall
-  std::map<int, std::string> anchors_;                  // by component
-  std::map<std::pair<int, int>, std::string> entered_;  // tokens by component and frame
+  std::map<std::string, Site> sites_;                                  // by name of the call
+  std::map<std::pair<std::string, std::string>, std::string> pivots_;  // by LoopCond and device
+  std::map<std::string, std::string> recalls_;                         // owner of the record by name of the Recall
+  std::map<int, std::string> anchors_;                                 // by component
+  std::map<std::pair<int, int>, std::string> entered_;                 // tokens by component and frame
 };
 
 }  // namespace

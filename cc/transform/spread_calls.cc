@@ -342,7 +342,7 @@ class Spreader {
   absl::Status SpreadSite(int64_t id, Site* site) {
     const Body& callee = bodies_.at(site->callee);
     if (site->calls.empty()) return absl::OkStatus();  // the executor will say so
-    AlignControls(*site);
+    DropCrossingControls(*site);
     std::set<int> on_lead;
     for (const auto& [index, call] : site->calls) {
       if (call->assigned_device_name() == callee.lead) on_lead.insert(static_cast<int>(index));
@@ -434,13 +434,9 @@ class Spreader {
     return absl::OkStatus();
   }
 
-  // A Return waits for the Calls of its device, those too of which it was known by others that they come before; Open
-  // stands for those of other devices.
-  void AlignControls(const Site& site) {
+  // A Return waits for the Calls of its device; Open stands for the others.
+  void DropCrossingControls(const Site& site) {
     for (Node* node : site.returns) {
-      for (const auto& [index, call] : site.calls) {
-        if (call->assigned_device_name() == node->assigned_device_name()) graph_->AddControlEdge(call, node);
-      }
       const std::vector<const Edge*> edges(node->in_edges().begin(), node->in_edges().end());
       for (const Edge* edge : edges) {
         if (edge->src()->assigned_device_name() != node->assigned_device_name()) graph_->RemoveControlEdge(edge);

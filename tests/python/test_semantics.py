@@ -949,6 +949,28 @@ def test_output_is_live_when_only_the_argument_of_the_other_is_dead(run):
     assert run([live, merged], {p: False}) == [2, 500]
 
 
+@pytest.mark.parametrize("mode", STATIC, indirect=True)
+def test_argument_from_outside_of_loop_waits_for_no_other(run, control_flow):
+    """The body puts into the queue what the other argument waits for."""
+    queue = tf1.FIFOQueue(10, [tf.int32], [[]])
+    f, define = recursive("Feed", [tf.int32, tf.int32], [tf.int32])
+
+    @define
+    def Feed(taken, x):
+        with tf.control_dependencies([queue.enqueue(x)]):
+            put = tf.identity(x)
+        return taken + put
+
+    x = tf1.placeholder_with_default(5, [])
+
+    def step(i, total):
+        with tf.control_dependencies([i]):
+            return i + 1, total + tf.ensure_shape(f(queue.dequeue(), x), [])
+
+    total = tf.while_loop(lambda i, _: i < 3, step, [0, 0], parallel_iterations=1)[1]
+    assert run(total) == 3 * (5 + 5)
+
+
 def test_loop_runs_with_variables_that_live(run):
     """Only in control flow v1 there is a way: a While is dead as a whole."""
     f, define = recursive("Count", [tf.int32], [tf.int32])

@@ -135,7 +135,9 @@ TEST_F(SlotsTest, WhatComesFromAWaitingSwitchDoesNotTakeTheSlotsOfGates) {
   graph_.Kernel("F/k", {"F/waiting", "F/gate"}).Result("F", "F/k");
   Build();
   for (const Op& op : f_->ops) {
-    if (op.kind == OpKind::kGate) EXPECT_NE(op.slot, SlotOf(*f_, KernelOp("F/k"), 0));
+    if (op.kind == OpKind::kGate) {
+      EXPECT_NE(op.slot, SlotOf(*f_, KernelOp("F/k"), 0));
+    }
   }
 }
 
