@@ -319,7 +319,8 @@ class Emitter {
       const NodeDef& node = section.nodes[section.index.at(place.node)];
       const bool enters = IsEnter(node);
       if (node.op() == "LoopCond" && place.depth == 0) return node.name();
-      if (node.op() == "NextIteration" || (enters && place.depth == 0)) continue;
+      const bool repeats = node.op() == "NextIteration" || node.op() == "RefNextIteration";
+      if (repeats || (enters && place.depth == 0)) continue;
       const int depth = place.depth + (node.op() == "Exit" || node.op() == "RefExit" ? 1 : 0) - (enters ? 1 : 0);
       for (const std::string& input : node.input()) {
         Place before{std::string(tensorflow::ParseTensorName(input).node()), depth};

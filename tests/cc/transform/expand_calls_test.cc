@@ -688,6 +688,35 @@ TEST(ExpandCallsTest, CallsInLoopsTakeTheTokenThroughTheLoopsFrames) {
   EXPECT_TRUE(HasInput(expanded, "c/return_0", outer));
 }
 
+// What comes from outside of a loop lives in the iteration too that finds the condition false.
+TEST(ExpandCallsTest, ArgumentsFromOutsideOfALoopWaitForItsCondition) {
+  const auto two =
+      FunctionDefHelper::Create("G", {"a: int32", "b: int32"}, {"r: int32"}, {},
+                                {BodyCall("call", "G", {"a", "b"}, {kInt, kInt})}, {{"r", "call:results:0"}});
+  GraphBuilder builder;
+  builder.Const("x").Function(two);
+  AddLoop(&builder, "outer", "x");
+  AddLoop(&builder, "inner", "outer/next");
+  const Attrs constant = {{"T", kInt}, {"frame_name", "inner_frame"}, {"is_constant", true}};
+  builder.Node("x_in_outer", "Enter", {"x"}, {{"T", kInt}, {"frame_name", "outer_frame"}, {"is_constant", true}});
+  builder.Node("x_in_inner", "Enter", {"x_in_outer"}, constant);
+  builder.Call("a", "G", {"inner/next", "x_in_inner"}, {kInt, kInt})
+      .Call("b", "G", {"x_in_outer", "inner/exit"}, {kInt, kInt});
+  builder.Call("c", "G", {"outer/merge", "x_in_outer"}, {kInt, kInt});  // before the condition
+  builder.Node("inner/iterate", "NextIteration", {"a"}, {{"T", kInt}});
+  builder.Node("both", "AddV2", {"b", "c"}, {{"T", kInt}});
+  builder.Node("outer/iterate", "NextIteration", {"both"}, {{"T", kInt}});
+  const GraphDef expanded = Expand(builder.graph(), {"outer/exit:0"});
+
+  EXPECT_EQ(InputsOf(expanded, "a/call_0"), Inputs{"inner/next"});
+  EXPECT_EQ(InputsOf(expanded, "a/call_1"), (Inputs{"x_in_inner", "^inner/cond/call_pivot"}));
+  EXPECT_EQ(InputsOf(expanded, "b/call_0"), (Inputs{"x_in_outer", "^outer/cond/call_pivot"}));
+  EXPECT_EQ(InputsOf(expanded, "b/call_1"), Inputs{"inner/exit"});
+  EXPECT_EQ(InputsOf(expanded, "c/call_1"), Inputs{"x_in_outer"});
+  EXPECT_EQ(InputsOf(expanded, "outer/cond/call_pivot"), Inputs{"outer/cond/call_switch:1"});
+  EXPECT_EQ(InputsOf(expanded, "outer/cond/call_switch"), (Inputs{"outer/cond", "outer/cond"}));
+}
+
 TEST(ExpandCallsTest, LoopsOfBodiesHaveFramesOfTheirOwn) {
   GraphBuilder builder;
   builder.Const("x").Call("y", "F", {"x"});
