@@ -389,7 +389,7 @@ class Loader {
     for (size_t i = 0; i < matters.size(); ++i) {
       if (!matters[i] || !handles[i].is_known) continue;
       if (!made_for[i].is_known || made_for[i].device != handles[i].device) return false;
-      if (made_for[i].record_of != handles[i].record_of) return false;
+      if (!handles[i].record_of.empty() && made_for[i].record_of != handles[i].record_of) return false;
     }
     return true;
   }
@@ -519,19 +519,20 @@ class Loader {
   void DropWaits(const std::unordered_set<std::string>& effects, Section* section) const {
     const std::vector<bool> is_ordered = FindOrdered(effects, *section);
     std::vector<bool> is_idle(section->nodes.size(), false);  // joins that wait for nothing any more
-    bool may_wait_for_calls = false;
+    bool may_wait = false;
     auto need_not_wait_for = [&](const std::string& input) {
       const TensorId id = tensorflow::ParseTensorName(input);
       if (!tensorflow::IsTensorIdControl(id)) return false;
       const int position = section->index.at(std::string(id.node()));
       const NodeDef& source = section->nodes[position];
-      if (IsInvoke(source)) return !may_wait_for_calls && program_->functions.at(CalleeOf(source)).is_gradient;
-      return is_idle[position] || IsPureGradientOp(source.op());
+      const bool is_gradient =
+          IsInvoke(source) ? program_->functions.at(CalleeOf(source)).is_gradient : IsPureGradientOp(source.op());
+      return is_idle[position] || (is_gradient && !may_wait);
     };
     for (bool changed = true; changed;) {
       changed = false;
       for (size_t i = 0; i < section->nodes.size(); ++i) {
-        may_wait_for_calls = is_ordered[i];
+        may_wait = is_ordered[i];
         auto* inputs = section->nodes[i].mutable_input();
         const auto end = std::remove_if(inputs->begin(), inputs->end(), need_not_wait_for);
         if (end == inputs->end()) continue;

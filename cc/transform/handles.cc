@@ -99,6 +99,7 @@ bool HandleFinder::AddRetained(const Port& port, std::vector<Port>* work) const 
 }
 
 Handle HandleFinder::HandleAt(const CalledFunction* function, const Node& node) {
+  if (node.type_string() == "FakeParam") return {};  // of a branch that has no such value
   if (node.IsArg() && function != nullptr) return function->handles.at(IndexOf(node));
   Handle handle;
   handle.device = DeviceOf(node);

@@ -7,6 +7,8 @@ import tensorflow as tf
 from gradient_helpers import recursive
 from gradient_programs import define_power
 
+import tensorflow_recursion as tfr
+
 tf1 = tf.compat.v1
 
 F64, I32 = tf.float64, tf.int32
@@ -55,6 +57,25 @@ def test_optimizer_minimizes_as_it_does_without_recursion(run, variable_kind, op
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8)
     assert run(losses[0]) < before
+
+
+def test_update_waits_until_all_gradients_of_a_call_are_computed(variable_kind):
+    """A reference variable is updated in place: what computes the gradients of the others must have read it."""
+    w, e = (tf1.get_variable(name, initializer=np.ones([2, 2])) for name in "we")
+    f, define = recursive("Net", [I32], [F64])
+    define(lambda n: tf.cond(n < 1, lambda: tf.gather(e, [n]), lambda: tf.tanh(tf.matmul(f(n - 1), w))))
+    step = tf1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(f(3)))
+    nodes = {node.name: node for node in tfr.transform_graph(tf1.get_default_graph(), step).node}
+    (collect,) = (name for name, node in nodes.items() if node.op == "Recursion>Collect")
+    updates = [name for name, node in nodes.items() if name.startswith("GradientDescent/update_") and "w" in node.input]
+    assert updates
+    for update in updates:
+        before, work = set(), [update]
+        while work:
+            inputs = {name.lstrip("^").split(":")[0] for name in nodes[work.pop()].input} - before
+            before |= inputs
+            work += inputs
+        assert collect in before
 
 
 def test_optimizer_applies_gradients_that_were_clipped(run, variable_kind):
