@@ -37,11 +37,6 @@ Atoms Difference(const Atoms& a, const Atoms& b) {
   return rest;
 }
 
-bool IsLoopConstant(const tensorflow::Node& enter) {
-  bool is_constant = false;
-  return tensorflow::GetNodeAttr(enter.attrs(), "is_constant", &is_constant).ok() && is_constant;
-}
-
 // That the variables of a loop live, all of them.
 int64_t VariablesOf(const LoopDraft& loop) { return Atom(loop.start, 0); }
 

@@ -95,6 +95,11 @@ absl::Status ReadConstant(const Node* node, const DeviceMemory& memory, Constant
 
 }  // namespace
 
+bool IsLoopConstant(const Node& enter) {
+  bool is_constant = false;
+  return GetNodeAttr(enter.attrs(), "is_constant", &is_constant).ok() && is_constant;
+}
+
 // Kahn's algorithm.
 absl::Status SortDrafts(const std::vector<Draft>& drafts, std::vector<int>* order) {
   std::vector<int> waiting(drafts.size(), 0);
@@ -798,21 +803,20 @@ absl::Status DraftBuilder::LinkSite(const SiteDraft& site) {
   return absl::OkStatus();
 }
 
-absl::Status DraftBuilder::LinkLoop(LoopDraft* of) {
-  const LoopDraft& loop = *of;
-  std::vector<Input> inputs(loop.enters.size());
+absl::Status DraftBuilder::LinkLoop(LoopDraft* loop) {
+  std::vector<Input> inputs;
   std::vector<Source> controls;
-  for (size_t i = 0; i < loop.enters.size(); ++i) {
-    if (drafts[loop.start].takes_dead) {
-      TFR_RETURN_IF_ERROR(ResolveToken(loop.enters[i], &inputs[i]));
+  for (const Node* enter : loop->enters) {
+    if (drafts[loop->start].takes_dead) {
+      TFR_RETURN_IF_ERROR(ResolveToken(enter, &inputs.emplace_back()));
       continue;
     }
-    TFR_RETURN_IF_ERROR(ResolveInput(loop.enters[i], 0, &inputs[i]));
-    TFR_RETURN_IF_ERROR(ResolveControls(loop.enters[i], &controls));
+    TFR_RETURN_IF_ERROR(ResolveInput(enter, 0, &inputs.emplace_back()));
+    TFR_RETURN_IF_ERROR(ResolveControls(enter, &controls));
   }
-  drafts[loop.start].inputs = std::move(inputs);
-  drafts[loop.start].controls = std::move(controls);
-  return loop.next < 0 ? absl::OkStatus() : LinkNext(of);
+  drafts[loop->start].inputs = std::move(inputs);
+  drafts[loop->start].controls = std::move(controls);
+  return loop->next < 0 ? absl::OkStatus() : LinkNext(loop);
 }
 
 // Adds a token that lives if the loop's condition holds. On other devices than the condition's, partitioning has made a

@@ -80,6 +80,9 @@ struct LoopDraft {
   bool is_partial = false;       // see Loop
 };
 
+// Whether the Enter brings a value from outside of its loop to all iterations.
+bool IsLoopConstant(const tensorflow::Node& enter);
+
 // Sets `order` to all drafts, each behind its sources. InvalidArgument if they form a cycle.
 absl::Status SortDrafts(const std::vector<Draft>& drafts, std::vector<int>* order);
 

@@ -300,11 +300,9 @@ void Assembler::LinkLoops() {
       return static_cast<uint32_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
     };
     for (const Node* enter : from.enters) {
-      bool is_constant = false;
-      (void)tensorflow::GetNodeAttr(enter->attrs(), "is_constant", &is_constant);
       const uint32_t entry = op_at(from.entries, enter);
       if (entry == kNone) continue;
-      (is_constant ? loop.constants : loop.starts).push_back({slot_of(from.enters, enter), entry, kNone});
+      (IsLoopConstant(*enter) ? loop.constants : loop.starts).push_back({slot_of(from.enters, enter), entry, kNone});
     }
     for (const Node* merge : from.merges) {
       for (const tensorflow::Edge* edge : merge->in_edges()) {

@@ -159,7 +159,7 @@ struct Op {
   bool has_controls = false;  // the last port holds control edges alone, and is not empty
   bool may_be_dead = false;   // its kernel may leave outputs unset
   bool passes_on = false;     // a merge with nothing to do but to let its first input through
-  bool takes_dead = false;    // fires with dead inputs too, which lie in their slots: a send, some of the loops'
+  bool takes_dead = false;    // of a loop's start or next: fires with dead inputs too, which lie in their slots
   uint16_t num_inputs = 0;
   uint16_t num_ports = 0;   // data ports; port num_ports is the control port
   uint16_t only = 0;        // of kItemTable

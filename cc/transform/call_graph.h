@@ -22,7 +22,8 @@ bool HasInvoke(const tensorflow::GraphDef& graph);
 // Writes or reads the record of one invocation.
 bool IsRetain(const tensorflow::NodeDef& node);
 bool IsRecall(const tensorflow::NodeDef& node);
-// Stateful only so that stock passes leave it alone: nothing has to wait for it but who reads its outputs.
+// Stateful only so that stock passes leave it alone: nothing has to wait for it but who reads its outputs, and side
+// effects.
 bool IsPureGradientOp(const std::string& op);
 // The function whose record it is; empty when the attribute is missing.
 const std::string& RecordOwner(const tensorflow::NodeDef& node);

@@ -151,6 +151,28 @@ def test_fetching_a_call_alone_ignores_gradients_in_the_graph(run, control_flow)
     assert (counted.forward, counted.backward) == (10, 0)
 
 
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_body_stands_in_graph_once_when_all_is_on_one_device(in_loop):
+    """However the calls' records come to the gradient calls: from conditionals, or from lists of a loop."""
+    w = tf1.get_variable("w", initializer=np.float32(2), use_resource=True)
+    f, define = recursive("Once", [tf.int32, tf.float32], [tf.float32], shapes=[[]], create_grad_func=True)
+
+    @define
+    def Once(n, x):
+        n = tf.ensure_shape(n, [])
+        called = lambda: f(n - 1, x) * w
+        looped = lambda: tf.while_loop(lambda i, _: i < n, lambda i, a: (i + 1, a * w + f(i, x)), [0, x])[1]
+        return tf.cond(n < 1, lambda: x * w, looped if in_loop else called)
+
+    gradient = tf.gradients(f(3, tf1.placeholder_with_default(np.float32(1), [])), w)
+    with tf1.Session(config=tfr.session_config()) as session:
+        session.run(tf1.global_variables_initializer())
+        _, metadata = distribution.run_traced(session, gradient)
+    triggers = [node for node in distribution.partition_nodes(metadata) if node.op == "Recursion>Trigger"]
+    bodies = [node.attr["function"].s.decode() for node in triggers]
+    assert sorted(body.split("__")[1][:-1] for body in bodies) == ["backward", "forward"], bodies
+
+
 # --- Depth, time and memory ---------------------------------------------------------------------------------------
 
 
@@ -250,25 +272,3 @@ def test_memory_does_not_grow_over_training_steps(run):
 @pytest.mark.slow
 def test_memory_does_not_grow_over_many_training_steps(run):
     assert growth(run, 2000, 20_000) < 6
-
-
-@pytest.mark.parametrize("in_loop", [False, True])
-def test_body_stands_in_graph_once_when_all_is_on_one_device(in_loop):
-    """However the calls' records come to the gradient calls: from conditionals, or from lists of a loop."""
-    w = tf1.get_variable("w", initializer=np.float32(2), use_resource=True)
-    f, define = recursive("Once", [tf.int32, tf.float32], [tf.float32], shapes=[[]], create_grad_func=True)
-
-    @define
-    def Once(n, x):
-        n = tf.ensure_shape(n, [])
-        called = lambda: f(n - 1, x) * w
-        looped = lambda: tf.while_loop(lambda i, _: i < n, lambda i, a: (i + 1, a * w + f(i, x)), [0, x])[1]
-        return tf.cond(n < 1, lambda: x * w, looped if in_loop else called)
-
-    gradient = tf.gradients(f(3, tf1.placeholder_with_default(np.float32(1), [])), w)
-    with tf1.Session(config=tfr.session_config()) as session:
-        session.run(tf1.global_variables_initializer())
-        _, metadata = distribution.run_traced(session, gradient)
-    triggers = [node for node in distribution.partition_nodes(metadata) if node.op == "Recursion>Trigger"]
-    bodies = [node.attr["function"].s.decode() for node in triggers]
-    assert sorted(body.split("__")[1][:-1] for body in bodies) == ["backward", "forward"], bodies

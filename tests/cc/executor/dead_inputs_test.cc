@@ -114,8 +114,8 @@ class Loop {
   }
 
   // Yields the variables at the end.
-  void End(const std::string& condition = "below") {
-    graph_.Node("condition", "LoopCond", {condition});
+  void End() {
+    graph_.Node("condition", "LoopCond", {"below"});
     for (int i = 0; i < num_variables_; ++i) {
       graph_.Op(At("switch", i), "Switch", {At("variable", i), "condition"});
       graph_.Op(At("body", i), "Identity", {At("switch", i) + ":1"}).Op(At("exit", i), "Exit", {At("switch", i)});
