@@ -22,24 +22,24 @@ inline constexpr char kInvokeOp[] = "Recursion>Invoke";
 inline constexpr char kRetainOp[] = "Recursion>Retain";
 inline constexpr char kRecallOp[] = "Recursion>Recall";
 
-// A gradient that is summed over all frames of a recursion, see cc/runtime/contributions.h.
+// A gradient that is summed over all frames of a recursion, see cc/kernels/contributions.h.
 inline constexpr char kContributeOp[] = "Recursion>Contribute";
 inline constexpr char kContributeNoneOp[] = "Recursion>ContributeNone";
 inline constexpr char kCollectOp[] = "Recursion>Collect";
 inline constexpr char kTotalOp[] = "Recursion>Total";
 
 // What the transformed graph holds.
-inline constexpr char kEntryOp[] = "Recursion>Entry";      // argument `index` of a body: a merge point of all sites
-inline constexpr char kTriggerOp[] = "Recursion>Trigger";  // fires once per frame of a body
-inline constexpr char kResultOp[] = "Recursion>Result";    // output `index` of a body
-inline constexpr char kCallOp[] = "Recursion>Call";        // pushes `call_id`, carries argument `index`
-inline constexpr char kReturnOp[] = "Recursion>Return";    // pops `call_id`, carries output `index`
-inline constexpr char kAnchorOp[] = "Recursion>Anchor";    // keeps the bodies of a call's SCC reachable
+inline constexpr char kEntryOp[] = "Recursion>Entry";  // argument `index` of a body: a merge point of all sites
+inline constexpr char kFrameStartOp[] = "Recursion>FrameStart";  // fires once per frame of a body
+inline constexpr char kResultOp[] = "Recursion>Result";          // output `index` of a body
+inline constexpr char kCallOp[] = "Recursion>Call";              // pushes `call_id`, carries argument `index`
+inline constexpr char kReturnOp[] = "Recursion>Return";          // pops `call_id`, carries output `index`
+inline constexpr char kKeepAliveOp[] = "Recursion>KeepAlive";    // keeps the bodies of a call's SCC reachable
 
-// What a call needs besides when parts of the callee are on several devices: `Opened`, on the device that decides
-// whether the call lives, tells the `Open` on every other one.
-inline constexpr char kOpenedOp[] = "Recursion>Opened";
-inline constexpr char kOpenOp[] = "Recursion>Open";
+// What a call needs besides when parts of the callee are on several devices: `AnnounceCall`, on the device
+// that decides whether the call lives, tells the `JoinCall` on every other one.
+inline constexpr char kAnnounceCallOp[] = "Recursion>AnnounceCall";
+inline constexpr char kJoinCallOp[] = "Recursion>JoinCall";
 // In a graph that is about to be partitioned, on every node: the function whose body it is part of, empty for the main
 // graph. What partitioning adds (receives and the like) has no such attribute.
 inline constexpr char kBodyAttr[] = "_recursion_body";

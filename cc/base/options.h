@@ -18,7 +18,7 @@ inline constexpr int64_t kDefaultMaxFrameBytes = int64_t{512} << 20;
 // 0: as many workers as pay, at most one per inter-op thread.
 inline constexpr int64_t kDefaultWorkers = 0;
 
-// Travels from the optimizer to the executor as attributes of every Recursion>Trigger node.
+// Travels from the optimizer to the executor as attributes of every Recursion>FrameStart node.
 struct Options {
   int64_t max_depth = kDefaultMaxDepth;
   int64_t workers = kDefaultWorkers;

@@ -119,9 +119,9 @@ Frame* FramePool::New(const Region& region) {
   }
   if (ABSL_PREDICT_FALSE(++slab->live == slab->size)) Unlink(slab);
   frame->region = &region;
-  frame->partial_sites = 0;
+  frame->incomplete_sites = 0;
   frame->owns_tensors = 0;
-  frame->has_odd_sites = 0;
+  frame->has_partial_calls = 0;
   std::memcpy(static_cast<void*>(frame->values()), region.frame_template.data(), region.frame_template.size());
   return frame;
 }

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "cc/executor/program.h"
-#include "cc/executor/slabs.h"
+#include "cc/program/program.h"
+#include "cc/values/slabs.h"
 
 namespace tensorflow_recursion {
 
@@ -32,10 +32,10 @@ struct Frame {
     uint32_t iteration;  // of a loop
   };
   uint32_t partial_position;  // in the worker's list of frames with partial sites
-  uint16_t partial_sites;     // sites that have some arguments, but neither all nor an open frame
+  uint16_t incomplete_sites;  // sites that have some arguments, but neither all nor an open frame
   uint16_t owns_tensors : 1;
-  uint16_t has_odd_sites : 1;  // some calls were opened before all their arguments had come, or have lost some
-  uint16_t slab_offset : 14;   // from the slab's first frame, in kFrameUnit bytes
+  uint16_t has_partial_calls : 1;  // some calls were opened before all their arguments had come, or have lost some
+  uint16_t slab_offset : 14;       // from the slab's first frame, in kFrameUnit bytes
 
   Value* values() { return reinterpret_cast<Value*>(this + 1); }
   uint16_t* pending() { return reinterpret_cast<uint16_t*>(values() + region->num_slots); }

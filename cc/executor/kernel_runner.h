@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cc/executor/frame_tag.h"
-#include "cc/executor/program.h"
+#include "cc/program/program.h"
 
 namespace tensorflow_recursion {
 

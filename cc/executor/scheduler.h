@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cc/executor/kernel_runner.h"
-#include "cc/executor/program.h"
+#include "cc/program/program.h"
 
 namespace tensorflow_recursion {
 

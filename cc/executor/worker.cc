@@ -141,7 +141,7 @@ bool Worker::Poll() {
     calls_begin_ = 0;
     partial_.clear();
     partial_gaps_ = 0;
-    odd_sites_.clear();
+    partial_calls_.clear();
     for (LateArgument& late : late_arguments_) late.value.Release();
     late_arguments_.clear();
     for (LatePort& late : late_ports_) late.value.Release();
@@ -191,7 +191,7 @@ void Worker::GiveAway() {
   Value* slots = item.frame->values() + op.slot;
   Message message(Message::Kind::kOpenSite, item.frame, item.op);
   // Where arguments have died, the call stays with the frame's owner.
-  if (FindOddSite(item.frame, item.op) != nullptr) return run_->ReturnIdleWorker(helper);
+  if (FindPartialCall(item.frame, item.op) != nullptr) return run_->ReturnIdleWorker(helper);
   for (uint32_t i = 0; i < op.num_inputs; ++i) message.values.push_back(slots[i].Take());
   ++calls_begin_;
   if (calls_begin_ > calls_.size() / 2) {

@@ -18,7 +18,7 @@
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_tag.h"
 #include "cc/executor/kernel_runner.h"
-#include "cc/executor/program.h"
+#include "cc/program/program.h"
 
 namespace tensorflow_recursion {
 
@@ -32,7 +32,7 @@ struct Item {
 };
 
 // A call that was opened before all its arguments had come, or has lost some of them.
-struct OddSite {
+struct PartialCall {
   Frame* child = nullptr;      // if open
   std::vector<uint32_t> dead;  // arguments
 };
@@ -192,7 +192,7 @@ class [[gnu::visibility("hidden")]] Worker {
   void Unref(Frame* frame);
   FrameTag TagOf(Frame* frame) const;
   void SetTag(Frame* frame, const FrameTag& tag);
-  bool CheckDepth(const Frame* caller, const Site& site);
+  bool CheckDepth(const Frame* caller, const CallSite& site);
   const Value* TakeArguments(Frame* caller, const Op& op);
   void OpenSite(Frame* caller, uint32_t op, const std::vector<Value>* given);
   Frame* NewIteration(const Loop& loop, Frame* parent, uint32_t iteration);
@@ -203,9 +203,9 @@ class [[gnu::visibility("hidden")]] Worker {
   // Calls whose arguments come one by one: worker_sites.cc.
   bool IsOpened(Frame* frame, const Op& op);
   void DeliverSiteArgument(Frame* frame, const Edge& edge, Value value);
-  OddSite* FindOddSite(Frame* caller, uint32_t op);
-  OddSite& MakeOddSite(Frame* caller, uint32_t op);
-  void ForgetOddSites(Frame* caller);
+  PartialCall* FindPartialCall(Frame* caller, uint32_t op);
+  PartialCall& MakePartialCall(Frame* caller, uint32_t op);
+  void ForgetPartialCalls(Frame* caller);
   void LinkPartial(Frame* frame);
   void UnlinkPartial(Frame* frame);
   void ClosePartialGaps();
@@ -230,13 +230,13 @@ class [[gnu::visibility("hidden")]] Worker {
   std::vector<LatePort> late_ports_;
   std::vector<std::pair<Frame*, DeathList>> deaths_;
   bool killing_ = false;
-  absl::flat_hash_map<std::pair<Frame*, uint32_t>, OddSite> odd_sites_;  // by caller and operator
+  absl::flat_hash_map<std::pair<Frame*, uint32_t>, PartialCall> partial_calls_;  // by caller and operator
   std::vector<Value> inputs_;  // of the operator that fires, if they do not lie side by side
   std::vector<Value> outputs_;
-  std::vector<std::pair<uint32_t, Value>> opened_;  // gates of the branch that fires, and what waited there
-  int64_t num_in_flight_ = 0;                       // kernels of frames of this worker that run elsewhere
-  int64_t in_flight_limit_;                         // from which on calls wait for them
-  absl::Time slice_end_ = absl::InfiniteFuture();   // when to leave this thread to others
+  std::vector<std::pair<uint32_t, Value>> released_gates_;  // gates of the branch that fires, and what waited there
+  int64_t num_in_flight_ = 0;                               // kernels of frames of this worker that run elsewhere
+  int64_t in_flight_limit_;                                 // from which on calls wait for them
+  absl::Time slice_end_ = absl::InfiniteFuture();           // when to leave this thread to others
   bool leaves_thread_ = false;
   int budget_;  // work until the next look at cancellation, mail and idle workers
   std::minstd_rand random_;

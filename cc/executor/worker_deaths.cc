@@ -63,7 +63,7 @@ void Worker::Learn(Frame* frame, const DeathEvent& event) {
 // Whether this is new: the same death may be told twice.
 bool Worker::LearnDeadArgument(Frame* caller, const DeathEvent& event) {
   if (caller->pending()[event.op] == 0) return false;
-  std::vector<uint32_t>& dead = MakeOddSite(caller, event.op).dead;
+  std::vector<uint32_t>& dead = MakePartialCall(caller, event.op).dead;
   if (std::find(dead.begin(), dead.end(), event.index) != dead.end()) return false;
   dead.push_back(event.index);
   return true;

@@ -13,7 +13,7 @@ namespace tensorflow_recursion {
 // Fires what waits for nothing but the frame itself.
 void Worker::StartFrame(Frame* frame) {
   const Region& region = *frame->region;
-  if (region.trigger != kNone) DeliverControls(frame, region.ports[region.ops[region.trigger].port]);
+  if (region.frame_start != kNone) DeliverControls(frame, region.ports[region.ops[region.frame_start].port]);
   for (uint32_t op : region.sources) Push(frame, op);
 }
 
@@ -36,7 +36,7 @@ void Worker::SetTag(Frame* frame, const FrameTag& tag) {
 
 // --- Calls ----------------------------------------------------------------------------------------
 
-bool Worker::CheckDepth(const Frame* caller, const Site& site) {
+bool Worker::CheckDepth(const Frame* caller, const CallSite& site) {
   const bool is_too_deep = caller->depth >= program_.options.max_depth;
   const bool is_too_large = run_->frame_bytes.load(std::memory_order_relaxed) > run_->max_frame_bytes;
   if (ABSL_PREDICT_TRUE(!is_too_deep && !is_too_large)) return true;
@@ -64,8 +64,8 @@ inline const Value* Worker::TakeArguments(Frame* caller, const Op& op) {
 }
 
 // Whether the call is dead with these arguments dead, of all that it waits for.
-static bool IsDeadCall(const Op& op, const Site& site, const std::vector<uint32_t>& dead) {
-  if (!site.waits_to_open) return dead.size() == op.num_tokens;
+static bool IsDeadCall(const Op& op, const CallSite& site, const std::vector<uint32_t>& dead) {
+  if (!site.waits_for_announcement) return dead.size() == op.num_tokens;
   return std::find(dead.begin(), dead.end(), op.num_inputs - 1u) != dead.end();
 }
 
@@ -73,11 +73,12 @@ static bool IsDeadCall(const Op& op, const Site& site, const std::vector<uint32_
 // with a call from another worker. The call's count in the caller's `live` becomes the child's.
 void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* given) {
   const Op& op = caller->region->ops[index];
-  const Site& site = program_.sites[op.index];
+  const CallSite& site = program_.sites[op.index];
   std::vector<uint32_t> dead;  // none in a call from another worker
-  if (const OddSite* odd = given != nullptr ? nullptr : FindOddSite(caller, index); odd != nullptr) dead = odd->dead;
+  if (const PartialCall* odd = given != nullptr ? nullptr : FindPartialCall(caller, index); odd != nullptr)
+    dead = odd->dead;
   if (ABSL_PREDICT_FALSE(!dead.empty()) && IsDeadCall(op, site, dead)) {
-    odd_sites_.erase({caller, index});
+    partial_calls_.erase({caller, index});
     // The slot of a dead argument may be another operator's: nothing of this call was ever in it.
     for (uint32_t i = 0; i < op.num_inputs; ++i) {
       if (std::find(dead.begin(), dead.end(), i) == dead.end()) caller->values()[op.slot + i].Release();
@@ -98,9 +99,9 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
   if (ABSL_PREDICT_FALSE(missing > 0)) {
     child->missing = missing;
     ++child->live;
-    MakeOddSite(caller, index).child = child;
+    MakePartialCall(caller, index).child = child;
   } else if (ABSL_PREDICT_FALSE(!dead.empty())) {
-    odd_sites_.erase({caller, index});
+    partial_calls_.erase({caller, index});
   }
   for (uint32_t i = 0; i < op.num_inputs; ++i) {
     Value value = arguments[i];
@@ -110,10 +111,10 @@ void Worker::OpenSite(Frame* caller, uint32_t index, const std::vector<Value>* g
     }
     DeliverEntry(child, i < callee.entries.size() ? callee.entries[i] : kNone, value);
   }
-  if (ABSL_PREDICT_FALSE(site.opened_port != kNone)) {
+  if (ABSL_PREDICT_FALSE(site.announce_port != kNone)) {
     Value opened = Value::Scalar(0);
     opened.boolean = true;
-    DeliverResult(caller, index, site.opened_port, opened);
+    DeliverResult(caller, index, site.announce_port, opened);
   }
   StartFrame(child);
   Unref(child);

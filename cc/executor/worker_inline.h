@@ -60,8 +60,8 @@ inline void Worker::DeliverEntry(Frame* frame, uint32_t entry, Value value) {
   const Op& op = frame->region->ops[entry];
   const uint32_t port = op.port;
   if (ABSL_PREDICT_FALSE(value.is_dead())) return Kill(frame, frame->region->port_deaths[port]);
-  if (op.home != kNone && value.kind == Value::Kind::kTensor) {
-    frame->values()[op.home] = value;
+  if (op.lending_slot != kNone && value.kind == Value::Kind::kTensor) {
+    frame->values()[op.lending_slot] = value;
     frame->owns_tensors = 1;
     value = Value::Borrow(value.tensor);
   }
@@ -69,10 +69,10 @@ inline void Worker::DeliverEntry(Frame* frame, uint32_t entry, Value value) {
 }
 
 // nullptr for the calls that are as usual.
-inline OddSite* Worker::FindOddSite(Frame* caller, uint32_t op) {
-  if (ABSL_PREDICT_TRUE(!caller->has_odd_sites)) return nullptr;
-  auto position = odd_sites_.find({caller, op});
-  return position == odd_sites_.end() ? nullptr : &position->second;
+inline PartialCall* Worker::FindPartialCall(Frame* caller, uint32_t op) {
+  if (ABSL_PREDICT_TRUE(!caller->has_partial_calls)) return nullptr;
+  auto position = partial_calls_.find({caller, op});
+  return position == partial_calls_.end() ? nullptr : &position->second;
 }
 
 inline FrameTag Worker::TagOf(Frame* frame) const {
@@ -96,7 +96,7 @@ inline Frame* Worker::NewFrame(const Region& region, Frame* parent, uint32_t sit
 inline void Worker::Unref(Frame* frame) {
   while (--frame->live == 0) {
     Frame* parent = frame->parent;
-    if (ABSL_PREDICT_FALSE(frame->has_odd_sites)) ForgetOddSites(frame);
+    if (ABSL_PREDICT_FALSE(frame->has_partial_calls)) ForgetPartialCalls(frame);
     pool_.Delete(frame);
     if (parent == nullptr) return;
     if (ABSL_PREDICT_FALSE(parent->owner != this)) {

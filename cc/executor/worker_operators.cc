@@ -111,7 +111,7 @@ void Worker::Fire(Item* item) {
     case OpKind::kExit:
     case OpKind::kArgument:
     case OpKind::kEntry:
-    case OpKind::kTrigger:
+    case OpKind::kFrameStart:
       break;  // never queued
   }
 }
@@ -238,14 +238,14 @@ void Worker::FireBranch(Frame* frame, const Op& op, Value* inputs) {
   if (!is_valid) return;
   const Region& region = *frame->region;
   frame->pending()[&op - region.ops.data()] = static_cast<uint16_t>(1 + side);
-  opened_.clear();
+  released_gates_.clear();
   for (uint32_t i = op.index; i < op.gates_end; ++i) {
     Value& data = frame->values()[region.ops[region.gates[i]].slot];
-    if (!data.is_empty()) opened_.emplace_back(region.gates[i], data.Take());
+    if (!data.is_empty()) released_gates_.emplace_back(region.gates[i], data.Take());
   }
   const DeathList& dead = region.port_deaths[op.port + !side];
   if (dead.begin != dead.end) Kill(frame, dead);
-  for (const auto& [index, data] : opened_) {
+  for (const auto& [index, data] : released_gates_) {
     const Op& gate = region.ops[index];
     DeliverWholeOp(frame, gate);
     DeliverPort(frame, &region.ports[gate.port + side], data);

@@ -23,22 +23,22 @@ void Worker::DeliverSiteArgument(Frame* frame, const Edge& edge, Value value) {
   uint16_t& pending = frame->pending()[edge.op];
   if (op.num_tokens > 1) {
     size_t dead = 0;  // that came before
-    if (const OddSite* odd = FindOddSite(frame, edge.op); odd != nullptr) {
+    if (const PartialCall* odd = FindPartialCall(frame, edge.op); odd != nullptr) {
       if (odd->child != nullptr) {
         late_arguments_.push_back({odd->child, edge.index, value});
-        if (--pending == 0) odd_sites_.erase({frame, edge.op});
+        if (--pending == 0) partial_calls_.erase({frame, edge.op});
         return;
       }
       dead = odd->dead.size() - value.is_dead();
     }
     // A call counts as partial from its first live argument on: dead ones alone must not open a frame. If another
     // device decides whether it lives, from when it has done so.
-    const bool waits_to_open = program_.sites[op.index].waits_to_open;
-    const bool was_partial = waits_to_open ? IsOpened(frame, op) : pending + dead < op.num_tokens;
+    const bool waits_for_announcement = program_.sites[op.index].waits_for_announcement;
+    const bool was_partial = waits_for_announcement ? IsOpened(frame, op) : pending + dead < op.num_tokens;
     if (pending == 1) {
-      if (was_partial && --frame->partial_sites == 0) UnlinkPartial(frame);
-    } else if (!was_partial && !value.is_dead() && (!waits_to_open || edge.index + 1 == op.num_inputs)) {
-      if (frame->partial_sites++ == 0) LinkPartial(frame);
+      if (was_partial && --frame->incomplete_sites == 0) UnlinkPartial(frame);
+    } else if (!was_partial && !value.is_dead() && (!waits_for_announcement || edge.index + 1 == op.num_inputs)) {
+      if (frame->incomplete_sites++ == 0) LinkPartial(frame);
     }
   }
   if (!value.is_dead()) value.CopyTo(&frame->values()[edge.slot]);
@@ -47,14 +47,14 @@ void Worker::DeliverSiteArgument(Frame* frame, const Edge& edge, Value value) {
   PushCall(frame, edge.op);
 }
 
-OddSite& Worker::MakeOddSite(Frame* caller, uint32_t op) {
-  caller->has_odd_sites = 1;
-  return odd_sites_[{caller, op}];
+PartialCall& Worker::MakePartialCall(Frame* caller, uint32_t op) {
+  caller->has_partial_calls = 1;
+  return partial_calls_[{caller, op}];
 }
 
-void Worker::ForgetOddSites(Frame* caller) {
+void Worker::ForgetPartialCalls(Frame* caller) {
   for (uint32_t i = 0; i < caller->region->num_counted; ++i) {
-    if (caller->region->ops[i].kind == OpKind::kSite) odd_sites_.erase({caller, i});
+    if (caller->region->ops[i].kind == OpKind::kSite) partial_calls_.erase({caller, i});
   }
 }
 
@@ -82,16 +82,17 @@ void Worker::ClosePartialGaps() {
 void Worker::OpenPartialSites(Frame* frame) {
   ++frame->live;
   UnlinkPartial(frame);
-  frame->partial_sites = 0;
+  frame->incomplete_sites = 0;
   const Region& region = *frame->region;
   for (uint32_t i = 0; i < region.num_firing; ++i) {
     const Op& op = region.ops[i];
     if (op.kind != OpKind::kSite || op.num_tokens < 2) continue;
     const uint32_t pending = frame->pending()[i];
-    const OddSite* odd = FindOddSite(frame, i);
+    const PartialCall* odd = FindPartialCall(frame, i);
     const bool is_open = odd != nullptr && odd->child != nullptr;
     const size_t dead = odd == nullptr ? 0 : odd->dead.size();
-    const bool may_open = program_.sites[op.index].waits_to_open ? IsOpened(frame, op) : pending + dead < op.num_tokens;
+    const bool may_open =
+        program_.sites[op.index].waits_for_announcement ? IsOpened(frame, op) : pending + dead < op.num_tokens;
     if (is_open || pending == 0 || !may_open) continue;
     ++frame->live;
     OpenSite(frame, i, nullptr);

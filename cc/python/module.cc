@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cc/transform/expand_calls.h"
+#include "cc/expand/expand_calls.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace py = pybind11;

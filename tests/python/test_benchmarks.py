@@ -259,7 +259,7 @@ def test_ten_line_example_prints_its_result(program):
     ("source", "constant", "pages"),
     [
         ("cc/base/options.h", "kDefaultMaxDepth", ["README.md", "docs/semantics.md"]),
-        ("cc/runtime/invoke_op.h", "kDefaultDynamicMaxDepth", ["docs/semantics.md"]),
+        ("cc/kernels/invoke_op.h", "kDefaultDynamicMaxDepth", ["docs/semantics.md"]),
     ],
 )
 def test_documented_limits_are_the_ones_in_the_code(source, constant, pages):

@@ -168,8 +168,8 @@ def test_body_stands_in_graph_once_when_all_is_on_one_device(in_loop):
     with tf1.Session(config=tfr.session_config()) as session:
         session.run(tf1.global_variables_initializer())
         _, metadata = distribution.run_traced(session, gradient)
-    triggers = [node for node in distribution.partition_nodes(metadata) if node.op == "Recursion>Trigger"]
-    bodies = [node.attr["function"].s.decode() for node in triggers]
+    frame_starts = [node for node in distribution.partition_nodes(metadata) if node.op == "Recursion>FrameStart"]
+    bodies = [node.attr["function"].s.decode() for node in frame_starts]
     assert sorted(body.split("__")[1][:-1] for body in bodies) == ["backward", "forward"], bodies
 
 

@@ -197,8 +197,8 @@ def copy_node(rng, graph_def):
 
 def change_operator(rng, graph_def):
     pick_node(rng, graph_def).op = rng.choice(
-        ["Recursion>Call", "Recursion>Return", "Recursion>Entry", "Recursion>Result", "Recursion>Trigger"]
-        + ["Recursion>Anchor", "Recursion>Run", "Recursion>Invoke", "Identity", "NoOp", "Merge", "Switch", "Exit"]
+        ["Recursion>Call", "Recursion>Return", "Recursion>Entry", "Recursion>Result", "Recursion>FrameStart"]
+        + ["Recursion>KeepAlive", "Recursion>Run", "Recursion>Invoke", "Identity", "NoOp", "Merge", "Switch", "Exit"]
     )
 
 

@@ -34,7 +34,7 @@ StaticGraph& BeginMain(StaticGraph* graph) {
 // F(x, y) = -x, -y, 7
 StaticGraph& AddNegations(StaticGraph* graph) {
   graph->Function("F", {"x", "y"}).Op("F/neg_x", "Neg", {"F/x"}).Op("F/neg_y", "Neg", {"F/y"});
-  graph->Const("F/seven", 7, {"^F/trigger"}).Result("F", "F/neg_x").Result("F", "F/neg_y", 1);
+  graph->Const("F/seven", 7, {"^F/frame_start"}).Result("F", "F/neg_x").Result("F", "F/neg_y", 1);
   return graph->Result("F", "F/seven", 2);
 }
 
@@ -90,7 +90,9 @@ TEST_F(DeadInputsTest, ADeadControlInputKillsACall) {
 TEST_F(DeadInputsTest, DeadArgumentsAreDeadAtAllDepths) {
   StaticGraph graph;
   BeginMain(&graph).Const("five", 5).Call("main", "D", 1, {"five", "choice", "x1"}, 3).Function("D", {"n", "x", "y"});
-  graph.Const("D/zero", 0, {"^D/trigger"}).Const("D/one", 1, {"^D/trigger"}).Op("D/done", "Equal", {"D/n", "D/zero"});
+  graph.Const("D/zero", 0, {"^D/frame_start"})
+      .Const("D/one", 1, {"^D/frame_start"})
+      .Op("D/done", "Equal", {"D/n", "D/zero"});
   for (const std::string name : {"n", "x", "y"}) graph.Op("D/s_" + name, "Switch", {"D/" + name, "D/done"});
   graph.Op("D/less", "Sub", {"D/s_n", "D/one"}).Call("D/call", "D", 2, {"D/less", "D/s_y", "D/s_x"}, 3);
   graph.Op("D/sub", "Sub", {"D/s_x:1", "D/s_y:1"});
@@ -370,7 +372,7 @@ class RandomGraph {
     const std::string function = absl::StrCat("F", number);
     graph_.Function(function, {"x", "y", "z"});
     const std::string in = function + "/";
-    Scope scope{in, function, {in + "x", in + "y", in + "z"}, {"^" + in + "trigger"}, number};
+    Scope scope{in, function, {in + "x", in + "y", in + "z"}, {"^" + in + "frame_start"}, number};
     Fill(&scope, 2 + Below(4));
     if (Below(2) == 0) {  // once more with x - 2 below
       const std::string done = Predicate(scope, in + "x");

@@ -20,7 +20,7 @@ class FramePoolTest : public ::testing::Test {
  protected:
   void SetUp() override {
     StaticGraph graph;
-    graph.Function("F", {"a", "b"}).Const("F/c", 7, {"^F/trigger"});
+    graph.Function("F", {"a", "b"}).Const("F/c", 7, {"^F/frame_start"});
     graph.Kernel("F/k", {"F/a", "F/b"}).Call("F/call", "F", 2, {"F/k", "F/c"}).Result("F", "F/call/return_0");
     graph.Function("G", {"a"}).Op("G/sum", "AddV2", {"G/a", "G/a"}).Result("G", "G/sum");
     program_ = Build(graph);
@@ -53,7 +53,7 @@ TEST_F(FramePoolTest, NewFramesAreCopiesOfTheTemplate) {
   FramePool pool(*program_.program, &bytes_);
   Frame* frame = pool.New(*f_);
   EXPECT_EQ(frame->region, f_);
-  EXPECT_EQ(frame->partial_sites, 0);
+  EXPECT_EQ(frame->incomplete_sites, 0);
   EXPECT_FALSE(frame->owns_tensors);
   const Value* inputs = frame->values() + op_->slot;
   EXPECT_TRUE(inputs[0].is_empty());
@@ -92,14 +92,14 @@ TEST_F(FramePoolTest, ReusedFramesAreCopiesOfTheTemplate) {
   frame->values()[op_->slot] = Value::Scalar(5);
   frame->values()[site_->slot + 1].Release();
   frame->pending()[op_ - f_->ops.begin()] = 0;
-  frame->partial_sites = 3;
+  frame->incomplete_sites = 3;
   frame->owns_tensors = true;
   pool.Delete(frame);
   ASSERT_EQ(pool.New(*f_), frame);
   EXPECT_TRUE(frame->values()[op_->slot].is_empty());
   EXPECT_EQ(frame->values()[site_->slot + 1].int32, 7);
   EXPECT_EQ(frame->pending()[op_ - f_->ops.begin()], 2);
-  EXPECT_EQ(frame->partial_sites, 0);
+  EXPECT_EQ(frame->incomplete_sites, 0);
   EXPECT_FALSE(frame->owns_tensors);
 }
 

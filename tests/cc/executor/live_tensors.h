@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cc/executor/value.h"
+#include "cc/values/value.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/tensor.h"
 

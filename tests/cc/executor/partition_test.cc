@@ -17,7 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "cc/executor/program.h"
+#include "cc/program/program.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/platform/env.h"
 #include "tests/cc/executor/partitions.h"
@@ -28,7 +28,7 @@ namespace {
 // F(x) = x where its predicate says so, else the loop's or call's result: both sides may be dead.
 StaticGraph& BeginChoice(StaticGraph* graph) {
   AddMain(graph, "F", 1);
-  graph->Function("F", {"x"}).Const("F/zero", 0, {"^F/trigger"}).Op("F/less", "Less", {"F/x", "F/zero"});
+  graph->Function("F", {"x"}).Const("F/zero", 0, {"^F/frame_start"}).Op("F/less", "Less", {"F/x", "F/zero"});
   return graph->Op("F/switch", "Switch", {"F/x", "F/less"});
 }
 
@@ -50,7 +50,9 @@ TEST_F(PartitionTest, ComputesMutualRecursionAnywhere) {
   AddMain(&graph, "Even", 1);
   for (const auto& [name, other, id] : {std::tuple("Even", "Odd", 2), std::tuple("Odd", "Even", 3)}) {
     auto in = [name = std::string(name)](const char* node) { return absl::StrCat(name, "/", node); };
-    graph.Function(name, {"n"}).Const(in("zero"), 0, {"^" + in("trigger")}).Const(in("one"), 1, {"^" + in("trigger")});
+    graph.Function(name, {"n"})
+        .Const(in("zero"), 0, {"^" + in("frame_start")})
+        .Const(in("one"), 1, {"^" + in("frame_start")});
     graph.Op(in("done"), "Equal", {in("n"), in("zero")}).Op(in("switch"), "Switch", {in("n"), in("done")});
     graph.Op(in("less"), "Sub", {in("switch"), in("one")}).Call(in("call"), other, id, {in("less")});
     graph.Op(in("pivot"), "Identity", {in("switch:1")}).Const(in("answer"), id == 2 ? 1 : 0, {"^" + in("pivot")});
@@ -64,7 +66,7 @@ TEST_F(PartitionTest, ComputesLoopsInBodiesAnywhere) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
   graph.Function("F", {"n"});
-  AddSumOfFibs(&graph, "F/", "F/n", {"^F/trigger"}, 2).Result("F", "F/exit");
+  AddSumOfFibs(&graph, "F/", "F/n", {"^F/frame_start"}, 2).Result("F", "F/exit");
   AddFib(&graph, 3);
   ExpectAnywhere(graph, {5}, {0 + 1 + 1 + 2 + 3});
   ExpectAnywhere(graph, {0}, {0});
@@ -103,7 +105,7 @@ TEST_F(PartitionTest, InvokesPartiallyAnywhere) {
 TEST_F(PartitionTest, CallsDieAnywhere) {
   StaticGraph graph;
   BeginChoice(&graph).Call("F/call", "G", 2, {"F/switch", "F/x"});
-  graph.Function("G", {"x", "y"}).Const("G/one", 1, {"^G/trigger"}).Op("G/neg", "Neg", {"G/y"});
+  graph.Function("G", {"x", "y"}).Const("G/one", 1, {"^G/frame_start"}).Op("G/neg", "Neg", {"G/y"});
   graph.Op("G/sum", "AddV2", {"G/one", "G/neg"}).Kernel("G/effect", {"G/x"}, 0, true).Result("G", "G/sum");
   graph.Op("F/dead_or_alive", "AddV2", {"F/call/return_0", "F/switch"});
   EndChoice(&graph, "F/dead_or_alive");
@@ -130,13 +132,13 @@ TEST_F(PartitionTest, LoopsInLoopsMayStandInBranchesThatAreNotTaken) {
   ExpectAnywhere(graph, {-4}, {4});
 }
 
-// With Anchors, as the transformation leaves them: the body is on one device, the loops around the call on another.
+// With KeepAlives, as the transformation leaves them: the body is on one device, the loops around the call on another.
 TEST_F(PartitionTest, BodiesOnOneDeviceAreCalledFromLoopsOnAnother) {
   StaticGraph graph;
-  graph.Arg("n").Const("zero", 0).Node("anchor", kAnchorOp, {"^Fib/trigger", "^Fib/result_0"});
+  graph.Arg("n").Const("zero", 0).Node("keep_alive", kKeepAliveOp, {"^Fib/frame_start", "^Fib/result_0"});
   AddFib(&graph, 2);
   std::string n = "n";
-  std::string token = "anchor";
+  std::string token = "keep_alive";
   std::string start = "zero";
   for (const std::string prefix : {"o_", "i_"}) {
     auto in = [&](const char* node) { return prefix + node; };
@@ -158,14 +160,14 @@ TEST_F(PartitionTest, BodiesOnOneDeviceAreCalledFromLoopsOnAnother) {
   EXPECT_EQ(expected.size(), 1);
   EXPECT_EQ(RunOn(graph, {{"", kDeviceB}, {"n", kDeviceA}, {"retval", kDeviceA}, {"Fib/", kDeviceA}}, {3}), expected);
   EXPECT_EQ(RunOn(graph, {{"", kDeviceA}, {"Fib/", kDeviceB}}, {3}), expected);
-  EXPECT_EQ(RunOn(graph, {{"", kDeviceA}, {"anchor", kDeviceB}, {"i_", kDeviceB}}, {3}), expected);
+  EXPECT_EQ(RunOn(graph, {{"", kDeviceA}, {"keep_alive", kDeviceB}, {"i_", kDeviceB}}, {3}), expected);
   ExpectAnywhere(graph, {3}, expected);
 }
 
 // No Entry: pruning takes those that nobody reads.
 TEST_F(PartitionTest, FunctionsMayReadNoArgument) {
   StaticGraph graph;
-  graph.Function("F", {}).Const("F/one", 1, {"^F/trigger"}).Op("F/neg", "Neg", {"F/one"}).Result("F", "F/neg");
+  graph.Function("F", {}).Const("F/one", 1, {"^F/frame_start"}).Op("F/neg", "Neg", {"F/one"}).Result("F", "F/neg");
   graph.Arg("x").Call("main", "F", 1, {"x"}).Retval("main/return_0");
   EXPECT_EQ(RunOn(graph, {{"", kDeviceA}, {"F/", kDeviceB}}, {3}), std::vector<int>{-1});
   ExpectAnywhere(graph, {3}, {-1});
@@ -190,8 +192,8 @@ TEST_F(PartitionTest, ForgedGraphsAreErrorsOrPrograms) {
   AddMain(&whole, "F", 2, 2);
   whole.Function("F", {"n", "m"}).Call("F/fib", "Fib", 5, {"F/n"}).Op("F/neg", "Neg", {"F/m"});
   whole.Result("F", "F/fib/return_0").Result("F", "F/neg", 1);
-  whole.Node("anchor", kAnchorOp, {"^F/trigger", "^F/result_0", "^Fib/result_0"});
-  whole.Call("again", "F", 6, {"x0", "x1"}, 0).Return("again", "F", 6, 0, {"anchor", "^again/call_0"});
+  whole.Node("keep_alive", kKeepAliveOp, {"^F/frame_start", "^F/result_0", "^Fib/result_0"});
+  whole.Call("again", "F", 6, {"x0", "x1"}, 0).Return("again", "F", 6, 0, {"keep_alive", "^again/call_0"});
   whole.Retval("again/return_0", 2);
   AddFib(&whole, 2);
   const std::vector<std::string> names = {kDeviceA, kDeviceB, kDeviceC};
@@ -262,7 +264,7 @@ StaticGraph& Receive(StaticGraph* graph, const std::string& name, tensorflow::Da
                  {"recv_device", std::string(kDeviceA)}};
   if (function.empty()) return graph->Node(name, "_Recv", {}, attrs);
   attrs.emplace_back(kBodyAttr, function);
-  return graph->Node(name, "_Recv", {"^" + function + "/trigger"}, attrs);  // connected with what has no mark
+  return graph->Node(name, "_Recv", {"^" + function + "/frame_start"}, attrs);  // connected with what has no mark
 }
 
 StaticGraph& SitePiece(StaticGraph* graph, const std::string& name, const char* op, const std::string& function,
@@ -478,13 +480,13 @@ StaticGraph WaitingCall() {
   StaticGraph graph;
   graph.Arg("x").Kernel("slow", {"x"});
   Receive(&graph, "told", tensorflow::DT_BOOL);
-  SitePiece(&graph, "main/open", kOpenOp, "F", 1, {"told"}).Call("main", "F", 1, {"x", "slow"}, 2);
+  SitePiece(&graph, "main/open", kJoinCallOp, "F", 1, {"told"}).Call("main", "F", 1, {"x", "slow"}, 2);
   graph.Retval("main/return_0").Retval("main/return_1", 1).Function("F", {"x", "y"});
   graph.Kernel("F/early", {"F/x"}).Kernel("F/late", {"F/y"}).Result("F", "F/early").Result("F", "F/late", 1);
   return graph;
 }
 
-TEST_F(OnePartitionTest, ACallWaitsForOpen) {
+TEST_F(OnePartitionTest, ACallWaitsForItsAnnouncement) {
   SetProgram(WaitingCall());
   PendingRun run;
   run.Start(Environment(), {live_.Make(4)});  // goes on with nothing else to do until all waits
@@ -505,7 +507,7 @@ TEST_F(OnePartitionTest, ACallThatIsDeadElsewhereDropsItsArguments) {
   EXPECT_EQ(live_.count(), 0);
 }
 
-TEST_F(OnePartitionTest, ArgumentsMayComeAfterOpen) {
+TEST_F(OnePartitionTest, ArgumentsMayComeAfterTheAnnouncement) {
   FakeRunner::Done slow;
   runner_.OnAsync("slow", [&](KernelCall* call, FakeRunner::Done done) {
     call->outputs[0] = call->inputs[0].Take();
@@ -537,9 +539,9 @@ TEST_F(OnePartitionTest, ACallMayOpenWithDeadArgumentsAlone) {
     StaticGraph graph;
     graph.Arg("x").Const("zero", 0).Op("less", "Less", {"x", "zero"}).Op("choice", "Switch", {"x", "less"});
     Receive(&graph, "told", tensorflow::DT_BOOL);
-    SitePiece(&graph, "main/open", kOpenOp, "F", 1, {"told"}).Call("main", "F", 1, {"choice", "choice"}, 2);
+    SitePiece(&graph, "main/open", kJoinCallOp, "F", 1, {"told"}).Call("main", "F", 1, {"choice", "choice"}, 2);
     graph.Retval("main/return_0").Retval("main/return_1", 1).Function("F", {"x", "y"});
-    graph.Const("F/one", 1, {"^F/trigger"}).Kernel("F/alone", {"F/one"}).Op("F/sum", "AddV2", {"F/x", "F/y"});
+    graph.Const("F/one", 1, {"^F/frame_start"}).Kernel("F/alone", {"F/one"}).Op("F/sum", "AddV2", {"F/x", "F/y"});
     SetProgram(graph.Result("F", "F/alone").Result("F", "F/sum", 1));
     PendingRun run;
     const int runs = runner_.runs("F/alone");
@@ -555,8 +557,8 @@ TEST_F(OnePartitionTest, ACallMayHaveNoArgumentsHere) {
   for (bool is_alive : {true, false}) {
     StaticGraph graph;
     Receive(&graph, "told", tensorflow::DT_BOOL);
-    SitePiece(&graph, "main/open", kOpenOp, "F", 1, {"told"}).Return("main", "F", 1, 0, {"^main/open"});
-    graph.Retval("main/return_0").Function("F", {}).Const("F/one", 1, {"^F/trigger"}).Result("F", "F/one");
+    SitePiece(&graph, "main/open", kJoinCallOp, "F", 1, {"told"}).Return("main", "F", 1, 0, {"^main/open"});
+    graph.Retval("main/return_0").Function("F", {}).Const("F/one", 1, {"^F/frame_start"}).Result("F", "F/one");
     SetProgram(graph);
     PendingRun run;
     run.Start(Environment(), {});
@@ -567,11 +569,11 @@ TEST_F(OnePartitionTest, ACallMayHaveNoArgumentsHere) {
 
 // Calls that this device decides.
 
-TEST_F(OnePartitionTest, OpenedDiesWithItsCall) {
+TEST_F(OnePartitionTest, AnnouncementDiesWithItsCall) {
   StaticGraph graph;
   BeginChoice(&graph).Call("F/call", "G", 2, {"F/switch"});
   graph.Function("G", {"x"}).Op("G/neg", "Neg", {"G/x"}).Result("G", "G/neg");
-  SitePiece(&graph, "F/call/opened", kOpenedOp, "G", 2, {"^F/call/call_0"});
+  SitePiece(&graph, "F/call/opened", kAnnounceCallOp, "G", 2, {"^F/call/call_0"});
   graph.Const("F/told", 1, {"^F/call/opened"});
   Send(&graph, "F/send", {"F/told"});
   EndChoice(&graph, "F/call/return_0");
@@ -579,11 +581,11 @@ TEST_F(OnePartitionTest, OpenedDiesWithItsCall) {
   ExpectSent(graph, {-5}, {{"F/send", {kDead}}}, {5});
 }
 
-TEST_F(OnePartitionTest, OpenedFiresWhenTheFrameOpens) {
+TEST_F(OnePartitionTest, AnnouncementFiresWhenTheFrameOpens) {
   StaticGraph graph;
   graph.Arg("x").Kernel("slow", {"x"}).Call("main", "F", 1, {"x", "slow"}).Function("F", {"x", "y"});
   graph.Op("F/sum", "AddV2", {"F/x", "F/y"}).Result("F", "F/sum").Retval("main/return_0");
-  SitePiece(&graph, "main/opened", kOpenedOp, "F", 1, {"^main/call_0"}).Const("told", 1, {"^main/opened"});
+  SitePiece(&graph, "main/opened", kAnnounceCallOp, "F", 1, {"^main/call_0"}).Const("told", 1, {"^main/opened"});
   Send(&graph, "send", {"told"});
   FakeRunner::Done slow;
   runner_.OnAsync("slow", [&](KernelCall* call, FakeRunner::Done done) {
@@ -598,14 +600,14 @@ TEST_F(OnePartitionTest, OpenedFiresWhenTheFrameOpens) {
   EXPECT_EQ(run.Wait().Numbers(), std::vector<int>{3});
 }
 
-TEST_F(OnePartitionTest, OpenedFiresForACallThatAnotherWorkerOpens) {
+TEST_F(OnePartitionTest, AnnouncementFiresForACallThatAnotherWorkerOpens) {
   StaticGraph graph;
   graph.Arg("x").Kernel("warm", {"x"}).Call("a", "F", 1, {"warm"}).Call("b", "F", 2, {"warm"});
   graph.Op("sum", "AddV2", {"a/return_0", "b/return_0"}).Retval("sum");
   graph.Function("F", {"x"}).Kernel("F/meet", {"F/x"}).Result("F", "F/meet");
   for (const auto& [site, id] : {std::pair("a", 1), std::pair("b", 2)}) {
     const std::string name = site;
-    SitePiece(&graph, name + "/opened", kOpenedOp, "F", id, {"^" + name + "/call_0"});
+    SitePiece(&graph, name + "/opened", kAnnounceCallOp, "F", id, {"^" + name + "/call_0"});
     graph.Const(name + "_told", id, {"^" + name + "/opened"});
     Send(&graph, name + "_send", {name + "_told"});
   }
@@ -640,7 +642,7 @@ TEST_F(OnePartitionTest, OpenedFiresForACallThatAnotherWorkerOpens) {
 StaticGraph ReceivingRecursion() {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
-  graph.Function("F", {"n"}, 1'000'000).Const("F/zero", 0, {"^F/trigger"}).Const("F/one", 1, {"^F/trigger"});
+  graph.Function("F", {"n"}, 1'000'000).Const("F/zero", 0, {"^F/frame_start"}).Const("F/one", 1, {"^F/frame_start"});
   graph.Op("F/done", "Equal", {"F/n", "F/zero"}).Op("F/switch", "Switch", {"F/n", "F/done"});
   graph.Op("F/less", "Sub", {"F/switch", "F/one"}).Call("F/call", "F", 2, {"F/less"});
   Receive(&graph, "F/recv", kInt, "F").Op("F/sum", "AddV2", {"F/call/return_0", "F/recv"});

@@ -20,7 +20,10 @@ TEST_F(SchedulerTest, ACallOfDeadArgumentsOpensNoFrame) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"});
   graph.Call("main", "F", 1, {"switch:1", "switch:1"}).Retval("main/return_0");
-  graph.Function("F", {"a", "b"}).Const("F/c", 1, {"^F/trigger"}).Kernel("F/k", {"F/c"}, 1, true).Result("F", "F/k");
+  graph.Function("F", {"a", "b"})
+      .Const("F/c", 1, {"^F/frame_start"})
+      .Kernel("F/k", {"F/c"}, 1, true)
+      .Result("F", "F/k");
   SetProgram(graph);
   ExpectInEveryOrder({1}, {Outcome::kDead});
   EXPECT_EQ(runner_.runs("F/k"), 0);
@@ -45,7 +48,10 @@ TEST_F(SchedulerTest, DeadArgumentsAloneOpenNoFrameWhileOthersAreAwaited) {
   graph.Kernel("slow", {"x"}).Const("zero", 0).Op("late_no", "Less", {"slow", "zero"});
   graph.Op("late_switch", "Switch", {"x", "late_no"});
   graph.Call("main", "F", 1, {"switch:1", "late_switch:1"}).Retval("main/return_0");
-  graph.Function("F", {"a", "b"}).Const("F/c", 1, {"^F/trigger"}).Kernel("F/k", {"F/c"}, 1, true).Result("F", "F/k");
+  graph.Function("F", {"a", "b"})
+      .Const("F/c", 1, {"^F/frame_start"})
+      .Kernel("F/k", {"F/c"}, 1, true)
+      .Result("F", "F/k");
   FakeRunner::Done release;
   runner_.OnAsync("slow", [&](KernelCall* call, FakeRunner::Done done) {
     call->outputs[0] = Number(5);
@@ -179,7 +185,7 @@ TEST_F(SchedulerTest, AMergeComesAfterTheEffectsThatItWaitsFor) {
 TEST_F(SchedulerTest, AMergeInADeadBranchHoldsUpNoMergeOutside) {
   StaticGraph graph;
   AddMain(&graph, "F", 3);
-  graph.Function("F", {"x", "p", "q"}).Const("F/zero", 0, {"^F/trigger"});
+  graph.Function("F", {"x", "p", "q"}).Const("F/zero", 0, {"^F/frame_start"});
   graph.Op("F/outer_p", "Less", {"F/zero", "F/p"}).Op("F/inner_p", "Less", {"F/zero", "F/q"});
   graph.Op("F/outer", "Switch", {"F/x", "F/outer_p"}).Op("F/inner_p_in", "Switch", {"F/inner_p", "F/outer_p"}, DT_BOOL);
   graph.Op("F/inner", "Switch", {"F/outer:1", "F/inner_p_in:1"}).Kernel("F/effect", {"F/inner:1"}, 1, true);

@@ -31,7 +31,7 @@ class DeepRecursionTest : public SchedulerTest {
 TEST_F(DeepRecursionTest, CountsToAMillion) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
-  graph.Function("F", {"n"}, kDeep + 1).Const("F/one", 1, {"^F/trigger"}).Op("F/less", "Less", {"F/n", "F/one"});
+  graph.Function("F", {"n"}, kDeep + 1).Const("F/one", 1, {"^F/frame_start"}).Op("F/less", "Less", {"F/n", "F/one"});
   graph.Op("F/switch", "Switch", {"F/n", "F/less"}).Op("F/n1", "Sub", {"F/switch", "F/one"});
   graph.Call("F/call", "F", 2, {"F/n1"}).Op("F/sum", "AddV2", {"F/call/return_0", "F/one"});
   Merge(&graph, "F/merge", {"F/sum", "F/switch:1"}).Result("F", "F/merge");
@@ -44,7 +44,7 @@ TEST_F(DeepRecursionTest, CountsToAMillion) {
 TEST_F(DeepRecursionTest, ReturnsFromAMillionTailCalls) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
-  graph.Function("F", {"n"}, kDeep + 1).Const("F/one", 1, {"^F/trigger"}).Op("F/less", "Less", {"F/n", "F/one"});
+  graph.Function("F", {"n"}, kDeep + 1).Const("F/one", 1, {"^F/frame_start"}).Op("F/less", "Less", {"F/n", "F/one"});
   graph.Op("F/switch", "Switch", {"F/n", "F/less"}).Op("F/n1", "Sub", {"F/switch", "F/one"});
   graph.Call("F/call", "F", 2, {"F/n1"}).Const("F/seven", 7, {"^F/pivot"}).Op("F/pivot", "Identity", {"F/switch:1"});
   Merge(&graph, "F/merge", {"F/call/return_0", "F/seven"}).Result("F", "F/merge");
@@ -56,7 +56,7 @@ TEST_F(DeepRecursionTest, ReturnsFromAMillionTailCalls) {
 TEST_F(DeepRecursionTest, PassesADeathUpAMillionCalls) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
-  graph.Function("F", {"n"}, kDeep + 1).Const("F/one", 1, {"^F/trigger"}).Op("F/less", "Less", {"F/n", "F/one"});
+  graph.Function("F", {"n"}, kDeep + 1).Const("F/one", 1, {"^F/frame_start"}).Op("F/less", "Less", {"F/n", "F/one"});
   graph.Op("F/switch", "Switch", {"F/n", "F/less"}).Op("F/n1", "Sub", {"F/switch", "F/one"});
   graph.Call("F/call", "F", 2, {"F/n1"}).Op("F/result", "Neg", {"F/call/return_0"}).Result("F", "F/result");
   SetProgram(graph);
@@ -66,7 +66,9 @@ TEST_F(DeepRecursionTest, PassesADeathUpAMillionCalls) {
 // F(n, x) = bottom(x) if n < 1 else F(n - 1, x), where x comes when all frames are open.
 void AddLateChain(StaticGraph* graph) {
   graph->Arg("x0").Kernel("late", {"x0"}).Call("main", "F", 1, {"x0", "late"}).Retval("main/return_0");
-  graph->Function("F", {"n", "x"}, kDeep + 1).Const("F/one", 1, {"^F/trigger"}).Op("F/less", "Less", {"F/n", "F/one"});
+  graph->Function("F", {"n", "x"}, kDeep + 1)
+      .Const("F/one", 1, {"^F/frame_start"})
+      .Op("F/less", "Less", {"F/n", "F/one"});
   graph->Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sx", "Switch", {"F/x", "F/less"});
   graph->Op("F/n1", "Sub", {"F/sn", "F/one"}).Call("F/call", "F", 2, {"F/n1", "F/sx"});
   graph->Kernel("F/bottom", {"F/sn:1"}, 0, true);

@@ -79,8 +79,8 @@ class SchedulerTest : public ::testing::Test {
 
 // F(n, t) = t + ... + t, n times: t is handed down unchanged and read on the way up.
 inline void AddRepeat(StaticGraph* graph) {
-  const Inputs trigger = {"^F/trigger"};
-  graph->Function("F", {"n", "t"}).Const("F/one", 1, trigger).Op("F/less", "Less", {"F/n", "F/one"});
+  const Inputs frame_start = {"^F/frame_start"};
+  graph->Function("F", {"n", "t"}).Const("F/one", 1, frame_start).Op("F/less", "Less", {"F/n", "F/one"});
   graph->Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/st", "Switch", {"F/t", "F/less"});
   graph->Op("F/n1", "Sub", {"F/sn", "F/one"}).Call("F/call", "F", 2, {"F/n1", "F/st"});
   graph->Kernel("F/add", {"F/call/return_0", "F/st"}).Kernel("F/base", {"F/st:1"});
@@ -91,8 +91,8 @@ inline void AddRepeat(StaticGraph* graph) {
 inline StaticGraph AsyncCount() {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
-  const Inputs trigger = {"^F/trigger"};
-  graph.Function("F", {"n"}, 2000).Const("F/one", 1, trigger).Op("F/less", "Less", {"F/n", "F/one"});
+  const Inputs frame_start = {"^F/frame_start"};
+  graph.Function("F", {"n"}, 2000).Const("F/one", 1, frame_start).Op("F/less", "Less", {"F/n", "F/one"});
   graph.Op("F/switch", "Switch", {"F/n", "F/less"}).Op("F/n1", "Sub", {"F/switch", "F/one"});
   graph.Kernel("F/down", {"F/n1"}).Call("F/call", "F", 2, {"F/down"}).Kernel("F/up", {"F/call/return_0"});
   graph.Op("F/sum", "AddV2", {"F/up", "F/one"});
@@ -104,7 +104,9 @@ inline StaticGraph AsyncCount() {
 inline StaticGraph Endless(int64_t max_depth) {
   StaticGraph graph;
   AddMain(&graph, "F", 2);
-  graph.Function("F", {"n", "t"}, max_depth).Const("F/one", 1, {"^F/trigger"}).Op("F/n1", "AddV2", {"F/n", "F/one"});
+  graph.Function("F", {"n", "t"}, max_depth)
+      .Const("F/one", 1, {"^F/frame_start"})
+      .Op("F/n1", "AddV2", {"F/n", "F/one"});
   graph.Kernel("F/k", {"F/t"}).Call("F/a", "F", 2, {"F/n1", "F/k"}).Call("F/b", "F", 3, {"F/n1", "F/k"});
   graph.Op("F/sum", "AddV2", {"F/a/return_0", "F/b/return_0"}).Result("F", "F/sum");
   return graph;

@@ -25,7 +25,7 @@ TEST_F(SchedulerTest, LoopsInBodies) {
   StaticGraph graph;
   graph.Arg("x0").Call("a", "F", 1, {"x0"}).Call("b", "F", 10, {"a/return_0"}).Retval("b/return_0");
   graph.Function("F", {"n"});
-  AddSumOfFibs(&graph, "F/", "F/n", {"^F/trigger"}, 2).Result("F", "F/exit");
+  AddSumOfFibs(&graph, "F/", "F/n", {"^F/frame_start"}, 2).Result("F", "F/exit");
   AddFib(&graph, 3);
   SetProgram(graph);
   ExpectInEveryOrder({4}, {0 + 1 + 1 + 2});              // F(4)

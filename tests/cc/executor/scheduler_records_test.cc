@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
-#include "cc/executor/record.h"
+#include "cc/values/record.h"
 #include "tests/cc/executor/scheduler_fixture.h"
 
 namespace tensorflow_recursion {
@@ -51,8 +51,8 @@ void CallOfTypes(StaticGraph* graph, const std::string& site, const std::string&
 void AddRecorded(StaticGraph* graph, int calls, int64_t max_depth = 1000, bool boxes = false) {
   Types types = {kInt, kInt, kInt};
   for (int i = 0; i < calls; ++i) types.push_back(DT_VARIANT);
-  const Inputs trigger = {"^F/trigger"};
-  graph->Function("F", {"n", "x"}, max_depth).Const("F/one", 1, trigger).Op("F/less", "Less", {"F/n", "F/one"});
+  const Inputs frame_start = {"^F/frame_start"};
+  graph->Function("F", {"n", "x"}, max_depth).Const("F/one", 1, frame_start).Op("F/less", "Less", {"F/n", "F/one"});
   graph->Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sx", "Switch", {"F/x", "F/less"});
   graph->Op("F/n1", "Sub", {"F/sn", "F/one"}).Op("F/leaf", "Identity", {"F/sn:1"});
   Retain(graph, "F/none", {}, {}, {"^F/leaf"});
@@ -77,7 +77,7 @@ void AddRecorded(StaticGraph* graph, int calls, int64_t max_depth = 1000, bool b
   Retain(graph, "F/retain", retained, types).Result("F", "F/retain", 1, DT_VARIANT);
 
   graph->Function("B", {"record"}, max_depth, DT_VARIANT);
-  Recall(graph, "B/recall", "B/record", types).Const("B/one", 1, {"^B/trigger"});
+  Recall(graph, "B/recall", "B/record", types).Const("B/one", 1, {"^B/frame_start"});
   graph->Op("B/less", "Less", {"B/recall", "B/one"}).Op("B/sy", "Switch", {"B/recall:1", "B/less"});
   summands = {"B/sy"};
   for (int i = 0; i < calls; ++i) {
@@ -308,7 +308,7 @@ TEST_F(RecordedTest, ARecordMayBeEmpty) {
   StaticGraph graph;
   AddMain(&graph, "G", 1);
   graph.Function("G", {"x"});
-  Retain(&graph, "G/retain", {}, {}, {"^G/trigger"});
+  Retain(&graph, "G/retain", {}, {}, {"^G/frame_start"});
   Recall(&graph, "G/recall", "G/retain", {}).Op("G/after", "Identity", {"G/x", "^G/recall"}).Result("G", "G/after");
   SetProgram(graph);
   ExpectInEveryOrder({3}, {3});

@@ -101,7 +101,7 @@ TEST_F(SchedulerTest, ComputesFib) {
 TEST_F(SchedulerTest, ComputesAckermann) {
   StaticGraph graph;
   AddMain(&graph, "A", 2);
-  graph.Function("A", {"m", "n"}).Const("A/zero", 0, {"^A/trigger"}).Const("A/one", 1, {"^A/trigger"});
+  graph.Function("A", {"m", "n"}).Const("A/zero", 0, {"^A/frame_start"}).Const("A/one", 1, {"^A/frame_start"});
   graph.Op("A/m_is_0", "Equal", {"A/m", "A/zero"});
   graph.Op("A/sm", "Switch", {"A/m", "A/m_is_0"}).Op("A/sn", "Switch", {"A/n", "A/m_is_0"});
   graph.Op("A/n_plus_1", "AddV2", {"A/sn:1", "A/one"});
@@ -124,7 +124,9 @@ TEST_F(SchedulerTest, ComputesMutualRecursion) {
   AddMain(&graph, "Even", 1);
   for (const auto& [name, other, at_zero, id] : {std::tuple("Even", "Odd", 1, 2), std::tuple("Odd", "Even", 0, 3)}) {
     const auto in = NamesIn(name);
-    graph.Function(name, {"n"}).Const(in("zero"), 0, {"^" + in("trigger")}).Const(in("one"), 1, {"^" + in("trigger")});
+    graph.Function(name, {"n"})
+        .Const(in("zero"), 0, {"^" + in("frame_start")})
+        .Const(in("one"), 1, {"^" + in("frame_start")});
     graph.Op(in("done"), "Equal", {in("n"), in("zero")}).Op(in("switch"), "Switch", {in("n"), in("done")});
     graph.Op(in("less"), "Sub", {in("switch"), in("one")}).Call(in("call"), other, id, {in("less")});
     graph.Op(in("pivot"), "Identity", {in("switch:1")}).Const(in("answer"), at_zero, {"^" + in("pivot")});
@@ -162,7 +164,7 @@ TEST_F(SchedulerTest, OneValueHasReadersOfEveryKind) {
   StaticGraph graph;
   AddMain(&graph, "G", 1, 3);
   graph.Function("F", {"x"}).Result("F", "F/x", 0).Result("F", "F/x", 1).Result("F", "F/x", 2);
-  graph.Function("G", {"x"}).Const("G/true", true, {"^G/trigger"}).Call("G/f", "F", 2, {"G/x"}, 3);
+  graph.Function("G", {"x"}).Const("G/true", true, {"^G/frame_start"}).Call("G/f", "F", 2, {"G/x"}, 3);
   graph.Op("G/gate", "Switch", {"G/f/return_0", "G/true"}).Kernel("G/kernel", {"G/f/return_0"});
   Merge(&graph, "G/merge", {"G/f/return_0", "G/gate"});
   graph.Call("G/again", "F", 3, {"G/f/return_0"}, 2);
@@ -213,7 +215,7 @@ TEST_F(SchedulerTest, HandsTensorsDownTheRecursion) {
 TEST_F(SchedulerTest, SwitchesOfConstants) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
-  graph.Function("F", {"x"}).Const("F/two", 2, {"^F/trigger"}).Op("F/less", "Less", {"F/x", "F/two"});
+  graph.Function("F", {"x"}).Const("F/two", 2, {"^F/frame_start"}).Op("F/less", "Less", {"F/x", "F/two"});
   graph.Op("F/switch", "Switch", {"F/two", "F/less"}).Op("F/sum", "AddV2", {"F/switch:1", "F/switch:1"});
   Merge(&graph, "F/merge", {"F/switch", "F/sum"}).Result("F", "F/merge");
   SetProgram(graph);

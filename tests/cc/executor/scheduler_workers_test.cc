@@ -64,8 +64,8 @@ TEST_F(SchedulerTest, ManyCallsOnSeveralWorkersGiveTheSameResult) {
 
 // F(n, t) = t if n < 1 else F(n - 1, t) + F(n - 1, t), the sum by a kernel that is worth a thread.
 void AddTree(StaticGraph* graph) {
-  const Inputs trigger = {"^F/trigger"};
-  graph->Function("F", {"n", "t"}).Const("F/one", 1, trigger).Op("F/less", "Less", {"F/n", "F/one"});
+  const Inputs frame_start = {"^F/frame_start"};
+  graph->Function("F", {"n", "t"}).Const("F/one", 1, frame_start).Op("F/less", "Less", {"F/n", "F/one"});
   graph->Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/st", "Switch", {"F/t", "F/less"});
   graph->Op("F/n1", "Sub", {"F/sn", "F/one"});
   graph->Call("F/a", "F", 2, {"F/n1", "F/st"}).Call("F/b", "F", 3, {"F/n1", "F/st"});

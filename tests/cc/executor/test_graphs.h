@@ -12,10 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
-#include "cc/executor/program.h"
+#include "cc/program/program.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tests/cc/transform/graphs.h"
+#include "tests/cc/expand/graphs.h"
 
 namespace tensorflow_recursion {
 
@@ -56,10 +56,11 @@ class StaticGraph {
     return Node(absl::StrCat("retval_", index), "_Retval", {input}, {{"T", dtype}, {"index", index}});
   }
 
-  // The body of a function: its trigger "F/trigger" and an entry "F/<argument>" per argument.
+  // The body of a function: its frame_start "F/frame_start" and an entry "F/<argument>" per argument.
   StaticGraph& Function(const std::string& name, const std::vector<std::string>& arguments, int64_t max_depth = 1000,
                         tensorflow::DataType dtype = kInt) {
-    Node(name + "/trigger", kTriggerOp, {}, {{kFunctionAttr, name}, {kMaxDepthAttr, max_depth}, {kWorkersAttr, 0}});
+    Node(name + "/frame_start", kFrameStartOp, {},
+         {{kFunctionAttr, name}, {kMaxDepthAttr, max_depth}, {kWorkersAttr, 0}});
     for (size_t i = 0; i < arguments.size(); ++i) Entry(name, arguments[i], static_cast<int>(i), dtype);
     return *this;
   }
@@ -101,10 +102,10 @@ class StaticGraph {
 
   StaticGraph& Return(const std::string& site, const std::string& function, int call_id, int index,
                       const Inputs& inputs, tensorflow::DataType dtype = kInt) {
-    int num_anchors = 0;
-    for (const std::string& input : inputs) num_anchors += input[0] != '^';
+    int num_keep_alives = 0;
+    for (const std::string& input : inputs) num_keep_alives += input[0] != '^';
     Attrs attrs = SiteAttrs(function, call_id, index, dtype);
-    attrs.emplace_back("N", num_anchors);
+    attrs.emplace_back("N", num_keep_alives);
     return Node(absl::StrCat(site, "/return_", index), kReturnOp, inputs, attrs);
   }
 
@@ -143,8 +144,8 @@ inline BuiltProgram Build(const StaticGraph& graph) {
 // fib(n) = n if n < 2 else fib(n - 1) + fib(n - 2); call_ids `first_id` and the next.
 inline void AddFib(StaticGraph* graph, int first_id, const std::string& name = "Fib") {
   auto in = [&](const char* node) { return absl::StrCat(name, "/", node); };
-  const Inputs trigger = {"^" + in("trigger")};
-  graph->Function(name, {"n"}).Const(in("one"), 1, trigger).Const(in("two"), 2, trigger);
+  const Inputs frame_start = {"^" + in("frame_start")};
+  graph->Function(name, {"n"}).Const(in("one"), 1, frame_start).Const(in("two"), 2, frame_start);
   graph->Op(in("less"), "Less", {in("n"), in("two")}).Op(in("switch"), "Switch", {in("n"), in("less")});
   graph->Op(in("n1"), "Sub", {in("switch"), in("one")}).Op(in("n2"), "Sub", {in("switch"), in("two")});
   graph->Call(in("f1"), name, first_id, {in("n1")}).Call(in("f2"), name, first_id + 1, {in("n2")});

@@ -1,0 +1,48 @@
+// Which arguments of each call decide whether it lives, and which loops run with some of their variables dead.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "absl/status/status.h"
+#include "cc/analysis/regions.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// A call lives if any of its arguments does, but for constants that go with the others (Liveness says which). For those
+// who spread a graph over devices, each of which sees a part of the arguments.
+class CallLives {
+ public:
+  // `regions` are those of `graph`. Of a graph that is no program nothing is known: whoever is to run it will say why.
+  void Find(const tensorflow::Graph& graph, const GraphRegions& regions);
+
+  // Whether some variables of the loop of `region` may live while others are dead.
+  bool IsPartial(int region) const { return partial_loops_.count(region) > 0; }
+
+  // The arguments of which one has to live for the call to live.
+  const std::set<int>& DecidingArguments(int64_t call_id) const;
+
+  // Whether the call lives exactly if any of `arguments` does, constants among them included or not.
+  bool IsDecidedBy(int64_t call_id, const std::set<int>& arguments) const;
+
+ private:
+  struct Call {
+    std::set<int> deciding;
+    std::set<int> constants;
+    std::set<int> always;  // arguments that live if the call does
+    std::set<int> only;    // arguments that live only if the call does
+  };
+
+  absl::Status Analyze(const tensorflow::Graph& graph, const GraphRegions& regions);
+
+  std::map<int64_t, Call> calls_;
+  std::set<int> partial_loops_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/analysis/effects.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "absl/strings/match.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/framework/op_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/control_flow.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Graph;
+using tensorflow::Node;
+
+// Stateful only because folding, merging or moving them would change what they return.
+bool OnlyReads(const std::string& op) {
+  static const auto* const kOps = new std::unordered_set<std::string>{"IsVariableInitialized",
+                                                                      "Multinomial",
+                                                                      "ParameterizedTruncatedNormal",
+                                                                      "RandomGamma",
+                                                                      "RandomPoisson",
+                                                                      "RandomShuffle",
+                                                                      "RandomPoissonV2",
+                                                                      "RandomStandardNormal",
+                                                                      "RandomUniform",
+                                                                      "ReadVariableOp",
+                                                                      "RandomUniformInt",
+                                                                      "ResourceGather",
+                                                                      "ResourceGatherNd",
+                                                                      "StackV2",
+                                                                      "TensorArrayGradV3",
+                                                                      "TensorArrayGradWithShape",
+                                                                      "TensorArrayV3",
+                                                                      "TruncatedNormal",
+                                                                      "VarIsInitializedOp",
+                                                                      "VariableShape"};
+  return kOps->count(op) > 0;
+}
+
+// Sources of handles and references: VarHandleOp, VariableV2, HashTableV2, FIFOQueueV2 ...
+bool OnlyMakesHandles(const Node& node) {
+  const auto& types = node.output_types();
+  return node.num_inputs() == 0 && !types.empty() && std::all_of(types.begin(), types.end(), [](auto type) {
+           return type == tensorflow::DT_RESOURCE || tensorflow::IsRefType(type);
+         });
+}
+
+bool TakesReference(const Node& node) {
+  const auto& types = node.input_types();
+  return std::any_of(types.begin(), types.end(), [](auto type) { return tensorflow::IsRefType(type); });
+}
+
+// One loop of a body: a place for effects to be waited for, and a way out.
+struct Loop {
+  int depth = 0;
+  std::string parent;  // name of the frame around it; empty outside all loops
+  Node* next_iteration = nullptr;
+  Node* exit = nullptr;
+  std::vector<Node*> effects;
+};
+
+// By frame name: a frame has as many Enter nodes as its loop has variables.
+using Loops = std::map<std::string, Loop>;
+
+Loops FindLoops(const Graph& body, const std::vector<tensorflow::ControlFlowInfo>& info) {
+  Loops loops;
+  for (Node* node : body.op_nodes()) {
+    const tensorflow::ControlFlowInfo& place = info[node->id()];
+    if (place.frame_name.empty()) continue;
+    Loop& loop = loops[place.frame_name];
+    loop.parent = info[place.parent_frame->id()].frame_name;
+    if (node->IsNextIteration() && loop.next_iteration == nullptr) loop.next_iteration = node;
+    if (node->IsExit() && loop.exit == nullptr) loop.exit = node;
+  }
+  for (auto& [name, loop] : loops) {
+    for (auto it = loops.find(loop.parent); it != loops.end(); it = loops.find(it->second.parent)) ++loop.depth;
+  }
+  return loops;
+}
+
+// Lets the loop's next iteration wait for its effects. A ControlTrigger is live even when some of them are dead,
+// as those of an untaken branch are.
+absl::Status JoinInLoop(Graph* body, const Loop& loop) {
+  tensorflow::NodeDef def;
+  def.set_op("ControlTrigger");
+  def.set_name(body->NewName(absl::StrCat(loop.next_iteration->name(), "/effects")));
+  def.set_device(loop.next_iteration->requested_device());
+  absl::Status status;
+  Node* join = body->AddNode(def, &status);
+  TFR_RETURN_IF_ERROR(status);
+  join->set_assigned_device_name(loop.next_iteration->assigned_device_name());
+  for (Node* effect : loop.effects) body->AddControlEdge(effect, join);
+  body->AddControlEdge(join, loop.next_iteration);
+  return absl::OkStatus();
+}
+
+std::vector<Loop*> InnermostFirst(Loops* loops) {
+  std::vector<Loop*> order;
+  for (auto& entry : *loops) order.push_back(&entry.second);
+  std::stable_sort(order.begin(), order.end(), [](const Loop* a, const Loop* b) { return a->depth > b->depth; });
+  return order;
+}
+
+// Where `node` counts as an effect: its loop's list, or, outside all loops, `outermost`.
+void AddEffect(Node* node, const std::string& frame, Loops* loops, std::vector<std::string>* outermost) {
+  const auto loop = loops->find(frame);
+  if (loop == loops->end()) {
+    outermost->push_back(node->name());
+  } else {
+    loop->second.effects.push_back(node);
+  }
+}
+
+}  // namespace
+
+bool HasEffect(const Node& node) {
+  if (node.IsControlFlow() || node.IsIdentity() || node.IsArg() || node.IsRetval()) return false;
+  if (absl::StartsWith(node.type_string(), "Recursion>") || OnlyReads(node.type_string())) return false;
+  return (node.op_def().is_stateful() && !OnlyMakesHandles(node)) || TakesReference(node);
+}
+
+absl::Status CollectEffects(Graph* body, const std::function<bool(const Node&)>& is_effect,
+                            std::vector<std::string>* effects) {
+  tensorflow::FixupSourceAndSinkEdges(body);
+  std::vector<tensorflow::ControlFlowInfo> info;
+  std::vector<std::string> unreachable;
+  TFR_RETURN_IF_ERROR(tensorflow::BuildControlFlowInfo(body, &info, &unreachable));
+  Loops loops = FindLoops(*body, info);
+  for (Node* node : body->op_nodes()) {
+    if (is_effect(*node)) AddEffect(node, info[node->id()].frame_name, &loops, effects);
+  }
+  for (const Loop* loop : InnermostFirst(&loops)) {
+    // Without either, the loop never ends, or never goes round: nothing outside could wait for it.
+    if (loop->effects.empty() || loop->next_iteration == nullptr || loop->exit == nullptr) continue;
+    TFR_RETURN_IF_ERROR(JoinInLoop(body, *loop));
+    AddEffect(loop->exit, loop->parent, &loops, effects);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,27 @@
+// Side effects in bodies: which operators have them, and how a body waits for all of them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_EFFECTS_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_EFFECTS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Whether running `node` can be observed from outside: it prints, assigns, asserts, takes from a queue ...
+// Creating handles, reading variables and drawing random numbers cannot. Invokes are judged by their callees.
+bool HasEffect(const tensorflow::Node& node);
+
+// Names nodes of the body's outermost frame that run after, or are, all nodes with effects; `is_effect` tells
+// those. An effect inside a loop gets its loop's next iteration, and thus an Exit, to wait for it.
+// Fails with InvalidArgument when the body's loops are malformed.
+absl::Status CollectEffects(tensorflow::Graph* body, const std::function<bool(const tensorflow::Node&)>& is_effect,
+                            std::vector<std::string>* effects);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_EFFECTS_H_

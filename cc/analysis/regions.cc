@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/analysis/regions.h"
+
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace tensorflow_recursion {
+
+using tensorflow::Edge;
+using tensorflow::Node;
+
+namespace {
+
+bool IsBodySource(const Node* node) { return node->type_string() == kEntryOp || node->type_string() == kFrameStartOp; }
+
+// Enter and Identity pass an KeepAlive's token on to a Return inside a loop.
+bool PassesToken(const Node* node) { return node->IsEnter() || node->IsIdentity(); }
+
+bool IsForKeepAlives(const Node* node) {
+  for (const Edge* edge : node->out_edges()) {
+    if (!edge->dst()->IsSink() && edge->dst()->type_string() != kKeepAliveOp) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int GraphRegions::AddRegion(Region region) {
+  regions_.push_back(std::move(region));
+  return static_cast<int>(regions_.size()) - 1;
+}
+
+int GraphRegions::FunctionRegion(const std::string& name) {
+  auto [position, inserted] = functions_.try_emplace(name, 0);
+  if (inserted) position->second = AddRegion({Region::Kind::kFunction, name, kNoRegion});
+  return position->second;
+}
+
+int GraphRegions::FindFunction(const std::string& name) const {
+  auto position = functions_.find(name);
+  return position == functions_.end() ? kNoRegion : position->second;
+}
+
+int GraphRegions::LoopOf(const Node* enter) const {
+  std::string frame;
+  if (!tensorflow::GetNodeAttr(enter->attrs(), "frame_name", &frame).ok()) return kNoRegion;
+  auto position = loops_.find({region(enter), frame});
+  return position == loops_.end() ? kNoRegion : position->second;
+}
+
+int GraphRegions::output_region(const Node* node) const {
+  if (node->IsEnter()) return LoopOf(node);
+  if (node->IsExit()) return regions_[region(node)].parent;
+  return region(node);
+}
+
+// The region of the body that a region is part of, loops in it included.
+int GraphRegions::FunctionRegionOf(int region) const {
+  while (region != kNoRegion && regions_[region].kind == Region::Kind::kLoop) region = regions_[region].parent;
+  return region;
+}
+
+bool GraphRegions::IsInFunction(const Node* node) const { return IsFunctionPart(region(node)); }
+
+bool GraphRegions::IsFunctionPart(int region) const {
+  const int index = FunctionRegionOf(region);
+  return index != kNoRegion && regions_[index].kind == Region::Kind::kFunction;
+}
+
+const std::string& GraphRegions::FunctionOf(const Node* node) const {
+  const int index = FunctionRegionOf(region(node));
+  return regions_[index == kNoRegion ? kRoot : index].name;
+}
+
+bool GraphRegions::IsReal(const Edge* edge) const {
+  const Node* src = edge->src();
+  const Node* dst = edge->dst();
+  if (src->IsSource() || dst->IsSink()) return false;
+  return !structural_[src->id()] && !structural_[dst->id()];
+}
+
+void GraphRegions::MarkStructural(const tensorflow::Graph& graph) {
+  std::vector<const Node*> ready;
+  for (const Node* node : graph.op_nodes()) {
+    if (node->type_string() == kKeepAliveOp) ready.push_back(node);
+  }
+  while (!ready.empty()) {
+    const Node* node = ready.back();
+    ready.pop_back();
+    if (structural_[node->id()]) continue;
+    structural_[node->id()] = true;
+    for (const Edge* edge : node->out_edges()) {
+      if (!edge->IsControlEdge() && PassesToken(edge->dst())) ready.push_back(edge->dst());
+    }
+    // Grappler bundles what an KeepAlive waits for, by device.
+    for (const Edge* edge : node->in_edges()) {
+      if (edge->src()->type_string() == "NoOp" && IsForKeepAlives(edge->src())) ready.push_back(edge->src());
+    }
+  }
+}
+
+// In a partition a body falls into pieces without its FrameStart, and receives have no input that would tell what they
+// are part of: every node has an attribute for it, but for those that partitioning added, which belong to whom they are
+// connected with.
+void GraphRegions::FindOwners(const tensorflow::Graph& graph) {
+  std::vector<const Node*> ready;
+  std::vector<bool> is_known(graph.num_node_ids(), false);
+  for (const Node* node : graph.op_nodes()) {
+    const tensorflow::AttrValue* body = node->attrs().Find(kBodyAttr);
+    if (body == nullptr) continue;
+    if (owners_.empty()) owners_.resize(graph.num_node_ids());
+    owners_[node->id()] = body->s();
+    is_known[node->id()] = true;
+    ready.push_back(node);
+  }
+  while (!ready.empty()) {
+    const Node* node = ready.back();
+    ready.pop_back();
+    auto reach = [&](const Edge* edge, const Node* other) {
+      if (!IsReal(edge) || is_known[other->id()]) return;
+      owners_[other->id()] = owners_[node->id()];
+      is_known[other->id()] = true;
+      ready.push_back(other);
+    };
+    for (const Edge* edge : node->in_edges()) reach(edge, edge->src());
+    for (const Edge* edge : node->out_edges()) reach(edge, edge->dst());
+  }
+}
+
+int GraphRegions::RegionOfSource(const Node* node) {
+  if (owners_.empty() || owners_[node->id()].empty()) return kRoot;
+  return FunctionRegion(owners_[node->id()]);
+}
+
+absl::Status GraphRegions::FindSources(const tensorflow::Graph& graph, std::vector<const Node*>* ready) {
+  for (const Node* node : graph.op_nodes()) {
+    if (structural_[node->id()]) continue;
+    if (IsBodySource(node)) {
+      std::string function;
+      TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kFunctionAttr, &function));
+      region_of_[node->id()] = FunctionRegion(function);
+    } else {
+      bool has_input = false;
+      for (const Edge* edge : node->in_edges()) has_input |= IsReal(edge);
+      if (has_input) continue;
+      region_of_[node->id()] = RegionOfSource(node);
+    }
+    TFR_RETURN_IF_ERROR(Enter(node));
+    ready->push_back(node);
+  }
+  return absl::OkStatus();
+}
+
+// Makes the region of the loop that an Enter node opens.
+absl::Status GraphRegions::Enter(const Node* node) {
+  if (!node->IsEnter()) return absl::OkStatus();
+  std::string frame;
+  TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), "frame_name", &frame));
+  auto [position, inserted] = loops_.try_emplace({region(node), frame}, 0);
+  if (inserted) position->second = AddRegion({Region::Kind::kLoop, frame, region(node)});
+  return absl::OkStatus();
+}
+
+absl::Status GraphRegions::Walk(std::vector<const Node*> ready) {
+  while (!ready.empty()) {
+    const Node* node = ready.back();
+    ready.pop_back();
+    if (node->IsExit() && regions_[region(node)].kind != Region::Kind::kLoop) {
+      return InvalidArgument("Node '", node->name(), "': Exit stands outside any loop");
+    }
+    const int region = output_region(node);
+    for (const Edge* edge : node->out_edges()) {
+      const Node* dst = edge->dst();
+      if (!IsReal(edge) || region_of_[dst->id()] != kNoRegion) continue;
+      region_of_[dst->id()] = region;
+      TFR_RETURN_IF_ERROR(Enter(dst));
+      ready.push_back(dst);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphRegions::Check(const tensorflow::Graph& graph) const {
+  for (const Node* node : graph.op_nodes()) {
+    if (!structural_[node->id()] && region(node) == kNoRegion) {
+      return InvalidArgument("Node '", node->name(), "' is part of a cycle that no input reaches");
+    }
+    if (owners_.empty() || structural_[node->id()] || FunctionOf(node) == owners_[node->id()]) continue;
+    return InvalidArgument("Node '", node->name(), "' is marked as part of '", owners_[node->id()],
+                           "', but its inputs are of '", FunctionOf(node), "'");
+  }
+  for (const Edge* edge : graph.edges()) {
+    if (!IsReal(edge)) continue;
+    const Region& from = regions_[output_region(edge->src())];
+    const Region& to = regions_[region(edge->dst())];
+    if (&from == &to) continue;
+    return InvalidArgument("Node '", edge->dst()->name(), "' in '", to.name, "' reads node '", edge->src()->name(),
+                           "' in '", from.name, "': values pass between functions by calls, and into loops by Enter");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphRegions::Build(const tensorflow::Graph& graph) {
+  region_of_.assign(graph.num_node_ids(), kNoRegion);
+  structural_.assign(graph.num_node_ids(), false);
+  AddRegion({Region::Kind::kRoot, "", kNoRegion});
+  MarkStructural(graph);
+  FindOwners(graph);
+  std::vector<const Node*> ready;
+  TFR_RETURN_IF_ERROR(FindSources(graph, &ready));
+  TFR_RETURN_IF_ERROR(Walk(std::move(ready)));
+  return Check(graph);
+}
+
+}  // namespace tensorflow_recursion

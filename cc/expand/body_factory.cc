@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/body_factory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cc/base/status.h"
+#include "cc/expand/call_graph.h"
+#include "cc/expand/placement.h"
+#include "cc/expand/verify.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/function_def_utils.h"
+#include "tensorflow/core/common_runtime/lower_functional_ops.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/common_runtime/placer.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/util/device_name_utils.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::FunctionDef;
+using tensorflow::FunctionDefLibrary;
+using tensorflow::FunctionLibraryDefinition;
+using tensorflow::Graph;
+using tensorflow::LowerFunctionalOpsPass;
+using tensorflow::Node;
+
+// The attribute that makes TensorFlow's lowering pass expand a node.
+const char* MarkFor(Expansion kind) {
+  return kind == Expansion::kInline ? LowerFunctionalOpsPass::kLowerAsMultiDeviceFunctionAttr
+                                    : LowerFunctionalOpsPass::kLowerUsingSwitchMergeAttr;
+}
+
+constexpr Expansion kMarks[] = {Expansion::kControlFlow, Expansion::kInline};
+
+void Unmark(Node* node) {
+  for (const Expansion mark : kMarks) node->ClearAttr(MarkFor(mark));
+}
+
+// The pass lowers what it finds inside branches only where it is marked, hence marks in every function. It crashes on
+// what does not fit: such nodes lose the mark they may have.
+FunctionDefLibrary Marked(FunctionDefLibrary functions) {
+  const FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), functions);
+  for (FunctionDef& function : *functions.mutable_function()) {
+    for (tensorflow::NodeDef& node : *function.mutable_node_def()) {
+      const Expansion kind = FindExpandable(node, library).kind;
+      for (const Expansion mark : kMarks) node.mutable_attr()->erase(MarkFor(mark));
+      if (kind != Expansion::kNone) (*node.mutable_attr())[MarkFor(kind)].set_b(true);
+    }
+  }
+  return functions;
+}
+
+absl::Status InFunction(const std::string& function, const absl::Status& status) {
+  if (status.ok()) return status;
+  return InvalidArgument("Function '", function, "': ", status.message());
+}
+
+// `requested` with what it leaves open taken from `device`.
+std::string CompleteDevice(const std::string& requested, const std::string& device) {
+  using tensorflow::DeviceNameUtils;
+  DeviceNameUtils::ParsedName wanted, base;
+  if (requested.empty() || !DeviceNameUtils::ParseFullName(requested, &wanted)) return device;
+  if (!DeviceNameUtils::ParseFullName(device, &base)) return requested;
+  if (!DeviceNameUtils::MergeOverrideDevNames(&base, wanted).ok()) return requested;
+  return DeviceNameUtils::ParsedNameToString(base);
+}
+
+}  // namespace
+
+BodyFactory::BodyFactory(const FunctionDefLibrary& functions, const Placement& placement)
+    : placement_(placement),
+      library_(tensorflow::OpRegistry::Global(), Marked(functions)),
+      with_invoke_(FunctionsWithInvoke(functions, library_)) {}
+
+absl::Status BodyFactory::Instantiate(const std::string& function, std::unique_ptr<Graph>* body) {
+  TFR_RETURN_IF_ERROR(VerifyLoweringEnds(function));
+  std::unique_ptr<tensorflow::FunctionBody> instance;
+  TFR_RETURN_IF_ERROR(InFunction(
+      function, FunctionDefToBodyHelper(*library_.Find(function), tensorflow::AttrSlice(), &library_, &instance)));
+  body->reset(std::exchange(instance->graph, nullptr));
+  TFR_RETURN_IF_ERROR(InFunction(function, VerifyGraph(**body)));
+  return InFunction(function, Lower(body));
+}
+
+absl::Status BodyFactory::Place(const std::string& function, const std::string& device, Graph* body) {
+  return InFunction(function, Assign(function, device, body));
+}
+
+std::string BodyFactory::PreferredBeside(const std::string& device) const {
+  const tensorflow::Device* best =
+      placement_.devices == nullptr ? nullptr : placement_.devices->FindDeviceByName(device);
+  if (best == nullptr) return device;
+  const auto order = [](const tensorflow::Device* of) {
+    return tensorflow::DeviceSet::DeviceTypeOrder(tensorflow::DeviceType(of->device_type()));
+  };
+  for (const tensorflow::Device* other : placement_.devices->devices()) {
+    const bool is_beside = tensorflow::DeviceNameUtils::IsSameAddressSpace(other->parsed_name(), best->parsed_name());
+    if (is_beside && order(other) > order(best)) best = other;
+  }
+  return best->name();
+}
+
+absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
+  bool any = false;
+  std::string device;
+  for (Node* node : (*graph)->op_nodes()) {
+    const Expandable expandable = FindExpandable(node->def(), library_);
+    const bool marked = IsMarkedForLowering(node->def());
+    if (expandable.kind == Expansion::kNone) {
+      if (marked) Unmark(node);
+      continue;
+    }
+    const bool has_calls = std::any_of(expandable.functions.begin(), expandable.functions.end(),
+                                       [&](const std::string& name) { return with_invoke_.count(name) > 0; });
+    if (!has_calls && !marked) continue;
+    for (const std::string& function : expandable.functions) TFR_RETURN_IF_ERROR(VerifyLoweringEnds(function));
+    Unmark(node);
+    node->AddAttr(MarkFor(expandable.kind), true);
+    any = any || has_calls;
+    if (device.empty()) device = node->requested_device();
+  }
+  if (!any) return absl::OkStatus();
+  TFR_RETURN_IF_ERROR(Lower(graph));
+  return Assign("", device, graph->get());
+}
+
+absl::Status BodyFactory::VerifyLoweringEnds(const std::string& function) const {
+  const std::string endless = FindEndlessLowering(function, library_);
+  if (endless.empty()) return absl::OkStatus();
+  return InvalidArgument("Function '", function, "': '", endless,
+                         "' contains itself through branches or ordinary calls; recursion must go through a declared "
+                         "function");
+}
+
+absl::Status BodyFactory::Lower(std::unique_ptr<Graph>* graph) {
+  tensorflow::GraphOptimizationPassOptions options;
+  options.graph = graph;
+  options.flib_def = &library_;
+  return LowerFunctionalOpsPass().Run(options);
+}
+
+absl::Status BodyFactory::Assign(const std::string& function, const std::string& device, Graph* graph) {
+  if (placement_.devices == nullptr) {
+    for (Node* node : graph->op_nodes()) {
+      node->set_requested_device(CompleteDevice(node->requested_device(), device));
+    }
+    return absl::OkStatus();
+  }
+  tensorflow::Placer placer(graph, function, &library_, placement_.devices,
+                            placement_.devices->FindDeviceByName(device), placement_.allow_soft_placement,
+                            /*log_device_placement=*/false);
+  TFR_RETURN_IF_ERROR(DetachHandles(graph));
+  TFR_RETURN_IF_ERROR(placer.Run());
+  return AttachHandles(graph);
+}
+
+}  // namespace tensorflow_recursion

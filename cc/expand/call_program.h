@@ -1,0 +1,102 @@
+// What the transformation works on: the main graph and each function's body, as lists of nodes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_PROGRAM_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_CALL_PROGRAM_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Nodes that run in one kind of frame, calls still unexpanded. Names are those of the final graph.
+struct Section {
+  std::vector<tensorflow::NodeDef> nodes;
+  std::unordered_map<std::string, int> index;  // position in `nodes` by name
+  std::vector<bool> live;                      // set by Liveness
+  std::set<int> awaited;                       // live calls with a live control consumer; set by Liveness
+
+  void Add(tensorflow::NodeDef node) {
+    index[node.name()] = static_cast<int>(nodes.size());
+    nodes.push_back(std::move(node));
+    live.push_back(false);
+  }
+};
+
+// What is known of a value that must stay where it is: the handle of a resource, a record, a list of tensors.
+struct Handle {
+  bool is_known = false;
+  std::string device;     // of what makes it
+  std::string record_of;  // of a record: the function that retains it, if known
+};
+
+// One function that the main graph may reach, or one of several copies of it.
+struct CalledFunction {
+  const tensorflow::FunctionDef* definition = nullptr;
+  std::string name;                          // a copy has another one than the definition
+  std::unique_ptr<tensorflow::Graph> graph;  // the body, until it becomes `body`
+  std::string prefix;                        // of the body's node names, ends in '/'
+  std::string device;                        // of its first call site
+  std::vector<Handle> handles;               // that its first call site passes, by argument
+  std::string record_device;                 // of what it and its callees retain, the outermost call's device
+  std::vector<std::string> callees;          // in the order of their sites
+  bool has_effects = false;                  // its own, or its callees'
+  bool is_gradient = false;                  // reads a record
+
+  Section body;
+  std::vector<int> arguments;        // `_Arg` nodes in body.nodes, by argument
+  std::vector<int> outputs;          // `_Retval` nodes, by output
+  std::vector<std::string> effects;  // nodes of the body that the function is not done without
+
+  // Set by Liveness.
+  bool live = false;
+  std::vector<bool> needed;  // by output
+  bool needs_done = false;   // someone waits for the side effects
+
+  int num_arguments() const { return definition->signature().input_arg_size(); }
+  int num_outputs() const { return definition->signature().output_arg_size(); }
+};
+
+// Which of the values that one function may retain for its gradient are in its records.
+struct Retained {
+  std::vector<bool> needed;  // by value: some live Recall reads it; set by Liveness
+};
+
+// A loop of the main graph.
+struct LoopFrame {
+  std::string name;
+  int parent;  // in CallProgram::frames; kNoLoop outside all loops
+  int64_t parallel_iterations;
+  std::string device;
+};
+inline constexpr int kNoLoop = -1;
+
+// What the caller wants of a node of the main graph.
+struct Fetch {
+  std::set<int> outputs;
+  bool whole = false;  // all outputs, and that its side effects have happened
+};
+
+struct CallProgram {
+  Section main;
+  std::map<std::string, Fetch> fetches;   // by node; fed calls too, which must keep all their outputs
+  std::unordered_set<std::string> feeds;  // nodes: their consumers keep reading them
+  std::vector<LoopFrame> frames;
+  std::unordered_map<std::string, int> frame_of;  // frames of the main graph's calls that are inside loops
+  std::map<std::string, CalledFunction> functions;
+  std::vector<std::string> order;            // functions as they were found
+  std::map<std::string, Retained> retained;  // by attribute `function` of the Retain and Recall operators
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_CALL_PROGRAM_H_

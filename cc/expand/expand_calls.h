@@ -1,0 +1,46 @@
+// The transformation: every call of a recursive function becomes Call and Return operators around one body.
+// A function of GraphDefs, with no session, no device and no state. docs/design.md describes its result.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_EXPAND_CALLS_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_EXPAND_CALLS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cc/base/options.h"
+#include "cc/expand/body_factory.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace tensorflow_recursion {
+
+// On Invoke nodes, set by a pass that sees the whole graph: the names that TakenNames found in it.
+inline constexpr char kTakenNamesAttr[] = "_recursion_taken_names";
+
+// On the Invokes that a user has asked to be on a type of device.
+inline constexpr char kPinnedAttr[] = "_recursion_pinned";
+
+struct ExpandOptions {
+  // Tensors ("n:0") or nodes ("n": all outputs and side effects) of the main graph. What none of them needs is
+  // left out of the result. Empty: every node counts.
+  std::vector<std::string> fetches;
+  std::vector<std::string> feeds;
+  Options run;
+  Placement placement;
+};
+
+// Those of `nodes`, names in the main graph, that nodes in bodies of `functions` may want: "<function>/<node>".
+std::vector<std::string> TakenNames(const std::vector<std::string>& nodes,
+                                    const tensorflow::FunctionDefLibrary& functions);
+
+// Whether ExpandCalls would change `graph`: a main graph, not a function's body, with a call in it.
+bool HasExpandableCalls(const tensorflow::GraphDef& graph);
+
+// Transforms `graph` into `*expanded`. Deterministic. Any fault of the graph, its functions or its calls is
+// InvalidArgument; `*expanded` is then unspecified. Without calls the result is a copy.
+absl::Status ExpandCalls(const tensorflow::GraphDef& graph, const ExpandOptions& options,
+                         tensorflow::GraphDef* expanded);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_EXPAND_CALLS_H_

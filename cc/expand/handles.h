@@ -1,0 +1,52 @@
+// Where the handles of resources and the records come from that calls pass: back through bodies, and through records.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_HANDLES_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_HANDLES_H_
+
+#include <unordered_set>
+#include <vector>
+
+#include "cc/expand/call_program.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// A node, and whose body it is in.
+struct OwnedNode {
+  const CalledFunction* function = nullptr;  // null: the main graph
+  tensorflow::Node* node = nullptr;          // null: nowhere
+};
+
+// Calls whose callees have bodies in the program already.
+using BoundCalls = std::unordered_set<const tensorflow::Node*>;
+
+// Walks from the argument of a call to what makes it: through operators that only pass it on, into the bodies of calls
+// that return it, and from a Recall to the Retain of the function whose record it reads. All but the newest calls of a
+// program are bound, and the bodies of all functions are placed. Reads only.
+class HandleFinder {
+ public:
+  HandleFinder(const CallProgram& program, const BoundCalls& bound) : program_(program), bound_(bound) {}
+
+  // What is known of argument `index` of `call`. If it comes out of a call that is not bound yet, `*missing` is that
+  // one, and has to be bound first; paths through calls in `open` lead nowhere.
+  Handle Find(const OwnedNode& call, int index, const std::vector<OwnedNode>& open, OwnedNode* missing) const;
+
+ private:
+  struct Port {
+    OwnedNode place;
+    int output;
+  };
+
+  static void AddInput(const OwnedNode& place, int index, std::vector<Port>* work);
+  void AddMerged(const Port& port, std::vector<Port>* work) const;
+  bool AddReturned(const Port& port, std::vector<Port>* work) const;
+  bool AddRetained(const Port& port, std::vector<Port>* work) const;
+  static Handle HandleAt(const CalledFunction* function, const tensorflow::Node& node);
+
+  const CallProgram& program_;
+  const BoundCalls& bound_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_HANDLES_H_

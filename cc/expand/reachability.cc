@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/reachability.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cc/base/names.h"
+#include "cc/expand/call_graph.h"
+#include "tensorflow/core/graph/tensor_id.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::NodeDef;
+using tensorflow::TensorId;
+
+class Liveness {
+ public:
+  explicit Liveness(CallProgram* program) : program_(program) {}
+
+  void Run() {
+    for (const auto& [name, fetch] : program_->fetches) NeedFetched(name, fetch);
+    // Worklists, because a chain of nodes or calls may be longer than the stack is deep.
+    while (!nodes_.empty() || !done_.empty()) {
+      if (!nodes_.empty()) {
+        const auto [section, node] = nodes_.back();
+        nodes_.pop_back();
+        FollowInputs(section, node);
+      } else {
+        CalledFunction* function = done_.back();
+        done_.pop_back();
+        AwaitEffects(function);
+      }
+    }
+  }
+
+ private:
+  void NeedFetched(const std::string& name, const Fetch& fetch) {
+    Section* main = &program_->main;
+    const int node = main->index.at(name);
+    NeedNode(main, node);
+    if (IsRecall(main->nodes[node])) return NeedRecalled(main->nodes[node]);
+    if (!IsInvoke(main->nodes[node])) return;
+    if (fetch.whole) {
+      NeedCompletion(main, node);
+    } else {
+      for (int output : fetch.outputs) NeedOutput(Callee(main->nodes[node]), output);
+    }
+  }
+
+  // All of it, so that its outputs stay where they are.
+  void NeedRecalled(const NodeDef& recall) {
+    const int count = recall.attr().at(kTypeAttr).list().type_size();
+    for (int value = 0; value < count; ++value) NeedRetained(RecordOwner(recall), value);
+  }
+
+  void NeedNode(Section* section, int node) {
+    if (section->live[node]) return;
+    section->live[node] = true;
+    nodes_.emplace_back(section, node);
+    if (IsInvoke(section->nodes[node])) NeedFunction(Callee(section->nodes[node]));
+    if (MayTakeRecords(section->nodes[node])) RetainAll();
+  }
+
+  void NeedFunction(CalledFunction* function) {
+    if (function->live) return;
+    function->live = true;
+    for (const std::string& effect : function->effects) NeedNode(&function->body, function->body.index.at(effect));
+    if (function->num_outputs() == 0) NeedDone(function);
+  }
+
+  void NeedOutput(CalledFunction* function, int output) {
+    if (function->needed[output]) return;
+    function->needed[output] = true;
+    NeedNode(&function->body, function->outputs[output]);
+  }
+
+  // A control edge from a call means what it means for any operator: outputs computed, side effects done.
+  void NeedCompletion(Section* section, int call) {
+    section->awaited.insert(call);
+    CalledFunction* function = Callee(section->nodes[call]);
+    for (int output = 0; output < function->num_outputs(); ++output) NeedOutput(function, output);
+    if (function->has_effects) NeedDone(function);
+  }
+
+  void NeedDone(CalledFunction* function) {
+    if (function->needs_done) return;
+    function->needs_done = true;
+    done_.push_back(function);
+  }
+
+  void AwaitEffects(CalledFunction* function) {
+    for (const std::string& effect : function->effects) {
+      const NodeDef& node = function->body.nodes[function->body.index.at(effect)];
+      if (IsInvoke(node)) NeedDone(Callee(node));
+    }
+  }
+
+  void FollowInputs(Section* section, int node) {
+    const NodeDef& def = section->nodes[node];
+    if (IsRetain(def)) return FollowRetained(section, node);
+    for (const std::string& input : def.input()) FollowInput(section, input);
+  }
+
+  // A value is retained only if something reads it from the record.
+  void FollowRetained(Section* section, int node) {
+    const NodeDef& def = section->nodes[node];
+    retains_[RecordOwner(def)].emplace_back(section, node);
+    if (retains_all_) NeedAllRetained(def);
+    const std::vector<bool>& needed = program_->retained[RecordOwner(def)].needed;
+    for (int i = 0; i < def.input_size(); ++i) {
+      const bool is_control = tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(def.input(i)));
+      if (is_control || (i < static_cast<int>(needed.size()) && needed[i])) FollowInput(section, def.input(i));
+    }
+  }
+
+  // Whether the node may hand a record to a function that is left as it is, which recalls every value.
+  static bool MayTakeRecords(const NodeDef& node) {
+    if (IsInvoke(node)) return false;
+    bool has_functions = false;
+    bool has_variants = false;
+    for (const auto& [name, value] : node.attr()) {
+      has_functions = has_functions || value.has_func() || value.list().func_size() > 0;
+      const auto& types = value.list().type();
+      has_variants = has_variants || std::count(types.begin(), types.end(), tensorflow::DT_VARIANT) > 0;
+    }
+    return has_functions && has_variants;
+  }
+
+  void RetainAll() {
+    if (std::exchange(retains_all_, true)) return;
+    const auto live = retains_;  // more may come to live on the way
+    for (const auto& [function, nodes] : live) {
+      for (const auto& [section, node] : nodes) NeedAllRetained(section->nodes[node]);
+    }
+  }
+
+  void NeedAllRetained(const NodeDef& retain) {
+    for (int i = 0; i < retain.input_size(); ++i) {
+      const TensorId id = tensorflow::ParseTensorName(retain.input(i));
+      if (!tensorflow::IsTensorIdControl(id)) NeedRetained(RecordOwner(retain), i);
+    }
+  }
+
+  void NeedRetained(const std::string& function, int value) {
+    std::vector<bool>& needed = program_->retained[function].needed;
+    if (value >= static_cast<int>(needed.size())) needed.resize(value + 1);
+    if (needed[value]) return;
+    needed[value] = true;
+    for (const auto& [section, node] : retains_[function]) {
+      const NodeDef& def = section->nodes[node];
+      if (value >= def.input_size()) continue;  // a forged graph: the kernel will complain
+      const TensorId id = tensorflow::ParseTensorName(def.input(value));
+      if (!tensorflow::IsTensorIdControl(id)) FollowInput(section, def.input(value));
+    }
+  }
+
+  void FollowInput(Section* section, const std::string& input) {
+    const TensorId id = tensorflow::ParseTensorName(input);
+    const int producer = section->index.at(std::string(id.node()));
+    NeedNode(section, producer);
+    const NodeDef& def = section->nodes[producer];
+    if (IsRecall(def) && id.index() >= 0) NeedRetained(RecordOwner(def), id.index());
+    if (!IsInvoke(def)) return;
+    if (tensorflow::IsTensorIdControl(id)) {
+      NeedCompletion(section, producer);
+    } else {
+      NeedOutput(Callee(def), id.index());
+    }
+  }
+
+  CalledFunction* Callee(const NodeDef& invoke) { return &program_->functions.at(CalleeOf(invoke)); }
+
+  CallProgram* const program_;
+  std::vector<std::pair<Section*, int>> nodes_;  // live, inputs not yet followed
+  std::vector<CalledFunction*> done_;            // awaited, effects not yet followed
+  bool retains_all_ = false;
+  std::map<std::string, std::vector<std::pair<Section*, int>>> retains_;  // live, by function
+};
+
+}  // namespace
+
+void FindLiveness(CallProgram* program) { Liveness(program).Run(); }
+
+}  // namespace tensorflow_recursion

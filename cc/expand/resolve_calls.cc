@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/resolve_calls.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "cc/expand/call_graph.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+// Adds the record to what the call says it returns.
+void CallForward(NodeDef* call) {
+  auto& attrs = *call->mutable_attr();
+  attrs[kCalleeAttr].mutable_func()->set_name(attrs[kForwardAttr].s());
+  attrs["Tout"].mutable_list()->add_type(tensorflow::DT_VARIANT);
+  const auto shapes = attrs.find(kOutputShapesAttr);
+  if (shapes != attrs.end() && shapes->second.list().shape_size() > 0) shapes->second.mutable_list()->add_shape();
+}
+
+absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
+  std::vector<tensorflow::DataType> inputs, results;
+  if (!GetNodeAttr(call->attrs(), "Tin", &inputs).ok() || !GetNodeAttr(call->attrs(), "Tout", &results).ok()) {
+    return absl::OkStatus();  // for others to complain
+  }
+  const int record = static_cast<int>(results.size());
+  const bool is_forward = std::any_of(call->out_edges().begin(), call->out_edges().end(),
+                                      [&](const Edge* edge) { return edge->src_output() == record; });
+  const int num_inputs = static_cast<int>(inputs.size());
+  call->ClearAttr(kRecordOfAttr);  // XLA would follow it
+  call->AddAttr(kRecordOfAttr, std::vector<tensorflow::NameAttrList>());
+  if (!is_forward && call->num_inputs() == num_inputs) return absl::OkStatus();
+
+  NodeDef def = call->def();
+  if (is_forward && (*def.mutable_attr())[kForwardAttr].s().empty()) {
+    return InvalidArgument("Call '", call->name(), "' of '", UserName(CalleeOf(def)),
+                           "': its record is read, but its attribute ", kForwardAttr, " names no function");
+  }
+  (*def.mutable_attr())["Tignored"].mutable_list()->clear_type();
+  if (is_forward) {
+    CallForward(&def);
+    absl::StrAppend(def.mutable_name(), suffix);
+  }
+  std::vector<std::string> sources(num_inputs);
+  for (const Edge* edge : call->in_edges()) {
+    if (edge->IsControlEdge() || edge->dst_input() >= num_inputs) continue;
+    sources[edge->dst_input()] = absl::StrCat(edge->src()->name(), ":", edge->src_output());
+  }
+  def.clear_input();
+  for (const std::string& source : sources) def.add_input(source);
+  absl::Status status;
+  Node* resolved = graph->AddNode(std::move(def), &status);
+  TFR_RETURN_IF_ERROR(status);
+  resolved->set_assigned_device_name(call->assigned_device_name());
+  for (const Edge* edge : call->in_edges()) {
+    if (edge->IsControlEdge()) {
+      graph->AddControlEdge(edge->src(), resolved);
+    } else if (edge->dst_input() < num_inputs) {
+      graph->AddEdge(edge->src(), edge->src_output(), resolved, edge->dst_input());
+    }
+  }
+  const std::vector<const Edge*> readers(call->out_edges().begin(), call->out_edges().end());
+  for (const Edge* edge : readers) {
+    if (edge->IsControlEdge()) {
+      graph->AddControlEdge(resolved, edge->dst());
+      continue;
+    }
+    Node* const reader = edge->dst();
+    const int output = edge->src_output();
+    const int input = edge->dst_input();
+    graph->RemoveEdge(edge);
+    graph->AddEdge(resolved, output, reader, input);
+  }
+  graph->RemoveNode(call);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ResolveCalls(absl::string_view suffix, Graph* graph) {
+  std::vector<Node*> calls;
+  for (Node* node : graph->op_nodes()) {
+    if (IsInvoke(node->def())) calls.push_back(node);
+  }
+  for (Node* call : calls) TFR_RETURN_IF_ERROR(Resolve(call, suffix, graph));
+  return absl::OkStatus();
+}
+
+absl::Status ResolveCallsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  return options.graph == nullptr ? absl::OkStatus() : ResolveCalls("/forward", options.graph->get());
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,238 @@
+// Schemas of the operators that calls of recursive functions are made of.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/shape_inference.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::PartialTensorShape;
+using tensorflow::shape_inference::InferenceContext;
+using tensorflow::shape_inference::ShapeHandle;
+
+// A record is a scalar. What it is a handle of says that it is no number: nobody is to build zeros for it.
+absl::Status RecordShape(InferenceContext* c, int output) {
+  c->set_output(output, c->Scalar());
+  c->set_output_handle_shapes_and_types(
+      output, std::vector<tensorflow::shape_inference::ShapeAndType>{{c->Scalar(), tensorflow::DT_INT64}});
+  return absl::OkStatus();
+}
+
+// The shapes the user stated, else unknown ones. Never looks into the callee: that would not end.
+absl::Status StatedShapes(InferenceContext* c) {
+  std::vector<PartialTensorShape> shapes;
+  TF_RETURN_IF_ERROR(c->GetAttr("output_shapes", &shapes));
+  const int num_results = c->num_outputs() - 1;
+  for (int i = 0; i < num_results; ++i) {
+    ShapeHandle shape = c->UnknownShape();
+    if (static_cast<int>(shapes.size()) == num_results) {
+      TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shapes[i], &shape));
+    }
+    c->set_output(i, shape);
+  }
+  return RecordShape(c, num_results);
+}
+
+absl::Status ShapeFromAttr(InferenceContext* c) {
+  PartialTensorShape shape;
+  TF_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  ShapeHandle handle;
+  TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shape, &handle));
+  c->set_output(0, handle);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// All operators are stateful, so that no stock pass folds, merges or moves them.
+
+REGISTER_OP("Recursion>Invoke")
+    .Input("args: Tin")
+    .Input("ignored: Tignored")
+    .Output("results: Tout")
+    .Output("record: variant")
+    .Attr("Tin: list(type) >= 0")
+    .Attr("Tignored: list(type) >= 0 = []")
+    .Attr("Tout: list(type) >= 0")
+    .Attr("f: func")
+    .Attr("forward: string = ''")
+    .Attr("record_of: list(func) = []")
+    .Attr("output_shapes: list(shape) = []")
+    .SetIsStateful()
+    .SetShapeFn(StatedShapes)
+    .Doc(R"doc(
+Calls function `f`, which may call itself.
+
+With the `function_transformation` optimizer the call becomes Call and Return operators around the one
+body of `f`; without it the kernel runs `f` through TensorFlow's function runtime.
+
+If anything reads `record`, the function called is `forward`, whose last output that is: what the gradient
+of this call needs of it. `record_of`, of a gradient's call, holds the function that writes the record it reads:
+the call keeps it in pruned function libraries. `ignored` are not passed on: Python differentiates by them.
+)doc");
+
+REGISTER_OP("Recursion>Retain")
+    .Input("values: T")
+    .Output("record: variant")
+    .Attr("T: list(type) >= 0")
+    .Attr("function: string")
+    .SetIsStateful()
+    .SetShapeFn([](InferenceContext* c) { return RecordShape(c, 0); })
+    .Doc("What one invocation of `function` keeps for its gradient.");
+
+REGISTER_OP("Recursion>Recall")
+    .Input("record: variant")
+    .Output("values: T")
+    .Attr("T: list(type) >= 0")
+    .Attr("function: string")
+    .Attr("shapes: list(shape) = []")
+    .SetIsStateful()
+    .SetShapeFn([](InferenceContext* c) {
+      std::vector<PartialTensorShape> shapes;
+      TF_RETURN_IF_ERROR(c->GetAttr("shapes", &shapes));
+      if (static_cast<int>(shapes.size()) != c->num_outputs()) return tensorflow::shape_inference::UnknownShape(c);
+      for (int i = 0; i < c->num_outputs(); ++i) {
+        ShapeHandle shape;
+        TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shapes[i], &shape));
+        c->set_output(i, shape);
+      }
+      return absl::OkStatus();
+    })
+    .Doc("The values that the invocation of `function` with this record has retained.");
+
+// The shape of contributions is that of the gradient they stand for, as far as Python tells; the value is a scalar.
+REGISTER_OP("Recursion>Contribute")
+    .Input("first: T")
+    .Input("second: U")
+    .Output("contributions: variant")
+    .Attr("T: type")
+    .Attr("U: type")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::UnknownShape)
+    .Doc("One term of a weight's gradient, not computed yet: a product of matrices, or rows and their indices.");
+
+REGISTER_OP("Recursion>ContributeNone")
+    .Output("contributions: variant")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::UnknownShape)
+    .Doc("A gradient of zero terms.");
+
+REGISTER_OP("Recursion>Collect")
+    .Input("contributions: variant")
+    .Output("first: T")
+    .Output("second: U")
+    .Attr("T: type")
+    .Attr("U: type")
+    .Attr("first_shape: shape")
+    .Attr("second_shape: shape")
+    .SetIsStateful()
+    .SetShapeFn([](InferenceContext* c) {
+      const char* attrs[] = {"first_shape", "second_shape"};
+      for (int i = 0; i < 2; ++i) {
+        PartialTensorShape row;
+        TF_RETURN_IF_ERROR(c->GetAttr(attrs[i], &row));
+        ShapeHandle shape, rows = c->Vector(InferenceContext::kUnknownDim);
+        TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(row, &shape));
+        TF_RETURN_IF_ERROR(c->Concatenate(rows, shape, &shape));
+        c->set_output(i, shape);
+      }
+      return absl::OkStatus();
+    })
+    .Doc("The tensors of all terms of a gradient, the first and the second of each concatenated along axis 0.");
+
+REGISTER_OP("Recursion>Total")
+    .Input("value: T")
+    .Input("contributions: variant")
+    .Output("total: T")
+    .Attr("T: type")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::UnchangedShape)
+    .Doc("The gradient that was computed from contributions; its own gradient is theirs.");
+
+REGISTER_OP("Recursion>Entry")
+    .Output("value: T")
+    .Attr("T: type")
+    .Attr("function: string")
+    .Attr("index: int >= 0")
+    .Attr("shape: shape = { unknown_rank: true }")
+    .SetIsStateful()
+    .SetShapeFn(ShapeFromAttr)
+    .Doc("Argument `index` of the body of `function`: where the Calls of all its sites meet.");
+
+REGISTER_OP("Recursion>FrameStart")
+    .Attr("function: string")
+    .Attr("max_depth: int")
+    .Attr("workers: int")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::NoOutputs)
+    .Doc("Fires once in every frame of `function`; starts the body's operators that have no input.");
+
+REGISTER_OP("Recursion>Result")
+    .Input("value: T")
+    .Attr("T: type")
+    .Attr("function: string")
+    .Attr("index: int >= 0")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::NoOutputs)
+    .Doc("Output `index` of the body of `function`: feeds the Returns of the frame's call site.");
+
+REGISTER_OP("Recursion>Call")
+    .Input("value: T")
+    .Attr("T: type")
+    .Attr("function: string")
+    .Attr("index: int >= 0")
+    .Attr("call_id: int")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::NoOutputs)
+    .Doc("Pushes `call_id` on the tag of `value` and sends it to argument `index` of `function`.");
+
+REGISTER_OP("Recursion>Return")
+    .Input("keep_alives: N * int32")
+    .Output("value: T")
+    .Attr("N: int >= 0")
+    .Attr("T: type")
+    .Attr("function: string")
+    .Attr("index: int >= 0")
+    .Attr("call_id: int")
+    .Attr("shape: shape = { unknown_rank: true }")
+    .SetIsStateful()
+    .SetShapeFn(ShapeFromAttr)
+    .Doc("Pops `call_id` off the tag of output `index` of `function`; drops tokens of other sites.");
+
+REGISTER_OP("Recursion>AnnounceCall")
+    .Output("opened: bool")
+    .Attr("function: string")
+    .Attr("call_id: int")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::ScalarShape)
+    .Doc("Live when call `call_id` of `function` is, on the device that decides it.");
+
+REGISTER_OP("Recursion>JoinCall")
+    .Input("opened: bool")
+    .Attr("function: string")
+    .Attr("call_id: int")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::NoOutputs)
+    .Doc("Opens call `call_id` of `function` on a further device that holds a part of the body.");
+
+REGISTER_OP("Recursion>KeepAlive")
+    .Output("token: int32")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::ScalarShape)
+    .Doc("Depends on every body of one call graph component, so that a call keeps them from pruning.");
+
+REGISTER_OP("Recursion>Run")
+    .Input("args: Tin")
+    .Output("results: Tout")
+    .Attr("Tin: list(type) >= 0")
+    .Attr("Tout: list(type) >= 0")
+    .Attr("graph: string")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::UnknownShape)
+    .Doc("Runs a serialized partition graph (GraphDef) by the tagged executor.");
+
+}  // namespace tensorflow_recursion

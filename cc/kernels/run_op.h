@@ -1,0 +1,45 @@
+// The kernel of Recursion>Run: a partition graph as one operator.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_RUN_OP_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_RUN_OP_H_
+
+#include <memory>
+
+#include "absl/synchronization/mutex.h"
+#include "cc/kernels/stock_kernel_runner.h"
+#include "cc/program/program.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Builds the program and its kernels at the first run, when the session holds this kernel, and shares
+// them among all runs, concurrent ones included.
+class RunOp : public tensorflow::AsyncOpKernel {
+ public:
+  explicit RunOp(tensorflow::OpKernelConstruction* construction);
+
+  void ComputeAsync(tensorflow::OpKernelContext* context, DoneCallback done) override;
+  // Runs on the executor's own thread: a call that returns at once should not pay for a hand-over.
+  bool IsExpensive() override { return false; }
+
+ private:
+  absl::Status EnsureBuilt(tensorflow::OpKernelContext* context);
+  absl::Status Build(tensorflow::OpKernelContext* context);
+  int MaxWorkers(const tensorflow::OpKernelContext* context) const;
+
+  const tensorflow::DeviceType device_type_;
+  absl::Mutex mutex_;
+  bool is_built_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status build_status_ ABSL_GUARDED_BY(mutex_);
+
+  // Written once under mutex_, then constant.
+  tensorflow::GraphDef graph_def_;
+  std::unique_ptr<tensorflow::Graph> graph_;
+  std::unique_ptr<Program> program_;
+  KernelTable kernels_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_RUN_OP_H_

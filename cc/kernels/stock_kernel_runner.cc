@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/kernels/stock_kernel_runner.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_segment.h"
+
+namespace tensorflow_recursion {
+
+using tensorflow::OpKernel;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+using tensorflow::TensorValue;
+
+namespace {
+
+// One run in so many is timed: reading the clock twice costs as much as a small kernel's tenth.
+constexpr int kSampleInterval = 16;
+// What a kernel must take for its worker to look for help right after: handing a call over costs a few
+// microseconds on both sides.
+constexpr int64_t kExpensiveNanoseconds = 20'000;
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// A tensor for a kernel that reads values, whatever the edge carries. Constants and references are
+// copied (sharing the buffer), so that the kernel can't take the buffer for its output.
+TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
+  switch (value->kind) {
+    case Value::Kind::kTensor:
+      return TensorValue(value->tensor);
+    case Value::Kind::kRef:
+      if (tensorflow::IsRefType(expected)) return *value->ref;
+      break;
+    case Value::Kind::kDead:
+      *box = Tensor();
+      return TensorValue(box);
+    default:
+      break;
+  }
+  *box = TensorFromValue(*value, tensorflow::BaseType(expected));
+  return TensorValue(box);
+}
+
+void TakeOutputs(const KernelTable::Entry& entry, OpKernelContext* context, KernelCall* call) {
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    const TensorValue output = context->release_output(i);
+    if (output.tensor == nullptr) continue;
+    if (output.is_ref()) {
+      call->outputs[i] = Value::Ref(output);
+    } else {
+      call->outputs[i] = entry.IsReadable(i) ? ValueFromTensor(output.tensor) : Value::Own(output.tensor);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
+                                       const std::string& session_handle, OpKernel** kernel) {
+  const auto& properties = node.node->properties();
+  if (tensorflow::OpSegment::ShouldOwnKernel(library, node.op)) {
+    auto create = [&](OpKernel** created) { return library->CreateKernel(properties, created); };
+    const absl::Status status =
+        library->device()->op_segment()->FindOrCreate(session_handle, node.name, kernel, create);
+    if (status.ok()) return status;
+    if (!absl::IsNotFound(status)) return status;
+  }
+  TFR_RETURN_IF_ERROR(library->CreateKernel(properties, kernel));
+  owned_.emplace_back(*kernel);
+  return absl::OkStatus();
+}
+
+absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibraryRuntime* library,
+                                const std::string& session_handle) {
+  entries_.clear();
+  if (library->device()->device_type() != tensorflow::DEVICE_CPU) launcher_ = library->device();
+  for (const KernelNode& node : program.kernels) {
+    Entry& entry = entries_.emplace_back();
+    const absl::Status status = FindOrCreate(node, library, session_handle, &entry.kernel);
+    if (!status.ok()) return tensorflow::AttachDef(status, node.node->def());
+    entry.async = entry.kernel->AsAsync();
+    entry.may_be_expensive = entry.kernel->IsExpensive();
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const bool is_on_host = entry.kernel->output_memory_types()[i] == tensorflow::HOST_MEMORY;
+      entry.is_on_host = entry.is_on_host && (is_on_host || launcher_ == nullptr);
+      entry.output_attributes.emplace_back();
+      entry.output_attributes.back().set_on_host(is_on_host);
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      entry.input_attributes.emplace_back();
+      entry.input_attributes.back().set_on_host(entry.kernel->input_memory_types()[i] == tensorflow::HOST_MEMORY);
+    }
+  }
+  return absl::OkStatus();
+}
+
+TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
+    : params(shared) {
+  params.cancellation_manager = cancellation;
+  params.eigen_gpu_device = nullptr;  // owned by the Params it was made for
+  params.forward_from_array = nullptr;
+  params.outputs_required_array = nullptr;
+  params.call_frame = nullptr;  // arguments and results of the step are the executor's, not a kernel's
+}
+
+TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* context,
+                               tensorflow::CancellationManager* cancellation, int max_workers)
+    : table_(table), context_(context), cancellation_(cancellation) {
+  for (int i = 0; i < max_workers; ++i) scratch_.emplace_back(*context->params(), cancellation);
+}
+
+KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
+  const KernelTable::Entry& entry = table_->entry(node);
+  if (entry.async != nullptr) return Cost::kAsynchronous;
+  if (!entry.may_be_expensive) return Cost::kCheap;
+  const bool is_slow = entry.nanoseconds.load(std::memory_order_relaxed) > kExpensiveNanoseconds;
+  return is_slow ? Cost::kExpensive : Cost::kCheap;
+}
+
+void TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
+                             Scratch* scratch) {
+  const size_t count = node.inputs.size();
+  if (scratch->inputs.size() < count) {
+    scratch->inputs.resize(count);
+    scratch->tensors.resize(count);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    scratch->inputs[i] = AsTensor(&call.inputs[i], node.inputs[i], &scratch->tensors[i]);
+  }
+  OpKernelContext::Params& params = scratch->params;
+  params.op_kernel = entry.kernel;
+  params.inputs = absl::MakeConstSpan(scratch->inputs.data(), count);
+  params.input_alloc_attrs = entry.input_attributes;
+  params.output_attr_array = entry.output_attributes.data();
+  params.frame_iter = tensorflow::FrameAndIter(call.tag.id, call.tag.iteration);
+  params.is_input_dead = call.is_dead;
+}
+
+tensorflow::NodeExecStatsInterface* TfKernelRunner::StartStats(const KernelNode& node) {
+  if (context_->stats_collector() == nullptr) return nullptr;
+  tensorflow::NodeExecStatsInterface* stats = context_->stats_collector()->CreateNodeExecStats(&node.node->def());
+  if (stats == nullptr) return nullptr;
+  stats->SetScheduled(Now());
+  stats->RecordExecutorStarted();
+  stats->RecordComputeStarted();
+  return stats;
+}
+
+void TfKernelRunner::EndStats(tensorflow::NodeExecStatsInterface* stats, OpKernelContext* context) {
+  if (stats == nullptr) return;
+  stats->RecordComputeEnded();
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    if (context->mutable_output(i) != nullptr) stats->SetOutput(i, context->mutable_output(i));
+  }
+  stats->RecordExecutorEnded();
+  stats->Done(static_cast<tensorflow::Device*>(context_->device())->name());
+}
+
+absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) {
+  Scratch& scratch = scratch_[call->worker];
+  Prepare(node, entry, *call, &scratch);
+  const bool is_sampled = entry.may_be_expensive && ++scratch.calls % kSampleInterval == 0;
+  const int64_t start = is_sampled ? Now() : 0;
+  absl::Status status;
+  {
+    OpKernelContext context(&scratch.params, static_cast<int>(node.outputs.size()));
+    tensorflow::NodeExecStatsInterface* stats = StartStats(node);
+    if (ABSL_PREDICT_TRUE(table_->launcher() == nullptr)) {
+      entry.kernel->Compute(&context);
+    } else {
+      table_->launcher()->Compute(entry.kernel, &context);
+    }
+    EndStats(stats, &context);
+    status = context.status();
+    if (status.ok()) TakeOutputs(entry, &context, call);
+  }
+  if (is_sampled) {
+    const int64_t average = entry.nanoseconds.load(std::memory_order_relaxed);
+    entry.nanoseconds.store(average + (Now() - start - average) / 4, std::memory_order_relaxed);
+  }
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (call->inputs[i].kind != Value::Kind::kTensor) scratch.tensors[i] = Tensor();
+  }
+  return status.ok() ? status : tensorflow::AttachDef(status, node.node->def());
+}
+
+absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
+  const KernelTable::Entry& entry = table_->entry(node);
+  for (KernelCall& call : calls) TFR_RETURN_IF_ERROR(RunOne(node, entry, &call));
+  return absl::OkStatus();
+}
+
+struct TfKernelRunner::InFlight {
+  InFlight(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
+      : scratch(shared, cancellation) {}
+
+  Scratch scratch;
+  std::unique_ptr<OpKernelContext> context;
+  tensorflow::NodeExecStatsInterface* stats = nullptr;
+};
+
+void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
+  const KernelTable::Entry& entry = table_->entry(node);
+  auto* flight = new InFlight(*context_->params(), cancellation_);
+  Prepare(node, entry, *call, &flight->scratch);
+  flight->context = std::make_unique<OpKernelContext>(&flight->scratch.params, static_cast<int>(node.outputs.size()));
+  flight->stats = StartStats(node);
+  auto finish = [this, flight, call, &node, &entry, done = std::move(done)] {
+    EndStats(flight->stats, flight->context.get());
+    absl::Status status = flight->context->status();
+    if (status.ok()) {
+      TakeOutputs(entry, flight->context.get(), call);
+    } else {
+      status = tensorflow::AttachDef(status, node.node->def());
+    }
+    delete flight;
+    done(std::move(status));
+  };
+  tensorflow::Device* const launcher = table_->launcher();
+  if (entry.async != nullptr && launcher != nullptr) {
+    launcher->ComputeAsync(entry.async, flight->context.get(), std::move(finish));
+  } else if (entry.async != nullptr) {
+    entry.async->ComputeAsync(flight->context.get(), std::move(finish));
+  } else {
+    launcher != nullptr ? launcher->Compute(entry.kernel, flight->context.get())
+                        : entry.kernel->Compute(flight->context.get());
+    finish();
+  }
+}
+
+}  // namespace tensorflow_recursion

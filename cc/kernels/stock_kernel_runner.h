@@ -1,0 +1,94 @@
+// Runs nodes by TensorFlow's own kernels.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_STOCK_KERNEL_RUNNER_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_STOCK_KERNEL_RUNNER_H_
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cc/executor/kernel_runner.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/step_stats_collector.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow_recursion {
+
+// The kernels of one program. Built once, shared by concurrent runs.
+//
+// Stateful kernels live in the device's OpSegment under the session's handle and the node's name, as
+// they do in stock execution: a random op or a queue keeps its state whichever fetch runs it. Without a
+// session, in a function for instance, they live as long as this object.
+class KernelTable {
+ public:
+  struct Entry {
+    tensorflow::OpKernel* kernel = nullptr;
+    tensorflow::AsyncOpKernel* async = nullptr;  // the same kernel, if it is asynchronous
+    bool may_be_expensive = false;
+    bool is_on_host = true;  // all its outputs are in memory that the host can read
+    std::vector<tensorflow::AllocatorAttributes> output_attributes;
+    std::vector<tensorflow::AllocatorAttributes> input_attributes;
+    // Whether the host can read output `index`.
+    bool IsReadable(int index) const { return is_on_host || output_attributes[index].on_host(); }
+    // Moving average of sampled run times. Relaxed: workers of all runs write it, a lost sample is fine.
+    mutable std::atomic<int64_t> nanoseconds{0};
+  };
+
+  // Makes the kernels on `library`'s device. The error names the node.
+  absl::Status Build(const Program& program, tensorflow::FunctionLibraryRuntime* library,
+                     const std::string& session_handle);
+
+  const Entry& entry(const KernelNode& node) const { return entries_[node.id]; }
+  // The device that launches the kernels; nullptr if they need none, on a CPU.
+  tensorflow::Device* launcher() const { return launcher_; }
+
+ private:
+  absl::Status FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
+                            const std::string& session_handle, tensorflow::OpKernel** kernel);
+
+  std::deque<Entry> entries_;
+  tensorflow::Device* launcher_ = nullptr;
+  std::vector<std::unique_ptr<tensorflow::OpKernel>> owned_;
+};
+
+// One run: the kernels, in the environment of the step that `context` belongs to, cancelled by `cancellation`. Both
+// must outlive it.
+class TfKernelRunner : public KernelRunner {
+ public:
+  TfKernelRunner(const KernelTable* table, tensorflow::OpKernelContext* context,
+                 tensorflow::CancellationManager* cancellation, int max_workers);
+
+  Cost CostOf(const KernelNode& node) const override;
+  absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) override;
+  void RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) override;
+
+ private:
+  // What a kernel reads while it runs. One per worker, reused; one per call in flight.
+  struct Scratch {
+    Scratch(const tensorflow::OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation);
+
+    tensorflow::OpKernelContext::Params params;
+    std::vector<tensorflow::TensorValue> inputs;
+    std::vector<tensorflow::Tensor> tensors;  // boxes of inputs that came without one
+    int calls = 0;
+  };
+  struct InFlight;
+
+  absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call);
+  void Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call, Scratch* scratch);
+  tensorflow::NodeExecStatsInterface* StartStats(const KernelNode& node);
+  void EndStats(tensorflow::NodeExecStatsInterface* stats, tensorflow::OpKernelContext* context);
+
+  const KernelTable* const table_;
+  tensorflow::OpKernelContext* const context_;
+  tensorflow::CancellationManager* const cancellation_;
+  std::deque<Scratch> scratch_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_STOCK_KERNEL_RUNNER_H_

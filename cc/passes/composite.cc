@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/composite.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/analysis/regions.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/framework/memory_types.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/util/device_name_utils.h"
+
+namespace tensorflow_recursion {
+
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+namespace {
+
+// A requested device that no stock pass takes for a CPU. Placement is over: assigned devices count.
+constexpr char kShield[] = "/device:RECURSION:0";
+
+// Every partition with a part of a body or a call has a FrameStart, and a call on one device its Calls. A loop of which
+// some variables die is for one executor on all devices: TensorFlow's would not say so in every iteration.
+bool IsOurs(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    return node->type_string() == kCallOp || node->type_string() == kFrameStartOp ||
+           node->attrs().Find(kPartialLoopAttr) != nullptr;
+  });
+}
+
+// _Args or _Retvals by their index in the step's call frame.
+absl::Status CollectBoundary(const Graph& graph, bool args, std::vector<const Node*>* nodes) {
+  std::map<int64_t, const Node*> by_index;
+  for (const Node* node : graph.op_nodes()) {
+    if (args ? !node->IsArg() : !node->IsRetval()) continue;
+    int64_t index = 0;
+    TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), "index", &index));
+    if (!by_index.emplace(index, node).second) {
+      return InvalidArgument("Node '", node->name(), "': index ", index, " is taken by '", by_index[index]->name(),
+                             "'");
+    }
+  }
+  for (const auto& [index, node] : by_index) nodes->push_back(node);
+  return absl::OkStatus();
+}
+
+// The graph as the Run node will see it: boundary nodes numbered by its own inputs and outputs.
+void Renumber(const std::vector<const Node*>& nodes, tensorflow::GraphDef* def) {
+  std::map<std::string, int64_t> positions;
+  for (size_t i = 0; i < nodes.size(); ++i) positions[nodes[i]->name()] = static_cast<int64_t>(i);
+  for (NodeDef& node : *def->mutable_node()) {
+    auto position = positions.find(node.name());
+    if (position != positions.end()) (*node.mutable_attr())["index"].set_i(position->second);
+  }
+}
+
+// Says of a Run's inputs or outputs which are in the host's memory: what its graph's boundary nodes have there.
+void AddMemoryTypes(const std::string& device, const std::vector<const Node*>& nodes, NodeDef* run) {
+  tensorflow::DeviceNameUtils::ParsedName name;
+  if (!tensorflow::DeviceNameUtils::ParseFullName(device, &name)) return;
+  std::vector<int32_t> on_host;
+  bool is_input = false;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    is_input = nodes[i]->IsArg();
+    tensorflow::MemoryTypeVector inputs, outputs;
+    const absl::Status known = tensorflow::MemoryTypesForNode(
+        tensorflow::OpRegistry::Global(), tensorflow::DeviceType(name.type), nodes[i]->def(), &inputs, &outputs);
+    if (known.ok() && (is_input ? outputs : inputs)[0] == tensorflow::HOST_MEMORY) {
+      on_host.push_back(static_cast<int32_t>(i));
+    }
+  }
+  if (!on_host.empty()) tensorflow::AddNodeAttr(is_input ? kInputsOnHostAttr : kOutputsOnHostAttr, on_host, run);
+}
+
+absl::Status AddNode(const NodeDef& def, const std::string& device, Graph* graph, Node** node) {
+  absl::Status status;
+  *node = graph->AddNode(def, &status);
+  if (status.ok()) (*node)->set_assigned_device_name(device);
+  return status;
+}
+
+}  // namespace
+
+absl::Status MakeComposite(const std::string& device, const std::string& name, std::unique_ptr<Graph>* graph) {
+  const Graph& partition = **graph;
+  std::vector<const Node*> args;
+  std::vector<const Node*> retvals;
+  TFR_RETURN_IF_ERROR(CollectBoundary(partition, true, &args));
+  TFR_RETURN_IF_ERROR(CollectBoundary(partition, false, &retvals));
+  tensorflow::GraphDef inner;
+  partition.ToGraphDef(&inner);
+  inner.clear_library();  // the run sees the session's
+  Renumber(args, &inner);
+  Renumber(retvals, &inner);
+
+  auto outer = std::make_unique<Graph>(partition.flib_def());
+  outer->set_versions(partition.versions());
+  NodeDef run_def;
+  run_def.set_name(name);
+  run_def.set_op(kRunOp);
+  run_def.set_device(device);
+  tensorflow::DataTypeVector types;
+  std::vector<Node*> sources;
+  for (const Node* arg : args) {
+    Node* copy = nullptr;
+    TFR_RETURN_IF_ERROR(AddNode(arg->def(), device, outer.get(), &copy));
+    sources.push_back(copy);
+    types.push_back(arg->output_type(0));
+    run_def.add_input(arg->name());
+  }
+  tensorflow::AddNodeAttr("Tin", types, &run_def);
+  types.clear();
+  for (const Node* retval : retvals) types.push_back(tensorflow::BaseType(retval->input_type(0)));
+  tensorflow::AddNodeAttr("Tout", types, &run_def);
+  tensorflow::AddNodeAttr(kGraphAttr, inner.SerializeAsString(), &run_def);
+  AddMemoryTypes(device, args, &run_def);
+  AddMemoryTypes(device, retvals, &run_def);
+  Node* run = nullptr;
+  TFR_RETURN_IF_ERROR(AddNode(run_def, device, outer.get(), &run));
+  for (size_t i = 0; i < sources.size(); ++i) outer->AddEdge(sources[i], 0, run, static_cast<int>(i));
+  for (size_t i = 0; i < retvals.size(); ++i) {
+    Node* copy = nullptr;
+    TFR_RETURN_IF_ERROR(AddNode(retvals[i]->def(), device, outer.get(), &copy));
+    outer->AddEdge(run, static_cast<int>(i), copy, 0);
+  }
+  tensorflow::FixupSourceAndSinkEdges(outer.get());
+  *graph = std::move(outer);
+  return absl::OkStatus();
+}
+
+absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  if (options.partition_graphs == nullptr) return absl::OkStatus();
+  for (auto& [device, graph] : *options.partition_graphs) {
+    if (!IsOurs(*graph)) continue;
+    GraphRegions regions;
+    TFR_RETURN_IF_ERROR(regions.Build(*graph));
+    for (Node* node : graph->op_nodes()) {
+      if (regions.IsInFunction(node)) node->set_requested_device(kShield);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  static std::atomic<int64_t> next_id{0};
+  if (options.partition_graphs == nullptr) return absl::OkStatus();
+  for (auto& [device, graph] : *options.partition_graphs) {
+    if (!IsOurs(*graph)) continue;
+    for (Node* node : graph->op_nodes()) {
+      if (node->requested_device() == kShield) node->set_requested_device(device);
+    }
+    TFR_RETURN_IF_ERROR(MakeComposite(device, absl::StrCat("recursion/run_", next_id.fetch_add(1)), &graph));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/prepare_graph.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "cc/expand/call_graph.h"
+#include "cc/expand/expand_calls.h"
+#include "cc/expand/placement.h"
+#include "cc/expand/verify.h"
+#include "cc/passes/recursion_optimizer.h"
+#include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/graph/control_flow.h"
+#include "tensorflow/core/public/session_options.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Graph;
+using tensorflow::Node;
+
+// What Grappler takes for RewriterConfig.min_graph_nodes = 0.
+constexpr int kDefaultMinGraphNodes = 4;
+
+std::vector<Node*> FindCalls(const Graph& graph) {
+  std::vector<Node*> calls;
+  for (Node* node : graph.op_nodes()) {
+    if (node->IsArg() || node->IsRetval()) return {};  // a function's body
+    if (node->type_string() == kInvokeOp) calls.push_back(node);
+  }
+  return calls;
+}
+
+void MarkTakenNames(const Graph& graph, const std::vector<Node*>& calls) {
+  std::vector<std::string> names;
+  for (const Node* node : graph.op_nodes()) names.push_back(node->name());
+  const std::vector<std::string> taken = TakenNames(names, graph.flib_def().ToProto());
+  if (taken.empty()) return;
+  for (Node* call : calls) call->AddAttr(kTakenNamesAttr, taken);
+}
+
+// Grappler sees where a call has been placed, not whether anyone asked for that.
+void MarkPinned(const std::vector<Node*>& calls) {
+  for (Node* call : calls) {
+    if (AsksForType(call->requested_device())) call->AddAttr(kPinnedAttr, true);
+  }
+}
+
+absl::Status Pad(int min_nodes, Graph* graph) {
+  while (graph->num_op_nodes() < min_nodes) {
+    tensorflow::NodeDef def;
+    def.set_op("NoOp");
+    def.set_name(graph->NewName("recursion_padding"));
+    absl::Status status;
+    Node* node = graph->AddNode(def, &status);
+    TFR_RETURN_IF_ERROR(status);
+    graph->AddControlEdge(graph->source_node(), node);
+    graph->AddControlEdge(node, graph->sink_node());
+  }
+  return absl::OkStatus();
+}
+
+bool HoldsCalls(const Graph& graph, const tensorflow::FunctionLibraryDefinition& library) {
+  const auto nodes = graph.op_nodes();
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->type_string() == kInvokeOp; })) {
+    return true;
+  }
+  const std::vector<std::string> names = library.ListFunctionNames();
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const auto& body = library.Find(name)->node_def();
+    return std::any_of(body.begin(), body.end(), IsInvoke);
+  });
+}
+
+// An imported graph that was transformed before may have lost the edges that hold its calls in their loops.
+// Stock optimizers assume that a node's inputs come from one loop, and don't survive one whose inputs don't.
+absl::Status VerifyFrames(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  const bool is_transformed =
+      std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->type_string() == kReturnOp; });
+  if (!is_transformed) return absl::OkStatus();
+  std::vector<tensorflow::ControlFlowInfo> frames;
+  const absl::Status status = tensorflow::BuildControlFlowInfo(&graph, &frames);
+  return status.ok() ? status : InvalidArgument("A transformed graph is malformed: ", status.message());
+}
+
+}  // namespace
+
+absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
+  const auto* entry = FindSwitch(config);
+  if (entry == nullptr) return absl::OkStatus();
+  const std::vector<Node*> calls = FindCalls(*graph);
+  if (calls.empty()) return absl::OkStatus();
+  Options ignored;
+  TFR_RETURN_IF_ERROR(ReadOptions(*entry, &ignored));
+  MarkTakenNames(*graph, calls);
+  MarkPinned(calls);
+  const int min_nodes = config.graph_options().rewrite_options().min_graph_nodes();
+  return Pad(min_nodes == 0 ? kDefaultMinGraphNodes : min_nodes, graph);
+}
+
+absl::Status VerifyFunctionsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  if (options.graph == nullptr || options.flib_def == nullptr || options.is_function_graph) return absl::OkStatus();
+  TFR_RETURN_IF_ERROR(VerifyFrames(**options.graph));
+  if (!HoldsCalls(**options.graph, *options.flib_def)) return absl::OkStatus();
+  return VerifyFunctions(**options.graph, *options.flib_def);
+}
+
+absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  if (options.session_options == nullptr || options.graph == nullptr || options.is_function_graph) {
+    return absl::OkStatus();
+  }
+  const tensorflow::ConfigProto& config = options.session_options->config;
+  TFR_RETURN_IF_ERROR(PrepareGraph(config, options.graph->get()));
+  if (FindSwitch(config) == nullptr || options.device_set == nullptr || FindCalls(**options.graph).empty()) {
+    return absl::OkStatus();
+  }
+  TFR_RETURN_IF_ERROR(
+      VerifyDevices(**options.graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));
+  return options.device_set->devices().size() < 2 ? absl::OkStatus() : DetachHandles(options.graph->get());
+}
+
+absl::Status AttachHandlesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  return options.graph == nullptr ? absl::OkStatus() : AttachHandles(options.graph->get());
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,40 @@
+// Makes a session's whole graph ready for the optimizer, which sees it only pruned, and only if it is large enough.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_H_
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace tensorflow_recursion {
+
+// For a main graph with calls, in a session with the switch on: reports faulty options (unlike an optimizer's, a
+// pass's errors reach the user), marks names that bodies cannot have, and adds NoOps to a graph so small that Grappler
+// would skip it. Any other graph stays as it is.
+absl::Status PrepareGraph(const tensorflow::ConfigProto& config, tensorflow::Graph* graph);
+
+// Keeps malformed functions of graphs with calls away from TensorFlow's lowering pass and optimizers, which would take
+// the process down. For PRE_PLACEMENT, before control flow is lowered; with the switch off too.
+class VerifyFunctionsPass : public tensorflow::GraphOptimizationPass {
+ public:
+  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
+};
+
+// Runs AttachHandles; for POST_PLACEMENT.
+class AttachHandlesPass : public tensorflow::GraphOptimizationPass {
+ public:
+  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
+};
+
+// Runs PrepareGraph, and DetachHandles where there is more than one device; for PRE_PLACEMENT, after TensorFlow has
+// lowered control flow.
+class PrepareGraphPass : public tensorflow::GraphOptimizationPass {
+ public:
+  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_H_

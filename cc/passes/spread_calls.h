@@ -1,0 +1,33 @@
+// Prepares a graph whose functions' bodies lie on several devices for being partitioned.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_H_
+
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// After this every partition of `graph`, a transformed one with assigned devices, can run its part of every frame on
+// its own:
+// - Each device that holds a part of a body has a FrameStart of it, and of every function that calls it.
+// - One device decides whether a call lives, the one with most of the arguments that wait for no side effect. Its
+//   `AnnounceCall` tells the `JoinCall` of the same call on every other device that has a part in the callee. Where
+//   arguments elsewhere may live when its own are dead, every device says whether any of its arguments lives, and a
+//   Merge of that tells them all.
+// - Every node says in the attribute `_recursion_body` what it is part of.
+// - What was there against pruning is gone: the KeepAlives, and control edges from one device to another that JoinCall
+//   implies.
+// A graph whose bodies and KeepAlives are on one device, tokens in loops included, is left as it is. InvalidArgument if
+// the graph is malformed.
+absl::Status SpreadCalls(tensorflow::Graph* graph);
+
+// Runs when the graph has been pruned and rewritten, on all of it, just before partitioning.
+class SpreadCallsPass : public tensorflow::GraphOptimizationPass {
+ public:
+  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_H_

@@ -1,0 +1,207 @@
+// The immutable tables that the scheduler runs: regions, their operators, and the edges between them.
+//
+// A region is a piece of graph whose operators share a frame: the root, a function's body, a loop's
+// body. A frame is an array of Values ("slots", for inputs that have to wait for others) followed by
+// pending counts. An operator fires when its count reaches zero, and delivers its outputs along its
+// ports' edges. One that waits for a single thing has neither slot nor count: it fires with what comes.
+//
+// Death is not a token that travels. An operator with a dead input would never do anything, so its
+// count is simply left above zero; what must learn of a death (merges, calls, results, sends, some
+// loops) is computed per source of death when the program is built (DeathList), and told in one step.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
+#define TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cc/analysis/op_kind.h"
+#include "cc/base/options.h"
+#include "cc/values/device_memory.h"
+#include "cc/values/record.h"
+#include "cc/values/scalar_ops.h"
+#include "cc/values/value.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// kOnly, data or control: the one thing that its operator waits for.
+enum class EdgeKind : uint8_t { kData, kControl, kOnly, kMerge, kGate, kSiteArgument, kResult, kExit, kUnion };
+
+// One consumer of a port. `slot` is where a data edge stores its value; for merge and union edges
+// `index` is the input's position.
+struct Edge {
+  uint32_t op;
+  uint32_t slot;
+  uint16_t index;
+  EdgeKind kind;
+};
+
+// A half-open range in Region::edges, control edges last.
+struct Port {
+  uint32_t begin = 0;
+  uint32_t controls = 0;
+  uint32_t end = 0;
+};
+
+// Something that learns of a death: input `index` of a merge, union, site or what takes dead inputs, or result `index`.
+struct DeathEvent {
+  enum class Kind : uint8_t { kMerge, kUnion, kSiteArgument, kResult, kInput };
+  Kind kind;
+  uint16_t index;
+  uint32_t op;
+};
+
+// A half-open range in Region::deaths.
+struct DeathList {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+struct Region;
+
+// Static facts of a node that runs by its own kernel. The runner indexes its kernels by `id`.
+struct KernelNode {
+  int id = 0;
+  int64_t in_flight_bytes = 0;  // what it holds apart from its tensors while it is asynchronous
+  const tensorflow::Node* node = nullptr;
+  std::string name;
+  std::string op;
+  tensorflow::DataTypeVector inputs;
+  tensorflow::DataTypeVector outputs;
+};
+
+// A call site, which an operator of kind kSite in the caller names by its index.
+struct CallSite {
+  int64_t call_id = 0;
+  std::string name;         // of the call node
+  std::string callee_name;  // kept even when this partition holds no part of the callee
+  const Region* callee = nullptr;
+  uint32_t announce_port = 0;           // tells other devices that the call lives; kNone on one device
+  bool waits_for_announcement = false;  // another device says by the last input whether the call lives
+};
+
+inline constexpr uint32_t kNone = 0xffffffff;
+
+// A value that a loop hands to one of its iterations: from slot `slot` of the operator that collected
+// it to entry `entry` of the body, and to `index_entry` which merge input it was (kNone: unread).
+struct LoopDelivery {
+  uint32_t slot = 0;
+  uint32_t entry = kNone;
+  uint32_t index_entry = kNone;
+  bool is_last = true;  // of the deliveries from this slot
+};
+
+struct Loop {
+  std::string name;  // the frame_name attribute
+  uint64_t key = 0;  // its hash
+  bool in_function = false;
+  bool crosses_devices = false;  // iterations take place also if nothing lives in them: other devices wait for that
+  bool is_partial = false;       // runs with those variables that live; else they all do or none
+  const Region* parent = nullptr;
+  const Region* body = nullptr;
+  uint32_t start_op = 0;                // kLoopStart, in the parent: collects the Enters
+  std::vector<LoopDelivery> starts;     // Enters, delivered to the first iteration
+  std::vector<LoopDelivery> constants;  // constant Enters, delivered to every iteration
+  std::vector<LoopDelivery> nexts;      // NextIterations, collected by the body's kLoopNext
+  // Of a partial loop, the kLoopNext has further inputs: what goes to the Exits, and at the end what lives if the
+  // condition holds. Behind its inputs, the kLoopStart has a bit for each Exit that has let its value out.
+  uint32_t num_nexts = 0;
+  uint32_t num_exits = 0;
+};
+
+// A merge that passes on and a branch wait for nothing that has to be counted: their pending counts hold
+// what is decided. Of such a merge one bit for each dead input and this one, of a branch its side plus one.
+inline constexpr uint16_t kMergeDecided = 0x8000;
+inline constexpr uint16_t kMaxPassingInputs = 15;
+
+// Where an operator finds its inputs when it fires.
+enum class InputsIn : uint8_t {
+  kSlots,      // in `num_inputs` slots from `slot` on
+  kItem,       // its only input came along
+  kTable,      // by Region::inputs from `slot` on: a constant, or Empty and the slot in `position`
+  kItemTable,  // the same, but input `only` came along
+};
+
+struct Op {
+  OpKind kind;
+  InputsIn inputs = InputsIn::kSlots;
+  bool has_controls = false;  // the last port holds control edges alone, and is not empty
+  bool may_be_dead = false;   // its kernel may leave outputs unset
+  bool passes_on = false;     // a merge with nothing to do but to let its first input through
+  bool takes_dead = false;    // of a loop's start or next: fires with dead inputs too, which lie in their slots
+  uint16_t num_inputs = 0;
+  uint16_t num_ports = 0;         // data ports; port num_ports is the control port
+  uint16_t only = 0;              // of kItemTable
+  uint32_t num_tokens = 0;        // arrivals it waits for: its pending count in a new frame
+  uint32_t slot = 0;              // the first input, or where it is told; of a gate its data
+  uint32_t port = 0;              // index of port 0 in Region::ports and Region::port_deaths
+  uint32_t index = 0;             // site, loop, kernel, record, result, exit, argument or retval index; of a
+                                  // branch its first gate in Region::gates; of a gate its branch
+  uint32_t gates_end = 0;         // of a branch
+  uint32_t lending_slot = kNone;  // of an entry: the slot that keeps its tensor while others borrow it
+  ScalarFunction scalar = nullptr;
+};
+
+struct Region {
+  enum class Kind : uint8_t { kRoot, kFunction, kLoop };
+  Kind kind = Kind::kRoot;
+  std::string name;  // function or loop name; empty for the root
+  uint32_t id = 0;
+  const Loop* loop = nullptr;
+
+  std::vector<Op> ops;       // the ones that fire come first, and of these the ones with a count
+  uint32_t num_counted = 0;  // pending counts
+  uint32_t num_firing = 0;
+  std::vector<Port> ports;
+  std::vector<DeathList> port_deaths;  // parallel to ports: what dies when this port is dead
+  std::vector<Edge> edges;
+  std::vector<DeathEvent> deaths;
+
+  std::vector<uint32_t> entries;  // ops of kind kEntry, by argument or loop entry; kNone if unused
+  uint32_t frame_start = kNone;   // op of kind kFrameStart
+  std::vector<uint32_t> sources;  // firing ops that wait for nothing
+  std::vector<uint32_t> gates;    // ops of kind kGate, by branch
+  uint32_t num_results = 0;
+
+  std::vector<Value> inputs;  // by operator, of those that find theirs by a table
+  uint32_t tag_slot = kNone;  // where a frame keeps its tag (two slots), if values cross devices
+
+  // A frame's slots and pending counts at birth.
+  uint32_t num_slots = 0;
+  std::vector<unsigned char> frame_template;
+
+  bool is_function() const { return kind == Kind::kFunction; }
+};
+
+struct ConstantTensor {
+  tensorflow::Tensor tensor;
+  bool is_on_host = true;
+};
+
+// Owns every table of one partition graph. Immutable once built; shared by concurrent runs.
+struct Program {
+  Options options;
+  std::deque<Region> regions;  // regions[0] is the root
+  std::deque<CallSite> sites;
+  std::deque<Loop> loops;
+  std::vector<KernelNode> kernels;
+  size_t max_inputs = 0;            // of an operator
+  std::vector<RecordType> records;  // by Op::index of a Retain or Recall
+  std::deque<ConstantTensor> constants;
+  tensorflow::DataTypeVector argument_types;
+  tensorflow::DataTypeVector retval_types;
+};
+
+// Builds the tables for `graph`, which must outlive them and runs on a device with `memory`. InvalidArgument if the
+// graph's operators and attributes do not fit together; the message names the node.
+absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory,
+                          std::unique_ptr<Program>* program);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/values/record.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "cc/base/status.h"
+#include "cc/values/slabs.h"
+#include "tensorflow/core/framework/variant_op_registry.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::DataTypeString;
+using tensorflow::Tensor;
+using tensorflow::Variant;
+
+constexpr size_t kRecordUnit = 8;
+// Larger ones would waste the end of a slab.
+constexpr size_t kLargestInSlab = 8 << 10;
+
+// Memory for the records that one thread makes, one after the other. A slab goes when its records have, which
+// any thread may free, and its maker has filled it; records of a recursion go together, or in the reverse order
+// of their making, so that a slab holds none of another's up for long.
+struct RecordSlab {
+  // What is still to be freed before the slab goes. While the maker fills it: kFilling less those freed.
+  static constexpr uint32_t kFilling = 1u << 31;
+  std::atomic<uint32_t> live;
+  uint32_t made;
+  size_t used;  // bytes, this header included
+
+  static RecordSlab* New() {
+    auto* slab = new (TakeSlab()) RecordSlab;
+    slab->live.store(kFilling, std::memory_order_relaxed);
+    slab->Clear();
+    return slab;
+  }
+  void Clear() {
+    made = 0;
+    used = sizeof(RecordSlab);
+  }
+  // Release and acquire: who gives the slab away comes after all that others did to its records.
+  void Subtract(uint32_t count) {
+    if (live.fetch_sub(count, std::memory_order_acq_rel) == count) GiveSlab(reinterpret_cast<unsigned char*>(this));
+  }
+  void Close() { Subtract(kFilling - made); }
+};
+static_assert(kSlabBytes / kRecordUnit <= (1 << 16), "slab_offset_ has 16 bits");
+
+// One thread's share of the counts, which it alone writes: an atomic increment that all threads share
+// would cost as much as the rest of a record. And the records it is about to free.
+struct ThreadState {
+  std::atomic<int64_t> count;
+  std::atomic<int64_t> bytes;
+  RecordSlab* slab;             // that it fills
+  std::vector<Record*>* dying;  // nullptr: it frees none
+  bool is_registered;
+};
+
+// Adds up the shares of threads that live and of those that have ended.
+class Totals {
+ public:
+  static Totals& Get() {
+    static auto* totals = new Totals;  // threads may end after static destructors have run
+    return *totals;
+  }
+
+  void Add(ThreadState* state) {
+    absl::MutexLock lock(&mutex_);
+    states_.push_back(state);
+  }
+
+  void Remove(ThreadState* state) {
+    absl::MutexLock lock(&mutex_);
+    for (ThreadState*& other : states_) {
+      if (other != state) continue;
+      other = states_.back();
+      states_.pop_back();
+      break;
+    }
+    count_ += state->count.load(std::memory_order_relaxed);
+    bytes_ += state->bytes.load(std::memory_order_relaxed);
+  }
+
+  int64_t Count() {
+    absl::MutexLock lock(&mutex_);
+    int64_t sum = count_;
+    for (const ThreadState* state : states_) sum += state->count.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+  int64_t Bytes() {
+    absl::MutexLock lock(&mutex_);
+    int64_t sum = bytes_;
+    for (const ThreadState* state : states_) sum += state->bytes.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<ThreadState*> states_ ABSL_GUARDED_BY(mutex_);
+  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+thread_local ThreadState thread_state;
+
+// Moves a thread's share to the totals when it ends. What the thread frees after that isn't counted.
+struct ThreadEnd {
+  ~ThreadEnd() {
+    Totals::Get().Remove(&thread_state);
+    if (thread_state.slab != nullptr) std::exchange(thread_state.slab, nullptr)->Close();
+  }
+};
+
+ABSL_ATTRIBUTE_NOINLINE void Register(ThreadState* state) {
+  state->is_registered = true;
+  thread_local ThreadEnd end;
+  (void)end;
+  Totals::Get().Add(state);
+}
+
+inline void Tally(ThreadState* state, int64_t count, int64_t bytes) {
+  if (ABSL_PREDICT_FALSE(!state->is_registered)) Register(state);
+  state->count.store(state->count.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  state->bytes.store(state->bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
+size_t BytesOf(uint32_t size) {
+  const size_t bytes = sizeof(Record) + size * (sizeof(uint64_t) + sizeof(uint8_t));
+  return (bytes + kRecordUnit - 1) / kRecordUnit * kRecordUnit;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void TakeNextSlab(ThreadState* state) {
+  if (state->slab != nullptr) state->slab->Close();
+  state->slab = RecordSlab::New();
+}
+
+std::string Subject(const RecordType& type) { return absl::StrCat("Gradient of '", type.function, "': "); }
+
+absl::Status NoRecord(const Value& value, const RecordType& type) {
+  const Tensor tensor = TensorFromValue(value, tensorflow::DT_VARIANT);
+  std::string what;
+  if (tensor.dtype() != tensorflow::DT_VARIANT || tensor.dims() != 0 || !tensor.IsInitialized()) {
+    what =
+        absl::StrCat("a tensor of type ", DataTypeString(tensor.dtype()), " and shape ", tensor.shape().DebugString());
+  } else if (const auto& variant = tensor.scalar<Variant>()(); variant.is_empty()) {
+    what = "an empty variant, which is what a call that keeps no record gives";
+  } else if (variant.TypeId() == tensorflow::TypeIndex::Make<RecordVariant>()) {
+    what = "that of one in another process; pin forward and backward calls to one";
+  } else {
+    what = absl::StrCat("a variant of type ", variant.TypeName());
+  }
+  return InvalidArgument(Subject(type), "its input is not the record of a forward call but ", what);
+}
+
+}  // namespace
+
+Record* Record::New(uint32_t size) {
+  ThreadState* const state = &thread_state;
+  const size_t bytes = BytesOf(size);
+  Tally(state, 1, static_cast<int64_t>(bytes));
+  Record* record = nullptr;
+  if (ABSL_PREDICT_FALSE(bytes > kLargestInSlab)) {
+    record = new (::operator new(bytes)) Record(size);
+  } else {
+    if (ABSL_PREDICT_FALSE(state->slab == nullptr || state->slab->used + bytes > kSlabBytes)) TakeNextSlab(state);
+    RecordSlab* const slab = state->slab;
+    record = new (reinterpret_cast<unsigned char*>(slab) + slab->used) Record(size);
+    record->slab_offset_ = static_cast<uint16_t>(slab->used / kRecordUnit);
+    slab->used += bytes;
+    ++slab->made;
+  }
+  std::memset(record->tags(), 0, size);
+  return record;
+}
+
+// Constants belong to a program, which a record may outlive: they are copied, but few that aren't scalars
+// are retained.
+Value Record::Own(Value value, DataType dtype) {
+  auto* const tensor = new Tensor(TensorFromValue(value, dtype));
+  // A variable may change, so what it holds now is read. Others have come without a box if they need none.
+  const Value owned = value.kind == Value::Kind::kRef ? ValueFromTensor(tensor) : Value::Own(tensor);
+  value.Release();
+  return owned;
+}
+
+void Record::Unref() {
+  // Without a second reference nobody can make one: no need for the atomic write.
+  if (!IsUnshared() && references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  FreeAll(this);
+}
+
+// What holds references on other records (a value here, a variant in a tensor in a value) drops them
+// while this runs, which brings it here again: those records go to the list that the loop works off.
+void Record::FreeAll(Record* first) {
+  ThreadState* const state = &thread_state;
+  if (state->dying != nullptr) return state->dying->push_back(first);
+  std::vector<Record*> dying;
+  state->dying = &dying;
+  int64_t count = 0;
+  int64_t bytes = 0;
+  for (Record* record = first; record != nullptr;) {
+    for (uint32_t i = 0; i < record->size_; ++i) record->Take(i).Release();
+    ++count;
+    bytes += static_cast<int64_t>(BytesOf(record->size_));
+    Free(record);
+    record = dying.empty() ? nullptr : dying.back();
+    if (record != nullptr) dying.pop_back();
+  }
+  state->dying = nullptr;
+  Tally(state, -count, -bytes);
+}
+
+// The thread that still fills the slab may see that nothing is left in it, and begin anew.
+void Record::Free(Record* record) {
+  if (ABSL_PREDICT_FALSE(record->slab_offset_ == 0)) return ::operator delete(record);
+  auto* at = reinterpret_cast<unsigned char*>(record);
+  auto* slab = reinterpret_cast<RecordSlab*>(at - record->slab_offset_ * kRecordUnit);
+  if (slab != thread_state.slab) return slab->Subtract(1);
+  const uint32_t left = slab->live.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  if (left != RecordSlab::kFilling - slab->made) return;
+  slab->live.store(RecordSlab::kFilling, std::memory_order_relaxed);
+  slab->Clear();
+}
+
+int64_t Record::LiveCount() { return Totals::Get().Count(); }
+
+int64_t Record::LiveBytes() { return Totals::Get().Bytes(); }
+
+std::string RecordVariant::DebugString() const {
+  if (record_ == nullptr) return "Record<none>";
+  return absl::StrCat("Record<", record_->size(), " values>");
+}
+
+Tensor BoxRecord(Record* record) {
+  record->Ref();
+  Tensor tensor(tensorflow::DT_VARIANT, tensorflow::TensorShape({}));
+  tensor.scalar<Variant>()() = RecordVariant(record);
+  return tensor;
+}
+
+Record* RecordInTensor(const Tensor& tensor) {
+  if (tensor.dtype() != tensorflow::DT_VARIANT || tensor.dims() != 0 || !tensor.IsInitialized()) return nullptr;
+  const auto* variant = tensor.scalar<Variant>()().get<RecordVariant>();
+  return variant == nullptr ? nullptr : variant->get();
+}
+
+absl::Status FindRecord(const Value& value, const RecordType& type, Record** record) {
+  if (value.kind == Value::Kind::kRecord) {
+    *record = value.record;
+  } else {
+    const Tensor* tensor = value.tensor_or_null();
+    *record = tensor == nullptr ? nullptr : RecordInTensor(*tensor);
+    if (*record == nullptr) return NoRecord(value, type);
+  }
+  const uint32_t size = (*record)->size();
+  if (size != type.types.size()) {
+    return InvalidArgument(Subject(type), "the record of its forward call holds ", size, " values, expected ",
+                           type.types.size());
+  }
+  for (uint32_t i = 0; i < size; ++i) {
+    const DataType dtype = (*record)->dtype(i);
+    if (ABSL_PREDICT_TRUE(dtype == type.types[i])) continue;
+    return InvalidArgument(Subject(type), "value ", i, " of the record of its forward call is ", DataTypeString(dtype),
+                           ", expected ", DataTypeString(type.types[i]));
+  }
+  return absl::OkStatus();
+}
+
+REGISTER_UNARY_VARIANT_DECODE_FUNCTION(RecordVariant, "tensorflow_recursion::Record");
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/prepare_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "tests/cc/expand/graphs.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::ConfigProto;
+
+ConfigProto SwitchedOn() {
+  ConfigProto config;
+  config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers()->set_name(kOptimizerName);
+  return config;
+}
+
+ConfigProto Faulty() {
+  ConfigProto config = SwitchedOn();
+  auto* entry = config.mutable_graph_options()->mutable_rewrite_options()->mutable_custom_optimizers(0);
+  (*entry->mutable_parameter_map())["max_depth"].set_i(0);
+  return config;
+}
+
+GraphBuilder OneCall() {
+  GraphBuilder builder;
+  builder.Const("x").Call("y", "F", {"x"}).Function(Endless("F", "F"));
+  return builder;
+}
+
+std::unique_ptr<tensorflow::Graph> Build(const GraphBuilder& builder) {
+  std::unique_ptr<tensorflow::Graph> graph;
+  const absl::Status status = Construct(builder.graph(), &graph);
+  EXPECT_TRUE(status.ok()) << status;
+  return graph;
+}
+
+TEST(PrepareGraphTest, PadsGraphsThatGrapplerWouldSkip) {
+  const auto graph = Build(OneCall());
+  ASSERT_TRUE(PrepareGraph(SwitchedOn(), graph.get()).ok());
+  EXPECT_EQ(graph->num_op_nodes(), 4);
+}
+
+TEST(PrepareGraphTest, LeavesOtherGraphsAlone) {
+  GraphBuilder builder;
+  const auto plain = Build(builder.Const("x"));
+  ASSERT_TRUE(PrepareGraph(SwitchedOn(), plain.get()).ok());
+  EXPECT_EQ(plain->num_op_nodes(), 1);
+  const auto dynamic = Build(OneCall());
+  ASSERT_TRUE(PrepareGraph(ConfigProto(), dynamic.get()).ok());
+  EXPECT_EQ(dynamic->num_op_nodes(), 2);
+}
+
+TEST(PrepareGraphTest, ReportsFaultyOptionsWhereTheyMatter) {
+  EXPECT_FALSE(PrepareGraph(Faulty(), Build(OneCall()).get()).ok());
+  GraphBuilder builder;
+  EXPECT_TRUE(PrepareGraph(Faulty(), Build(builder.Const("x")).get()).ok());
+}
+
+TEST(PrepareGraphTest, MarksNamesThatBodiesCannotHave) {
+  GraphBuilder builder = OneCall();
+  const auto graph = Build(builder.Const("F/n"));
+  ASSERT_TRUE(PrepareGraph(SwitchedOn(), graph.get()).ok());
+  for (const tensorflow::Node* node : graph->op_nodes()) {
+    if (node->type_string() != kInvokeOp) continue;
+    std::vector<std::string> names;
+    ASSERT_TRUE(GetNodeAttr(node->attrs(), "_recursion_taken_names", &names).ok());
+    EXPECT_EQ(names, std::vector<std::string>{"F/n"});
+  }
+}
+
+absl::Status Verify(const GraphBuilder& builder) {
+  std::unique_ptr<tensorflow::Graph> graph = Build(builder);
+  tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), builder.graph().library());
+  tensorflow::GraphOptimizationPassOptions options;
+  options.graph = &graph;
+  options.flib_def = &library;
+  return VerifyFunctionsPass().Run(options);
+}
+
+// A function with a conditional that is marked for lowering.
+tensorflow::FunctionDef Lowered(const std::string& name, const std::string& branch) {
+  auto function = tensorflow::FunctionDefHelper::Create(
+      name, {"n: int32"}, {"r: int32"}, {}, {BodyTrue("p"), BodyIf("if", branch, branch)}, {{"r", "if:output:0"}});
+  (*function.mutable_node_def(1)->mutable_attr())["_lower_using_switch_merge"].set_b(true);
+  return function;
+}
+
+TEST(VerifyFunctionsPassTest, AcceptsFunctionsThatFit) {
+  EXPECT_TRUE(Verify(OneCall().Function(Lowered("G", "F"))).ok());
+}
+
+TEST(VerifyFunctionsPassTest, RefusesBranchesThatDoNotFit) {
+  GraphBuilder builder = OneCall();
+  builder.Function(tensorflow::FunctionDefHelper::Create("Nothing", {"n: int32"}, {}, {}, {}, {}));
+  const absl::Status status = Verify(builder.Function(Lowered("G", "Nothing")));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "Node 'if' (If): its functions are missing or do not fit")) << status;
+}
+
+TEST(VerifyFunctionsPassTest, RefusesBranchesThatContainThemselves) {
+  const absl::Status status = Verify(OneCall().Function(Lowered("G", "G")));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "'G' contains itself")) << status;
+}
+
+TEST(VerifyFunctionsPassTest, RefusesMissingAttributes) {
+  auto function = Endless("G", "F");
+  function.mutable_node_def(0)->mutable_attr()->erase("value");
+  const absl::Status status = Verify(OneCall().Function(function));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "Function 'G': Node 'one' (Const): attribute value is missing"))
+      << status;
+}
+
+TEST(VerifyFunctionsPassTest, LeavesGraphsWithoutCallsAlone) {
+  GraphBuilder builder;
+  EXPECT_TRUE(Verify(builder.Const("x").Function(Lowered("G", "G"))).ok());
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/values/device_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "cc/program/program.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/graph/node_builder.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DT_BOOL;
+using tensorflow::DT_FLOAT;
+using tensorflow::DT_INT32;
+using tensorflow::DT_RESOURCE;
+using tensorflow::DT_STRING;
+using tensorflow::DT_VARIANT;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeBuilder;
+using tensorflow::Tensor;
+
+// Makes constants on the host, for all that these tests look at, and counts them.
+struct FakeDevice {
+  int made = 0;
+  DeviceMemory memory{tensorflow::DEVICE_GPU, [this](const tensorflow::TensorProto& proto, Tensor* tensor) {
+                        ++made;
+                        return tensor->FromProto(proto) ? absl::OkStatus() : absl::InternalError("no tensor");
+                      }};
+};
+
+class DeviceMemoryTest : public ::testing::Test {
+ protected:
+  Node* Add(NodeBuilder builder) {
+    Node* node = nullptr;
+    const absl::Status status = builder.Finalize(&graph_, &node);
+    EXPECT_TRUE(status.ok()) << status;
+    return node;
+  }
+  Node* Constant(const std::string& name, const Tensor& value) {
+    return Add(NodeBuilder(name, "Const").Attr("dtype", value.dtype()).Attr("value", value));
+  }
+  Node* Entry(const std::string& name, tensorflow::DataType type) {
+    return Add(NodeBuilder(name, "Recursion>Entry").Attr("T", type).Attr("function", "F").Attr("index", 0));
+  }
+  void Finish() { tensorflow::FixupSourceAndSinkEdges(&graph_); }
+
+  Graph graph_{tensorflow::OpRegistry::Global()};
+  FakeDevice gpu_;
+};
+
+TEST_F(DeviceMemoryTest, EverythingIsOnTheHostOnACpu) {
+  EXPECT_FALSE(DeviceMemory().is_apart());
+  EXPECT_TRUE(DeviceMemory().IsOnHost(*Entry("x", DT_FLOAT), 0));
+  EXPECT_TRUE(DeviceMemory().IsOnHost(*Constant("c", Tensor(1.5f))));
+}
+
+TEST_F(DeviceMemoryTest, CarriersHoldIntegersAndWhatHasNoBytesOnTheHost) {
+  EXPECT_TRUE(gpu_.memory.is_apart());
+  for (const auto type : {DT_INT32, DT_STRING, DT_RESOURCE}) {
+    EXPECT_TRUE(gpu_.memory.IsOnHost(*Entry("host", type), 0)) << tensorflow::DataTypeString(type);
+  }
+  for (const auto type : {DT_FLOAT, DT_BOOL, DT_VARIANT}) {
+    EXPECT_FALSE(gpu_.memory.IsOnHost(*Entry("device", type), 0)) << tensorflow::DataTypeString(type);
+  }
+}
+
+TEST_F(DeviceMemoryTest, RecordsHoldOnTheHostWhatTheirAttributeSays) {
+  Node* f = Constant("f", Tensor(1.5f));
+  Node* i = Constant("i", Tensor(2));
+  Node* retain = Add(NodeBuilder("retain", "Recursion>Retain")
+                         .Input(std::vector<NodeBuilder::NodeOut>{f, i})
+                         .Attr("function", "F")
+                         .Attr("_input_hostmem", std::vector<int>{1}));
+  Finish();
+  EXPECT_FALSE(gpu_.memory.IsOnHost(*retain, 0));
+  EXPECT_TRUE(gpu_.memory.Verify(graph_).ok());
+}
+
+TEST_F(DeviceMemoryTest, GraphThatReadsTheDevicesMemoryOnTheHostIsRefused) {
+  Node* predicate = Constant("predicate", Tensor(true));
+  Add(NodeBuilder("switch", "Switch").Input(Constant("data", Tensor(1.5f))).Input(predicate));
+  Finish();
+  const absl::Status status = gpu_.memory.Verify(graph_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "Node 'switch' reads input 1 in the host's memory, where 'predicate'"))
+      << status;
+  EXPECT_TRUE(DeviceMemory().Verify(graph_).ok());
+}
+
+TEST_F(DeviceMemoryTest, ProgramsKeepConstantsAndArithmeticWhereTheyAre) {
+  Node* f = Add(NodeBuilder("f", "AddV2").Input(Constant("f1", Tensor(1.5f))).Input(Constant("f2", Tensor(2.5f))));
+  Node* i = Add(NodeBuilder("i", "AddV2").Input(Constant("i1", Tensor(1))).Input(Constant("i2", Tensor(2))));
+  Add(NodeBuilder("rf", "_Retval").Input(f).Attr("index", 0));
+  Add(NodeBuilder("ri", "_Retval").Input(i).Attr("index", 1));
+  Finish();
+  std::unique_ptr<Program> program;
+  ASSERT_TRUE(BuildProgram(graph_, gpu_.memory, &program).ok());
+  EXPECT_EQ(gpu_.made, 2);
+  int kernels = 0, scalars = 0;
+  for (const Op& op : program->regions[0].ops) {
+    kernels += op.kind == OpKind::kKernel;
+    scalars += op.kind == OpKind::kScalar;
+  }
+  EXPECT_EQ(kernels, 1);  // of floats, on the device
+  EXPECT_EQ(scalars, 1);  // of integers
+  for (const ConstantTensor& constant : program->constants) {
+    EXPECT_EQ(constant.is_on_host, constant.tensor.dtype() == DT_INT32);
+  }
+  // What is on the device keeps its box.
+  int boxed = 0;
+  for (const Value& input : program->regions[0].inputs) boxed += input.kind == Value::Kind::kConstant;
+  EXPECT_EQ(boxed, 2);
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
