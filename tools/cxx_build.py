@@ -34,10 +34,15 @@ class BuildError(Exception):
 
 
 def sources() -> dict:
-    """Reads cc/sources.bzl, the list that Bazel loads too."""
+    """The flags of cc/sources.bzl, which Bazel loads too, and the files of the rooms."""
     names: dict = {}
     path = ROOT / "cc" / "sources.bzl"
     exec(compile(path.read_text(), str(path), "exec"), names)
+    find = lambda pattern: sorted(str(p.relative_to(ROOT)) for p in ROOT.glob(pattern))
+    names["MODULE_SOURCES"] = find("cc/python/*.cc")
+    names["LIBRARY_SOURCES"] = [p for p in find("cc/*/*.cc") if p not in names["MODULE_SOURCES"]]
+    names["FAKE_GPU_SOURCES"] = find("tests/cc/fake_gpu/*.cc")
+    names["TEST_SOURCES"] = find("tests/cc/*/*_test.cc")
     return names
 
 

@@ -14,37 +14,11 @@ import tensorflow_recursion as tfr
 from tensorflow_recursion import _build_info, _loader
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LISTS = {}
-exec((ROOT / "cc" / "sources.bzl").read_text(), LISTS)
-
-
-def tracked(*patterns):
-    """Files under version control, or None where there is no git."""
-    try:
-        done = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no git checkout")
-    return set(done.stdout.split())
 
 
 def describe(**environment):
     command = [sys.executable, str(ROOT / "tools" / "cxx_build.py"), "describe"]
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
-
-
-def test_every_source_file_is_listed_once():
-    kinds = ["LIBRARY_SOURCES", "MODULE_SOURCES", "TEST_SOURCES", "FAKE_GPU_SOURCES"]
-    listed = [path for kind in kinds for path in LISTS[kind]]
-    assert len(listed) == len(set(listed))
-    assert tracked("cc/*.cc", "tests/cc/*.cc") <= set(listed)
-    assert all((ROOT / path).exists() for path in listed)
-
-
-def test_every_header_is_listed_once():
-    listed = LISTS["HEADERS"] + LISTS["TEST_HEADERS"]
-    assert len(listed) == len(set(listed))
-    assert tracked("cc/*.h", "tests/cc/*.h") <= set(listed)
-    assert all((ROOT / path).exists() for path in listed)
 
 
 def test_package_knows_its_version_and_tensorflows():

@@ -1,0 +1,108 @@
+"""The rooms of the C++ and the modules of the package: who may include and import whom, and no circles."""
+# SPDX-License-Identifier: Apache-2.0
+
+import ast
+import graphlib
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+_INCLUDE = re.compile(r'^#include "((?:cc|tests/cc)/[^"]+)"', re.MULTILINE)
+
+
+def rooms():
+    """cc/rooms.bzl, which Bazel loads too: each room with those directly below it."""
+    names = {"load": lambda *_: None}
+    exec((ROOT / "cc" / "rooms.bzl").read_text(), names)
+    return names["ROOMS"]
+
+
+ROOMS = rooms()
+
+
+def reachable(room):
+    """The rooms whose headers a file of `room` may include."""
+    found = {room}
+    for lower in ROOMS[room]:
+        found |= reachable(lower)
+    return found
+
+
+def includes(directory):
+    """Yields (path, included path) of our own headers, paths relative to the repository."""
+    for path in sorted(p for pattern in ("*.h", "*.cc") for p in (ROOT / directory).rglob(pattern)):
+        for included in _INCLUDE.findall(path.read_text()):
+            yield str(path.relative_to(ROOT)), included
+
+
+def circle(graph):
+    """The nodes of a circle in `graph` (each node with those it depends on), or None."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return None
+
+
+def test_every_directory_of_cc_is_a_room_in_the_order():
+    found = {path.parent.name for pattern in ("*.h", "*.cc") for path in (ROOT / "cc").rglob(pattern)}
+    assert found <= set(ROOMS), "add the room to ROOMS in cc/rooms.bzl, and a BUILD file to it"
+    assert circle(ROOMS) is None
+
+
+# Not true yet: cc/analysis reads ids and constants that are in cc/program/program.h.
+NOT_YET = {"analysis": pytest.mark.xfail(strict=False)}
+
+
+@pytest.mark.parametrize("room", [pytest.param(room, marks=NOT_YET.get(room, ())) for room in ROOMS])
+def test_room_includes_only_rooms_below_it(room):
+    allowed = reachable(room)
+    pairs = includes(f"cc/{room}")
+    wrong = [f"{path} includes {header}" for path, header in pairs if header.split("/")[1] not in allowed]
+    assert not wrong, f"{room} may include {sorted(allowed)} (cc/rooms.bzl)"
+
+
+def test_headers_do_not_include_one_another_in_a_circle():
+    graph = {}
+    for path, header in [*includes("cc"), *includes("tests/cc")]:
+        graph.setdefault(path, set()).add(header)
+    assert circle(graph) is None
+
+
+def test_includes_name_files_that_exist():
+    assert not [pair for pair in [*includes("cc"), *includes("tests/cc")] if not (ROOT / pair[1]).is_file()]
+
+
+def test_package_does_not_include_tests():
+    assert not [pair for pair in includes("cc") if pair[1].startswith("tests/")]
+
+
+def imports(path, package):
+    """The modules of `package` that the file imports, at the top or in a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == package)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
+            # `from package import name`: the name is a module, or is defined in __init__.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def modules(package):
+    """Each module of the package by its name, __init__ left out, with the modules that it imports."""
+    paths = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in (ROOT / package).rglob("*.py")}
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    graph = {}
+    for name, path in paths.items():
+        found = set(imports(path, package))
+        # `from package.module import name` gives package.module.name.
+        graph[name] = {n if n in paths else n.rpartition(".")[0] for n in found} - {name}
+    graph.pop(package)
+    return {name: found - {package} for name, found in graph.items()}
+
+
+# Not true yet: functions and their gradients import each other.
+@pytest.mark.xfail(strict=False)
+def test_modules_of_the_package_do_not_import_one_another_in_a_circle():
+    assert circle(modules("tensorflow_recursion")) is None
