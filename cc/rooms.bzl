@@ -1,4 +1,4 @@
-"""The rooms of the C++ and their order, written once: Bazel loads this file, tests/python/test_rooms.py executes it."""
+"""The rooms of the C++ and their order, written once: Bazel loads this file, tests/python/project/test_rooms.py executes it."""
 # SPDX-License-Identifier: Apache-2.0
 
 load("@tensorflow//:flags.bzl", "TENSORFLOW_COPTS")

@@ -30,12 +30,26 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     """With the fake GPU: what is about two devices, not about CPUs and processes."""
-    if not config.getoption("--fake-gpu"):
-        return
-    places = [getattr(item, "callspec", None) and {"mode", "place"} & item.callspec.params.keys() for item in items]
-    leaves = lambda item, names: names and all(item.callspec.params[name] != "devices" for name in names)
-    config.hook.pytest_deselected(items=[i for i, names in zip(items, places, strict=True) if leaves(i, names)])
-    items[:] = [i for i, names in zip(items, places, strict=True) if not leaves(i, names)]
+    if config.getoption("--fake-gpu"):
+        keep(config, items, _may_use_fake_gpu)
+
+
+def _may_use_fake_gpu(item):
+    places = [value for name, value in parameters(item).items() if name in ("mode", "place")]
+    return item.get_closest_marker("fake_gpu") and (not places or "devices" in places)
+
+
+def parameters(item):
+    """The parameters of a test by name."""
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def keep(config, items, wanted):
+    """Deselects the tests that are not wanted."""
+    deselected = [item for item in items if not wanted(item)]
+    items[:] = [item for item in items if wanted(item)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
 
 
 @pytest.fixture(autouse=True)

@@ -6,23 +6,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-import tensorflow_recursion as tfr
-
 tf1 = tf.compat.v1
 
 NUMPY_TYPES = {int: np.int32, float: np.float64, complex: np.complex128, bool: np.bool_, str: object}
-
-
-def recursive(name, inputs, outputs, shapes=None, **options):
-    """A declared function, and the decorator that defines it."""
-    declared = tfr.Declare(
-        name,
-        [(f"a{i}", dtype) for i, dtype in enumerate(inputs)],
-        [(f"r{i}", dtype) for i, dtype in enumerate(outputs)],
-        output_shapes=shapes,
-    )
-    out_names = [f"r{i}" for i in range(len(outputs))]
-    return declared, tfr.Defun(*inputs, func_name=name, out_names=out_names, **options)
 
 
 def as_array(value):

@@ -4,12 +4,15 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import distribution_helpers as distribution
+import gradient_helpers
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import Counted, fed, recursive, resident_megabytes
+from building import recursive
+from gradient_helpers import Counted, fed, resident_megabytes
 from gradient_programs import define_power
 
 import tensorflow_recursion as tfr
@@ -212,7 +215,8 @@ sys.path.insert(0, sys.argv[1])
 import tensorflow as tf, tensorflow_recursion as tfr
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
-from gradient_helpers import forget_peak, recursive, resident_megabytes
+from building import recursive
+from gradient_helpers import forget_peak, resident_megabytes
 
 f, define = recursive("Power", [tf.float64, tf.int32], [tf.float64])
 define(lambda x, n: tf.cond(n < 1, lambda: tf.ones([], tf.float64), lambda: x * f(x, n - 1)))
@@ -233,7 +237,7 @@ with tf1.Session(config=tfr.session_config()) as session:
 
 
 def test_call_retains_nothing_when_its_gradient_is_not_fetched():
-    directory = __file__.rpartition("/")[0]
+    directory = str(Path(gradient_helpers.__file__).parent)
     done = subprocess.run([sys.executable, "-c", MEMORY_PROGRAM, directory], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     plain, forward, gradient, _ = map(float, done.stdout.split())

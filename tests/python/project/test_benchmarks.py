@@ -16,7 +16,7 @@ from benchmarks import __main__ as command
 from benchmarks import harness, recursion_suite, treebank, workloads
 from benchmarks.figures import Figure, from_cases
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SENTENCE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))) (2 8\N{NO-BREAK SPACE}1\\/2))) (2 .)))"
 
 

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import recursive
+from building import recursive
 from gradient_programs import PROGRAMS, check_gradients, define_power
 
 tf1 = tf.compat.v1

@@ -9,7 +9,7 @@ import distribution_helpers as distribution
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import recursive
+from building import recursive
 
 from benchmarks.cluster import Cluster, TaskOptions
 

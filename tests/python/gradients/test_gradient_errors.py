@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import recursive
+from building import recursive
 
 import tensorflow_recursion as tfr
 

@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import differences, fed, recursive
+from building import recursive
+from gradient_helpers import differences, fed
 from gradient_programs import MATRIX, VECTOR, define_power
 
 import tensorflow_recursion as tfr

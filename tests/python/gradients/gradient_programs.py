@@ -5,7 +5,8 @@ import collections
 
 import numpy as np
 import tensorflow as tf
-from gradient_helpers import as_array, differences, fed, is_differentiable, recursive, weights_of
+from building import recursive
+from gradient_helpers import as_array, differences, fed, is_differentiable, weights_of
 
 F64, I32 = tf.float64, tf.int32
 

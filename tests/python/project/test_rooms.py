@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 _INCLUDE = re.compile(r'^#include "((?:cc|tests/cc)/[^"]+)"', re.MULTILINE)
 
 

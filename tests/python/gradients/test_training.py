@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import recursive
+from building import recursive
 from gradient_programs import define_power
 
 import tensorflow_recursion as tfr

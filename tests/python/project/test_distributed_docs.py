@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "distributed.md").read_text()
 EXAMPLE, LOOKING = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 

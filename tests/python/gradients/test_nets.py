@@ -13,7 +13,7 @@ import pytest
 from benchmarks import harness, treebank
 from benchmarks.nets import data, reference, suite, weights
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 DIM = 3
 OPTIMIZERS = [weights.Training("adam", 0.01), weights.Training("adagrad", 0.05), weights.Training("sgd", 0.01)]
 TREE_METHODS = ("static", "dynamic", "iteration", "iteration-in-loop", "levels", "unrolled", "pytorch")

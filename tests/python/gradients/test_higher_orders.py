@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import differences, fed, recursive
+from building import recursive
+from gradient_helpers import differences, fed
 from gradient_programs import captured_oracle, define_captured, define_power, mutual_recursion, tree_recursion
 
 import tensorflow_recursion as tfr

@@ -5,9 +5,10 @@ import distribution_helpers as distribution
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import recursive
+from building import recursive
 
 tf1 = tf.compat.v1
+pytestmark = pytest.mark.fake_gpu
 I32, F32 = tf.int32, tf.float32
 
 CPU, GPU = distribution.CPUS[0], distribution.GPU

@@ -4,10 +4,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import differences, fed, recursive
+from building import recursive
+from gradient_helpers import differences, fed
 from gradient_programs import VECTOR, check_gradients, define_power
 
 tf1 = tf.compat.v1
+pytestmark = pytest.mark.fake_gpu
 
 F64, I32 = tf.float64, tf.int32
 

@@ -8,21 +8,12 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from building import recursive
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
-
-
-def recursive(name, inputs, outputs):
-    """A declared function, and the decorator that defines it."""
-    declared = tfr.Declare(
-        name,
-        [(f"a{i}", dtype) for i, dtype in enumerate(inputs)],
-        [(f"r{i}", dtype) for i, dtype in enumerate(outputs)],
-    )
-    return declared, tfr.Defun(*inputs, func_name=name, out_names=[f"r{i}" for i in range(len(outputs))])
 
 
 @pytest.fixture

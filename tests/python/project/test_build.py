@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_recursion as tfr
 from tensorflow_recursion import _build_info, _loader
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def describe(**environment):
