@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import pathlib
-from types import ModuleType
 
 import tensorflow as tf
 
@@ -10,11 +9,8 @@ LIBRARY = "libtensorflow_recursion.so"
 BUILD_COMMAND = "pip install --force-reinstall --no-deps ."
 
 
-def load() -> ModuleType:
+def load() -> None:
     """Load the operator library that stands beside this file.
-
-    Returns:
-      The module of generated operator wrappers, as `tf.load_op_library` makes it.
 
     Raises:
       ImportError: if the library is missing, was built for another minor version of TensorFlow, or cannot be loaded.
@@ -24,7 +20,7 @@ def load() -> ModuleType:
     if not path.exists():
         raise ImportError(f"tensorflow_recursion is not built: {path} is missing; build it with: {BUILD_COMMAND}")
     try:
-        return tf.load_op_library(str(path))
+        tf.load_op_library(str(path))
     except tf.errors.OpError as error:
         raise ImportError(f"cannot load {path}: {error.message}; rebuild it with: {BUILD_COMMAND}") from error
 

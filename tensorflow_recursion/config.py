@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import numbers
+from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.protobuf import rewriter_config_pb2
 
-OPTIMIZER = "function_transformation"
+from tensorflow_recursion import names
 
 # Least value of each option.
 _OPTIONS = {"max_depth": 1, "workers": 0}
@@ -46,15 +46,13 @@ def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: in
     return result
 
 
-def _single_entry(
-    rewrite: rewriter_config_pb2.RewriterConfig,
-) -> rewriter_config_pb2.RewriterConfig.CustomGraphOptimizer:
-    """The optimizer's entry in `rewrite`: the first one there is, later ones removed, or a new one."""
+def _single_entry(rewrite: Any) -> Any:
+    """The optimizer's entry in a RewriterConfig: the first one there is, later ones removed, or a new one."""
     entries = rewrite.custom_optimizers
-    found = [i for i, entry in enumerate(entries) if entry.name == OPTIMIZER]
+    found = [i for i, entry in enumerate(entries) if entry.name == names.OPTIMIZER]
     for index in reversed(found[1:]):
         del entries[index]
-    return entries[found[0]] if found else entries.add(name=OPTIMIZER)
+    return entries[found[0]] if found else entries.add(name=names.OPTIMIZER)
 
 
 def _checked_option(name: str, value: object) -> int:
@@ -62,6 +60,6 @@ def _checked_option(name: str, value: object) -> int:
         known = ", ".join(sorted(_OPTIONS))
         raise ValueError(f"session_config: unknown option {name!r}; the known ones are: {known}")
     least = _OPTIONS[name]
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 2**63:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) < 2**63:
         raise ValueError(f"session_config: {name} is {value!r}, expected an integer >= {least}")
     return int(value)

@@ -54,5 +54,5 @@ def _fetch_name(fetch: Any) -> str:
     if isinstance(fetch, str):
         return fetch
     if isinstance(fetch, (tf.Tensor, tf.Operation)):
-        return fetch.name
+        return str(fetch.name)
     raise TypeError(f"transform_graph: a fetch is a {type(fetch).__name__}, expected a tensor, an operation or a name")

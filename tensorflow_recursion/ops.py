@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
-from tensorflow.core.framework import attr_value_pb2
 
-INVOKE = "Recursion>Invoke"
-RETAIN = "Recursion>Retain"
-RECALL = "Recursion>Recall"
-CONTRIBUTE = "Recursion>Contribute"
-CONTRIBUTE_NONE = "Recursion>ContributeNone"
-COLLECT = "Recursion>Collect"
-TOTAL = "Recursion>Total"
+from tensorflow_recursion import names
+from tensorflow_recursion._tf import nodes
+from tensorflow_recursion._tf.typed import registered_gradient
+
+tf1 = tf.compat.v1
+
+# What a call returns to Python: one tensor, a tuple of several, or the operation if there is no output.
+Result: TypeAlias = tf.Tensor | tuple[tf.Tensor, ...] | tf.Operation
 
 
 def invoke(
@@ -45,21 +46,21 @@ def invoke(
       >>> op = invoke("Fib", [tf.constant(20)], [tf.int32], None, name="Fib")
     """
     attrs = {
-        "f": _function(function),
+        names.CALLEE: _function(function),
         "Tin": _type_list([tensor.dtype.base_dtype for tensor in inputs]),
         "Tignored": _type_list([tensor.dtype.base_dtype for tensor in ignored]),
         "Tout": _type_list(output_types),
-        "forward": attr_value_pb2.AttrValue(s=forward.encode()),
+        names.FORWARD: tf1.AttrValue(s=forward.encode()),
     }
-    attrs["_input_hostmem"] = _on_host([tensor.dtype for tensor in inputs])
-    attrs["_output_hostmem"] = _on_host(output_types)
+    attrs[names.INPUTS_ON_HOST] = _on_host([tensor.dtype for tensor in inputs])
+    attrs[names.OUTPUTS_ON_HOST] = _on_host(output_types)
     if output_shapes is not None:
-        attrs["output_shapes"] = _shape_list(output_shapes)
+        attrs[names.OUTPUT_SHAPES] = _shape_list(output_shapes)
     if record_of:
-        attrs["record_of"] = attr_value_pb2.AttrValue()
-        attrs["record_of"].list.func.add().name = record_of
-    graph = tf.compat.v1.get_default_graph()
-    return graph.create_op(INVOKE, [*inputs, *ignored], [*output_types, tf.variant], name=name, attrs=attrs)
+        attrs[names.RECORD_OF] = tf1.AttrValue()
+        attrs[names.RECORD_OF].list.func.add().name = record_of
+    graph = tf1.get_default_graph()
+    return graph.create_op(names.INVOKE, [*inputs, *ignored], [*output_types, tf.variant], name=name, attrs=attrs)
 
 
 def num_arguments(op: tf.Operation) -> int:
@@ -69,7 +70,15 @@ def num_arguments(op: tf.Operation) -> int:
 
 def callee_of(op: tf.Operation) -> str:
     """Name of the function an Invoke node calls."""
-    return op.get_attr("f").name
+    return str(op.get_attr(names.CALLEE).name)
+
+
+def result_of(op: tf.Operation) -> Result:
+    """The results of an Invoke node, without the record, as a call returns them."""
+    *results, _ = op.outputs
+    if not results:
+        return op
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def run_forward(op: tf.Operation, forward: str) -> tf.Tensor:
@@ -77,55 +86,57 @@ def run_forward(op: tf.Operation, forward: str) -> tf.Tensor:
     results = len(op.outputs) - 1
     types = [tf.as_dtype(dtype) for dtype in op.get_attr("Tout")]
     if len(types) == results:
-        shapes = op.get_attr("output_shapes")
-        op._set_attr("f", _function(forward))
-        op._set_attr("Tout", _type_list([*types, tf.variant]))
+        shapes = op.get_attr(names.OUTPUT_SHAPES)
+        nodes.set_attribute(op, names.CALLEE, _function(forward))
+        nodes.set_attribute(op, "Tout", _type_list([*types, tf.variant]))
         if shapes:
-            op._set_attr("output_shapes", _shape_list([*map(tf.TensorShape, shapes), tf.TensorShape([])]))
+            nodes.set_attribute(
+                op, names.OUTPUT_SHAPES, _shape_list([*map(tf.TensorShape, shapes), tf.TensorShape([])])
+            )
     return op.outputs[results]
 
 
 def set_forward(op: tf.Operation, forward: str) -> None:
     """Let an Invoke node call `forward` where its record is read, unless it says so already."""
-    if op.get_attr("forward").decode() != forward:
-        op._set_attr("forward", attr_value_pb2.AttrValue(s=forward.encode()))
+    if op.get_attr(names.FORWARD).decode() != forward:
+        nodes.set_attribute(op, names.FORWARD, tf1.AttrValue(s=forward.encode()))
 
 
 def retain(values: Sequence[tf.Tensor], function: str) -> tf.Operation:
     """Add a node that packs `values` into the record of an invocation of `function`."""
     attrs = {
-        "T": _type_list([tensor.dtype.base_dtype for tensor in values]),
-        "function": attr_value_pb2.AttrValue(s=function.encode()),
-        "_input_hostmem": _on_host([tensor.dtype for tensor in values]),
+        names.TYPE: _type_list([tensor.dtype.base_dtype for tensor in values]),
+        names.FUNCTION: tf1.AttrValue(s=function.encode()),
+        names.INPUTS_ON_HOST: _on_host([tensor.dtype for tensor in values]),
     }
-    graph = tf.compat.v1.get_default_graph()
-    return graph.create_op(RETAIN, list(values), [tf.variant], name="retain", attrs=attrs)
+    graph = tf1.get_default_graph()
+    return graph.create_op(names.RETAIN, list(values), [tf.variant], name="retain", attrs=attrs)
 
 
 def recall(record: tf.Tensor, values: Sequence[tf.Tensor], function: str) -> list[tf.Tensor]:
     """Add a node that unpacks a record of `values`; returns the tensors, with their dtypes and static shapes."""
     types = [tensor.dtype.base_dtype for tensor in values]
     attrs = {
-        "T": _type_list(types),
+        names.TYPE: _type_list(types),
         "shapes": _shape_list([tensor.shape for tensor in values]),
-        "function": attr_value_pb2.AttrValue(s=function.encode()),
-        "_output_hostmem": _on_host(types),
+        names.FUNCTION: tf1.AttrValue(s=function.encode()),
+        names.OUTPUTS_ON_HOST: _on_host(types),
     }
-    graph = tf.compat.v1.get_default_graph()
-    return list(graph.create_op(RECALL, [record], types, name="recall", attrs=attrs).outputs)
+    graph = tf1.get_default_graph()
+    return list(graph.create_op(names.RECALL, [record], types, name="recall", attrs=attrs).outputs)
 
 
 def contribute(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """Add a node that makes one term of a gradient, not computed yet, of two tensors."""
-    attrs = {"T": _type(first.dtype), "U": _type(second.dtype)}
-    graph = tf.compat.v1.get_default_graph()
-    return graph.create_op(CONTRIBUTE, [first, second], [tf.variant], name="contribute", attrs=attrs).outputs[0]
+    attrs = {names.TYPE: _type(first.dtype), "U": _type(second.dtype)}
+    graph = tf1.get_default_graph()
+    return graph.create_op(names.CONTRIBUTE, [first, second], [tf.variant], name="contribute", attrs=attrs).outputs[0]
 
 
 def contribute_none() -> tf.Tensor:
     """Add a node that makes a gradient of no terms."""
-    graph = tf.compat.v1.get_default_graph()
-    return graph.create_op(CONTRIBUTE_NONE, [], [tf.variant], name="contribute_none").outputs[0]
+    graph = tf1.get_default_graph()
+    return graph.create_op(names.CONTRIBUTE_NONE, [], [tf.variant], name="contribute_none").outputs[0]
 
 
 def collect(
@@ -133,52 +144,52 @@ def collect(
 ) -> list[tf.Tensor]:
     """Add a node that returns the first tensors of all terms, concatenated along axis 0, and the second."""
     attrs = {
-        "T": _type(types[0]),
+        names.TYPE: _type(types[0]),
         "U": _type(types[1]),
-        "first_shape": attr_value_pb2.AttrValue(shape=row_shapes[0].as_proto()),
-        "second_shape": attr_value_pb2.AttrValue(shape=row_shapes[1].as_proto()),
+        "first_shape": tf1.AttrValue(shape=row_shapes[0].as_proto()),
+        "second_shape": tf1.AttrValue(shape=row_shapes[1].as_proto()),
     }
-    graph = tf.compat.v1.get_default_graph()
-    return list(graph.create_op(COLLECT, [contributions], list(types), name="collect", attrs=attrs).outputs)
+    graph = tf1.get_default_graph()
+    return list(graph.create_op(names.COLLECT, [contributions], list(types), name="collect", attrs=attrs).outputs)
 
 
 def total(value: tf.Tensor, contributions: tf.Tensor) -> tf.Tensor:
     """Add a node that passes on `value`, computed from `contributions`, and its gradient to those."""
-    graph = tf.compat.v1.get_default_graph()
-    attrs = {"T": _type(value.dtype)}
-    return graph.create_op(TOTAL, [value, contributions], [value.dtype], name="total", attrs=attrs).outputs[0]
+    graph = tf1.get_default_graph()
+    attrs = {names.TYPE: _type(value.dtype)}
+    return graph.create_op(names.TOTAL, [value, contributions], [value.dtype], name="total", attrs=attrs).outputs[0]
 
 
-@tf.RegisterGradient(TOTAL)
+@registered_gradient(names.TOTAL)
 def _total_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
     return [None, grad]
 
 
-def _type(dtype: tf.DType) -> attr_value_pb2.AttrValue:
-    return attr_value_pb2.AttrValue(type=dtype.base_dtype.as_datatype_enum)
+def _type(dtype: tf.DType) -> tf.compat.v1.AttrValue:
+    return tf1.AttrValue(type=dtype.base_dtype.as_datatype_enum)
 
 
-def _function(name: str) -> attr_value_pb2.AttrValue:
-    return attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=name))
+def _function(name: str) -> tf.compat.v1.AttrValue:
+    return tf1.AttrValue(func=tf1.NameAttrList(name=name))
 
 
-def _on_host(dtypes: Sequence[tf.DType]) -> attr_value_pb2.AttrValue:
+def _on_host(dtypes: Sequence[tf.DType]) -> tf.compat.v1.AttrValue:
     """Which of some inputs or outputs are in the host's memory on every device, apart from what has no plain bytes."""
-    result = attr_value_pb2.AttrValue()
+    result = tf1.AttrValue()
     result.list.SetInParent()
     result.list.i.extend(i for i, dtype in enumerate(dtypes) if dtype.base_dtype == tf.int32)
     return result
 
 
-def _type_list(dtypes: Sequence[tf.DType]) -> attr_value_pb2.AttrValue:
-    result = attr_value_pb2.AttrValue()
+def _type_list(dtypes: Sequence[tf.DType]) -> tf.compat.v1.AttrValue:
+    result = tf1.AttrValue()
     result.list.SetInParent()
     result.list.type.extend([dtype.as_datatype_enum for dtype in dtypes])
     return result
 
 
-def _shape_list(shapes: Sequence[tf.TensorShape]) -> attr_value_pb2.AttrValue:
-    result = attr_value_pb2.AttrValue()
+def _shape_list(shapes: Sequence[tf.TensorShape]) -> tf.compat.v1.AttrValue:
+    result = tf1.AttrValue()
     result.list.SetInParent()
     result.list.shape.extend([shape.as_proto() for shape in shapes])
     return result

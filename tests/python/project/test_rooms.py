@@ -102,7 +102,5 @@ def modules(package):
     return {name: found - {package} for name, found in graph.items()}
 
 
-# Not true yet: functions and their gradients import each other.
-@pytest.mark.xfail(strict=False)
 def test_modules_of_the_package_do_not_import_one_another_in_a_circle():
     assert circle(modules("tensorflow_recursion")) is None

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import _tf, ops
-
-if TYPE_CHECKING:
-    from tensorflow_recursion._library import Definition
+from tensorflow_recursion import ops
+from tensorflow_recursion._tf import handles
+from tensorflow_recursion.definitions import Definition
 
 
 def of_call(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> list[Any]:
@@ -24,7 +23,7 @@ def of_call(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> l
     what = "grad_func" if definition.python_grad_func is None else "python_grad_func"
     arguments = [op, *grads]
     if what == "grad_func":
-        dys = [grad for grad, y in zip(grads, op.outputs, strict=False) if _tf.is_trainable_type(y.dtype)]
+        dys = [grad for grad, y in zip(grads, op.outputs, strict=False) if handles.is_trainable_type(y.dtype)]
         arguments = [*list(op.inputs)[: len(definition.inputs)], *dys]
     result = _call(op, definition, what, arguments)
     if what == "grad_func":
@@ -32,7 +31,7 @@ def of_call(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> l
     _check_count(op, definition, what, result)
     result = result + [None] * (len(op.inputs) - len(result))
     pairs = enumerate(zip(result, op.inputs, strict=True))
-    return [_converted(op, definition, what, i, grad) if _tf.is_trainable(x) else None for i, (grad, x) in pairs]
+    return [_converted(op, definition, what, i, grad) if handles.is_trainable(x) else None for i, (grad, x) in pairs]
 
 
 def _call(op: tf.Operation, definition: Definition, what: str, arguments: Sequence[Any]) -> list[Any]:
@@ -50,7 +49,7 @@ def _call(op: tf.Operation, definition: Definition, what: str, arguments: Sequen
 def _by_argument(op: tf.Operation, definition: Definition, result: list[Any]) -> list[Any]:
     """A `grad_func` may return gradients of the differentiable arguments alone."""
     count = len(definition.inputs)
-    trainable = [i for i in range(count) if _tf.is_trainable(op.inputs[i])]
+    trainable = [i for i in range(count) if handles.is_trainable(op.inputs[i])]
     if len(result) >= count or len(result) != len(trainable):
         return result
     by_input = dict(zip(trainable, result, strict=True))
@@ -70,7 +69,7 @@ def _converted(op: tf.Operation, definition: Definition, what: str, i: int, grad
     """A gradient for the trainable input `i`, as a tensor or IndexedSlices of its dtype, or None."""
     if grad is None:
         return None
-    expected = _tf.gradient_type(op.inputs[i])[0]
+    expected = handles.gradient_type(op.inputs[i])[0]
     if not isinstance(grad, (tf.Tensor, tf.IndexedSlices)):
         try:
             grad = tf.convert_to_tensor(grad)

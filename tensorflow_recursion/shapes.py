@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import tensorflow as tf
 
-from tensorflow_recursion import _tf
+from tensorflow_recursion._tf import nodes
 
-Shapes = tuple[tf.TensorShape, ...]
+Shapes: TypeAlias = tuple[tf.TensorShape, ...]
 
 
 def join(a: tf.TensorShape, b: tf.TensorShape) -> tf.TensorShape:
@@ -16,6 +18,7 @@ def join(a: tf.TensorShape, b: tf.TensorShape) -> tf.TensorShape:
 
 
 def are_same(a: Shapes, b: Shapes) -> bool:
+    """Whether the same is known of both lists of shapes (two unknown dimensions count as the same)."""
     return [str(shape) for shape in a] == [str(shape) for shape in b]
 
 
@@ -23,7 +26,7 @@ def guess(result: tf.Tensor) -> tf.TensorShape:
     """The static shape of a result, or, where a conditional leaves it open, that of the branch that says most."""
     while result.op.type == "Identity":
         result = result.op.inputs[0]
-    shapes = [result.shape, *(guess(output) for output in _tf.branch_outputs(result))]
+    shapes = [result.shape, *(guess(output) for output in nodes.branch_outputs(result))]
 
     def known(shape: tf.TensorShape) -> tuple[bool, int]:
         return (shape.rank is not None, 0 if shape.rank is None else sum(dim is not None for dim in shape.as_list()))

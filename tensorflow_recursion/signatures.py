@@ -5,7 +5,7 @@ import dataclasses
 import re
 import reprlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +13,8 @@ import tensorflow as tf
 _NAME = re.compile(r"[A-Za-z0-9.]([A-Za-z0-9_.\-/]*[A-Za-z0-9_.\-])?")
 _ARGUMENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
-Named = tuple[str, tf.DType]
+# Name and dtype of an argument or output.
+Named: TypeAlias = tuple[str, tf.DType]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +35,31 @@ class Signature:
 
     @property
     def input_types(self) -> list[tf.DType]:
+        """Dtypes of the declared arguments."""
         return [dtype for _, dtype in self.inputs]
 
     @property
     def output_types(self) -> list[tf.DType]:
+        """Dtypes of the outputs."""
         return [dtype for _, dtype in self.outputs]
+
+    def __str__(self) -> str:
+        """The signature as one line of text, for messages."""
+        inputs, outputs = (
+            ", ".join(f"{name}: {dtype.name}" for name, dtype in pairs) for pairs in (self.inputs, self.outputs)
+        )
+        shapes = f" with output_shapes {self.output_shapes}" if self.output_shapes is not None else ""
+        return f"({inputs}) -> ({outputs}){shapes}"
+
+
+def mismatch(
+    declared: Signature, verb: str, expected: Sequence[tf.DType], got: Sequence[tf.DType], where: str = ""
+) -> TypeError:
+    """The error for a definition that is not what was declared: what it `takes` or `returns`."""
+    return TypeError(
+        f"Function '{declared.name}' {verb} {type_names(expected)} by its declaration, "
+        f"but its definition {where + ' ' if where else ''}{verb} {type_names(got)}"
+    )
 
 
 def checked_name(name: Any) -> str:
@@ -96,10 +117,12 @@ def legal_argument_names(names: Sequence[str]) -> list[str]:
 
 
 def type_names(dtypes: Iterable[tf.DType]) -> str:
+    """Dtypes in parentheses, for messages."""
     return "(" + ", ".join(dtype.name for dtype in dtypes) + ")"
 
 
 def same_types(a: Sequence[tf.DType], b: Sequence[tf.DType]) -> bool:
+    """Whether two lists of dtypes are the same; a reference is one of its base type."""
     return [dtype.base_dtype for dtype in a] == [dtype.base_dtype for dtype in b]
 
 

@@ -1,0 +1,6 @@
+"""Types of the native module; see cc/python/module.cc."""
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Sequence
+
+def transform_graph(graph_def: bytes, fetches: Sequence[str]) -> bytes: ...

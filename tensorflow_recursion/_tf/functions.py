@@ -1,0 +1,88 @@
+"""The function library of a graph: what is in it, what is added to it and taken out of it."""
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import function as stock
+
+tf1 = tf.compat.v1
+
+# What a stock Defun calls its traced function: has a definition, captured inputs and sub-functions.
+TracedFunction: TypeAlias = stock._DefinedFunction
+
+_UNMARKS_ATTRIBUTE = "_recursion_unmarks_dataset_functions"
+
+
+def type_list_key(dtypes: Sequence[tf.DType]) -> str:
+    """A short text for a list of dtypes, the one stock Defun appends to the names of overloads."""
+    return str(stock._type_list_to_str(dtypes))
+
+
+def sub_functions(traced: TracedFunction) -> Sequence[Any]:
+    """The control flow branches and other functions that the traced body made."""
+    return list(traced._sub_functions.values())
+
+
+def has_function(graph: tf.Graph, name: str) -> bool:
+    """Whether the library of `graph` has a function `name`."""
+    return bool(graph._is_function(name))
+
+
+def function_in(graph: tf.Graph, name: str) -> Any:
+    """The function `name` in the library of `graph` (a TracedFunction, an imported function, ...), or None."""
+    return graph._get_function(name)
+
+
+def add_function(graph: tf.Graph, traced: TracedFunction) -> None:
+    """Add a function and its sub-functions to the library of `graph`, unless they are there."""
+    with graph.as_default():
+        for function in [traced, *sub_functions(traced)]:
+            graph._add_function_recursive(function)
+
+
+def remove_function(graph: tf.Graph, traced: TracedFunction) -> None:
+    """Take a function and its sub-functions out of the library of `graph`."""
+    for function in [traced, *sub_functions(traced)]:
+        if graph._is_function(function.name):
+            graph._remove_function(function.name)
+    if context.context().has_function(traced.name):
+        context.remove_function(traced.name)
+
+
+def add_to_eager_context(traced: TracedFunction) -> None:
+    """Where tf.functions run eagerly, make a function known to the context they run in; elsewhere do nothing."""
+    if tf1.executing_eagerly_outside_functions() and not context.context().has_function(traced.name):
+        with traced._c_func.get() as function:
+            context.add_c_function(function)
+
+
+def make_sessions_take_library(graph: tf.Graph) -> None:
+    """Let sessions that have run take functions added to `graph` since: they look only if it has a new node."""
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope(None), graph.device(None):
+        tf1.no_op(name="function_defined")
+
+
+def hide_from_dataset_optimizer(graph: tf.Graph) -> None:
+    """Take the mark `_tf_data_function` off dataset functions that are added to `graph` from now on.
+
+    Grappler spreads that mark over everything such a function calls, and the optimizer of dataset graphs goes into
+    marked functions without looking where it has been: with a recursive one among them the stack overflows and the
+    process dies. Unmarked functions run the same; Grappler optimizes them with the graph, not with the dataset.
+    """
+    if hasattr(graph, _UNMARKS_ATTRIBUTE):
+        return
+    setattr(graph, _UNMARKS_ATTRIBUTE, True)
+    add_function = graph._add_function
+
+    def add_unmarked(function: Any) -> None:
+        definition = function.cached_definition
+        if "_tf_data_function" in definition.attr:
+            unmarked = type(definition).FromString(definition.SerializeToString())
+            del unmarked.attr["_tf_data_function"]
+            function = stock._from_definition(unmarked)
+        add_function(function)
+
+    graph._add_function = add_unmarked

@@ -1,0 +1,67 @@
+"""Which graph stands in which, and what kind of graph it is."""
+# SPDX-License-Identifier: Apache-2.0
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
+
+_CONTROL_FLOW_GRAPHS = (
+    control_flow_v2.CondBranchFuncGraph,
+    control_flow_v2.WhileCondFuncGraph,
+    control_flow_v2.WhileBodyFuncGraph,
+)
+
+
+def is_registered_op(name: str) -> bool:
+    """Whether TensorFlow knows an operator `name`; a function of that name would be refused on import."""
+    return op_def_registry.get(name) is not None
+
+
+def enclosing_graphs(graph: tf.Graph) -> list[tf.Graph]:
+    """`graph`, the graph around it, and so on; the last one builds no function."""
+    graphs = [graph]
+    while graph.building_function and getattr(graph, "outer_graph", None) is not None:
+        graph = graph.outer_graph
+        graphs.append(graph)
+    return graphs
+
+
+def is_eager_tensor(tensor: tf.Tensor) -> bool:
+    """Whether `tensor` holds a value and belongs to no graph."""
+    return isinstance(tensor, tf.__internal__.EagerTensor)
+
+
+def is_func_graph(graph: tf.Graph) -> bool:
+    """Whether `graph` is the body of a tf.function, a dataset function or a control flow v2 branch."""
+    return isinstance(graph, FuncGraph)
+
+
+def is_dataset_or_tf_function(graph: tf.Graph) -> bool:
+    """Whether `graph` is the body of a tf.function or a dataset function, not of a control flow branch."""
+    return isinstance(graph, FuncGraph) and not isinstance(graph, _CONTROL_FLOW_GRAPHS)
+
+
+def innermost_device(graph: tf.Graph) -> Any:
+    """The device scope that is current in `graph`, as stock Defun remembers it, or None."""
+    functions = graph._device_functions_outer_to_inner
+    return functions[-1] if functions else None
+
+
+def differentiated_graph(graph: tf.Graph) -> tf.Graph | None:
+    """The branch or loop body whose gradient `graph` is, or None."""
+    return getattr(graph, "_forward_graph", None)
+
+
+def capture_in(graph: tf.Graph, tensor: tf.Tensor) -> tf.Tensor:
+    """What stands for `tensor`, of the graph around `graph`, in `graph`.
+
+    The gradient of a branch must not capture one tensor twice, as itself and as what stands for it in the branch.
+    """
+    forward = differentiated_graph(graph)
+    if forward is not None:
+        tensor = next((inner for outer, inner in forward.captures if outer is tensor), tensor)
+    with graph.as_default():
+        return graph.capture(tensor)

@@ -1,0 +1,85 @@
+"""What is known of the variable behind a resource handle, and what has a gradient."""
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
+
+import tensorflow as tf
+from tensorflow.python.eager import backprop_util
+from tensorflow.python.framework import cpp_shape_inference_pb2
+from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
+
+# Dtype and shape of the variable that a handle is one of.
+HandleData: TypeAlias = cpp_shape_inference_pb2.CppShapeInferenceResult.HandleData
+
+
+def is_trainable(tensor: tf.Tensor) -> bool:
+    """Whether `tensor` can have a gradient, as `tf.gradients` sees it; handles of lists of tensors cannot."""
+    if tensor.dtype.base_dtype == tf.resource:
+        data = handle_data(tensor)
+        known = data.shape_and_type if data is not None else []
+        return bool(known) and is_trainable_type(tf.as_dtype(known[0].dtype))
+    return tensor.dtype.base_dtype != tf.variant and bool(backprop_util.IsTrainable(tensor))
+
+
+def is_trainable_type(dtype: tf.DType) -> bool:
+    """The same for what is known of a dtype alone."""
+    return dtype not in (tf.variant, tf.resource) and bool(backprop_util.IsTrainable(dtype))
+
+
+def handle_data(tensor: tf.Tensor) -> HandleData | None:
+    """What is known of the variable whose handle `tensor` is; None if nothing is, or it is no handle."""
+    if tensor.dtype.base_dtype != tf.resource:
+        return None
+    data = handle_data_util.get_resource_handle_data(tensor)
+    return data if data.is_set else None
+
+
+def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> None:
+    """Let placeholders of handles say that of their variables, unless they say something already."""
+    for tensor, data in zip(tensors, known, strict=True):
+        if data is not None and handle_data(tensor) is None:
+            handle_data_util.set_handle_data(tensor, data)
+
+
+def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:
+    """The most that is true of both variables; of one dtype, as those are that may take one another's place."""
+    if a is None or b is None or a == b:
+        return a
+    joined = HandleData.FromString(a.SerializeToString())
+    for one, other in zip(joined.shape_and_type, b.shape_and_type, strict=False):
+        shape = tf.TensorShape(one.shape).most_specific_common_supertype([tf.TensorShape(other.shape)])
+        one.shape.CopyFrom((shape or tf.TensorShape(None)).as_proto())
+    return joined
+
+
+def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
+    """Dtype and static shape of the gradient for a trainable tensor: for a variable's handle those of the variable."""
+    if tensor.dtype.base_dtype == tf.resource:
+        return _variable_of(tensor)
+    return tensor.dtype.base_dtype, tensor.shape
+
+
+def variable_key(tensor: tf.Tensor) -> Hashable:
+    """Equal for handles of which the same is known (dtype and shape of the variable); None for other tensors."""
+    if tensor.dtype.base_dtype != tf.resource or not is_trainable(tensor):
+        return None
+    dtype, shape = _variable_of(tensor)
+    return dtype.name, str(shape)
+
+
+def zeros_for(tensor: tf.Tensor) -> tf.Tensor:
+    """A gradient of zeros for a trainable tensor."""
+    if tensor.dtype.base_dtype != tf.resource:
+        return tf.zeros_like(tensor)
+    dtype, shape = _variable_of(tensor)
+    if not shape.is_fully_defined():
+        shape = gen_resource_variable_ops.variable_shape(tensor)
+    return tf.zeros(shape, dtype)
+
+
+def _variable_of(handle: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
+    data = handle_data(handle)
+    assert data is not None, handle  # only asked for trainable handles
+    data = data.shape_and_type[0]
+    return tf.as_dtype(data.dtype), tf.TensorShape(data.shape)

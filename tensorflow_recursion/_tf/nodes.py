@@ -1,0 +1,81 @@
+"""Operations that are changed after they were made, and the conditionals among them."""
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import cond_v2
+
+CONDITIONALS = ("If", "StatelessIf")
+
+
+def set_attribute(op: tf.Operation, name: str, value: tf.compat.v1.AttrValue) -> None:
+    """Set an attribute; one that the operator does not have must begin with an underscore."""
+    op._set_attr(name, value)
+
+
+def set_gradient_function(op: tf.Operation, gradient: Callable[..., Any]) -> None:
+    """Let `tf.gradients` call `gradient` for this operation, in place of what is registered for its operator."""
+    op._gradient_function = gradient
+
+
+def replace_input(op: tf.Operation, position: int, tensor: tf.Tensor) -> None:
+    """Make `tensor` the input at `position` of `op`."""
+    op._update_input(position, tensor)
+
+
+def replace_control_input(op: tf.Operation, control_input: tf.Operation) -> None:
+    """Make `control_input` the only control input of `op`."""
+    op._remove_all_control_inputs()
+    op._add_control_input(control_input)
+
+
+def keep_control_inputs(op: tf.Operation, keep: Callable[[tf.Operation], bool]) -> None:
+    """Drop the control inputs of `op` that are not to be kept."""
+    sources = op.control_inputs
+    kept = [source for source in sources if keep(source)]
+    if len(kept) < len(sources):
+        op._remove_all_control_inputs()
+        op._add_control_inputs(kept)
+
+
+def copy_of(constant: tf.Tensor) -> tf.Tensor:
+    """One more Const node, in the default graph."""
+    return tf.constant(tf.make_ndarray(constant.op.get_attr("value")), constant.dtype, name="constant")
+
+
+def ancestors(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
+    """The operations and all they depend on, within their graph."""
+    found = set(operations)
+    pending = list(found)
+    while pending:
+        op = pending.pop()
+        for source in [*(tensor.op for tensor in op.inputs), *op.control_inputs]:
+            if source not in found:
+                found.add(source)
+                pending.append(source)
+    return found
+
+
+def branch_outputs(result: tf.Tensor) -> list[tf.Tensor]:
+    """Where `result` is an output of a conditional: the outputs of its branches that it may be."""
+    if result.op.type not in CONDITIONALS:
+        return []
+    return [branch.outputs[result.value_index] for branch in branches(result.op)]
+
+
+def branches(op: tf.Operation) -> tuple[tf.Graph, ...]:
+    """The function graphs of an If that is being built."""
+    return tuple(cond_v2.get_func_graphs(op))
+
+
+@contextlib.contextmanager
+def place_of(op: tf.Operation) -> Iterator[None]:
+    """Create operations where `op` is: its graph, control inputs, control flow context and device."""
+    graph = op.graph
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope(None), graph.device(None):
+        graph._set_control_flow_context(op._get_control_flow_context())
+        with graph.control_dependencies(op.control_inputs), graph.device(op.device or None):
+            yield

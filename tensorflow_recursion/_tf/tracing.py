@@ -1,0 +1,98 @@
+"""Python functions become functions of the graph: whole, or as the operations of a function graph that are wanted."""
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import function_pb2
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.framework import c_api_util
+from tensorflow.python.framework import function as stock
+from tensorflow.python.ops import variable_scope
+
+from tensorflow_recursion._tf import patches
+from tensorflow_recursion._tf.functions import TracedFunction
+
+tf1 = tf.compat.v1
+
+# Of the options of a stock Defun, those that its function graph takes.
+_GRAPH_OPTIONS = ("capture_by_value", "allowlisted_stateful_ops", "capture_resource_var_by_value")
+
+
+def trace(
+    graph: tf.Graph,
+    func: Callable[..., Any],
+    inputs: Sequence[tuple[str, tf.DType]],
+    name: str,
+    *,
+    doc: str | None,
+    out_names: Sequence[str] | None,
+    device: Any,
+    options: Mapping[str, Any],
+) -> TracedFunction:
+    """Trace `func` into a function graph whose outer graph is `graph`, clear of control dependencies and contexts."""
+    func.__doc__ = doc
+    arg_names, arg_types = [arg for arg, _ in inputs], [dtype for _, dtype in inputs]
+    with graph.as_default(), graph.control_dependencies(None):
+        traced = TracedFunction(func, arg_names, arg_types, name, out_names=out_names, **options)
+        traced._caller_device = device
+        traced._create_definition_if_needed()
+    return traced
+
+
+def trace_graph(
+    graph: tf.Graph,
+    func: Callable[..., Any],
+    inputs: Sequence[tuple[str, tf.DType]],
+    arg_shapes: Sequence[tf.TensorShape],
+    name: str,
+    *,
+    device: Any,
+    options: Mapping[str, Any],
+) -> tf.Graph:
+    """Trace as `trace` does, with static argument shapes and with control flow v2; returns the function graph."""
+    keys = [*tf1.GraphKeys._VARIABLE_COLLECTIONS, variable_scope._VARSTORE_KEY]
+    with graph.as_default(), graph.control_dependencies(None), patches.control_flow_for_gradients():
+        return stock.func_graph_from_py_func(
+            func,
+            [arg for arg, _ in inputs],
+            [dtype for _, dtype in inputs],
+            name,
+            device=device,
+            collections_ref={key: graph.get_collection_ref(key) for key in keys},
+            arg_shapes=arg_shapes,
+            **{key: options[key] for key in _GRAPH_OPTIONS if key in options},
+        )
+
+
+def make_function(
+    graph: tf.Graph,
+    name: str,
+    operations: Sequence[tf.Operation],
+    inputs: Sequence[tf.Tensor],
+    outputs: Sequence[tf.Tensor],
+    out_names: Sequence[str],
+) -> TracedFunction:
+    """The function that some operations of a function graph make up."""
+    with graph._c_graph.get() as c_graph:
+        c_function = pywrap_tf_session.TF_GraphToFunction_wrapper(
+            c_graph,
+            name,
+            False,
+            [op._c_op for op in operations],
+            [tensor._as_tf_output() for tensor in inputs],
+            [tensor._as_tf_output() for tensor in outputs],
+            [out_name.encode() for out_name in out_names],
+            [],
+            [],
+            None,
+            None,
+        )
+    holder = c_api_util.ScopedTFFunction(c_function, name)
+    with holder.get() as function, c_api_util.tf_buffer() as buffer:
+        pywrap_tf_session.TF_FunctionToFunctionDef(function, buffer)
+        definition = function_pb2.FunctionDef.FromString(pywrap_tf_session.TF_GetBuffer(buffer))
+    traced = stock._from_definition(definition)
+    traced._sub_functions = graph._functions
+    return traced

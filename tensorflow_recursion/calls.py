@@ -1,0 +1,286 @@
+"""Calls of the functions of one graph: what is called is found, traced, added to the graph, and given its captures.
+
+A graph that builds no function (an *outermost* graph) has one Library.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tensorflow_recursion import names, ops, signatures
+from tensorflow_recursion._tf import functions, graphs
+from tensorflow_recursion._tf.typed import registered_gradient
+from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name
+from tensorflow_recursion.gradients.requests import Differentiation, Gradients
+from tensorflow_recursion.installation import Installation
+from tensorflow_recursion.ops import Result
+from tensorflow_recursion.signatures import Named, Signature
+from tensorflow_recursion.tracing import Body, Traces, body_around
+from tensorflow_recursion.unresolved import UnresolvedCalls
+
+tf1 = tf.compat.v1
+
+_LIBRARY_ATTRIBUTE = "_recursion_library"
+
+
+class Library:
+    """The functions of one outermost graph.
+
+    Order of use: `declare` and `define` enter names, `call` (or `require`) traces what is needed, adds it to the graph
+    and makes the Invoke node. Not thread-safe, as building a graph is not.
+    """
+
+    def __init__(self, graph: tf.Graph) -> None:
+        self.graph = graph
+        self.registry = Registry()
+        self.differentiation = Differentiation(self)
+        self._traces = Traces(graph, self.registry, self.differentiation.modes.body)
+        self._installation = Installation(graph, self._traces)
+        self._unresolved = UnresolvedCalls(graph, self._traces, self._invoke)
+
+    # -- Names ---------------------------------------------------------------------------------------------------------
+
+    def declare(self, signature: Signature) -> None:
+        """Enter a declaration.
+
+        Raises:
+          ValueError: if the name is declared differently.
+          TypeError: if the name is defined differently.
+        """
+        name = signature.name
+        known = self.registry.declarations.get(name, signature)
+        if known != signature:
+            raise ValueError(f"Function '{name}' is declared twice: first as {known}, then as {signature}")
+        if (definition := self.registry.definitions.get(name)) is not None:
+            self._check_definition(definition, signature)
+        self.registry.declarations[name] = signature
+
+    def define(self, definition: Definition) -> None:
+        """Enter a definition; calls in any graph that waited for it are resolved now.
+
+        Raises:
+          ValueError: if the name has another definition.
+          TypeError: if the definition does not match the declaration.
+        """
+        name = definition.user_name
+        self.adopt(definition)
+        self._traces.note_definition(name)
+        waiting = self.registry.waiting(name)
+        try:
+            for library in waiting:
+                library.adopt(definition)
+                library.require(name)
+        except Exception:
+            for registry in [self.registry, *(library.registry for library in waiting)]:
+                registry.definitions.pop(name, None)
+            raise
+        self.registry.stop_waiting(name)
+
+    def adopt(self, definition: Definition) -> None:
+        """Let `definition` be the one of its name in this graph; errors as for `define`."""
+        name = definition.user_name
+        if self.registry.definitions.get(name, definition) is not definition:
+            raise ValueError(f"Function '{name}' is defined twice in one graph; give one of the two another func_name")
+        if (declared := self.registry.declarations.get(name)) is not None:
+            self._check_definition(definition, declared)
+        self.registry.definitions[name] = definition
+
+    def find(self, name: str, home: Registry) -> None:
+        """Look for a definition of `name` here, then in `home`; without one, wait for it in both."""
+        if name in self.registry.definitions or functions.has_function(self.graph, graph_name(name)):
+            return
+        if (definition := home.definitions.get(name)) is not None:
+            self.adopt(definition)
+            return
+        self.registry.wait(name, self)
+        home.wait(name, self)
+
+    def _check_definition(self, definition: Definition, declared: Signature) -> None:
+        definition.check_against(declared)
+        body = self._traces.get(definition.user_name)
+        if (
+            body is not None
+            and body.traced is not None
+            and not signatures.same_types(body.output_types, declared.output_types)
+        ):
+            raise signatures.mismatch(declared, "returns", declared.output_types, body.output_types)
+
+    # -- Calls ---------------------------------------------------------------------------------------------------------
+
+    def call(self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None) -> Result:
+        """Add a call of the function `name` to the default graph, which is this library's or nested in it."""
+        op, captures = self._make_call(name, inputs, args, node_name)
+        is_final = body_around(op.graph) is not None or self._traces.is_closed(name)
+        return ops.result_of(op) if is_final else self._unresolved.add(name, op, captures)
+
+    def call_op(self, name: str, inputs: Sequence[Named], args: Sequence[Any]) -> tf.Operation:
+        """Like `call`, for a function that is defined with all it calls; returns the Invoke node."""
+        return self._make_call(name, inputs, args, None)[0]
+
+    def require(self, name: str) -> Body | None:
+        """The trace of `name`, made and added to the graph if need be; None if the function is not defined here yet."""
+        if self._traces.get(name) is None:
+            if (definition := self.registry.definitions.get(name)) is None:
+                return None
+            with self._traces.all_or_nothing():
+                self._traces.trace(definition)
+                if not self._traces.is_in_progress:
+                    self._traces.settle()
+                    self._bring_up_to_date()
+        return self._traces.get(name)
+
+    def add_to(self, name: str, graph: tf.Graph) -> None:
+        """Add the traced function `name` and all it calls to the function graphs from `graph` outwards."""
+        self._installation.share(name, graphs.enclosing_graphs(graph)[:-1])
+
+    def _make_call(
+        self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None
+    ) -> tuple[tf.Operation, Tensors]:
+        """Make the Invoke node of a call; returns it and the captures it passes."""
+        signatures.check_count(name, inputs, args)
+        if self._traces.may_wait(name):
+            self._traces.postpone(name)
+        else:
+            self.require(name)
+        chain = graphs.enclosing_graphs(tf1.get_default_graph())
+        captures = self.captures(name)
+        self._check_in_reach(name, captures, chain, "its body captures")
+        with tf1.name_scope(node_name or self._target(name)) as scope:
+            tensors = signatures.convert_arguments(name, inputs, args)
+            self._check_in_reach(name, tensors, chain, "it is given")
+            brought = tuple(self.differentiation.bring_in(tensor, chain) for tensor in captures)
+            op = self._invoke(name, tensors, brought, scope)
+        if any(graphs.is_dataset_or_tf_function(graph) for graph in chain):
+            functions.hide_from_dataset_optimizer(self.graph)
+        if (caller := body_around(op.graph)) is not None:
+            caller.callees.setdefault(name, captures)
+        elif self._traces.is_closed(name):
+            self._installation.share(name, chain[:-1])
+        return op, captures
+
+    def _invoke(self, name: str, arguments: Sequence[tf.Tensor], captures: Tensors, node_name: str) -> tf.Operation:
+        """Add an Invoke node of `name` to the default graph."""
+        forward = self._forward_name(name, arguments)
+        types, shapes = self._outputs(name)
+        inputs = [*arguments, *captures]
+        return ops.invoke(self._target(name), inputs, types, shapes, name=node_name, forward=forward)
+
+    def _bring_up_to_date(self) -> None:
+        """After traces have settled: the graph's function library, and the calls that waited for definitions."""
+        to_move = self._unresolved.to_move()
+        self._installation.bring_up_to_date()
+        for call in to_move:
+            self._unresolved.move(call)
+        resolved = self._unresolved.take_resolved()
+        for call in resolved:
+            self.add_to(call.name, call.op.graph)
+        if resolved:  # not before: a session would keep a function that is traced again when what it calls is defined
+            functions.make_sessions_take_library(self.graph)
+
+    def _forward_name(self, name: str, arguments: Sequence[tf.Tensor]) -> str:
+        """What a call of `name` runs if it is differentiated; in bodies that is decided when they are."""
+        definition = self.registry.definitions.get(name)
+        if definition is not None and definition.create_grad_func is False:
+            return ""
+        return self.differentiation.forward_name(name, self._target(name), arguments)
+
+    def _target(self, name: str) -> str:
+        """What the graph calls the function `name`."""
+        definition = self.registry.definitions.get(name)
+        return graph_name(name) if definition is None else definition.graph_name
+
+    def _outputs(self, name: str) -> tuple[Sequence[tf.DType], Sequence[tf.TensorShape] | None]:
+        """Dtypes and stated shapes of what a call returns."""
+        declared = self.registry.declarations.get(name)
+        definition = self.registry.definitions.get(name)
+        shapes = None if definition is None else definition.output_shapes
+        shapes = shapes or self.differentiation.result_shapes(name)
+        if declared is not None:
+            if definition is None:
+                self._check_imported(declared)
+            return declared.output_types, shapes or declared.output_shapes
+        body = self._traces.get(name)
+        assert body is not None, name  # without a declaration, a call has a definition, which it traces
+        if body.traced is None:
+            raise ValueError(
+                f"Function '{name}' is called while its own body is traced, and what it returns is not known yet; "
+                f"make the call through a Declare('{name}', inputs, outputs)"
+            )
+        return body.output_types, shapes
+
+    def _check_imported(self, declared: Signature) -> None:
+        """Check a declaration against the function of that name that the graph got by import, if any."""
+        function = functions.function_in(self.graph, graph_name(declared.name))
+        if function is None:
+            return
+        signature = function.definition.signature
+        for verb, expected, args in (
+            ("takes", declared.input_types, signature.input_arg),
+            ("returns", declared.output_types, signature.output_arg),
+        ):
+            got = [tf.as_dtype(arg.type) for arg in args]
+            if not signatures.same_types(expected, got):
+                where = "in the graph's library, captured tensors included,"
+                raise signatures.mismatch(declared, verb, expected, got, where)
+
+    def _check_in_reach(self, name: str, tensors: Sequence[tf.Tensor], chain: list[tf.Graph], how: str) -> None:
+        """Raises ValueError if a call in the innermost graph of `chain` cannot take one of the tensors."""
+        for tensor in tensors:
+            if graphs.is_eager_tensor(tensor) or any(tensor.graph is graph for graph in chain):
+                continue
+            if any(tensor.graph is graphs.differentiated_graph(graph) for graph in chain):
+                continue  # a branch's, for its gradient
+            is_of_outermost = graphs.enclosing_graphs(tensor.graph)[-1] is self.graph
+            if is_of_outermost and body_around(chain[0]) is not None:
+                continue  # becomes a capture of that body, and is checked where that one is called
+            raise ValueError(
+                f"Call of '{name}': {how} tensor {tensor.name!r} of another graph, which is out of reach here; "
+                f"call '{name}' in the graph of that tensor"
+            )
+
+    # -- For those who differentiate: see gradients/tracer.py ----------------------------------------------------------
+
+    def new_body(self, definition: Definition) -> Body:
+        """A body for one more trace of a function, whose captures are known."""
+        self.require(definition.user_name)
+        return self._traces.new_body(definition)
+
+    def is_tracing(self, name: str) -> bool:
+        """Whether the body of `name` is being traced."""
+        return self._traces.is_tracing(name)
+
+    def captures(self, name: str) -> Tensors:
+        """What calls of `name` append to the declared arguments, as far as it is known."""
+        return self._traces.captures(name)
+
+    def output_types(self, name: str) -> Sequence[tf.DType]:
+        """Dtypes of what a traced function returns."""
+        if (declared := self.registry.declarations.get(name)) is not None:
+            return declared.output_types
+        body = self._traces.get(name)
+        return () if body is None else body.output_types
+
+
+def library_of(graph: tf.Graph) -> Library:
+    """The library of the outermost graph around `graph`; it lives as long as that graph."""
+    outermost = graphs.enclosing_graphs(graph)[-1]
+    library: Library | None = getattr(outermost, _LIBRARY_ATTRIBUTE, None)
+    if library is None:
+        # An attribute, not a weak dictionary: captured tensors lead back to the graph and would keep it alive.
+        library = Library(outermost)
+        setattr(outermost, _LIBRARY_ATTRIBUTE, library)
+    return library
+
+
+def current_library() -> Library:
+    """The library of the default graph."""
+    return library_of(tf1.get_default_graph())
+
+
+@registered_gradient(names.INVOKE)
+def _invoke_gradient(op: tf.Operation, *grads: Any) -> Gradients:
+    return library_of(op.graph).differentiation.of_call(op, grads[:-1])

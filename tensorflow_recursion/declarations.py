@@ -1,0 +1,264 @@
+"""Declare and Defun: recursive functions of a graph, for scripts written against TensorFlow's own Defun."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypedDict, TypeVar, overload
+
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+from tensorflow_recursion import calls, signatures
+from tensorflow_recursion._tf.typed import not_converted
+from tensorflow_recursion.defined import (
+    DefinedFunction,
+    OverloadedFunction,
+    Settings,
+    argument_names,
+    graph_library,
+)
+from tensorflow_recursion.definitions import graph_name
+from tensorflow_recursion.signatures import Signature
+
+__all__ = ["Declare", "Defun"]
+
+# What a Defun makes: a function whose dtypes are stated, or one whose dtypes are those of a call.
+Made = TypeVar("Made", bound=DefinedFunction | OverloadedFunction)
+
+Parameters = ParamSpec("Parameters")
+
+_OPTIONS = (
+    "shape_func",
+    "capture_by_value",
+    "allowlisted_stateful_ops",
+    "capture_resource_var_by_value",
+    "noinline",
+    "compiled",
+    "separate_compiled_gradients",
+    "_implements",
+    "_reference",
+)
+
+_unnamed: dict[str, itertools.count[int]] = {}
+
+
+class Declare:
+    """A function that is defined elsewhere, before or after: what makes recursion possible.
+
+    Example:
+      >>> fib = Declare("Fib", [("n", tf.int32)], [("ret", tf.int32)])
+      >>> @Defun(tf.int32, func_name="Fib", out_names=["ret"])
+      ... def FibImpl(n):
+      ...     return tf.cond(n < 2, lambda: n, lambda: fib(n - 1) + fib(n - 2))
+      >>> y = fib(20)
+    """
+
+    def __init__(
+        self,
+        func_name: str,
+        inputs: Sequence[tuple[str, tf.DType]],
+        outputs: Sequence[tuple[str, tf.DType]],
+        output_shapes: Sequence[Any] | None = None,
+    ) -> None:
+        """Declare a function in the current graph.
+
+        Args:
+          func_name: name of the function, the `func_name` of its Defun.
+          inputs: `(name, dtype)` of each argument.
+          outputs: `(name, dtype)` of each output.
+          output_shapes: static shape of each output, None for an unknown one. By default all are unknown; a
+            `tf.while_loop` that carries a result on needs it stated (or `shape_invariants`).
+
+        Raises:
+          ValueError: if a name is not legal, or the graph has another declaration of this function.
+          TypeError: if an entry is no pair of name and dtype, or the function's definition does not match.
+        """
+        name = signatures.checked_name(func_name)
+        outputs = signatures.checked_named_types(name, "outputs", outputs)
+        self._signature = Signature(
+            name,
+            signatures.checked_named_types(name, "inputs", inputs),
+            outputs,
+            signatures.checked_shapes(name, output_shapes, len(outputs)),
+        )
+        library = calls.current_library()
+        library.declare(self._signature)
+        self._home = library.registry
+
+    @property
+    def name(self) -> str:
+        """Name of the function in a graph's function library."""
+        return graph_name(self._signature.name)
+
+    @property
+    def declared_input_types(self) -> list[tf.DType]:
+        """Dtypes of the arguments."""
+        return self._signature.input_types
+
+    @not_converted
+    def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
+        """Add a call to the default graph.
+
+        Args:
+          *args: tensors, variables, or values that convert to the declared dtypes.
+          name: name of the call's node, by default the function's.
+
+        Returns:
+          One tensor; a tuple for several outputs; the operation if the function has none. (Type checkers see `Any`,
+          as how many there are is not known to them.)
+
+        Raises:
+          TypeError: if the number or dtype of an argument is wrong, a keyword argument is unknown, or the definition
+            does not match.
+          RuntimeError: if eager execution is on.
+        """
+        function = self._signature.name
+        signatures.check_call_keywords(function, unknown)
+        library = graph_library(function)
+        library.declare(self._signature)
+        library.find(function, self._home)
+        return library.call(function, self._signature.inputs, args, name)
+
+    def __repr__(self) -> str:
+        return f"<Declare '{self._signature.name}' {self._signature}>"
+
+
+class Options(TypedDict, total=False):
+    """What Defun takes by keyword, to type checkers; they refuse the attributes `experimental_...`, which it takes."""
+
+    func_name: str | None
+    out_names: Sequence[str] | None
+    grad_func: Callable[..., Any] | None
+    python_grad_func: Callable[..., Any] | None
+    create_grad_func: bool | None
+    output_shapes: Sequence[Any] | None
+    shape_func: Callable[[tf.Operation], Sequence[Any]] | None
+    capture_by_value: bool
+    allowlisted_stateful_ops: Collection[tf.Operation] | None
+    capture_resource_var_by_value: bool
+    noinline: bool
+    compiled: bool
+    separate_compiled_gradients: bool
+
+
+class Defun(Generic[Made]):
+    """Decorator that makes a Python function a function of the graph, which may call itself.
+
+    The body is traced at the first call, or when its definition is asked for. Tensors and variables of the graph around
+    it may be used inside. Variables are captured by reference: the body reads their value when it runs (stock Defun
+    reads those of `get_variable` once, before the call; `capture_resource_var_by_value=True` does that here too).
+
+    Example:
+      >>> @Defun(tf.float32, tf.int32, func_name="Pow", out_names=["y"])
+      ... def Pow(x, n):
+      ...     return tf.cond(n < 1, lambda: 1.0, lambda: x * pow_(x, n - 1))
+    """
+
+    @overload
+    def __init__(
+        self: Defun[DefinedFunction], first: tf.DType, /, *others: tf.DType, **options: Unpack[Options]
+    ) -> None: ...
+
+    @overload
+    def __init__(self: Defun[OverloadedFunction], /, **options: Unpack[Options]) -> None: ...
+
+    def __init__(
+        self,
+        *input_types: tf.DType,
+        func_name: str | None = None,
+        out_names: Sequence[str] | None = None,
+        grad_func: Any = None,
+        python_grad_func: Callable[..., Any] | None = None,
+        create_grad_func: bool | None = None,
+        output_shapes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """State what the decorated function takes and returns.
+
+        Args:
+          *input_types: dtype of each argument. Left out, they are those of a call's arguments, a definition for each
+            different list of dtypes.
+          func_name: name in the graph; by default the Python function's, made unique.
+          out_names: name of each output.
+          grad_func: the gradient as a function (a Defun or any callable): of the arguments, then of the gradients for
+            the differentiable outputs; it returns one gradient per argument, or per differentiable argument.
+          python_grad_func: the gradient as stock `RegisterGradient` has it: of the call's operation (its first inputs
+            are the arguments) and the gradients for all outputs; it returns one gradient or None per argument.
+          create_grad_func: False forbids `tf.gradients` through calls. True and None allow it: the gradient is built
+            when it is first asked for.
+          output_shapes: static shape of each output, None for an unknown one. By default all are unknown.
+          **options: as for stock Defun: `shape_func`, `capture_by_value`, `allowlisted_stateful_ops`,
+            `capture_resource_var_by_value` (False by default), `noinline`, `experimental_...` attributes.
+
+        Raises:
+          ValueError: if `func_name` is not legal, or `output_shapes` and `out_names` differ in length.
+          TypeError: if an input type is not a dtype, a gradient function is not callable, or an option is unknown.
+        """
+        self._name = None if func_name is None else signatures.checked_name(func_name)
+        where = self._name or "decorated by Defun"
+        _check_options(where, options)
+        for what, func in (("grad_func", grad_func), ("python_grad_func", python_grad_func)):
+            if func is not None and not callable(func):
+                raise TypeError(f"Function '{where}': {what} is {func!r}, expected a function")
+        for func in input_types:
+            if inspect.isroutine(func):
+                raise TypeError(
+                    f"Defun is given the Python function {func.__name__!r} where dtypes belong; "
+                    "write @Defun(dtype, ...) or @Defun() above it"
+                )
+        self._input_types = [signatures.checked_type(where, dtype) for dtype in input_types]
+        count = None if out_names is None else len(out_names)
+        self._settings = Settings(
+            out_names=None if out_names is None else list(out_names),
+            grad_func=grad_func,
+            python_grad_func=python_grad_func,
+            create_grad_func=create_grad_func,
+            output_shapes=signatures.checked_shapes(where, output_shapes, count),
+            options=options,
+        )
+
+    @overload
+    def __call__(self, func: Callable[[], Any]) -> DefinedFunction: ...
+
+    @overload
+    def __call__(self, func: Callable[Concatenate[Any, Parameters], Any]) -> Made: ...
+
+    def __call__(self, func: Callable[..., Any]) -> DefinedFunction | OverloadedFunction:
+        """Define `func` in the current graph.
+
+        Raises:
+          ValueError: if the graph has another function of that name, or `func` takes another number of arguments.
+          TypeError: if the definition does not match its declaration.
+        """
+        name = self._name or _unique_name(func)
+        arg_names = argument_names(name, func, len(self._input_types))
+        if len(arg_names) > len(self._input_types):
+            if self._input_types:
+                raise ValueError(
+                    f"Function '{name}': the Python function takes {len(arg_names)} arguments, "
+                    f"Defun states {len(self._input_types)} input types"
+                )
+            return OverloadedFunction(name, func, self._settings)
+        function = DefinedFunction(name, func, arg_names, self._input_types, self._settings)
+        calls.current_library().define(function)
+        return function
+
+
+def _check_options(function: str, options: Iterable[str]) -> None:
+    """Raises TypeError if Defun is given options that neither it nor stock Defun knows."""
+    unknown = [name for name in options if name not in _OPTIONS and not name.startswith("experimental_")]
+    known = ["func_name", "out_names", "grad_func", "python_grad_func", "create_grad_func", "output_shapes", *_OPTIONS]
+    text = ", ".join([*(name for name in known if not name.startswith("_")), "experimental_..."])
+    signatures.check_keywords(f"Function '{function}'", text, unknown)
+
+
+def _unique_name(func: Callable[..., Any]) -> str:
+    """A name no other function has: the Python function's and a number."""
+    base = "".join(c if c.isalnum() and c.isascii() else "_" for c in getattr(func, "__name__", "function")).strip("_")
+    count = _unnamed.setdefault(base or "function", itertools.count(1))
+    return f"{base or 'function'}__{next(count)}"

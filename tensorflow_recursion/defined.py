@@ -1,0 +1,235 @@
+"""What Defun makes: functions of a graph that can be called, and those whose dtypes depend on the call."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import tensorflow as tf
+
+from tensorflow_recursion import calls, signatures
+from tensorflow_recursion._tf import functions, graphs
+from tensorflow_recursion._tf.typed import not_converted
+from tensorflow_recursion.calls import Library
+from tensorflow_recursion.definitions import TraceOptions, graph_name
+from tensorflow_recursion.ops import Result
+from tensorflow_recursion.results import Results
+from tensorflow_recursion.signatures import Signature
+
+tf1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What Defun was given besides name and dtypes; see there."""
+
+    out_names: list[str] | None
+    grad_func: Callable[..., Any] | None
+    python_grad_func: Callable[..., Any] | None
+    create_grad_func: bool | None
+    output_shapes: tuple[tf.TensorShape, ...] | None
+    options: dict[str, Any]
+
+
+class DefinedFunction:
+    """A function made by Defun. Called, it adds a call of the function to the default graph.
+
+    Each outermost graph in which it is used has a trace of its own. The properties speak of the trace in the current
+    graph if there is one, else of the one in the graph where the function was defined.
+
+    Attributes:
+      python_grad_func: as given to Defun.
+      grad_func: as given to Defun.
+      create_grad_func: as given to Defun.
+      output_shapes: the stated static shapes of the outputs, or None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        func: Callable[..., Any],
+        arg_names: Sequence[str],
+        input_types: Sequence[tf.DType],
+        settings: Settings,
+    ) -> None:
+        self.base = None  # it is no gradient
+        self.user_name = name
+        self.graph_name = graph_name(name)
+        self.inputs = tuple(zip(signatures.legal_argument_names(arg_names), input_types, strict=True))
+        self.output_shapes = settings.output_shapes
+        self.grad_func = settings.grad_func
+        self.python_grad_func = settings.python_grad_func
+        self.create_grad_func = settings.create_grad_func
+        self._func = func
+        self._out_names = settings.out_names
+        self._options = {"capture_resource_var_by_value": False, **settings.options}
+        self._shape_func = self._options.pop("shape_func", None)
+        self._device = graphs.innermost_device(tf1.get_default_graph())
+        self._home = weakref.ref(graphs.enclosing_graphs(tf1.get_default_graph())[-1])
+
+    @property
+    def name(self) -> str:
+        """Name of the function in a graph's function library: the user's, or `<name>__fn` if an operator has that."""
+        return self.graph_name
+
+    @property
+    def definition(self) -> Any:
+        """The FunctionDef. Arguments for what the body captures come after the declared ones."""
+        return self._traced().definition
+
+    @property
+    def declared_input_types(self) -> list[tf.DType]:
+        """Dtypes of the declared arguments."""
+        return [dtype for _, dtype in self.inputs]
+
+    @property
+    def captured_inputs(self) -> list[tf.Tensor]:
+        """The tensors that calls append to the declared arguments."""
+        return list(self._traced().captured_inputs)
+
+    @property
+    def stateful_ops(self) -> list[tuple[str, str]]:
+        """`(name, type)` of each stateful operation in the body."""
+        return list(self._traced().stateful_ops)
+
+    def add_to_graph(self, graph: tf.Graph) -> None:
+        """Add the function, and all it calls, to the function library of `graph`."""
+        library = calls.library_of(graph)
+        library.adopt(self)
+        library.require(self.user_name)
+        library.add_to(self.user_name, graph)
+
+    @not_converted
+    def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
+        """Add a call to the default graph; arguments, result and errors as for `Declare`."""
+        signatures.check_call_keywords(self.user_name, unknown)
+        library = graph_library(self.user_name)
+        library.adopt(self)
+        result = library.call(self.user_name, self.inputs, args, name)
+        self._set_shapes(result)
+        return result
+
+    def check_against(self, declared: Signature) -> None:
+        """Raises TypeError if what is known before the trace does not match the declaration."""
+        if not signatures.same_types(declared.input_types, self.declared_input_types):
+            raise signatures.mismatch(declared, "takes", declared.input_types, self.declared_input_types)
+        for what, names in (("out_names", self._out_names), ("output_shapes", self.output_shapes)):
+            if names is not None and len(names) != len(declared.outputs):
+                raise TypeError(
+                    f"Function '{declared.name}' returns {signatures.type_names(declared.output_types)} "
+                    f"by its declaration, but its definition has {len(names)} {what}"
+                )
+
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """Build the body in the default graph; called by the library while it traces."""
+        stated = Results(self.user_name, self._out_names, self.output_shapes, declared)
+        return stated.tensors(self._func(*args))
+
+    def trace_options(self) -> TraceOptions:
+        """How the body is traced, beyond what the library knows."""
+        return {
+            "doc": self._func.__doc__,
+            "out_names": self._out_names,
+            "device": self._device,
+            "options": self._options,
+        }
+
+    def _set_shapes(self, result: Result) -> None:
+        """Apply a stock `shape_func` to the outputs of a call."""
+        if self._shape_func is None or isinstance(result, tf.Operation):
+            return
+        outputs = result if isinstance(result, tuple) else (result,)
+        shapes = self._shape_func(outputs[0].op)
+        if len(shapes) != len(outputs):
+            raise ValueError(
+                f"Function '{self.user_name}': shape_func gives {len(shapes)} shapes for {len(outputs)} outputs"
+            )
+        for output, shape in zip(outputs, shapes, strict=True):
+            output.set_shape(shape)
+
+    def _traced(self) -> functions.TracedFunction:
+        """The trace the properties speak of."""
+        library = calls.current_library()
+        home = self._home()
+        if library.registry.definitions.get(self.user_name) is not self and home is not None:
+            library = calls.library_of(home)
+        library.adopt(self)
+        body = library.require(self.user_name)
+        if body is None or body.traced is None:
+            raise ValueError(f"Function '{self.user_name}': its definition is not known before its body is traced")
+        return body.traced
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name}: {dtype.name}" for name, dtype in self.inputs)
+        return f"<Defun '{self.user_name}' ({inputs})>"
+
+
+class OverloadedFunction:
+    """A function made by Defun without input types: each call is one of a definition for its arguments' dtypes."""
+
+    def __init__(self, name: str, func: Callable[..., Any], settings: Settings) -> None:
+        self.user_name = name
+        self._func = func
+        self._settings = settings
+        self._overloads: dict[tuple[tf.DType, ...], DefinedFunction] = {}
+
+    def instantiate(self, input_types: Sequence[tf.DType]) -> DefinedFunction:
+        """The definition for these dtypes; its name is the function's, an underscore and a text for the dtypes."""
+        types = tuple(signatures.checked_type(self.user_name, dtype) for dtype in input_types)
+        if types not in self._overloads:
+            names = argument_names(self.user_name, self._func, len(types))
+            if len(names) != len(types):
+                raise TypeError(
+                    f"Call of '{self.user_name}': got {len(types)} arguments, the function takes {len(names)}"
+                )
+            name = f"{self.user_name}_{functions.type_list_key(types)}"
+            function = DefinedFunction(name, self._func, names, types, self._settings)
+            calls.current_library().define(function)
+            self._overloads[types] = function
+        return self._overloads[types]
+
+    @not_converted
+    def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
+        """Add a call to the default graph; result and errors as for `Declare`."""
+        signatures.check_call_keywords(self.user_name, unknown)
+        graph_library(self.user_name)
+        tensors = [tf.convert_to_tensor(arg) for arg in args]
+        return self.instantiate([tensor.dtype for tensor in tensors])(*tensors, name=name)
+
+
+def argument_names(function: str, func: Callable[..., Any], count: int) -> list[str]:
+    """Names of the positional arguments of `func`, at least those of `count` ones if it takes so many."""
+    if not callable(func):
+        raise ValueError(f"Function '{function}': Defun decorates a Python function, got {func!r}")
+    parameters = inspect.signature(func).parameters.values()
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for parameter in parameters:
+        if parameter.default is not parameter.empty or parameter.kind in (
+            inspect.Parameter.KEYWORD_ONLY,
+            inspect.Parameter.VAR_KEYWORD,
+        ):
+            raise ValueError(
+                f"Function '{function}': argument '{parameter}' is optional or a keyword; Defun takes neither"
+            )
+    names = [parameter.name for parameter in parameters if parameter.kind in plain]
+    if any(parameter.kind == inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        names += [f"arg{i}" for i in range(len(names), count)]
+    elif len(names) < count:
+        raise ValueError(
+            f"Function '{function}': the Python function takes {len(names)} arguments, Defun states {count} input types"
+        )
+    return names
+
+
+def graph_library(function: str) -> Library:
+    """The library of the default graph, in which a call is to be made."""
+    if tf.executing_eagerly():
+        raise RuntimeError(
+            f"Call of '{function}': functions are called in a graph, and eager execution is on; "
+            "call tf.compat.v1.disable_eager_execution() first, or make the call inside a tf.Graph or a tf.function"
+        )
+    return calls.current_library()

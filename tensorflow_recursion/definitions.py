@@ -1,0 +1,137 @@
+"""What a function of a graph is to those who trace, call and differentiate it; and who is called what in a graph."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypedDict
+
+import tensorflow as tf
+
+from tensorflow_recursion import names
+from tensorflow_recursion._tf import graphs
+from tensorflow_recursion.signatures import Named, Signature
+
+Tensors: TypeAlias = tuple[tf.Tensor, ...]
+
+
+class TraceOptions(TypedDict):
+    """How a body is traced.
+
+    Attributes:
+      doc: the docstring of the Python function.
+      out_names: names of the outputs, None if not stated.
+      device: the device scope in which the function was defined.
+      options: what stock TensorFlow's Defun takes besides.
+    """
+
+    doc: str | None
+    out_names: list[str] | None
+    device: Any
+    options: dict[str, Any]
+
+
+class Definition(Protocol):
+    """A function: one that the user made by Defun, or the gradient of another one.
+
+    Attributes:
+      user_name: the name that the user gave it; messages say it.
+      graph_name: its name in a graph's function library.
+      inputs: `(name, dtype)` of each declared argument.
+      output_shapes: the stated static shapes of the outputs, or None.
+      grad_func: the user's gradient as a function of the arguments and the gradients for the outputs, or None.
+      python_grad_func: the user's gradient as a function of the call's operation, or None.
+      create_grad_func: False if the function must not be differentiated.
+      base: the function whose gradient this is; None for a function of the user's.
+    """
+
+    @property
+    def user_name(self) -> str: ...
+    @property
+    def graph_name(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[Named, ...]: ...
+    @property
+    def output_shapes(self) -> tuple[tf.TensorShape, ...] | None: ...
+    @property
+    def grad_func(self) -> Callable[..., Any] | None: ...
+    @property
+    def python_grad_func(self) -> Callable[..., Any] | None: ...
+    @property
+    def create_grad_func(self) -> bool | None: ...
+    @property
+    def base(self) -> Definition | None: ...
+
+    def check_against(self, declared: Signature) -> None:
+        """Raises TypeError if what is known before the trace does not match the declaration."""
+
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """Build the body in the default graph; returns its outputs."""
+
+    def trace_options(self) -> TraceOptions:
+        """How the body is traced, beyond what follows from its declaration."""
+
+
+def original_of(definition: Definition) -> Definition:
+    """The user's function of which `definition` is a derivative, itself if it is none."""
+    while definition.base is not None:
+        definition = definition.base
+    return definition
+
+
+def order_of(definition: Definition) -> int:
+    """The order of the derivatives that a function returns: 0 for one of the user's."""
+    order = 0
+    while definition.base is not None:
+        definition = definition.base
+        order += 1
+    return order
+
+
+def graph_name(name: str) -> str:
+    """What a function is called in a graph: as the user says, but never like an operator."""
+    return f"{name}{names.MANGLED_SUFFIX}" if graphs.is_registered_op(name) else name
+
+
+class Registry:
+    """Who is called what in one graph. Knows no tensors, so that declarations may outlive their graph.
+
+    Attributes:
+      declarations: by the user's names.
+      definitions: by the user's names.
+    """
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, Signature] = {}
+        self.definitions: dict[str, Definition] = {}
+        self._waiting: dict[str, weakref.WeakSet[Waiter]] = {}
+
+    def by_graph_name(self, name: str) -> Definition | None:
+        """The definition of the function that the graph calls `name`."""
+        return next((known for known in self.definitions.values() if known.graph_name == name), None)
+
+    def wait(self, name: str, waiter: Waiter) -> None:
+        """Note that `waiter` called a function that is not defined yet."""
+        self._waiting.setdefault(name, weakref.WeakSet()).add(waiter)
+
+    def waiting(self, name: str) -> list[Waiter]:
+        """Who called `name` before it was defined."""
+        return list(self._waiting.get(name, ()))
+
+    def stop_waiting(self, name: str) -> None:
+        """Forget who waited for `name`: it is defined."""
+        self._waiting.pop(name, None)
+
+
+class Waiter(Protocol):
+    """The functions of a graph in which one was called before it was defined."""
+
+    @property
+    def registry(self) -> Registry: ...
+
+    def adopt(self, definition: Definition) -> None:
+        """Let `definition` be the one of its name."""
+
+    def require(self, name: str) -> object:
+        """Trace the function `name`, which is defined now."""

@@ -1,0 +1,27 @@
+"""Reverse-mode differentiation of function calls.
+
+A differentiated function f: x.. -> y.. becomes two functions, made from one trace of its Python body followed by
+`tf.gradients`:
+
+- `f__forward`: x.. -> y.., record. What the gradient needs of an invocation is packed into its record by
+  `Recursion>Retain`; the records of calls in the body are among it.
+- `f__backward`: record, dy.., captures.. -> dx.. begins with `Recursion>Recall`. Captured tensors are passed again,
+  not retained, because they are the same at every depth.
+
+A call node runs `f__forward` in place of `f` wherever something reads its record, which is decided when a session
+knows what it fetches. Both are plain functions of the graph: whatever runs calls runs gradients.
+
+Gradients of gradients: a call of `f__backward` is, as a function, E(x.., dy..) -> dx.. . To differentiate it, E is
+defined as a function of its own, which runs f's body and its gradient, and called anew.
+
+- `tracer`: what this room needs of the functions of a graph.
+- `modes`: what is being built: a body, or the gradient of one.
+- `weights`: gradients of weights, which are summed once instead of in every frame.
+- `pairs`: the forward and the backward function of one function.
+- `cut`: one trace of a body with its gradient becomes such a pair.
+- `groups`: which functions are differentiated together, for which static shapes.
+- `higher_orders`: the gradient of a function as a function.
+- `user_functions`: gradients by the function that the user gave to Defun.
+- `requests`: answers `tf.gradients` when it meets a call.
+"""
+# SPDX-License-Identifier: Apache-2.0

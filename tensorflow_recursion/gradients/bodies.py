@@ -1,0 +1,168 @@
+"""One trace of a body followed by its gradient, in one function graph."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tensorflow_recursion import ops
+from tensorflow_recursion import shapes as static_shapes
+from tensorflow_recursion._tf import handles, nodes, patches
+from tensorflow_recursion._tf import tracing as tf_tracing
+from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.gradients import contributions, weights
+from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients.modes import Modes
+from tensorflow_recursion.gradients.pairs import Pair
+from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
+from tensorflow_recursion.gradients.weights import Weight, WeightKinds
+from tensorflow_recursion.tracing import Body
+
+tf1 = tf.compat.v1
+
+
+class BodyWithGradient:
+    """A body and its gradient, traced when this object is made.
+
+    Attributes:
+      graph: the function graph.
+      args: the declared arguments.
+      captures: what stands in the body for the captured tensors.
+      results: of the body.
+      dys: placeholders of the gradients for the differentiable results.
+      dxs: gradients for the arguments and captures that have one.
+      forward: the operations of the body, without those of its gradient.
+    """
+
+    graph: tf.Graph
+    args: list[tf.Tensor]
+    captures: list[tf.Tensor]
+    results: list[tf.Tensor]
+    dys: list[tf.Tensor]
+    dxs: list[tf.Tensor]
+    forward: set[tf.Operation]
+
+    def __init__(self, pair: Pair, body: Body, kinds: WeightKinds, tracer: Tracer, modes: Modes) -> None:
+        """Trace the function of `pair` as `body`.
+
+        Raises:
+          LookupError: if something in the body has no gradient.
+          ValueError: if the gradient captures what the body does not.
+        """
+        self._pair = pair
+        self._definition = pair.definition
+        self._kinds = kinds
+        self._tracer = tracer
+        self._modes = modes
+        options = self._definition.trace_options()
+
+        def build(*args: tf.Tensor) -> list[tf.Tensor]:
+            handles.set_handle_data(args, pair.handles)
+            with body.building(tracer.graph.seed):
+                self._build(args, body)
+            return []
+
+        self.graph = tf_tracing.trace_graph(
+            tracer.graph,
+            build,
+            self._definition.inputs,
+            pair.arg_shapes,
+            pair.forward,
+            device=options["device"],
+            options=options["options"],
+        )
+        self._check_captures(len(body.known))
+
+    def _build(self, args: Sequence[tf.Tensor], body: Body) -> None:
+        """Build the body and its gradient in the default graph."""
+        graph = tf1.get_default_graph()
+        declared = self._tracer.registry.declarations.get(self._definition.user_name)
+        self.args = list(args)
+        with self._modes.body():
+            results = self._definition.build(args, declared)
+        self.captures = [graph.capture(tensor) for tensor in body.known]
+        self.results = [tf.identity(result) for result in results]
+        forward = set(graph.get_operations())
+        self._collect_gradients_of_weights()
+        with self._modes.gradient(differentiable=False):
+            self._differentiate()
+        self.forward = forward | nodes.ancestors([result.op for result in self.results])
+
+    def _collect_gradients_of_weights(self) -> None:
+        """Let the gradients of weights be collected where that can be done."""
+        inputs = [*self.args, *self.captures]
+        uses = {}
+        for i in self._pair.trainable:
+            uses[i] = list(weights.uses(inputs[i], self.results, self._target_of))
+            self._kinds.note_uses(self._kinds.weight_of(self._definition, i), inputs[i], uses[i])
+        for i in self._pair.trainable:
+            if self._kind(i) is None:
+                continue
+            for use in uses[i]:
+                if use.kind is not None:
+                    contributions.contribute_from(use.op, use.kind)
+            for tensor in weights.inner_tensors(inputs[i]):
+                patches.set_zeros(tensor, ops.contribute_none)
+
+    def _differentiate(self) -> None:
+        result_shapes = self._pair.result_shapes
+        self.dys, ys = [], []
+        for i, result in enumerate(self.results):
+            if not handles.is_trainable_type(result.dtype):
+                continue
+            shape = result.shape if result_shapes is None else static_shapes.join(result.shape, result_shapes[i])
+            self.dys.append(tf1.placeholder(result.dtype, shape, name=f"grad_{i}"))
+            ys.append(result)
+        inputs = [*self.args, *self.captures]
+        sources = [inputs[i] for i in self._pair.trainable]
+        is_collected = [self._kind(i) is not None for i in self._pair.trainable]
+        self.dxs = gradients_of(self._definition, ys, self.dys, sources, is_collected)
+
+    def _kind(self, position: int) -> Kind | None:
+        return self._kinds.kind_of(self._kinds.weight_of(self._definition, position))
+
+    def _target_of(self, op: tf.Operation, position: int) -> Weight | None:
+        """What the input `position` of a call is in the callee, if that one is differentiated along with this body."""
+        callee = self._tracer.registry.by_graph_name(ops.callee_of(op))
+        if callee is None or not has_built_gradient(callee) or position >= ops.num_arguments(op):
+            return None
+        return self._kinds.weight_of(callee, position)
+
+    def _check_captures(self, count: int) -> None:
+        """Raises ValueError if the trace captured more than the `count` tensors that the body is known to capture."""
+        if len(self.graph.extra_inputs) > count:
+            new = ", ".join(repr(tensor.name) for tensor in self.graph.extra_inputs[count:])
+            raise ValueError(
+                f"Function '{self._definition.user_name}': its gradient uses {new}, which its body does not; "
+                "use it in the body, or pass it as an argument"
+            )
+
+
+def gradients_of(
+    definition: Definition,
+    ys: Sequence[tf.Tensor],
+    dys: Sequence[tf.Tensor],
+    xs: Sequence[tf.Tensor],
+    is_collected: Sequence[bool],
+) -> list[tf.Tensor]:
+    """Dense gradients of `ys` for `xs`, or contributions where they are collected; zeros where there is no path.
+
+    Raises:
+      LookupError: if something on the path has no gradient; names the function.
+    """
+    try:
+        dxs = tf1.gradients(list(ys), list(xs), list(dys)) if ys else [None] * len(xs)
+    except LookupError as error:
+        if f"'{definition.user_name}'" in str(error):
+            raise
+        raise LookupError(f"Function '{definition.user_name}' cannot be differentiated: {error}") from error
+    return [_as_tensor(dx, x, collected) for dx, x, collected in zip(dxs, xs, is_collected, strict=True)]
+
+
+def _as_tensor(dx: Any, x: tf.Tensor, is_collected: bool) -> tf.Tensor:
+    if dx is None:
+        return ops.contribute_none() if is_collected else handles.zeros_for(x)
+    return tf.identity(tf.convert_to_tensor(dx))

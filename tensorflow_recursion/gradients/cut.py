@@ -1,0 +1,89 @@
+"""A body that was traced with its gradient is cut into a forward and a backward function.
+
+The backward function gets every tensor that it reads of the forward one from the record, apart from captured tensors,
+which are passed to it again, and constants, which it makes again.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import tensorflow as tf
+
+from tensorflow_recursion import ops
+from tensorflow_recursion._tf import nodes
+from tensorflow_recursion._tf import tracing as tf_tracing
+from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion.gradients.bodies import BodyWithGradient
+from tensorflow_recursion.gradients.pairs import Pair
+
+tf1 = tf.compat.v1
+
+
+def cut(body: BodyWithGradient, pair: Pair) -> tuple[TracedFunction, TracedFunction]:
+    """Make the forward and the backward function of `pair`; changes the graph of `body`."""
+    gradient = _backward(body)
+    with body.graph.as_default():
+        retained = _cut_off(gradient, body)
+        record = tf1.placeholder(tf.variant, [], name="record")
+        retain = ops.retain(retained, pair.forward)
+        _read_instead(gradient, retained, ops.recall(record, retained, pair.forward))
+    inputs = {tensor.op for tensor in [*body.args, *body.captures, *body.dys]}
+    forward = tf_tracing.make_function(
+        body.graph,
+        pair.forward,
+        [*(op for op in body.graph.get_operations() if op in body.forward and op not in inputs), retain],
+        [*body.args, *body.captures],
+        [*body.results, retain.outputs[0]],
+        [*_names("y", body.results), "record"],
+    )
+    backward = tf_tracing.make_function(
+        body.graph,
+        pair.backward,
+        [op for op in _backward(body) if op not in (retain, record.op)],
+        [record, *body.dys, *body.captures],
+        body.dxs,
+        _names("dx", body.dxs),
+    )
+    return forward, backward
+
+
+def _backward(body: BodyWithGradient) -> list[tf.Operation]:
+    """The operations of the graph that are neither of the forward function nor an input of one of the two."""
+    inputs = {tensor.op for tensor in [*body.args, *body.captures, *body.dys]}
+    return [op for op in body.graph.get_operations() if op not in body.forward and op not in inputs]
+
+
+def _cut_off(gradient: Sequence[tf.Operation], body: BodyWithGradient) -> list[tf.Tensor]:
+    """Let the gradient wait for no forward operation, and make constants anew; returns what else it reads of those."""
+    captures = {capture.ref() for capture in body.captures}
+    args = {arg.op for arg in body.args}
+    retained: dict[Hashable, tf.Tensor] = {}
+    constants: dict[Hashable, tf.Tensor] = {}
+    for op in gradient:
+        for i, tensor in enumerate(op.inputs):
+            key = tensor.ref()
+            if key in captures or (tensor.op not in body.forward and tensor.op not in args):
+                continue
+            if tensor.op.type == "Const":
+                if key not in constants:
+                    constants[key] = nodes.copy_of(tensor)
+                nodes.replace_input(op, i, constants[key])
+            else:
+                retained.setdefault(key, tensor)
+        nodes.keep_control_inputs(op, lambda source: source not in body.forward)
+    return list(retained.values())
+
+
+def _read_instead(operations: Sequence[tf.Operation], old: Sequence[tf.Tensor], new: Sequence[tf.Tensor]) -> None:
+    """Let the operations read the `new` tensors in place of the `old` ones."""
+    replacements = {tensor.ref(): value for tensor, value in zip(old, new, strict=True)}
+    for op in operations:
+        for i, tensor in enumerate(op.inputs):
+            if (value := replacements.get(tensor.ref())) is not None:
+                nodes.replace_input(op, i, value)
+
+
+def _names(prefix: str, tensors: Sequence[tf.Tensor]) -> list[str]:
+    return [f"{prefix}_{i}" for i in range(len(tensors))]

@@ -1,0 +1,183 @@
+"""Which functions are differentiated together, for which static shapes, until what is assumed of them holds.
+
+A function is traced for the static shapes of its outermost call, along with what it reaches, and again when a call in
+a body passes something else, when it returns something else than was guessed, or when weights turn out to be used in
+another way.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from tensorflow_recursion import names
+from tensorflow_recursion import shapes as static_shapes
+from tensorflow_recursion._tf import functions, graphs, handles
+from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion.definitions import Definition, order_of
+from tensorflow_recursion.gradients.bodies import BodyWithGradient
+from tensorflow_recursion.gradients.cut import cut
+from tensorflow_recursion.gradients.modes import Modes
+from tensorflow_recursion.gradients.pairs import Pair
+from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.gradients.weights import WeightKinds
+from tensorflow_recursion.shapes import Shapes
+
+# Traces of one function after which its shapes are given up.
+_MAX_ROUNDS = 8
+# Call sites of one function with so many different static shapes get groups of their own; later ones share one.
+_MAX_SHAPED_GROUPS = 4
+
+# Name of a function; static shapes of its arguments, None if they are not told apart; of handles, those of variables.
+_Key: TypeAlias = tuple[str, tuple[str, ...] | None, tuple[Hashable, ...]]
+
+
+class Group:
+    """A function and those it reaches, differentiated for outermost calls with the same static shapes.
+
+    Attributes:
+      order: of the derivatives that the outermost calls return.
+      weights: how the bodies of the group use their weights.
+    """
+
+    def __init__(self, tracer: Tracer, modes: Modes, number: int, is_shaped: bool, order: int) -> None:
+        """Makes the `number`-th group of a graph; `is_shaped` says whether static shapes are told apart in it."""
+        self.order = order
+        self.weights = WeightKinds(tracer, self._postpone_traced)
+        self._tracer = tracer
+        self._modes = modes
+        self._number = number
+        self._is_shaped = is_shaped
+        self._pairs: dict[str, Pair] = {}
+        self._pending: list[Pair] = []
+
+    def forward_name(self, definition_name: str) -> str:
+        """The forward function of the function that is called `definition_name` in the graph."""
+        return f"{definition_name}{names.FORWARD_SUFFIX}{self._number}"
+
+    def require(self, definition: Definition, op: tf.Operation) -> Pair:
+        """The pair for a call `op` of `definition`: as it is, not yet made if a trace of this group is in progress."""
+        arguments = tuple(op.inputs)[: len(definition.inputs)]
+        shapes = tuple(tensor.shape if self._is_shaped else tf.TensorShape(None) for tensor in arguments)
+        known = tuple(handles.handle_data(tensor) for tensor in arguments)
+        pair = self._pairs.get(definition.user_name)
+        if pair is None:
+            forward = self.forward_name(definition.graph_name)
+            backward = f"{definition.graph_name}{names.BACKWARD_SUFFIX}{self._number}"
+            trainable = tuple(i for i, tensor in enumerate(op.inputs) if handles.is_trainable(tensor))
+            pair = Pair(definition, forward, backward, shapes, known, trainable)
+            self._pairs[definition.user_name] = pair
+            self._pending.append(pair)
+            return pair
+        shapes = tuple(map(static_shapes.join, pair.arg_shapes, shapes))
+        known = tuple(map(handles.join_handle_data, pair.handles, known))
+        if (shapes, known) != (pair.arg_shapes, pair.handles):
+            pair.arg_shapes, pair.handles = shapes, known
+            self._postpone(pair)
+        return pair
+
+    def result_shapes(self, name: str) -> Shapes | None:
+        """What is known of the shapes that calls of `name` in bodies of this group return."""
+        pair = self._pairs.get(name)
+        return None if pair is None else pair.result_shapes
+
+    def pairs(self) -> list[Pair]:
+        """Of all functions that were differentiated in the group."""
+        return list(self._pairs.values())
+
+    def settle(self) -> list[TracedFunction]:
+        """Make what is pending; returns all functions of the group."""
+        try:
+            while self._pending:
+                self._make(self._pending.pop())
+        except Exception:
+            self._pairs.clear()
+            self._pending.clear()
+            self.weights.clear()
+            raise
+        return [function for pair in self._pairs.values() for function in pair.functions]
+
+    def _postpone(self, pair: Pair) -> None:
+        if pair not in self._pending:
+            self._pending.append(pair)
+
+    def _postpone_traced(self) -> None:
+        """Trace again what was traced with another assumption about weights."""
+        for pair in self._pairs.values():
+            if pair.rounds > 0:
+                self._postpone(pair)
+
+    def _make(self, pair: Pair) -> None:
+        """Trace one function; if it returns other shapes than was assumed, postpone all that may call it."""
+        pair.rounds += 1
+        if pair.rounds > _MAX_ROUNDS:
+            pair.arg_shapes = tuple(tf.TensorShape(None) for _ in pair.arg_shapes)
+        new = self._tracer.new_body(pair.definition)
+        body = BodyWithGradient(pair, new, self.weights, self._tracer, self._modes)
+        pair.functions = cut(body, pair)
+        assumed = pair.result_shapes or tuple(tf.TensorShape(None) for _ in body.results)
+        pair.result_shapes = self._shapes_to_assume(pair, body.results)
+        if not static_shapes.are_same(pair.result_shapes, assumed):
+            for other in self._pairs.values():
+                self._postpone(other)
+
+    @staticmethod
+    def _shapes_to_assume(pair: Pair, results: list[tf.Tensor]) -> Shapes:
+        """For the next trace. A guess that it confirms is true by induction over the depth of the recursion."""
+        if pair.rounds > _MAX_ROUNDS:
+            return tuple(tf.TensorShape(None) for _ in results)
+        if pair.result_shapes is None:
+            return tuple(static_shapes.guess(result) for result in results)
+        pairs = zip(pair.result_shapes, results, strict=True)
+        return tuple(static_shapes.join(known, result.shape) for known, result in pairs)
+
+
+class Groups:
+    """The groups of one outermost graph."""
+
+    def __init__(self, tracer: Tracer, modes: Modes) -> None:
+        self._tracer = tracer
+        self._modes = modes
+        self._groups: dict[_Key, Group] = {}
+        # Groups whose functions are being traced, innermost last.
+        self._open: list[Group] = []
+
+    @property
+    def innermost(self) -> Group | None:
+        """The group whose functions are being traced; None outside of all of them."""
+        return self._open[-1] if self._open else None
+
+    @property
+    def outermost(self) -> Group | None:
+        """The group for whose sake functions are being traced, or None."""
+        return self._open[0] if self._open else None
+
+    def of(self, name: str, arguments: Sequence[tf.Tensor]) -> Group:
+        """The group for outermost calls of the function `name` with arguments of these static shapes."""
+        variables = tuple(handles.variable_key(tensor) for tensor in arguments)
+        key: _Key = (name, tuple(str(tensor.shape) for tensor in arguments), variables)
+        if key not in self._groups and sum(known[0] == name for known in self._groups) >= _MAX_SHAPED_GROUPS:
+            key = (name, None, variables)
+        if key not in self._groups:
+            definition = self._tracer.registry.definitions.get(name)
+            order = 0 if definition is None else order_of(definition)
+            number = len(self._groups) + 1
+            self._groups[key] = Group(self._tracer, self._modes, number, is_shaped=key[1] is not None, order=order)
+        return self._groups[key]
+
+    def settle(self, group: Group) -> None:
+        """Make what is pending in a group, and add it to the graphs that are being built, from inside out."""
+        self._open.append(group)
+        try:
+            made = group.settle()
+        finally:
+            self._open.pop()
+        outermost = self._tracer.graph
+        for graph in [outermost, *graphs.enclosing_graphs(tf.compat.v1.get_default_graph())[:-1]]:
+            if graph is outermost or graphs.is_func_graph(graph):
+                for function in made:
+                    if not functions.has_function(graph, function.name):
+                        functions.add_function(graph, function)

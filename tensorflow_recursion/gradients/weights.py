@@ -1,0 +1,143 @@
+"""How bodies use weights: which of them have a gradient that can be collected from terms.
+
+A weight is a captured tensor, or an argument that is handed on. Weights that calls hand to each other are one.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from tensorflow_recursion import names
+from tensorflow_recursion._tf import nodes
+from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.gradients import contributions
+from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients.tracer import Tracer
+
+_STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
+
+# Function and position of an argument; or None and a reference to the captured tensor.
+Weight: TypeAlias = tuple[str | None, Hashable]
+
+
+@dataclasses.dataclass(frozen=True)
+class Use:
+    """An operator that reads a weight.
+
+    Attributes:
+      op: the operator.
+      kind: the terms it makes of the gradient; None for a call.
+      target: what the weight is in the callee; None for anything but a call that hands it on.
+    """
+
+    op: tf.Operation
+    kind: Kind | None
+    target: Weight | None = None
+
+
+def uses(
+    weight: tf.Tensor, results: Sequence[tf.Tensor], target_of: Callable[[tf.Operation, int], Weight | None]
+) -> Iterator[Use]:
+    """All uses of an argument or captured tensor in a body that control flow v2 has made, branches included.
+
+    Args:
+      weight: the tensor inside the body: the weight, or its variable's handle.
+      results: what the body returns.
+      target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
+    """
+    for tensor in inner_tensors(weight):
+        if any(tensor is result for result in [*results, *getattr(tensor.graph, "outputs", ())]):
+            yield Use(tensor.op, Kind.OTHER)
+        for op, position in _readers(tensor):
+            if not _stands_for(op, position):
+                target = target_of(op, position) if op.type == names.INVOKE else None
+                yield Use(op, None if target is not None else _kind(op, position), target)
+
+
+def inner_tensors(weight: tf.Tensor) -> list[tf.Tensor]:
+    """The tensor, what stands for it inside branches, and its identities."""
+    found, pending = [], [weight]
+    while pending:
+        tensor = pending.pop()
+        found.append(tensor)
+        for op, position in _readers(tensor):
+            pending += _stands_for(op, position)
+    return found
+
+
+def _readers(tensor: tf.Tensor) -> Iterator[tuple[tf.Operation, int]]:
+    """The inputs that `tensor` is."""
+    for op in tensor.consumers():
+        yield from ((op, position) for position, source in enumerate(op.inputs) if source is tensor)
+
+
+def _stands_for(op: tf.Operation, position: int) -> list[tf.Tensor]:
+    """The tensors that are input `position` of `op` under another name; none if `op` makes use of it."""
+    if op.type in nodes.CONDITIONALS and position > 0:
+        return [branch.inputs[position - 1] for branch in nodes.branches(op)]
+    return [op.outputs[0]] if op.type in _STANDS_FOR_INPUT else []
+
+
+def _kind(op: tf.Operation, position: int) -> Kind:
+    """The terms that `op` makes of the gradient for its input `position`."""
+    if op.type == "MatMul" and position == 1 and op.inputs[0] is not op.inputs[1] and not op.get_attr("transpose_a"):
+        return Kind.PRODUCT
+    if op.type == "ResourceGather" and op.get_attr("batch_dims") == 0:
+        return Kind.ROWS
+    if op.type == "GatherV2" and position == 0 and op.get_attr("batch_dims") == 0:
+        return Kind.ROWS if tf.get_static_value(op.inputs[2]) == 0 else Kind.OTHER
+    return Kind.OTHER
+
+
+class WeightKinds:
+    """The kind of terms that the gradient for each weight of a group is made of, as far as bodies have been traced."""
+
+    def __init__(self, tracer: Tracer, on_change: Callable[[], None]) -> None:
+        """Calls `on_change` when something learned contradicts what was assumed before."""
+        self._tracer = tracer
+        self._on_change = on_change
+        self._kinds: dict[Weight, Kind] = {}
+        # Weights that are the same -> the first of them, or one nearer to it.
+        self._same: dict[Weight, Weight] = {}
+
+    def weight_of(self, definition: Definition, position: int) -> Weight:
+        """What an input of a function is as a weight: the captured tensor, or the argument."""
+        count = len(definition.inputs)
+        if position < count:
+            return (definition.user_name, position)
+        return (None, self._tracer.captures(definition.user_name)[position - count].ref())
+
+    def kind_of(self, weight: Weight) -> Kind | None:
+        """The kind of terms that the gradient for a weight is made of; None if it is dense."""
+        kind = self._kinds.get(self._first(weight))
+        return None if kind is Kind.OTHER else kind
+
+    def note_uses(self, weight: Weight, tensor: tf.Tensor, uses: Sequence[Use]) -> None:
+        """Learn how one body uses a weight, which is `tensor` there."""
+        before = dict(self._kinds), dict(self._same)
+        for kind in {use.kind for use in uses if use.kind is not None}:
+            self._restrict(weight, kind if contributions.can_be(kind, tensor) else Kind.OTHER)
+        for use in uses:
+            if use.target is not None and (first := self._first(use.target)) != self._first(weight):
+                if (known := self._kinds.get(first)) is not None:
+                    self._restrict(weight, known)
+                self._same[first] = self._first(weight)
+        if (self._kinds, self._same) != before:
+            self._on_change()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kinds.clear()
+        self._same.clear()
+
+    def _first(self, weight: Weight) -> Weight:
+        while weight in self._same:
+            weight = self._same[weight]
+        return weight
+
+    def _restrict(self, weight: Weight, kind: Kind) -> None:
+        first = self._first(weight)
+        self._kinds[first] = kind if self._kinds.get(first, kind) is kind else Kind.OTHER

@@ -1,0 +1,111 @@
+"""What a Python body returned, as tensors, checked against what was declared or stated of them."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import tensorflow as tf
+
+from tensorflow_recursion import signatures
+from tensorflow_recursion.signatures import Signature
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """What is known of the results of a function before its body is traced.
+
+    Attributes:
+      function: name of the function, for messages.
+      out_names: as given to Defun.
+      output_shapes: as given to Defun.
+      declared: the declaration, if there is one.
+    """
+
+    function: str
+    out_names: Sequence[str] | None
+    output_shapes: tuple[tf.TensorShape, ...] | None
+    declared: Signature | None
+
+    def tensors(self, returned: Any) -> list[tf.Tensor]:
+        """What the Python function returned, as tensors.
+
+        Raises:
+          TypeError: if it is of another kind, number or dtype than declared.
+          ValueError: if it differs from what was stated of names or shapes, or holds None.
+        """
+        outputs = self._listed(returned)
+        self._check_stated(outputs)
+        types = self._declared_types(len(outputs))
+        tensors = [self._to_tensor(output, dtype) for output, dtype in zip(outputs, types, strict=True)]
+        if self.declared is not None and not signatures.same_types(
+            self.declared.output_types, got := [tensor.dtype for tensor in tensors]
+        ):
+            raise signatures.mismatch(self.declared, "returns", self.declared.output_types, got)
+        self._check_shapes(tensors)
+        return tensors
+
+    def _listed(self, returned: Any) -> list[Any]:
+        """The outputs as a list; an operation is run for its effect, and is none."""
+        if isinstance(returned, (Mapping, Set)):
+            raise TypeError(
+                f"Function '{self.function}' returns a {type(returned).__name__}, "
+                "expected a tensor, or a list or tuple of tensors"
+            )
+        if returned is None:
+            self._check_none()
+        if returned is None or isinstance(returned, tf.Operation):
+            return []
+        outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        if any(output is None for output in outputs):
+            raise ValueError(f"Function '{self.function}' returns None among its outputs")
+        return outputs
+
+    def _check_none(self) -> None:
+        """Raises TypeError if a body that returns None has outputs by its declaration or names."""
+        if not (self.declared.outputs if self.declared is not None else self.out_names):
+            return
+        expected, source = ", ".join(self.out_names or ()), "its out_names"
+        if self.declared is not None:
+            expected, source = signatures.type_names(self.declared.output_types), "its declaration"
+        raise TypeError(
+            f"Function '{self.function}' returns {expected} by {source}, but the body of its definition returns None"
+        )
+
+    def _check_stated(self, outputs: Sequence[Any]) -> None:
+        for what, stated in (("out_names", self.out_names), ("output_shapes", self.output_shapes)):
+            if stated is not None and len(stated) != len(outputs):
+                raise ValueError(
+                    f"Function '{self.function}' has {len(stated)} {what}, but its body returns {len(outputs)} outputs"
+                )
+
+    def _declared_types(self, count: int) -> Sequence[tf.DType | None]:
+        if self.declared is None:
+            return [None] * count
+        if len(self.declared.outputs) != count:
+            raise TypeError(
+                f"Function '{self.function}' returns {signatures.type_names(self.declared.output_types)} "
+                f"by its declaration, but the body of its definition returns {count} outputs"
+            )
+        return self.declared.output_types
+
+    def _to_tensor(self, output: Any, dtype: tf.DType | None) -> tf.Tensor:
+        if tf.is_tensor(output):
+            return tf.convert_to_tensor(output)
+        try:
+            return tf.convert_to_tensor(output, dtype=dtype)
+        except (TypeError, ValueError) as error:
+            expected = "a tensor" if dtype is None else dtype.name
+            raise TypeError(f"Function '{self.function}' returns {output!r}, expected {expected}: {error}") from error
+
+    def _check_shapes(self, outputs: Sequence[tf.Tensor]) -> None:
+        shapes = self.output_shapes or (self.declared.output_shapes if self.declared else None)
+        if shapes is None:
+            return
+        for i, (output, shape) in enumerate(zip(outputs, shapes, strict=True)):
+            if not output.shape.is_compatible_with(shape):
+                raise ValueError(
+                    f"Function '{self.function}': output {i} has shape {output.shape}, output_shapes states {shape}"
+                )

@@ -1,0 +1,290 @@
+"""Traces of functions: what a body captures, whom it calls, and when it has to be traced again.
+
+Bodies are traced under the outermost graph, so what they capture are its tensors. A function captures what it or any
+function it reaches captures, because a call has to pass these tensors on. That is only known once all of them are
+traced: bodies whose calls passed too little are traced again, with the known captures as extra arguments from the
+start, until nothing changes. Without captures each body is traced once.
+
+A body is not traced inside the trace of its caller if the declaration says what the call returns: it waits until that
+one is done. So Python's stack does not limit how many functions call each other.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tensorflow_recursion._tf import functions, graphs
+from tensorflow_recursion._tf import tracing as tf_tracing
+from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name, original_of
+
+tf1 = tf.compat.v1
+
+_BODY_ATTRIBUTE = "_recursion_body"
+
+
+class VariableLog:
+    """The variables a body made, so that tracing it again finds the same ones instead of making more."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Any] = {}
+        self._created: list[Any] = []
+
+    @contextlib.contextmanager
+    def replay(self) -> Iterator[None]:
+        """Give the code inside the logged variables; those it makes beyond them are logged."""
+        logged = dict(self._by_name)
+        created = iter(list(self._created))
+
+        def get_variable(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+            if name in logged:
+                return logged[name]
+            initializer = kwargs.get("initializer")
+            if initializer is not None and not callable(initializer):
+                kwargs["dtype"] = None  # the value's own; here stands the scope's default, with which stock would fail
+            variable = getter(name, *args, **kwargs)
+            self._by_name.setdefault(name, variable)
+            return variable
+
+        def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+            variable = next(created, None)
+            if variable is None:
+                variable = next_creator(**kwargs)
+                self._created.append(variable)
+            return variable
+
+        with tf1.variable_scope("", custom_getter=get_variable), tf.variable_creator_scope(create_variable):
+            yield
+
+
+@dataclasses.dataclass(eq=False)
+class Body:
+    """One trace of a function.
+
+    Attributes:
+      definition: what was traced.
+      known: captures that were known before the trace; they come first among its own.
+      variables: the variables of this function in this graph, shared by all its traces.
+      captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
+      callees: name of each function the body calls -> the captures that the first such call passed.
+      output_types: dtypes of the traced outputs.
+      made_here: names of functions that were defined inside the body.
+      traced: the function graph; None while the trace is in progress.
+    """
+
+    definition: Definition
+    known: Tensors
+    variables: VariableLog
+    captures: Tensors | None = None
+    callees: dict[str, Tensors] = dataclasses.field(default_factory=dict)
+    output_types: list[tf.DType] = dataclasses.field(default_factory=list)
+    made_here: list[str] = dataclasses.field(default_factory=list)
+    traced: functions.TracedFunction | None = None
+
+    @contextlib.contextmanager
+    def building(self, seed: int | None) -> Iterator[None]:
+        """Prepare the function graph that is the default graph now; the body is built inside."""
+        graph = tf1.get_default_graph()
+        setattr(graph, _BODY_ATTRIBUTE, self)
+        graph.seed = seed
+        for tensor in self.known:
+            graph.capture(tensor)
+        with self.variables.replay():
+            yield
+
+
+def body_around(graph: tf.Graph) -> Body | None:
+    """The body that `graph` is part of; None outside of all bodies."""
+    for enclosing in graphs.enclosing_graphs(graph):
+        body: Body | None = getattr(enclosing, _BODY_ATTRIBUTE, None)
+        if body is not None:
+            return body
+    return None
+
+
+class Traces:
+    """The bodies of one outermost graph's functions, by the user's names.
+
+    Order of use: inside `all_or_nothing`, `trace` a function and then, unless another trace is in progress, `settle`.
+    """
+
+    def __init__(
+        self,
+        graph: tf.Graph,
+        registry: Registry,
+        while_building: Callable[[], contextlib.AbstractContextManager[None]],
+    ) -> None:
+        """Traces in `graph` the definitions of `registry`; each body is built inside a `while_building()`."""
+        self._graph = graph
+        self._registry = registry
+        self._while_building = while_building
+        self._bodies: dict[str, Body] = {}
+        # Traces in progress, innermost last.
+        self._open: list[Body] = []
+        # Names of functions that bodies call, which are to be traced once no trace is in progress.
+        self._pending: list[str] = []
+        self._variables: weakref.WeakKeyDictionary[Definition, VariableLog] = weakref.WeakKeyDictionary()
+
+    def get(self, name: str) -> Body | None:
+        """The latest trace of a function; it may be in progress."""
+        return self._bodies.get(name)
+
+    def bodies(self) -> list[Body]:
+        """The latest trace of each function."""
+        return list(self._bodies.values())
+
+    @property
+    def is_in_progress(self) -> bool:
+        """Whether any body is being traced."""
+        return bool(self._open)
+
+    def is_tracing(self, name: str) -> bool:
+        """Whether the body of `name` is being traced."""
+        return any(body.definition.user_name == name for body in self._open)
+
+    def captures(self, name: str) -> Tensors:
+        """What calls of `name` append to the declared arguments, as far as it is known."""
+        body = self._bodies.get(name)
+        if body is None:
+            return ()
+        return body.known if body.captures is None else body.captures
+
+    def reachable(self, name: str) -> list[str]:
+        """`name` and every function that a call of it may reach, as far as bodies are traced."""
+        found = {name: None}
+        pending = [name]
+        while pending:
+            body = self._bodies.get(pending.pop())
+            for callee in body.callees if body else ():
+                if callee not in found:
+                    found[callee] = None
+                    pending.append(callee)
+        return list(found)
+
+    def is_closed(self, name: str) -> bool:
+        """Whether all that `name` reaches is defined, so that its captures are final."""
+        return all(
+            known in self._bodies or functions.has_function(self._graph, graph_name(known))
+            for known in self.reachable(name)
+        )
+
+    def note_definition(self, name: str) -> None:
+        """Learn of a definition; if it is made inside a body, it goes with the trace of that body."""
+        if self._open:
+            self._open[-1].made_here.append(name)
+
+    def may_wait(self, name: str) -> bool:
+        """Whether a call of `name` can be made before its trace.
+
+        Its declaration has to say what it returns. Where a body in progress defined functions, whatever it calls may
+        reach them, and what they capture of it is lost once it is done.
+        """
+        return (
+            bool(self._open)
+            and name in self._registry.declarations
+            and name not in self._bodies
+            and not any(body.made_here for body in self._open)
+        )
+
+    def postpone(self, name: str) -> None:
+        """Trace `name`, for which `may_wait` holds, once the trace in progress is done."""
+        self._pending.append(name)
+
+    @contextlib.contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Forget the traces made inside if one of them fails: they may call what was never finished."""
+        if self._open:
+            yield
+            return
+        before = dict(self._bodies)
+        try:
+            yield
+        except Exception:
+            self._bodies = before
+            self._pending.clear()
+            raise
+
+    def new_body(self, definition: Definition) -> Body:
+        """A body for one more trace of a function, with the captures and variables that are known."""
+        log = self._variables.setdefault(original_of(definition), VariableLog())
+        return Body(definition, self.captures(definition.user_name), log)
+
+    def trace(self, definition: Definition) -> None:
+        """Trace a function, again if it was before."""
+        name = definition.user_name
+        previous = self._bodies.get(name)
+        for inner in previous.made_here if previous else ():
+            self._registry.definitions.pop(inner, None)
+            self._bodies.pop(inner, None)
+        body = self.new_body(definition)
+        self._bodies[name] = body
+        self._open.append(body)
+        try:
+            traced = self._trace_body(body)
+        finally:
+            self._open.pop()
+        body.traced = traced
+        body.captures = tuple(traced.captured_inputs)
+
+    def settle(self) -> None:
+        """Trace what is pending, and again whatever passes less than its callees capture.
+
+        Raises:
+          ValueError: if a body captures a new tensor each time it is traced.
+        """
+        self._trace_pending()
+        # Each round carries a capture one call further, so this many rounds are enough.
+        for _ in range(len(self._bodies) + 2):
+            if not (stale := self._trace_stale()):
+                return
+            self._trace_pending()
+        names = ", ".join(f"'{name}'" for name in stale)
+        raise ValueError(
+            f"Function {names}: the body captures a new tensor of the surrounding graph each time it is traced; "
+            "create that tensor outside of the body"
+        )
+
+    def _trace_body(self, body: Body) -> functions.TracedFunction:
+        definition = body.definition
+        declared = self._registry.declarations.get(definition.user_name)
+
+        def func(*args: tf.Tensor) -> list[tf.Tensor]:
+            with body.building(self._graph.seed), self._while_building():
+                outputs = definition.build(args, declared)
+            body.output_types = [tensor.dtype.base_dtype for tensor in outputs]
+            return outputs
+
+        options = definition.trace_options()
+        if options["out_names"] is None and declared is not None:
+            options["out_names"] = [name for name, _ in declared.outputs]
+        return tf_tracing.trace(self._graph, func, definition.inputs, definition.graph_name, **options)
+
+    def _trace_pending(self) -> None:
+        """Trace the functions whose calls were made before their trace, and those they call in turn."""
+        while self._pending:
+            name = self._pending.pop()
+            if name not in self._bodies and (definition := self._registry.definitions.get(name)) is not None:
+                self.trace(definition)
+
+    def _trace_stale(self) -> list[str]:
+        """Trace again each function whose body passes less than its callees capture; returns their names."""
+        stale = []
+        for name in reversed(list(self._bodies)):  # callees, which mostly come later, before their callers
+            body = self._bodies.get(name)  # None if it was defined inside another body and went with it
+            if body is not None and any(
+                not are_same(passed, self.captures(callee)) for callee, passed in body.callees.items()
+            ):
+                stale.append(name)
+                self.trace(body.definition)
+        return stale
+
+
+def are_same(a: Tensors, b: Tensors) -> bool:
+    """Whether two lists hold the same tensors."""
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,111 @@
+"""The rooms of the Python package: who may import whom, and who may touch what is private to TensorFlow."""
+# SPDX-License-Identifier: Apache-2.0
+
+import ast
+import pathlib
+
+import pytest
+
+PACKAGE = "tensorflow_recursion"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+# A module imports only from lines above its own; `a, b` on one line do not import each other.
+ORDER = """
+    _build_info, _native
+    _loader
+    names
+    _tf
+    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles
+    _tf.patches
+    _tf.tracing
+    ops, shapes, signatures
+    definitions, results
+    tracing
+    installation, unresolved
+    gradients
+    gradients.modes, gradients.pairs, gradients.tracer, gradients.contributions, gradients.user_functions
+    gradients.weights
+    gradients.bodies
+    gradients.cut, gradients.higher_orders
+    gradients.groups
+    gradients.requests
+    calls
+    defined
+    declarations
+    config, debugging, function
+    __init__
+"""
+LEVELS = {
+    module: level for level, line in enumerate(ORDER.split("\n")) for module in line.replace(",", " ").split() if module
+}
+
+
+def module_name(path):
+    """`gradients.cut`, `_tf`, ...; `__init__` is the package itself."""
+    parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def sources():
+    """The Python files of the package by module, apart from what the build writes."""
+    found = {module_name(path): path for path in sorted((ROOT / PACKAGE).rglob("*.py"))}
+    found.pop("_build_info", None)
+    return found
+
+
+def imports(tree):
+    """Full names of the modules (or of names in them) that a file imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imported_rooms(tree):
+    """Modules of the package that a file imports."""
+    for name in imports(tree):
+        if name.split(".")[0] == PACKAGE:
+            parts = name.split(".")[1:]
+            known = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+            yield next((module for module in known if module in LEVELS), "__init__")
+
+
+def private_members(tree):
+    """Names of attributes with one leading underscore that a file reads or sets of other objects than its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "super")):
+                yield node.attr
+
+
+def test_every_module_has_its_place():
+    assert set(sources()) == set(LEVELS) - {"_build_info", "_native"}
+
+
+@pytest.mark.parametrize("module", sources())
+def test_module_imports_only_from_rooms_before_it(module):
+    tree = ast.parse(sources()[module].read_text())
+    found = {other: LEVELS[other] for other in imported_rooms(tree)}
+    assert {other for other, level in found.items() if level >= LEVELS[module]} == set()
+
+
+@pytest.mark.parametrize("module", [name for name in sources() if name.split(".")[0] != "_tf"])
+def test_private_modules_and_members_of_tensorflow_are_left_to_their_room(module):
+    tree = ast.parse(sources()[module].read_text())
+    modules = [name for name in imports(tree) if name.startswith(("tensorflow.", "tensorflow_core."))]
+    assert modules == []
+    allowed = {"_native", "_build_info"}
+    assert set(private_members(tree)) - allowed == set()
+
+
+def test_checks_find_what_they_look_for():
+    tree = ast.parse(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from tensorflow_recursion.calls import Library\n"
+        "def f(op):\n    from tensorflow.python.ops import cond_v2\n    op._set_attr('a', 1)\n    self._a = 1\n"
+    )
+    assert list(imported_rooms(tree)) == ["calls"]
+    assert "tensorflow.python.ops.cond_v2" in imports(tree)
+    assert list(private_members(tree)) == ["_set_attr"]
