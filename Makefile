@@ -9,7 +9,7 @@ PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
 COPY = build/tensorflow-$(VERSION)
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
 
-.PHONY: build demo test test-gpu test-slow test-cc test-tensorflow bench lint format sanitize bazel clean
+.PHONY: build demo test test-gpu test-slow test-cc test-tensorflow bench lint typecheck format sanitize bazel clean
 
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
@@ -58,6 +58,10 @@ lint: $(READY)
 	$(PY) -m ruff check $(wildcard $(PYTHON_DIRS))
 	$(PY) -m ruff format --check $(wildcard $(PYTHON_DIRS))
 	$(VENV)/bin/clang-format --dry-run --Werror $(CC_FILES)
+
+# The package and the benchmarks, strictly; settings are in pyproject.toml.
+typecheck: $(READY)
+	$(PY) -m mypy
 
 format: $(READY)
 	$(PY) -m ruff check --fix $(wildcard $(PYTHON_DIRS))

@@ -115,8 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rich.console import Console
 
     # Where nobody watches: plain text of a fixed width, no control characters whatever the environment says.
-    plain = {} if sys.stdout.isatty() else {"width": 140, "force_terminal": False}
-    console = Console(highlight=False, **plain)
+    is_watched = sys.stdout.isatty()
+    console = Console(highlight=False, width=None if is_watched else 140, force_terminal=None if is_watched else False)
     import tensorflow as tf
 
     from benchmarks import harness, treebank

@@ -109,7 +109,8 @@ class Task:
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
-            pipe.close()
+            if pipe is not None:
+                pipe.close()
         self._process = None
 
     def is_alive(self) -> bool:

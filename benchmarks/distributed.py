@@ -9,6 +9,7 @@ are on two processes of one core each.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,9 @@ DEMO_SIZES = Sizes(fib_on_devices=12, fib_on_processes=8, trees=3, leaves=16)
 
 def run(sizes: Sizes, repeats: int, progress: Progress) -> tuple[list[CaseResult], list[Figure], dict[str, Any]]:
     """Measures all cases; returns their results, the figures, and the counts of messages."""
-    results, figures, report = [], [], {}
+    results: list[CaseResult] = []
+    figures: list[Figure] = []
+    report: dict[str, Any] = {}
     for result, judged, counted in _measured(sizes, repeats, progress):
         results.append(result)
         figures += judged
@@ -76,13 +79,13 @@ def _measured(sizes: Sizes, repeats: int, progress: Progress) -> Iterator[Measur
 # --- fib, its two calls apart -------------------------------------------------------------------------------------
 
 
-def _fib_runner(devices: Sequence[str], config: tf1.ConfigProto, target: str = "") -> SessionRunner:
+def _fib_runner(devices: Sequence[str], config: tf.compat.v1.ConfigProto, target: str = "") -> SessionRunner:
     with tf.Graph().as_default() as graph:
         call = tfr.Declare("Fib", [("n", tf.int32)], [("ret", tf.int32)])
 
         @tfr.Defun(tf.int32, func_name="Fib", out_names=["ret"])
-        def fib(n):
-            def calls():
+        def fib(n: tf.Tensor) -> tf.Tensor:
+            def calls() -> tf.Tensor:
                 with tf.device(devices[0]):
                     left = call(n - 1)
                 with tf.device(devices[-1]):
@@ -141,7 +144,7 @@ def _pairs_of_bodies(metadata: config_pb2.RunMetadata) -> tuple[int, int]:
     return len(sends), sum("/opened/" not in node.name for node in sends)
 
 
-def _nodes(metadata: config_pb2.RunMetadata) -> Iterator[tf1.NodeDef]:
+def _nodes(metadata: config_pb2.RunMetadata) -> Iterator[tf.compat.v1.NodeDef]:
     """All nodes of a step's partitions, those that a `Recursion>Run` holds in its own graph included."""
     for graph in metadata.partition_graphs:
         for node in graph.node:
@@ -201,11 +204,11 @@ def _measure_treernn(cluster: Cluster, trees: int, repeats: int, progress: Progr
         "table-apart-in-body": _Placement(here, there, in_body=True),
     }
     variants = [
-        Variant(name, lambda place=place: _treernn_runner(cluster.target, place, len(words) + 1), static=True)
+        Variant(name, functools.partial(_treernn_runner, cluster.target, place, len(words) + 1), static=True)
         for name, place in places.items()
     ]
     for name, place in (("lookup-here", places["one-process"]), ("lookup-apart", places["table-apart"])):
-        variants.append(Variant(name, lambda place=place: _lookup_runner(cluster.target, place, len(words) + 1)))
+        variants.append(Variant(name, functools.partial(_lookup_runner, cluster.target, place, len(words) + 1)))
     first: list[float] = []
 
     def check(number: int, got: Any) -> None:
@@ -234,7 +237,7 @@ def _over_allowed(result: CaseResult) -> float:
     """Returns the step's time over that of one process and of the transfers: what a lookup takes longer when apart."""
     names = ("table-apart", "one-process", "lookup-apart", "lookup-here")
     rounds = zip(*(result.variants[name].samples for name in names), strict=True)
-    return statistics.median(apart / (one + max(0.0, far - near)) for apart, one, far, near in rounds)
+    return float(statistics.median(apart / (one + max(0.0, far - near)) for apart, one, far, near in rounds))
 
 
 def _tree_placeholders() -> list[tf.Tensor]:
@@ -248,7 +251,7 @@ def _table(place: _Placement, words: int) -> tf.Variable:
         return tf1.get_variable("table", initializer=value, use_resource=True)
 
 
-def _initialize(session: tf1.Session) -> None:
+def _initialize(session: tf.compat.v1.Session) -> None:
     session.run(session.graph.get_operation_by_name("initialize"))
 
 
@@ -265,7 +268,15 @@ def _treernn_runner(target: str, place: _Placement, words: int) -> SessionRunner
     return SessionRunner(graph, [loss, done], feeds, tfr.session_config(), _initialize, target)
 
 
-def _treernn_loss(place, table, words, left, right, is_leaf, labels):
+def _treernn_loss(
+    place: _Placement,
+    table: tf.Variable,
+    words: tf.Tensor,
+    left: tf.Tensor,
+    right: tf.Tensor,
+    is_leaf: tf.Tensor,
+    labels: tf.Tensor,
+) -> tf.Tensor:
     w = tf1.get_variable("w", [2 * _DIM, _DIM], initializer=tf1.glorot_uniform_initializer(1), use_resource=True)
     classifier = tf1.get_variable("c", [_DIM, 2], initializer=tf1.glorot_uniform_initializer(2), use_resource=True)
     rows = None if place.in_body else _lookup(place, table, words)
@@ -274,18 +285,19 @@ def _treernn_loss(place, table, words, left, right, is_leaf, labels):
     node = tfr.Declare("Node", [("i", tf.int32)], outputs, output_shapes=shapes)
 
     @tfr.Defun(tf.int32, func_name="Node", out_names=["h", "rows"], output_shapes=shapes, create_grad_func=True)
-    def node_impl(i):
-        def leaf():
+    def node_impl(i: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        def leaf() -> tuple[tf.Tensor, tf.Tensor]:
             h = _lookup(place, table, tf.gather(words, [i])) if rows is None else tf.gather(rows, [i])
             return h, h
 
-        def inner():
+        def inner() -> tuple[tf.Tensor, tf.Tensor]:
             h_left, rows_left = node(tf.gather(left, i))
             h_right, rows_right = node(tf.gather(right, i))
             h = tf.nn.relu(tf.matmul(tf.concat([h_left, h_right], 1), w))
             return h, tf.concat([rows_left, rows_right, h], 0)
 
-        return tf.cond(tf.gather(is_leaf, i), leaf, inner)
+        h, rows_below = tf.cond(tf.gather(is_leaf, i), leaf, inner)
+        return h, rows_below
 
     _, vectors = node_impl(tf.size(words) - 1)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels // 3, logits=tf.matmul(vectors, classifier))
@@ -365,8 +377,8 @@ def _define_half(name: str, products: int) -> Callable[[tf.Tensor], tf.Tensor]:
     permutation = np.roll(np.eye(_LEAF_DIM, dtype=np.float32), 1, axis=0)
 
     @tfr.Defun(tf.int32, func_name=name, out_names=["sum"], output_shapes=[[]])
-    def half_impl(count):
-        def leaf():
+    def half_impl(count: tf.Tensor) -> tf.Tensor:
+        def leaf() -> tf.Tensor:
             x = tf.eye(_LEAF_DIM) * tf.cast(count, tf.float32)
             multiply = lambda i, x: (i + 1, tf.matmul(x, permutation))
             return tf.reduce_sum(tf.while_loop(lambda i, _: i < products, multiply, [0, x])[1])

@@ -53,6 +53,13 @@ class Figure:
             return None
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
+    @property
+    def margin(self) -> float:
+        """How far the limit is kept, as a share of it: from 1 on it is. Without a limit, 1."""
+        if self.limit is None:
+            return 1.0
+        return self.value / self.limit if self.at_least else self.limit / self.value
+
     def wanted(self) -> str:
         if self.limit is None:
             return "-"
@@ -129,7 +136,7 @@ def measure_sum(n: int, repeats: int) -> tuple[list[Figure], dict[str, Any]]:
 class _SessionRunRunner(SessionRunner):
     """As `SessionRunner`, through `Session.run`: what the figure about its latency is about."""
 
-    def __init__(self, graph: tf.Graph, fetch: tf.Tensor, feed: tf.Tensor, config: tf1.ConfigProto) -> None:
+    def __init__(self, graph: tf.Graph, fetch: tf.Tensor, feed: tf.Tensor, config: tf.compat.v1.ConfigProto) -> None:
         super().__init__(graph, [fetch], [feed], config)
         self._fetch, self._feed = fetch, feed
 
@@ -140,7 +147,7 @@ class _SessionRunRunner(SessionRunner):
 def latency_case() -> Case:
     """Makes the case: `sess.run` of sum(0) against `sess.run` of x + 1, and of a static call against a dynamic one."""
 
-    def call(config: tf1.ConfigProto) -> SessionRunner:
+    def call(config: tf.compat.v1.ConfigProto) -> SessionRunner:
         with tf.Graph().as_default() as graph:
             x = tf1.placeholder(tf.int64, [])
             return _SessionRunRunner(graph, SUM.define()(x), x, config)
@@ -196,7 +203,7 @@ def switch_cases() -> list[Case]:
 
 
 def _switch_case(name: str, build: Callable[[], tuple[tf.Tensor, tf.Tensor]], value: Any) -> Case:
-    def runner(config: tf1.ConfigProto) -> SessionRunner:
+    def runner(config: tf.compat.v1.ConfigProto) -> SessionRunner:
         with tf.Graph().as_default() as graph:
             x, y = build()
         return SessionRunner(graph, [y], [x], config)

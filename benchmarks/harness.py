@@ -18,7 +18,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import tensorflow as tf
@@ -39,6 +39,13 @@ class Runner(Protocol):
     def __call__(self, *values: Any) -> Any: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class GraphRunner(Runner, Protocol):
+    """A runner of a graph, which can tell how its calls were executed."""
+
+    def runs_statically(self, *values: Any) -> bool: ...
 
 
 class PlainRunner:
@@ -232,7 +239,7 @@ def run_case(case: Case, repeats: int, progress: Progress = lambda step: None) -
             runner = runners[variant.name] = variant.build()
             build = time.perf_counter() - start
             results[variant.name] = VariantResult(variant.name, build, _checked_run(case, variant.name, runner), [])
-            if variant.static and not runner.runs_statically(*case.inputs[0]):
+            if variant.static and not _runs_statically(runner, case.inputs[0]):
                 raise NotStatic(f"{case.name}, {variant.name}: the session ran the calls dynamically")
         passes = {name: _warm_up(case, runner) for name, runner in runners.items() if repeats > 0}
         names = list(runners)
@@ -245,6 +252,10 @@ def run_case(case: Case, repeats: int, progress: Progress = lambda step: None) -
         for runner in runners.values():
             runner.close()
     return CaseResult(case, results)
+
+
+def _runs_statically(runner: Runner, values: Sequence[Any]) -> bool:
+    return isinstance(runner, GraphRunner) and runner.runs_statically(*values)
 
 
 def _checked_run(case: Case, variant: str, runner: Runner) -> float:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as PlotFigure
 
 from benchmarks.figures import Figure
 from benchmarks.harness import CaseResult, format_seconds
@@ -26,6 +29,8 @@ _COLOURS = {
     "pytorch": "#8e6bb0",
 }
 _INK = "#333333"
+
+Grid: TypeAlias = Literal["x", "y"]
 
 
 def plot_recursion(results: Sequence[CaseResult], path: Path) -> None:
@@ -69,20 +74,21 @@ def plot_nets(results: Sequence[CaseResult], path: Path) -> None:
     _save(figure, grid.flat, path)
 
 
-def _draw_batches(axes: plt.Axes, results: Sequence[CaseResult]) -> None:
+def _draw_batches(axes: Axes, results: Sequence[CaseResult]) -> None:
     names = list(dict.fromkeys(name for result in results for name in result.variants))
     width = 0.84 / max(len(names), 1)
     for number, name in enumerate(names):
         shift = (number - (len(names) - 1) / 2) * width
         rates = [(place + shift, 1 / r.variants[name].median) for place, r in enumerate(results) if name in r.variants]
-        axes.bar(*zip(*rates, strict=True), width * 0.94, label=name, color=_COLOURS[name])
+        places, heights = ([rate[part] for rate in rates] for part in (0, 1))
+        axes.bar(places, heights, width * 0.94, label=name, color=_COLOURS[name])
     axes.set_xticks(range(len(results)), [f"batch {result.case.details['batch']}" for result in results])
 
 
 def plot_figures(figures: Sequence[Figure], path: Path) -> None:
     """Draws how far every figure keeps its limit, as a share of it: right of 1 is kept."""
     figures = [figure for figure in figures if figure.limit is not None]
-    margins = [figure.value / figure.limit if figure.at_least else figure.limit / figure.value for figure in figures]
+    margins = [figure.margin for figure in figures]
     canvas, axes = plt.subplots(figsize=(10.0, 1.2 + 0.42 * len(figures)), layout="constrained")
     colours = ["#5b8c5a" if figure.kept else "#b5403a" for figure in figures]
     bars = axes.barh(range(len(figures)), margins, 0.62, color=colours)
@@ -98,13 +104,13 @@ def plot_figures(figures: Sequence[Figure], path: Path) -> None:
     _finish(canvas, axes, path, grid="x")
 
 
-def _finish(figure: plt.Figure, axes: plt.Axes, path: Path, columns: int = 0, grid: str = "y") -> None:
+def _finish(figure: PlotFigure, axes: Axes, path: Path, columns: int = 0, grid: Grid = "y") -> None:
     if columns:
         figure.legend(frameon=False, ncols=columns, fontsize=9, loc="outside lower center")
     _save(figure, [axes], path, grid)
 
 
-def _save(figure: plt.Figure, charts: Iterable[plt.Axes], path: Path, grid: str = "y") -> None:
+def _save(figure: PlotFigure, charts: Iterable[Axes], path: Path, grid: Grid = "y") -> None:
     for axes in charts:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis=grid, alpha=0.25)

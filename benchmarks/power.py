@@ -10,6 +10,7 @@ measures deep recursion (`python -m benchmarks.power probe N REPEATS`).
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
@@ -62,7 +63,7 @@ def define_power() -> Callable[..., Any]:
     power = tfr.Declare("Power", [("x", tf.float64), ("n", tf.int32)], [("y", tf.float64)])
 
     @tfr.Defun(tf.float64, tf.int32, func_name="Power", out_names=["y"], create_grad_func=True)
-    def power_impl(x, n):
+    def power_impl(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         return tf.cond(n < 1, lambda: tf.ones([], tf.float64), lambda: x * power(x, n - 1))
 
     return power_impl
@@ -87,7 +88,7 @@ class _SessionSteps(SessionRunner):
         self._train, self._n, self._x, self._reset = train, n, x, reset
         self.first_step: float | None = None
 
-    def __call__(self, *values: Any) -> float:
+    def __call__(self, *values: Any) -> Any:
         run, feeds = self._session.run, {self._n: values[0]}
         run(self._reset)
         if self.first_step is None:
@@ -123,9 +124,11 @@ class Child:
 
     def run(self, variant: str, n: int) -> tuple[float, float]:
         """Makes 100 steps; returns where they end, and what the first step ever of this variant and n took."""
-        self._process.stdin.write(f"{variant} {n}\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
+        question, answers = self._process.stdin, self._process.stdout
+        assert question is not None and answers is not None  # both are pipes
+        question.write(f"{variant} {n}\n")
+        question.flush()
+        answer = answers.readline()
         if not answer:
             raise RuntimeError(f"{variant} of x ** {n} ended its process: {self._process.communicate()[1][-2000:]}")
         end, first_step = json.loads(answer)
@@ -216,7 +219,7 @@ def _steps_case(child: Child, n: int) -> Case:
     variants = [variant("static", _session_steps)]
     for name, (largest, reason) in LARGEST.items():
         if n <= largest:
-            variants.append(variant(name, lambda name=name: _ChildSteps(child, name, n)))
+            variants.append(variant(name, functools.partial(_ChildSteps, child, name, n)))
         else:
             details["left_out"].append(f"LEFT OUT {name} of power({n}): {reason}")
     return Case(
@@ -257,7 +260,7 @@ def forward_case(n: int) -> Case:
         suite="power-forward",
         name=f"power-forward({n})",
         variants=[
-            Variant(name, lambda name=name: build(name), static=True) for name in ("plain", "retained", "gradient")
+            Variant(name, functools.partial(build, name), static=True) for name in ("plain", "retained", "gradient")
         ],
         inputs=[(np.float64(1.0),)],
         check=check,
@@ -328,7 +331,8 @@ def _in_own_process(*arguments: Any) -> dict[str, Any]:
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_SECONDS)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command[2:])} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return answer
 
 
 # --- Figures and plot ---------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def make_case(workload: Workload, size: tuple[int, ...]) -> Case:
     )
 
 
-def session_runner(workload: Workload, config: tf1.ConfigProto) -> SessionRunner:
+def session_runner(workload: Workload, config: tf.compat.v1.ConfigProto) -> SessionRunner:
     """Returns a runner of `workload` whose arguments are fed, in a graph and session of its own."""
     with tf.Graph().as_default() as graph:
         arguments = [tf1.placeholder(workload.dtype, [], f"argument_{number}") for number in range(workload.arity)]

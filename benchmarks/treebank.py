@@ -16,7 +16,7 @@ import gzip
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -189,7 +189,7 @@ def load_split(directory: Path, split: str) -> list[Tree]:
 
 # --- The generated treebank --------------------------------------------------------------------------------------
 
-_WORDS: dict[str, tuple[str, ...]] = {
+_WORDS: dict[str, Sequence[str]] = {
     "awful": ("awful", "dreadful", "unwatchable", "insulting", "worthless", "painful"),
     "bad": ("dull", "clumsy", "tired", "shallow", "forced", "bland", "messy", "predictable"),
     "good": ("funny", "warm", "clever", "lively", "tender", "fresh", "solid", "engaging"),
@@ -234,7 +234,7 @@ def generate_split(split: str, count: int) -> list[Tree]:
     return generate_trees(count, seed=1 + SPLITS.index(split))
 
 
-def _generate_tree(draw) -> Tree:
+def _generate_tree(draw: Callable[[], float]) -> Tree:
     length = min(52, max(2, round(19 + 9.5 * (draw() + draw() + draw() + draw() - 2) * 1.75)))
     builder = _Builder()
     done: list[_Phrase] = []
@@ -253,7 +253,7 @@ def _generate_tree(draw) -> Tree:
     return builder.tree()
 
 
-def _make_word(builder: _Builder, draw) -> _Phrase:
+def _make_word(builder: _Builder, draw: Callable[[], float]) -> _Phrase:
     kind, rest = "neutral", draw()
     for name, share in _KIND_SHARES:
         if rest < share:

@@ -38,7 +38,7 @@ class Workload:
 
     def expected(self, size: tuple[int, ...]) -> int:
         """Returns the oracle's value."""
-        return with_deep_stack(lambda: self.oracle(*size))
+        return int(with_deep_stack(lambda: self.oracle(*size)))
 
 
 def with_deep_stack(function: Callable[[], Any]) -> Any:
@@ -71,7 +71,7 @@ def define_fib() -> Callable[..., Any]:
     call = tfr.Declare("Fib", [("n", tf.int32)], [("ret", tf.int32)])
 
     @tfr.Defun(tf.int32, func_name="Fib", out_names=["ret"])
-    def fib_impl(n):
+    def fib_impl(n: tf.Tensor) -> tf.Tensor:
         return tf.cond(n < 2, lambda: n, lambda: call(n - 1) + call(n - 2))
 
     return fib_impl
@@ -92,8 +92,8 @@ def define_ack() -> Callable[..., Any]:
     call = tfr.Declare("Ack", [("m", tf.int32), ("n", tf.int32)], [("ret", tf.int32)])
 
     @tfr.Defun(tf.int32, tf.int32, func_name="Ack", out_names=["ret"])
-    def ack_impl(m, n):
-        def positive():
+    def ack_impl(m: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+        def positive() -> tf.Tensor:
             return tf.cond(tf.equal(n, 0), lambda: call(m - 1, 1), lambda: call(m - 1, call(m, n - 1)))
 
         return tf.cond(tf.equal(m, 0), lambda: n + 1, positive)
@@ -114,8 +114,8 @@ def define_tak() -> Callable[..., Any]:
     call = tfr.Declare("Tak", [("x", tf.int32), ("y", tf.int32), ("z", tf.int32)], [("ret", tf.int32)])
 
     @tfr.Defun(tf.int32, tf.int32, tf.int32, func_name="Tak", out_names=["ret"])
-    def tak_impl(x, y, z):
-        def deeper():
+    def tak_impl(x: tf.Tensor, y: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+        def deeper() -> tf.Tensor:
             return call(call(x - 1, y, z), call(y - 1, z, x), call(z - 1, x, y))
 
         return tf.cond(y < x, deeper, lambda: z)
@@ -163,35 +163,35 @@ def define_primes() -> Callable[..., Any]:
     prime_plus = tfr.Declare("PrimePlus", n_i, [("ret", tf.int32)])
 
     @tfr.Defun(tf.int32, tf.int32, func_name="Test", out_names=["ret"])
-    def test_impl(n, i):
+    def test_impl(n: tf.Tensor, i: tf.Tensor) -> tf.Tensor:
         divisor = 6 * i - 1
 
-        def try_divisor():
+        def try_divisor() -> tf.Tensor:
             return tf.cond(tf.equal(n % divisor, 0), lambda: tf.constant(False), lambda: test(n, i + 1))
 
         return tf.cond(divisor * divisor > n, lambda: tf.constant(True), try_divisor)
 
     @tfr.Defun(tf.int32, tf.int32, func_name="PrimeMinus", out_names=["ret"])
-    def prime_minus_impl(n, i):
+    def prime_minus_impl(n: tf.Tensor, i: tf.Tensor) -> tf.Tensor:
         candidate = 6 * i - 1
 
-        def found():
+        def found() -> tf.Tensor:
             return tf.cond(tf.equal(n, 0), lambda: candidate, lambda: prime_plus(n - 1, i))
 
         return tf.cond(test(candidate, 1), found, lambda: prime_plus(n, i))
 
     @tfr.Defun(tf.int32, tf.int32, func_name="PrimePlus", out_names=["ret"])
-    def prime_plus_impl(n, i):
+    def prime_plus_impl(n: tf.Tensor, i: tf.Tensor) -> tf.Tensor:
         candidate = 6 * i - 1
 
-        def found():
+        def found() -> tf.Tensor:
             return tf.cond(tf.equal(n, 0), lambda: candidate, lambda: prime_minus(n - 1, i + 1))
 
         return tf.cond(test(candidate, 1), found, lambda: prime_minus(n, i + 1))
 
     @tfr.Defun(tf.int32, func_name="Primes", out_names=["ret"])
-    def primes_impl(n):
-        def after_two():
+    def primes_impl(n: tf.Tensor) -> tf.Tensor:
+        def after_two() -> tf.Tensor:
             return tf.cond(tf.equal(n, 1), lambda: tf.constant(3), lambda: prime_minus(n - 2, 1))
 
         return tf.cond(n <= 0, lambda: tf.constant(2), after_two)
@@ -214,7 +214,7 @@ def define_sum() -> Callable[..., Any]:
     call = tfr.Declare("SumTo", [("n", tf.int64)], [("ret", tf.int64)])
 
     @tfr.Defun(tf.int64, func_name="SumTo", out_names=["ret"])
-    def sum_impl(n):
+    def sum_impl(n: tf.Tensor) -> tf.Tensor:
         return tf.cond(n < 1, lambda: tf.constant(0, tf.int64), lambda: n + call(n - 1))
 
     return sum_impl

@@ -53,7 +53,7 @@ class NetGraph:
         """Returns what `feeds` as made here take for `forest`."""
         return tuple(getattr(forest, name) for name in _fed_names(self.training))
 
-    def initialize(self, session: tf1.Session) -> None:
+    def initialize(self, session: tf.compat.v1.Session) -> None:
         """Puts the weights into the variables of `session`, and the optimizer's into their initial state."""
         own = {id(variable) for variable in self.variables.values()}
         others = [variable for variable in tf1.global_variables() if id(variable) not in own]
@@ -108,8 +108,10 @@ class NetGraph:
 
     # --- Training ---
 
-    def step(self, summed_loss: tf.Tensor, optimizer: tf1.train.Optimizer | None = None) -> tf.Tensor:
+    def step(self, summed_loss: tf.Tensor, optimizer: tf.compat.v1.train.Optimizer | None = None) -> tf.Tensor:
         """Adds one training step; returns the batch's loss before it, which is there when the step is done."""
+        if self.training is None:
+            raise ValueError("the net is made for inference")
         trees = tf.cast(tf.size(self.forest.roots), tf.float32)
         matrices = [self._values[name] for name in weights.regularized(self.variables)]
         loss = tf.reshape(summed_loss, []) / trees + self.training.l2 * tf.add_n([tf.nn.l2_loss(m) for m in matrices])
@@ -125,7 +127,7 @@ class NetGraph:
         return variable
 
 
-def make_optimizer(training: Training) -> tf1.train.Optimizer:
+def make_optimizer(training: Training) -> tf.compat.v1.train.Optimizer:
     """Returns the tf1 optimizer that `training` names."""
     if training.optimizer == "adam":
         return tf1.train.AdamOptimizer(

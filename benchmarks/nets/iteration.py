@@ -48,7 +48,7 @@ def build_in_loop(net: NetGraph) -> tf.Tensor:
 def _loop(net: NetGraph, word_vector: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
     nodes = tf.size(net.forest.words)
 
-    def step(i, *arrays):
+    def step(i: tf.Tensor, *arrays: tf.TensorArray) -> tuple[Any, ...]:
         state = _node_state(net, i, arrays, word_vector)
         return i + 1, *(array.write(i, part) for array, part in zip(arrays, state, strict=True))
 
@@ -62,10 +62,10 @@ def build_all_in_loop(net: NetGraph) -> tf.Tensor:
     shape = [1, weights.num_classes(net.net)]
     classes = tf.TensorArray(tf.float32, size=nodes, element_shape=shape)
 
-    def step(i, classes, *arrays):
+    def step(i: tf.Tensor, classes: tf.TensorArray, *arrays: tf.TensorArray) -> tuple[Any, ...]:
         state = _node_state(net, i, arrays, lambda i: _looked_up(net, i))
-        arrays = (array.write(i, part) for array, part in zip(arrays, state, strict=True))
-        return i + 1, classes.write(i, net.probabilities(state[0])), *arrays
+        written = (array.write(i, part) for array, part in zip(arrays, state, strict=True))
+        return i + 1, classes.write(i, net.probabilities(state[0])), *written
 
     start = (tf.constant(0), classes, *_state_arrays(net, nodes, [1]))
     return tf.while_loop(lambda i, *_: i < nodes, step, start)[1].concat()
@@ -86,10 +86,10 @@ def _state_arrays(net: NetGraph, nodes: tf.Tensor, rows: list[int]) -> Arrays:
 def _node_state(net: NetGraph, i: tf.Tensor, arrays: Arrays, word_vector: Callable[[tf.Tensor], tf.Tensor]) -> State:
     forest = net.forest
 
-    def leaf():
+    def leaf() -> State:
         return net.leaf(word_vector(i))
 
-    def inner():
+    def inner() -> State:
         left, right = (tf.gather(children, i) for children in (forest.left, forest.right))
         return net.inner(tuple(array.read(left) for array in arrays), tuple(array.read(right) for array in arrays))
 
@@ -118,7 +118,7 @@ def build_levels(net: NetGraph) -> tf.Tensor:
     empty = _state_arrays(net, tf.size(forest.words), [])
     arrays = tuple(array.scatter(leaves, state) for array, state in zip(empty, states, strict=True))
 
-    def step(level, *arrays):
+    def step(level: tf.Tensor, *arrays: tf.TensorArray) -> tuple[Any, ...]:
         nodes = inner[starts[level] : starts[level + 1]]
         left, right = (tf.gather(children, nodes) for children in (forest.left, forest.right))
         states = net.inner(tuple(array.gather(left) for array in arrays), tuple(a.gather(right) for a in arrays))

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 from benchmarks.nets import data
-from benchmarks.nets.graph import NetGraph
+from benchmarks.nets.graph import NetGraph, State
 from benchmarks.treebank import Forest
 
 tf1 = tf.compat.v1
@@ -54,14 +54,24 @@ def build(net: NetGraph) -> tf.Tensor:
         output_shapes=shapes,
         create_grad_func=True,
     )
-    def tree_rnn_impl(i, is_leaf, words, embeddings, W, b, labels, U, bs):
+    def tree_rnn_impl(
+        i: tf.Tensor,
+        is_leaf: tf.Tensor,
+        words: tf.Tensor,
+        embeddings: tf.Tensor,
+        W: tf.Tensor,
+        b: tf.Tensor,
+        labels: tf.Tensor,
+        U: tf.Tensor,
+        bs: tf.Tensor,
+    ) -> State:
         W.set_shape([2 * dim, dim])
         embeddings.set_shape([None, dim])
 
-        def leaf():
+        def leaf() -> State:
             return tf.gather(embeddings, tf.gather(words, [i])), tf.zeros([0])
 
-        def inner():
+        def inner() -> State:
             left, left_losses = tree_rnn(2 * i, is_leaf, words, embeddings, W, b, labels, U, bs)
             right, right_losses = tree_rnn(2 * i + 1, is_leaf, words, embeddings, W, b, labels, U, bs)
             node = tf.nn.relu(tf.nn.bias_add(tf.matmul(tf.concat([left, right], 1), W), b))

@@ -8,7 +8,7 @@ Torch works on one thread: a node's operators are too small for more, which made
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from benchmarks.nets import weights
 from benchmarks.nets.weights import Training, Weights
 from benchmarks.treebank import Forest
 
-Node = tuple[int, "Node", "Node"]  # place in the batch, children; children are None at leaves
+Node: TypeAlias = "tuple[int, Node | None, Node | None]"  # place in the batch, children; none at leaves
 State = tuple[torch.Tensor, ...]
 
 VERSION = torch.__version__
@@ -33,8 +33,8 @@ class Batch:
         nodes: list[Node] = []
         for place in range(len(forest)):
             leaf = forest.is_leaf[place]
-            children = (None, None) if leaf else (nodes[forest.left[place]], nodes[forest.right[place]])
-            nodes.append((place, *children))
+            left, right = (None, None) if leaf else (nodes[forest.left[place]], nodes[forest.right[place]])
+            nodes.append((place, left, right))
         self.roots = [nodes[root] for root in forest.roots]
         looked_up = np.arange(len(forest)) if top_down else np.flatnonzero(forest.is_leaf)
         self.places = looked_up.tolist()
@@ -67,16 +67,16 @@ class TorchRunner:
         for matrix in self._matrices:
             loss = loss + self._training.l2 / 2 * matrix.square().sum()
         loss.backward()
-        self._match_epsilon()
+        self._match_epsilon(self._training)
         self._optimizer.step()
         return [loss.item()]
 
     def close(self) -> None:
         self._weights.clear()
 
-    def _match_epsilon(self) -> None:
+    def _match_epsilon(self, training: Training) -> None:
         """Sets Adam's epsilon to TensorFlow's, which is added before the bias of the second moment is corrected."""
-        if self._training.optimizer == "adam":
+        if training.optimizer == "adam":
             self._steps += 1
             correction = (1 - weights.ADAM_BETA2**self._steps) ** 0.5
             self._optimizer.param_groups[0]["eps"] = weights.ADAM_EPSILON / correction
@@ -99,7 +99,7 @@ class TorchRunner:
 
     def _up(self, node: Node, leaves: dict[int, State], vectors: list[torch.Tensor]) -> State:
         place, left, right = node
-        if left is None:
+        if left is None or right is None:
             state = leaves[place]
         else:
             state = self._inner(self._up(left, leaves, vectors), self._up(right, leaves, vectors))
@@ -114,11 +114,11 @@ class TorchRunner:
         h: torch.Tensor,
         c: torch.Tensor,
     ) -> None:
-        place, *children = node
+        place, left, right = node
         vectors[place] = h
-        if children[0] is None:
+        if left is None or right is None:
             return
-        for side, child in zip(("left", "right"), children, strict=True):
+        for side, child in (("left", left), ("right", right)):
             gates, u = self._dense(side, torch.cat([words[child[0]], h], 1)).split([3 * self._dim, self._dim], 1)
             i, f, o = gates.sigmoid().split(self._dim, 1)
             child_c = i * u.tanh() + f * c

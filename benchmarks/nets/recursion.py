@@ -18,7 +18,7 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 from benchmarks.nets import weights
-from benchmarks.nets.graph import NetGraph
+from benchmarks.nets.graph import NetGraph, State
 
 Tree = Callable[[tf.Tensor], tf.Tensor]  # the rows of a tree's nodes from its root
 
@@ -57,18 +57,19 @@ def _bottom_up(net: NetGraph) -> Tree:
     node = tfr.Declare("Node", [("i", tf.int32)], [(name, tf.float32) for name in outputs], output_shapes=shapes)
 
     @tfr.Defun(tf.int32, func_name="Node", out_names=outputs, output_shapes=shapes, create_grad_func=True)
-    def node_impl(i):
-        def leaf():
+    def node_impl(i: tf.Tensor) -> State:
+        def leaf() -> State:
             state = net.leaf(net.word_vectors(tf.gather(forest.words, [i])))
             return *state, _row(net, state[0])
 
-        def inner():
+        def inner() -> State:
             *left, left_rows = node(tf.gather(forest.left, i))
             *right, right_rows = node(tf.gather(forest.right, i))
-            state = net.inner(left, right)
+            state = net.inner(tuple(left), tuple(right))
             return *state, tf.concat([left_rows, right_rows, _row(net, state[0])], axis=0)
 
-        return tf.cond(tf.gather(forest.is_leaf, i), leaf, inner)
+        parts: State = tf.cond(tf.gather(forest.is_leaf, i), leaf, inner)
+        return parts
 
     return lambda root: node_impl(root)[-1]
 
@@ -82,15 +83,15 @@ def _top_down(net: NetGraph) -> Tree:
     node = tfr.Declare("Node", inputs, [("rows", tf.float32)], output_shapes=shapes)
 
     @tfr.Defun(*types, func_name="Node", out_names=["rows"], output_shapes=shapes, create_grad_func=True)
-    def node_impl(i, h, c):
+    def node_impl(i: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> tf.Tensor:
         h.set_shape([1, net.dim])
         c.set_shape([1, net.dim])
 
-        def child(side, children):
+        def child(side: str, children: tf.Tensor) -> tf.Tensor:
             i_child = tf.gather(children, i)
             return node(i_child, *net.child(side, net.word_vectors(tf.gather(forest.words, [i_child])), h, c))
 
-        def inner():
+        def inner() -> tf.Tensor:
             return tf.concat([child("left", forest.left), child("right", forest.right), _row(net, h)], axis=0)
 
         return tf.cond(tf.gather(forest.is_leaf, i), lambda: _row(net, h), inner)
@@ -105,8 +106,8 @@ def _forest(net: NetGraph, tree: Tree) -> Callable[[int, tf.Tensor], tf.Tensor]:
     forest = tfr.Declare("Forest", inputs, [("rows", tf.float32)], output_shapes=shapes)
 
     @tfr.Defun(*types, func_name="Forest", out_names=["rows"], output_shapes=shapes, create_grad_func=True)
-    def forest_impl(first, last):
-        def halves():
+    def forest_impl(first: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
+        def halves() -> tf.Tensor:
             middle = (first + last) // 2
             return tf.concat([forest(first, middle), forest(middle, last)], axis=0)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.nets import data, weights
 from benchmarks.nets.weights import Training, Weights
 from benchmarks.treebank import Forest
 
+Array: TypeAlias = npt.NDArray[Any]
 
-def probabilities(net: str, start: Weights, forest: Forest) -> np.ndarray:
+
+def probabilities(net: str, start: Weights, forest: Forest) -> Array:
     """Returns the class probabilities of all nodes, `[n, 2]`."""
     model = _MODELS[net](_in_float64(start), forest)
     return _softmax(model.logits())
@@ -38,7 +42,8 @@ def loss_and_gradients(net: str, values: Weights, forest: Forest, l2: float) -> 
 
 def losses(net: str, start: Weights, batches: Iterable[Forest], training: Training) -> list[float]:
     """Returns the losses of consecutive training steps, each before its update."""
-    values, slots, result = _in_float64(start), {}, []
+    values, result = _in_float64(start), []
+    slots: Weights = {}
     for step, forest in enumerate(batches, start=1):
         loss, gradients = loss_and_gradients(net, values, forest, training.l2)
         result.append(loss)
@@ -51,28 +56,34 @@ def _in_float64(values: Weights) -> Weights:
     return {name: value.astype(np.float64) for name, value in values.items()}
 
 
-def _update(slots: dict[str, np.ndarray], name: str, gradient: np.ndarray, step: int, training: Training) -> np.ndarray:
+def _update(slots: dict[str, Array], name: str, gradient: Array, step: int, training: Training) -> Array:
     """What is subtracted from a weight; keeps the optimizer's state in `slots`."""
     square = gradient * gradient
+    step_size: Array
     if training.optimizer == "sgd":
-        return training.rate * gradient
+        step_size = training.rate * gradient
+        return step_size
     if training.optimizer == "adagrad":
         slots[name] = slots.get(name, weights.ADAGRAD_START) + square
-        return training.rate * gradient / np.sqrt(slots[name])
+        step_size = training.rate * gradient / np.sqrt(slots[name])
+        return step_size
     beta1, beta2 = weights.ADAM_BETA1, weights.ADAM_BETA2
     first = slots[f"{name}/m"] = beta1 * slots.get(f"{name}/m", 0.0) + (1 - beta1) * gradient
     second = slots[f"{name}/v"] = beta2 * slots.get(f"{name}/v", 0.0) + (1 - beta2) * square
     rate = training.rate * np.sqrt(1 - beta2**step) / (1 - beta1**step)
-    return rate * first / (np.sqrt(second) + weights.ADAM_EPSILON)
+    step_size = rate * first / (np.sqrt(second) + weights.ADAM_EPSILON)
+    return step_size
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponents / exponents.sum(axis=1, keepdims=True)
+def _softmax(logits: Array) -> Array:
+    exponents: Array = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: Array = exponents / exponents.sum(axis=1, keepdims=True)
+    return shares
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
+def _sigmoid(x: Array) -> Array:
+    result: Array = 1 / (1 + np.exp(-x))
+    return result
 
 
 class _Model(abc.ABC):
@@ -90,42 +101,47 @@ class _Model(abc.ABC):
         """Fills in `h`, and `c` if the net has cells."""
 
     @abc.abstractmethod
-    def backward_nodes(self, dh: np.ndarray, gradients: Weights) -> None:
+    def backward_nodes(self, dh: Array, gradients: Weights) -> None:
         """Adds the gradients of everything but the classifier; `dh` is what comes from it, and is overwritten."""
 
-    def logits(self) -> np.ndarray:
+    def logits(self) -> Array:
         return self._dense("classes", self.h)
 
-    def backward(self, dlogits: np.ndarray, gradients: Weights) -> None:
+    def backward(self, dlogits: Array, gradients: Weights) -> None:
         self.backward_nodes(self._dense_backward("classes", self.h, dlogits, gradients), gradients)
 
-    def word_vectors(self, nodes: np.ndarray) -> np.ndarray:
-        return self.values["embeddings"][self.forest.words[nodes]]
+    def word_vectors(self, nodes: Array) -> Array:
+        vectors: Array = self.values["embeddings"][self.forest.words[nodes]]
+        return vectors
 
-    def word_gradients(self, nodes: np.ndarray, dx: np.ndarray, gradients: Weights) -> None:
+    def word_gradients(self, nodes: Array, dx: Array, gradients: Weights) -> None:
         np.add.at(gradients["embeddings"], self.forest.words[nodes], dx)
 
-    def children(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def children(self, nodes: Array) -> tuple[Array, Array]:
         return self.forest.left[nodes], self.forest.right[nodes]
 
-    def _dense(self, name: str, x: np.ndarray) -> np.ndarray:
-        return x @ self.values[name] + self.values[f"{name}_bias"]
+    def _dense(self, name: str, x: Array) -> Array:
+        z: Array = x @ self.values[name] + self.values[f"{name}_bias"]
+        return z
 
-    def _dense_backward(self, name: str, x: np.ndarray, dz: np.ndarray, gradients: Weights) -> np.ndarray:
+    def _dense_backward(self, name: str, x: Array, dz: Array, gradients: Weights) -> Array:
         gradients[name] += x.T @ dz
         gradients[f"{name}_bias"] += dz.sum(axis=0)
-        return dz @ self.values[name].T
+        dx: Array = dz @ self.values[name].T
+        return dx
 
 
 class _TreeRNN(_Model):
     @staticmethod
-    def activate(z: np.ndarray) -> np.ndarray:
-        return np.maximum(z, 0.0)
+    def activate(z: Array) -> Array:
+        h: Array = np.maximum(z, 0.0)
+        return h
 
     @staticmethod
-    def slope(h: np.ndarray) -> np.ndarray:
+    def slope(h: Array) -> Array:
         """Derivative of the activation by its argument, from its value."""
-        return h > 0
+        is_active: Array = h > 0
+        return is_active
 
     def forward(self) -> None:
         self.h[self.leaves] = self.word_vectors(self.leaves)
@@ -133,7 +149,7 @@ class _TreeRNN(_Model):
         for nodes in self.levels:
             self.h[nodes] = self.activate(self._dense("inner", self._inputs(nodes)))
 
-    def backward_nodes(self, dh: np.ndarray, gradients: Weights) -> None:
+    def backward_nodes(self, dh: Array, gradients: Weights) -> None:
         for nodes in reversed(self.levels):
             dz = dh[nodes] * self.slope(self.h[nodes])
             dleft, dright = np.split(self._dense_backward("inner", self._inputs(nodes), dz, gradients), 2, axis=1)
@@ -142,17 +158,21 @@ class _TreeRNN(_Model):
             dh[right] += dright
         self.word_gradients(self.leaves, dh[self.leaves], gradients)
 
-    def _inputs(self, nodes: np.ndarray) -> np.ndarray:
+    def _inputs(self, nodes: Array) -> Array:
         left, right = self.children(nodes)
         return np.concatenate([self.h[left], self.h[right]], axis=1)
 
 
 class _TreeRNN5(_TreeRNN):
-    activate = staticmethod(np.tanh)
+    @staticmethod
+    def activate(z: Array) -> Array:
+        h: Array = np.tanh(z)
+        return h
 
     @staticmethod
-    def slope(h: np.ndarray) -> np.ndarray:
-        return 1 - h * h
+    def slope(h: Array) -> Array:
+        slope: Array = 1 - h * h
+        return slope
 
 
 class _TreeLSTM(_TreeRNN):
@@ -166,7 +186,7 @@ class _TreeLSTM(_TreeRNN):
             self.c[nodes] = i * u + fl * self.c[left] + fr * self.c[right]
             self.h[nodes] = o * np.tanh(self.c[nodes])
 
-    def backward_nodes(self, dh: np.ndarray, gradients: Weights) -> None:
+    def backward_nodes(self, dh: Array, gradients: Weights) -> None:
         dc = np.zeros_like(dh)
         for nodes in reversed(self.levels):
             left, right = self.children(nodes)
@@ -194,7 +214,7 @@ class _TreeLSTM(_TreeRNN):
         dz = np.concatenate([dc[self.leaves] + dleaf * o * (1 - tanh_c**2), dleaf * tanh_c * o * (1 - o)], axis=1)
         self.word_gradients(self.leaves, self._dense_backward("leaf", x, dz, gradients), gradients)
 
-    def _gates(self, nodes: np.ndarray) -> list[np.ndarray]:
+    def _gates(self, nodes: Array) -> list[Array]:
         *gates, u = np.split(self._dense("inner", self._inputs(nodes)), 5, axis=1)
         return [*(_sigmoid(gate) for gate in gates), np.tanh(u)]
 
@@ -208,7 +228,7 @@ class _TopDownLSTM(_Model):
                 self.c[children] = i * u + f * self.c[parents]
                 self.h[children] = o * np.tanh(self.c[children])
 
-    def backward_nodes(self, dh: np.ndarray, gradients: Weights) -> None:
+    def backward_nodes(self, dh: Array, gradients: Weights) -> None:
         dc = np.zeros_like(dh)
         for parents in reversed(self.levels):
             for side, children in zip(("left", "right"), self.children(parents), strict=True):
@@ -230,10 +250,10 @@ class _TopDownLSTM(_Model):
                 dh[parents] += dparent
                 dc[parents] += down * f
 
-    def _inputs(self, parents: np.ndarray, children: np.ndarray) -> np.ndarray:
+    def _inputs(self, parents: Array, children: Array) -> Array:
         return np.concatenate([self.word_vectors(children), self.h[parents]], axis=1)
 
-    def _gates(self, side: str, parents: np.ndarray, children: np.ndarray) -> list[np.ndarray]:
+    def _gates(self, side: str, parents: Array, children: Array) -> list[Array]:
         *gates, u = np.split(self._dense(side, self._inputs(parents, children)), 4, axis=1)
         return [*(_sigmoid(gate) for gate in gates), np.tanh(u)]
 

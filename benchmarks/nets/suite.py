@@ -21,7 +21,7 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 from benchmarks import treebank
-from benchmarks.harness import Case, Runner, SessionRunner, Variant, WrongResult, format_seconds
+from benchmarks.harness import Case, GraphRunner, Runner, SessionRunner, Variant, WrongResult, format_seconds
 from benchmarks.nets import data, graph, iteration, paper, recursion, reference, unrolled, weights
 from benchmarks.nets.graph import NetGraph
 from benchmarks.nets.weights import Training, Weights
@@ -124,9 +124,9 @@ def plan(
                 methods = ("static", "dynamic", "iteration-all-in-loop", "iteration-in-loop")
                 specs.append(Spec(weights.TREERNN5, dim, 1, None, methods, count))
     if suite == "treernn" and not infer_only:
-        methods = ("paper-form", *methods_for(weights.TREERNN, 1))
+        of_paper = ("paper-form", *methods_for(weights.TREERNN, 1))
         training = weights.PAPER_TRAINING
-        specs.append(Spec(weights.TREERNN, PAPER_DIM, 1, training, methods, trees or TREES, "-paper", paper=True))
+        specs.append(Spec(weights.TREERNN, PAPER_DIM, 1, training, of_paper, trees or TREES, "-paper", paper=True))
     return specs
 
 
@@ -165,7 +165,7 @@ class _PreparedRunner:
         return self.runner(*self._values[number])
 
     def runs_statically(self, number: int) -> bool:
-        return self.runner.runs_statically(*self._values[number])
+        return isinstance(self.runner, GraphRunner) and self.runner.runs_statically(*self._values[number])
 
     def close(self) -> None:
         self.runner.close()
@@ -187,7 +187,7 @@ def _in_session(
         if setting.training is not None:
             result = net.step(result)
 
-    def initialize(session: tf1.Session) -> None:
+    def initialize(session: tf.compat.v1.Session) -> None:
         with in_graph.as_default():
             net.initialize(session)
 
@@ -205,14 +205,14 @@ class _UnrolledRunner(_PreparedRunner):
     """Notes at its end what graphs of their own have cost."""
 
     def __init__(self, setting: Setting) -> None:
-        runner = unrolled.UnrolledRunner(setting.net, setting.start, setting.training)
-        super().__init__(runner, [(forest,) for forest in setting.batches])
+        self._unrolled = unrolled.UnrolledRunner(setting.net, setting.start, setting.training)
+        super().__init__(self._unrolled, [(forest,) for forest in setting.batches])
         self._notes = setting.notes
 
     def close(self) -> None:
-        if self.runner.subgraphs:
-            each = format_seconds(self.runner.build_seconds / self.runner.subgraphs)
-            self._notes.append(f"NOTE unrolled: {self.runner.subgraphs} graphs, {each} to make and prepare each")
+        if self._unrolled.subgraphs:
+            each = format_seconds(self._unrolled.build_seconds / self._unrolled.subgraphs)
+            self._notes.append(f"NOTE unrolled: {self._unrolled.subgraphs} graphs, {each} to make and prepare each")
         super().close()
 
 
@@ -280,7 +280,7 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
             for name in spec.methods
         ],
         inputs=[(number,) for number in range(len(batches))],
-        check=_check_losses(setting) if spec.training is not None else _check_probabilities(setting),
+        check=_check_losses(setting, spec.training) if spec.training is not None else _check_probabilities(setting),
         ratios=[(name, "static") for name in spec.methods if name != "static"],
         item="tree",
         items_per_call=spec.batch,
@@ -300,11 +300,11 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
     )
 
 
-def _check_losses(setting: Setting) -> Callable[[int, Any], None]:
+def _check_losses(setting: Setting, training: Training) -> Callable[[int, Any], None]:
     @functools.cache
     def expected() -> list[float]:
         order = [setting.batches[step % len(setting.batches)] for step in range(CHECKED_STEPS)]
-        return reference.losses(setting.net, setting.start, order, setting.training)
+        return reference.losses(setting.net, setting.start, order, training)
 
     def check(step: int, got: Sequence[Any]) -> None:
         want, loss = expected()[step], float(got[0])

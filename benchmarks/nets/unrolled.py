@@ -62,7 +62,7 @@ class UnrolledRunner:
         self._session.close()
 
     def _make_callable(self, forest: Forest, first: bool) -> Callable[..., list[Any]]:
-        feeds = [self._net.forest.words, self._net.forest.roots]
+        feeds: list[tf.Tensor] = [self._net.forest.words, self._net.forest.roots]
         with self._graph.as_default():
             fetch = build(self._net, forest)
             if self._optimizer is not None:
@@ -71,7 +71,8 @@ class UnrolledRunner:
             if first:
                 self._net.initialize(self._session)  # the optimizer's variables are those of its first use
         options = config_pb2.CallableOptions(feed=[feed.name for feed in feeds], fetch=[fetch.name])
-        return self._session._make_callable_from_options(options)
+        run: Callable[..., list[Any]] = self._session._make_callable_from_options(options)
+        return run
 
 
 def build(net: NetGraph, forest: Forest) -> tf.Tensor:
