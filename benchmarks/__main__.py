@@ -66,6 +66,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="NAME=N[,N..]",
         help="arguments of a program, e.g. fib=24 tak=18,12,6; trees=N of the nets; power=N; sum=N of the figures",
     )
+    parser.add_argument("--strict", action="store_true", help="exit with status 1 if a figure misses its limit")
     options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
@@ -83,8 +84,16 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"--sst: {options.sst} has neither test.txt nor test.txt.gz")
     if not options.names:
         options.names = [name for name in NAMES if not (options.quick and name in SLOW_NAMES)]
+    if options.strict and not _judging_names(options):
+        parser.error(f"--strict: no figure is judged by {', '.join(options.names)}; name figures as well")
     options.repeats = options.repeats or (QUICK_REPEATS if options.quick else DEFAULT_REPEATS)
     return options
+
+
+def _judging_names(options: argparse.Namespace) -> list[str]:
+    """The named suites that judge figures."""
+    judging = ("distributed", "figures") if options.quick else ("distributed", "figures", "power")
+    return [name for name in options.names if name in judging]
 
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -109,7 +118,10 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the process's exit status (1: a result or a treebank was wrong)."""
+    """Runs the command; returns the process's exit status.
+
+    That is 1 if a result or a treebank was wrong, and, with `--strict`, if a figure missed its limit.
+    """
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow is imported: its notes garble the output
     from rich.console import Console
@@ -132,6 +144,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if options.json is not None:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
+    missed = [figure["name"] for figure in report["figures"] if figure["kept"] is False]
+    if options.strict and missed:
+        console.print(f"MISSED {len(missed)}: {'; '.join(missed)}", soft_wrap=True, markup=False)
+        return 1
     return 0
 
 
@@ -164,7 +180,7 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
                 console.print(result.line(), soft_wrap=True, markup=False)
             judged += apart_figures
             results += apart
-        if "power" in options.names and not options.quick:
+        if "power" in _judging_names(options):
             power_figures, report["power"] = power.figures(results, options.repeats, step)
             judged += power_figures
         for figure in judged:

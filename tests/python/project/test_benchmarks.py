@@ -280,6 +280,8 @@ def test_documented_limits_are_the_ones_in_the_code(source, constant, pages):
         (["--sizes", "tak=1,2"], "--sizes: 'tak=1,2': 'tak' takes 3 numbers"),
         (["--repeats", "0"], "--repeats: expected at least 1, got 0"),
         (["--dims", "50", "0"], "--dims: expected at least 1, got 0"),
+        (["fib", "--strict"], "--strict: no figure is judged by fib; name figures as well"),
+        (["power", "--quick", "--strict"], "--strict: no figure is judged by power"),
         (["--sst", "nowhere"], "--sst: nowhere has neither test.txt nor test.txt.gz"),
     ],
 )
@@ -299,6 +301,21 @@ def test_command_takes_names_between_options():
 @pytest.mark.parametrize("flag", ["--quick", "--demo"])
 def test_demo_runs_the_programs_and_the_treernn(flag):
     assert command.parse_arguments([flag]).names == ["fib", "ack", "tak", "primes", "treernn"]
+
+
+@pytest.mark.parametrize(
+    ("strict", "values", "status"),
+    [(True, [13.0, 14.0], 0), (True, [13.0, 11.9], 1), (False, [13.0, 11.9], 0), (True, [None, 13.0], 0)],
+)
+def test_strict_turns_a_missed_figure_into_the_status(monkeypatch, capsys, strict, values, status):
+    figures = [
+        Figure(f"speed {i}", value or 1.0, 12.0 if value else None, " times", at_least=True)
+        for i, value in enumerate(values)
+    ]
+    report = {"figures": [figure.as_json() for figure in figures]}
+    monkeypatch.setattr(command, "run_suites", lambda *_: report)
+    assert command.main(["figures", *["--strict"] * strict]) == status
+    assert ("MISSED 1: speed 1" in capsys.readouterr().out) == (status == 1)
 
 
 @pytest.fixture(scope="module")
