@@ -29,9 +29,15 @@ def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: in
       ValueError: if an option is unknown, not an integer, or too small.
       TypeError: if `config` is not a ConfigProto.
 
-    Example:
-      >>> with tf.compat.v1.Session(config=session_config(max_depth=100_000)) as sess:
-      ...     sess.run(y)
+    Source: `RewriterConfig.custom_optimizers` of TensorFlow (tensorflow/core/protobuf/rewriter_config.proto).
+
+    Examples:
+      >>> config = tfr.session_config(tf1.ConfigProto(allow_soft_placement=True), max_depth=100_000)
+      >>> [entry.name for entry in config.graph_options.rewrite_options.custom_optimizers]
+      ['function_transformation']
+      >>> with tf1.Session(config=config) as session:
+      ...     print(session.run(tf.constant(1)))
+      1
     """
     if config is not None and not isinstance(config, tf.compat.v1.ConfigProto):
         raise TypeError(f"session_config: config is a {type(config).__name__}, expected a ConfigProto")

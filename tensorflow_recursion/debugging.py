@@ -24,9 +24,17 @@ def transform_graph(graph_def: tf.compat.v1.GraphDef | tf.Graph, fetches: Any) -
       tf.errors.InvalidArgumentError: if a fetch is not in the graph, or the graph is malformed; the message names the
         fetch or the function.
 
-    Example:
-      >>> static = transform_graph(tf.compat.v1.get_default_graph(), fib(20))
-      >>> [node.name for node in static.node if node.op == "Recursion>Call"]
+    Source: tags and token matching as in Arvind and Nikhil, "Executing a Program on the MIT Tagged-Token Dataflow
+    Architecture", IEEE Transactions on Computers 39(3), 1990.
+
+    Examples:
+      >>> count = tfr.Declare("Count", [("n", tf.int32)], [("ret", tf.int32)])
+      >>> @tfr.Defun(tf.int32, func_name="Count", out_names=["ret"])
+      ... def CountImpl(n):
+      ...     return tf.cond(n < 1, lambda: n, lambda: count(n - 1))
+      >>> static = tfr.transform_graph(tf1.get_default_graph(), CountImpl(5))
+      >>> sum(node.op == "Recursion>Call" for node in static.node)  # one in the main graph, one in the body
+      2
     """
     if isinstance(graph_def, tf.Graph):
         graph_def = graph_def.as_graph_def()

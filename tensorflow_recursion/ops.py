@@ -42,8 +42,10 @@ def invoke(
     Returns:
       The new operation. It has one output per entry of `output_types`, and the record.
 
-    Example:
-      >>> op = invoke("Fib", [tf.constant(20)], [tf.int32], None, name="Fib")
+    Examples:
+      >>> op = ops.invoke("Fib", [tf.constant(20)], [tf.int32], None, name="Fib")
+      >>> op.type, [output.dtype.name for output in op.outputs]
+      ('Recursion>Invoke', ['int32', 'variant'])
     """
     attrs = {
         names.CALLEE: _function(function),
