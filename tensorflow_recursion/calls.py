@@ -89,15 +89,15 @@ class Library:
             self._check_definition(definition, declared)
         self.registry.definitions[name] = definition
 
-    def find(self, name: str, home: Registry) -> None:
-        """Look for a definition of `name` here, then in `home`; without one, wait for it in both."""
+    def find(self, name: str, declared_in: Registry) -> None:
+        """Look for a definition of `name` here, then in `declared_in`; without one, wait for it in both."""
         if name in self.registry.definitions or functions.has_function(self.graph, graph_name(name)):
             return
-        if (definition := home.definitions.get(name)) is not None:
+        if (definition := declared_in.definitions.get(name)) is not None:
             self.adopt(definition)
             return
         self.registry.wait(name, self)
-        home.wait(name, self)
+        declared_in.wait(name, self)
 
     def _check_definition(self, definition: Definition, declared: Signature) -> None:
         definition.check_against(declared)

@@ -97,7 +97,7 @@ class Declare:
         )
         library = calls.current_library()
         library.declare(self._signature)
-        self._home = library.registry
+        self._declared_in = library.registry
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class Declare:
         signatures.check_call_keywords(function, unknown)
         library = graph_library(function)
         library.declare(self._signature)
-        library.find(function, self._home)
+        library.find(function, self._declared_in)
         return library.call(function, self._signature.inputs, args, name)
 
     def __repr__(self) -> str:

@@ -69,7 +69,7 @@ class DefinedFunction:
         self._options = {"capture_resource_var_by_value": False, **settings.options}
         self._shape_func = self._options.pop("shape_func", None)
         self._device = graphs.innermost_device(tf1.get_default_graph())
-        self._home = weakref.ref(graphs.enclosing_graphs(tf1.get_default_graph())[-1])
+        self._defined_in = weakref.ref(graphs.enclosing_graphs(tf1.get_default_graph())[-1])
 
     @property
     def name(self) -> str:
@@ -154,9 +154,9 @@ class DefinedFunction:
     def _traced(self) -> functions.TracedFunction:
         """The trace the properties speak of."""
         library = calls.current_library()
-        home = self._home()
-        if library.registry.definitions.get(self.user_name) is not self and home is not None:
-            library = calls.library_of(home)
+        defined_in = self._defined_in()
+        if library.registry.definitions.get(self.user_name) is not self and defined_in is not None:
+            library = calls.library_of(defined_in)
         library.adopt(self)
         body = library.require(self.user_name)
         if body is None or body.traced is None:

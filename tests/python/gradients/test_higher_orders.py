@@ -75,6 +75,20 @@ def test_derivatives_of_second_and_third_order(run, control_flow, n):
     np.testing.assert_allclose(run(derivatives), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("make", [tf.Variable, variable], ids=["tf.Variable", "get_variable"])
+def test_body_makes_its_variable_once_when_derivatives_are_of_any_order(run, make):
+    @tfr.Defun(F64, func_name="F", out_names=["y"])
+    def F(x):
+        return make(np.float64(2)) * x * x * x
+
+    x = tf.constant(3.0, F64)
+    derivatives = [F(x)]
+    for _ in range(3):
+        derivatives += tf.gradients(derivatives[-1], x)
+    assert len(tf1.global_variables()) == 1
+    assert run(derivatives) == [54, 54, 36, 12]
+
+
 @pytest.mark.parametrize(("build", "at"), [(tree_recursion, 0.8), (mutual_recursion, 0.4)])
 def test_second_derivative_is_second_difference(run, control_flow, build, at):
     f, oracle = build()
