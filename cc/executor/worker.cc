@@ -31,7 +31,7 @@ Worker::Worker(Run* run, int index)
     : run_(run),
       index_(index),
       program_(*run->environment.program),
-      unboxes_(!run->environment.trace),
+      traces_(run->environment.trace),
       pool_(program_, &run->frame_bytes),
       inputs_(program_.max_inputs, Value::Empty()),
       in_flight_limit_(kFirstInFlightLimit),

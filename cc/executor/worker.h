@@ -219,7 +219,7 @@ class [[gnu::visibility("hidden")]] Worker {
   Run* const run_;
   const int index_;
   const Program& program_;
-  const bool unboxes_;  // arithmetic on unboxed scalars; off in a trace, which shows kernels
+  const bool traces_;  // every kernel shows: arithmetic is not done on unboxed scalars, frames are logged
   FramePool pool_;
   ItemStack<Item> ready_;
   ItemStack<Call> calls_;        // counts in the caller's `live`; the front is given away

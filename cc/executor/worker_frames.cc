@@ -126,6 +126,7 @@ Frame* Worker::NewIteration(const Loop& loop, Frame* parent, uint32_t iteration)
   ++parent->live;
   Frame* frame = NewFrame(*loop.body, parent, kNone, parent->depth);
   frame->iteration = iteration;
+  if (ABSL_PREDICT_FALSE(traces_)) LogFrameOpened(program_, *frame);
   if (ABSL_PREDICT_FALSE(loop.body->tag_slot != kNone)) {
     const auto tag = loop.in_function ? &ChildTag : &MainLoopTag;
     SetTag(frame, tag(TagOf(parent), loop.key, iteration));

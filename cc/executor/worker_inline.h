@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/base/optimization.h"
+#include "cc/executor/run_log.h"
 #include "cc/executor/worker.h"
 
 namespace tensorflow_recursion {
@@ -89,6 +90,7 @@ inline Frame* Worker::NewFrame(const Region& region, Frame* parent, uint32_t sit
   frame->live = 1;  // for whoever opens it, until it is started
   frame->depth = depth;
   frame->missing = 0;
+  if (ABSL_PREDICT_FALSE(traces_) && region.loop == nullptr) LogFrameOpened(program_, *frame);
   return frame;
 }
 
@@ -97,6 +99,7 @@ inline void Worker::Unref(Frame* frame) {
   while (--frame->live == 0) {
     Frame* parent = frame->parent;
     if (ABSL_PREDICT_FALSE(frame->has_partial_calls)) ForgetPartialCalls(frame);
+    if (ABSL_PREDICT_FALSE(traces_)) LogFrameClosed(program_, *frame);
     pool_.Delete(frame);
     if (parent == nullptr) return;
     if (ABSL_PREDICT_FALSE(parent->owner != this)) {

@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "cc/base/status.h"
 #include "cc/executor/run.h"
+#include "cc/executor/run_log.h"
 #include "cc/executor/worker.h"
 #include "cc/executor/worker_inline.h"
 
@@ -54,7 +55,7 @@ void Worker::Fire(Item* item) {
   switch (op.kind) {
     case OpKind::kScalar: {
       Value result;
-      if (ABSL_PREDICT_TRUE(unboxes_) && ABSL_PREDICT_TRUE(op.scalar(inputs, &result))) {
+      if (ABSL_PREDICT_TRUE(!traces_) && ABSL_PREDICT_TRUE(op.scalar(inputs, &result))) {
         if (ABSL_PREDICT_FALSE(inputs[0].owns())) inputs[0].Release();  // the vector that a number was read from
         DeliverWholeOp(frame, op);
         DeliverPort(frame, &frame->region->ports[op.port], Value::Scalar(result.bits));
@@ -142,6 +143,7 @@ void Worker::FireKernel(Frame* frame, uint32_t index, const Op& op, Value* input
 
 // Takes the outputs over.
 void Worker::FinishKernel(Frame* frame, const Op& op, const KernelNode& node, Value* outputs) {
+  if (ABSL_PREDICT_FALSE(traces_)) LogKernel(program_, *frame, node, outputs);
   bool any = op.num_ports == 0;
   for (uint32_t i = 0; i < op.num_ports; ++i) {
     if (ABSL_PREDICT_FALSE(outputs[i].is_empty())) {
@@ -293,6 +295,7 @@ void Worker::FireMerge(Frame* frame, const Op& op) {
 // Out of line: recursions without gradients should not pay for these in Fire().
 ABSL_ATTRIBUTE_NOINLINE void Worker::FireRetain(Frame* frame, const Op& op, Value* inputs) {
   const tensorflow::DataTypeVector& types = program_.records[op.index].types;
+  if (ABSL_PREDICT_FALSE(traces_)) LogOperator(program_, *frame, program_.records[op.index].name);
   Record* record = Record::New(op.num_inputs);
   for (uint32_t i = 0; i < op.num_inputs; ++i) record->Set(i, inputs[i].Take(), types[i]);
   DeliverPort(frame, &frame->region->ports[op.port], Value::Own(record));
@@ -304,6 +307,7 @@ ABSL_ATTRIBUTE_NOINLINE void Worker::FireRetain(Frame* frame, const Op& op, Valu
 ABSL_ATTRIBUTE_NOINLINE void Worker::FireRecall(Frame* frame, const Op& op, Value* inputs) {
   Value input = inputs[0].Take();
   const RecordType& type = program_.records[op.index];
+  if (ABSL_PREDICT_FALSE(traces_)) LogOperator(program_, *frame, type.name);
   Record* record = nullptr;
   const absl::Status status = FindRecord(input, type, &record);
   if (ABSL_PREDICT_FALSE(!status.ok())) {

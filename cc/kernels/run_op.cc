@@ -11,6 +11,7 @@
 #include "cc/base/tensorflow_compat.h"
 #include "cc/executor/scheduler.h"
 #include "cc/kernels/spare_threads.h"
+#include "cc/program/program_text.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/cancellation.h"
@@ -135,6 +136,7 @@ absl::Status RunOp::Build(OpKernelContext* context) {
     return device->MakeTensorFromProto(proto, tensorflow::AllocatorAttributes(), tensor);
   });
   TFR_RETURN_IF_ERROR(BuildProgram(*graph_, memory, &program_));
+  LogProgram(*program_);
   if (program_->argument_types != input_types() || program_->retval_types != output_types()) {
     return InvalidArgument("Node '", name(), "': its inputs and outputs are not those of its graph");
   }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/executor/run_log.h"
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+// Call sites that a line names at each end of a tag.
+constexpr size_t kTagEnd = 4;
+
+std::string Step(const Program& program, const Frame& frame) {
+  if (frame.site_op == kNone) return absl::StrCat(frame.region->name, "#", frame.iteration);
+  return absl::StrCat(program.sites[frame.parent->region->ops[frame.site_op].index].call_id);
+}
+
+// A number, or the type of what may lie in a device's memory, where it can't be read.
+std::string Text(const Value& value, tensorflow::DataType dtype) {
+  if (value.is_empty() || value.is_dead()) return "dead";
+  if (value.is_scalar()) return TensorFromScalar(value, dtype).SummarizeValue(1);
+  const tensorflow::Tensor* tensor = value.tensor_or_null();
+  const std::string type = tensorflow::DataTypeString(dtype);
+  return tensor == nullptr ? type : absl::StrCat(type, tensor->shape().DebugString());
+}
+
+std::string Place(const Program& program, const Frame& frame) {
+  return absl::StrCat(FrameTagText(program, frame), " ", frame.region->name);
+}
+
+}  // namespace
+
+std::string FrameTagText(const Program& program, const Frame& frame) {
+  std::vector<std::string> steps;
+  for (const Frame* at = &frame; at->parent != nullptr; at = at->parent) steps.push_back(Step(program, *at));
+  if (steps.size() > 2 * kTagEnd) {
+    const std::string between = absl::StrCat("...", steps.size() - 2 * kTagEnd, " more...");
+    steps.erase(steps.begin() + kTagEnd, steps.end() - kTagEnd);
+    steps.insert(steps.begin() + kTagEnd, between);
+  }
+  return absl::StrCat("[", absl::StrJoin(steps, ","), "]");
+}
+
+void LogFrameOpened(const Program& program, const Frame& frame) { VLOG(1) << "open " << Place(program, frame); }
+
+void LogFrameClosed(const Program& program, const Frame& frame) { VLOG(1) << "close " << Place(program, frame); }
+
+void LogKernel(const Program& program, const Frame& frame, const KernelNode& node, const Value* outputs) {
+  if (!VLOG_IS_ON(1)) return;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < node.outputs.size(); ++i) texts.push_back(Text(outputs[i], node.outputs[i]));
+  VLOG(1) << "fire " << FrameTagText(program, frame) << " " << node.name << " = " << absl::StrJoin(texts, "; ");
+}
+
+void LogOperator(const Program& program, const Frame& frame, const std::string& name) {
+  VLOG(1) << "fire " << FrameTagText(program, frame) << " " << name;
+}
+
+}  // namespace tensorflow_recursion
