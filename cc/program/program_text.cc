@@ -17,6 +17,7 @@ const char* Name(Region::Kind kind) {
     case Region::Kind::kLoop:
       return "loop";
   }
+  return "";
 }
 
 const char* Name(OpKind kind) {
@@ -64,6 +65,7 @@ const char* Name(OpKind kind) {
     case OpKind::kFrameStart:
       return "frame_start";
   }
+  return "";
 }
 
 const char* Name(EdgeKind kind) {
@@ -87,6 +89,7 @@ const char* Name(EdgeKind kind) {
     case EdgeKind::kUnion:
       return "union";
   }
+  return "";
 }
 
 const char* Name(DeathEvent::Kind kind) {
@@ -102,6 +105,7 @@ const char* Name(DeathEvent::Kind kind) {
     case DeathEvent::Kind::kInput:
       return "input";
   }
+  return "";
 }
 
 // What tells the operator from others of its kind.
