@@ -22,6 +22,7 @@ std::string Step(const Program& program, const Frame& frame) {
 // A number, or the type of what may lie in a device's memory, where it can't be read.
 std::string Text(const Value& value, tensorflow::DataType dtype) {
   if (value.is_empty() || value.is_dead()) return "dead";
+  if (value.is_scalar() && dtype == tensorflow::DT_BOOL) return value.boolean ? "true" : "false";
   if (value.is_scalar()) return TensorFromScalar(value, dtype).SummarizeValue(1);
   const tensorflow::Tensor* tensor = value.tensor_or_null();
   const std::string type = tensorflow::DataTypeString(dtype);

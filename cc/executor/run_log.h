@@ -13,7 +13,7 @@ namespace tensorflow_recursion {
 // A run is traced if RunOptions ask for a trace. Its lines come when the environment has TF_CPP_VMODULE=run_log=1:
 //
 //     open [1,3] Fib
-//     fire [1,3] Fib/Less = 1
+//     fire [1,3] Fib/Less = true
 //     close [1,3] Fib
 //
 // tools/tour draws its pictures of frames from them.

@@ -32,12 +32,15 @@ text { font-family: system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fi
 .implicit { stroke: #8250df; stroke-width: 1.8; stroke-dasharray: 1.5 3; stroke-linecap: round; }
 .death { stroke: #cf222e; stroke-dasharray: 5 3; }
 .edge-label { font-size: 10px; fill: #57606a; }
+.group-title, .edge-label { paint-order: stroke; stroke: #f6f8fa; stroke-width: 4px; }
+.on-card { stroke: #ffffff; }
 .head { fill: #57606a; } .head-control { fill: #98a1ab; } .head-implicit { fill: #8250df; } .head-death { fill: #cf222e; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; }
   .card { fill: #161b22; stroke: #30363d; }
   .small, .group-title, .edge-label { fill: #9ea7b3; }
   .group { fill: #1c2230; stroke: #3d4654; }
+  .group-title, .edge-label { stroke: #1c2230; } .on-card { stroke: #161b22; }
   .node { fill: #21262d; stroke: #8b949e; }
   .call { fill: #10304f; stroke: #58a6ff; }
   .port { fill: #12331c; stroke: #3fb950; }
@@ -74,6 +77,7 @@ class Edge:
     kind: str = ""  # "", "control", "implicit", "death"
     label: str = ""
     ranks: bool = True  # whether the target has to be below the source
+    weight: int = 1  # how short and straight it is to be
 
 
 @dataclass
@@ -92,8 +96,10 @@ class Picture:
         self.nodes[key] = Node(title, small, kind, group)
         return key
 
-    def edge(self, source: str, target: str, kind: str = "", label: str = "", ranks: bool = True) -> None:
-        self.edges.append(Edge(source, target, kind, label, ranks))
+    def edge(
+        self, source: str, target: str, kind: str = "", label: str = "", ranks: bool = True, weight: int = 1
+    ) -> None:
+        self.edges.append(Edge(source, target, kind, label, ranks, weight))
 
     def svg(self) -> str:
         return _draw(self, json.loads(_layout(_dot(self))))
@@ -104,7 +110,7 @@ def _dot(picture: Picture) -> str:
     lines = [
         "digraph {",
         f'rankdir={picture.direction}; nodesep="{picture.spacing[0]}"; ranksep="{picture.spacing[1]}";',
-        "node [shape=box fixedsize=true label=\"\"]; edge [arrowsize=0.6];",
+        'node [shape=box fixedsize=true label=""]; edge [arrowsize=0.6];',
     ]
     children: dict[str, list[str]] = {"": []}
     for group in picture.groups:
@@ -136,7 +142,7 @@ def _dot(picture: Picture) -> str:
         # A label's font is wide, so that its room is.
         label = f' label="{edge.label}" fontsize=11' if edge.label else ""
         constraint = "" if edge.ranks else " constraint=false"
-        lines.append(f"{ids[edge.source]} -> {ids[edge.target]} [id=e{i}{label}{constraint}];")
+        lines.append(f"{ids[edge.source]} -> {ids[edge.target]} [id=e{i} weight={edge.weight}{label}{constraint}];")
     lines.append("}")
     return "\n".join(lines)
 
@@ -159,6 +165,7 @@ def _draw(picture: Picture, layout: dict) -> str:
         return round(x - left + pad, 1), round(top - y + pad, 1)
 
     body: list[str] = []
+    titles: list[str] = []
     keys = list(picture.nodes)
     for item in layout["objects"]:
         if item["name"].startswith("cluster_"):
@@ -166,15 +173,23 @@ def _draw(picture: Picture, layout: dict) -> str:
             (ax, ay), (bx, by) = point(x0, y1), point(x1, y0)
             group = item["name"].removeprefix("cluster_")
             body.append(f'<rect class="group" x="{ax}" y="{ay}" width="{bx - ax:.1f}" height="{by - ay:.1f}" rx="8"/>')
-            body.append(f'<text class="group-title" x="{ax + 10}" y="{ay + 18}">{escape(picture.groups[group])}</text>')
+            titles.append(
+                f'<text class="group-title" x="{ax + 10}" y="{ay + 18}">{escape(picture.groups[group])}</text>'
+            )
     for item in layout.get("edges", []):
         edge = picture.edges[int(item["id"][1:])]
         body.append(_path(edge, item, point))
+        if edge.label:
+            x, y = point(*(float(part) for part in item["lp"].split(",")))
+            titles.append(
+                f'<text class="edge-label" x="{x}" y="{y + 3}" text-anchor="middle">{escape(edge.label)}</text>'
+            )
     for item in layout["objects"]:
         if not item["name"].startswith("cluster_"):
             node = picture.nodes[keys[int(item["name"][1:])]]
             x, y = point(*(float(part) for part in item["pos"].split(",")))
             body.append(_box(node, x, y))
+    body += titles
     return document(picture.title, right - left + 2 * pad, top - bottom + 2 * pad, body)
 
 
@@ -187,11 +202,7 @@ def _path(edge: Edge, item: dict, point) -> str:
     path = f"M{points[0][0]},{points[0][1]} C" + " ".join(f"{x},{y}" for x, y in points[1:])
     if tip is not None:
         path += f" L{tip[0]},{tip[1]}"
-    result = f'<path class="edge {edge.kind}" d="{path}" marker-end="url(#head-{edge.kind})"/>'
-    if edge.label:
-        x, y = point(*(float(part) for part in item["lp"].split(",")))
-        result += f'<text class="edge-label" x="{x}" y="{y + 3}" text-anchor="middle">{escape(edge.label)}</text>'
-    return result
+    return f'<path class="edge {edge.kind}" d="{path}" marker-end="url(#head-{edge.kind})"/>'
 
 
 def _box(node: Node, x: float, y: float) -> str:
