@@ -34,7 +34,8 @@ text { font-family: system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fi
 .edge-label { font-size: 10px; fill: #57606a; }
 .group-title, .edge-label { paint-order: stroke; stroke: #f6f8fa; stroke-width: 4px; }
 .on-card { stroke: #ffffff; }
-.head { fill: #57606a; } .head-control { fill: #98a1ab; } .head-implicit { fill: #8250df; } .head-death { fill: #cf222e; }
+.head { fill: #57606a; } .head-control { fill: #98a1ab; } .head-implicit { fill: #8250df; }
+.head-death { fill: #cf222e; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; }
   .card { fill: #161b22; stroke: #30363d; }
@@ -48,7 +49,8 @@ text { font-family: system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fi
   .helper { fill: #1c2128; stroke: #6e7681; }
   .keep { fill: #3a1a2e; stroke: #f778ba; }
   .edge { stroke: #9ea7b3; } .control { stroke: #6e7681; } .implicit { stroke: #bc8cff; } .death { stroke: #ff7b72; }
-  .head { fill: #9ea7b3; } .head-control { fill: #6e7681; } .head-implicit { fill: #bc8cff; } .head-death { fill: #ff7b72; }
+  .head { fill: #9ea7b3; } .head-control { fill: #6e7681; } .head-implicit { fill: #bc8cff; }
+  .head-death { fill: #ff7b72; }
 }
 """
 
