@@ -3,7 +3,8 @@
     python tools/tour/dump.py build/docs/tour.json
 
 Nothing is made up: graphs are what TensorFlow itself dumps before and after each of its passes
-(TF_DUMP_GRAPH_PREFIX), the program and the frames are what the library logs (cc/program/program_text.h, cc/executor/run_log.h).
+(TF_DUMP_GRAPH_PREFIX), the program and the frames are what the library logs (cc/program/program_text.h,
+cc/executor/run_log.h).
 """
 # SPDX-License-Identifier: Apache-2.0
 
