@@ -1,11 +1,14 @@
 """Control flow whose gradient can be cut off what it is a gradient of.
 
 TensorFlow's own gradients of conditionals are made so that forward and backward part stand in one graph. While a body
-is differentiated, a few functions of `cond_v2` and `gradients_util` are replaced so that the two can be told apart.
+is differentiated, a few functions of `cond_v2`, `control_flow_util` and `gradients_util` are replaced so that the two
+can be told apart. They are replaced for the whole process, as long as any thread differentiates a body; but what
+replaces them does what TensorFlow does in every thread that does not.
 """
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,15 +23,88 @@ _TO_ZERO = "_convert_dynamic_dimension_to_zero"
 _ZEROS_ATTRIBUTE = "_recursion_zeros"
 
 
-@contextlib.contextmanager
-def control_flow_for_gradients() -> Iterator[None]:
-    """Conditionals and loops are If and While: their gradients can be cut off what they are gradients of."""
-    before, control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow_util.ENABLE_CONTROL_FLOW_V2, True
-    try:
-        with _plain_branch_outputs(), _gradients_beside_operators():
+class _Replacements:
+    """Functions of TensorFlow that are replaced while any thread is inside of `active`, and what replaces them."""
+
+    def __init__(self) -> None:
+        self._depth = threading.local()  # how many `active` of this thread are open
+        self._lock = threading.Lock()  # guards what follows: threads enter and leave on their own
+        self._users = 0
+        self._originals: list[tuple[Any, str, Any]] = []
+
+    @property
+    def are_active(self) -> bool:
+        """Whether this thread is inside of `active`."""
+        return getattr(self._depth, "value", 0) > 0
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Inside, the replacements do their work in this thread."""
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._install()
+        self._depth.value = getattr(self._depth, "value", 0) + 1
+        try:
             yield
-    finally:
-        control_flow_util.ENABLE_CONTROL_FLOW_V2 = before
+        finally:
+            self._depth.value -= 1
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._uninstall()
+
+    def _install(self) -> None:
+        # Conditionals and loops are If and While.
+        self._replace(control_flow_util, "EnableControlFlowV2", lambda graph: True)
+        # The gradient of an operator is made on its device, so that a backward body is split as the forward one is.
+        # Not by TensorFlow's colocation: its gradients of branches leave that out, and its groups name what is cut off.
+        self._replace(gradients_util, "_maybe_colocate_with", _on_device_of)
+        # Gradients of If get intermediates as tensors, as for XLA, not in Optionals: a kernel less for each.
+        as_for_xla = _Seen(control_flow_util)
+        self._replace(as_for_xla, "GraphOrParentsInXlaContext", lambda graph: True)
+        self._set(cond_v2, "control_flow_util", as_for_xla)
+        if hasattr(cond_v2, _TO_ZERO):  # XLA takes no open dimension; everyone else would take 0 for true
+            self._replace(cond_v2, _TO_ZERO, lambda shape: shape)
+        zeros = _Seen(default_gradient)
+        self._replace(zeros, "zeros_like", _zeros_like)
+        self._set(cond_v2, "default_gradient", zeros)
+        self._replace(cond_v2, "_create_grad_func", _create_branch_gradient)
+
+    def _uninstall(self) -> None:
+        while self._originals:
+            setattr(*self._originals.pop())
+
+    def _replace(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
+        """Let `replacement` be called in place of a function, in threads where replacements are active."""
+        original = getattr(owner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (replacement if self.are_active else original)(*args, **kwargs)
+
+        self._set(owner, name, call)
+
+    def _set(self, owner: Any, name: str, value: Any) -> None:
+        self._originals.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+
+class _Seen:
+    """A module as another one sees it, with some of its functions replaced."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+_replacements = _Replacements()
+
+
+def control_flow_for_gradients() -> contextlib.AbstractContextManager[None]:
+    """Inside, in this thread, the gradients of conditionals and loops can be cut off what they are gradients of."""
+    return _replacements.active()
 
 
 def set_zeros(tensor: tf.Tensor, make: Callable[[], tf.Tensor]) -> None:
@@ -41,43 +117,9 @@ def has_zeros(tensor: tf.Tensor) -> bool:
     return hasattr(tensor, _ZEROS_ATTRIBUTE)
 
 
-@contextlib.contextmanager
-def _gradients_beside_operators() -> Iterator[None]:
-    """The gradient of an operator is made on its device, so that a backward body is split as the forward one is.
-
-    Not by TensorFlow's colocation: its gradients of branches leave that out, and its groups name what is cut off.
-    """
-    before = gradients_util._maybe_colocate_with
-    gradients_util._maybe_colocate_with = _on_device_of
-    try:
-        yield
-    finally:
-        gradients_util._maybe_colocate_with = before
-
-
 def _on_device_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> contextlib.AbstractContextManager[None]:
     device: contextlib.AbstractContextManager[None] = tf.compat.v1.device(op.device or None)
     return device
-
-
-@contextlib.contextmanager
-def _plain_branch_outputs() -> Iterator[None]:
-    """Gradients of If get intermediates as tensors, as for XLA, not in Optionals: a kernel less for each."""
-    patches: dict[str, Any] = {
-        "control_flow_util": _AsForXla(),
-        "default_gradient": _Zeros(),
-        "_create_grad_func": _create_branch_gradient,
-    }
-    if hasattr(cond_v2, _TO_ZERO):
-        patches[_TO_ZERO] = lambda shape: shape  # XLA takes no open dimension; everyone else would take 0 for true
-    before = {name: getattr(cond_v2, name) for name in patches}
-    for name, patch in patches.items():
-        setattr(cond_v2, name, patch)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(cond_v2, name, value)
 
 
 def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: str) -> tf.Graph:
@@ -110,26 +152,9 @@ def _source_of_handle(handle: tf.Tensor) -> tf.Tensor:
     return handle
 
 
-class _AsForXla:
-    """`control_flow_util` as seen by cond_v2."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "GraphOrParentsInXlaContext":
-            return lambda graph: True
-        return getattr(control_flow_util, name)
-
-
-class _Zeros:
-    """`default_gradient` as seen by cond_v2: what a branch returns for an input that it does not use."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "zeros_like":
-            return self._zeros_like
-        return getattr(default_gradient, name)
-
-    @staticmethod
-    def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
-        make = getattr(tensor, _ZEROS_ATTRIBUTE, None)
-        if make is not None:
-            return make()
-        return handles.zeros_for(tensor) if handles.is_trainable(tensor) else default_gradient.zeros_like(tensor)
+def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
+    """What a branch returns as the gradient for an input that it does not use."""
+    make = getattr(tensor, _ZEROS_ATTRIBUTE, None)
+    if make is not None:
+        return make()
+    return handles.zeros_for(tensor) if handles.is_trainable(tensor) else default_gradient.zeros_like(tensor)
