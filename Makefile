@@ -5,11 +5,17 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.requirements
+# As many processes as cores run Python tests: tests that share a cluster of servers are in one of them.
+JOBS ?= $(shell nproc)
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadgroup
+STAGES = $(PY) tools/stages.py
+# What `make test-all` tests with besides the TensorFlow of requirements-dev.txt.
+TENSORFLOWS ?= 2.16.2 2.19.1
 PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
 COPY = build/tensorflow-$(VERSION)
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
 
-.PHONY: build demo test test-gpu test-slow test-cc test-tensorflow bench lint typecheck format sanitize bazel clean
+.PHONY: build demo check test test-all test-gpu test-slow test-cc test-tensorflow bench lint typecheck format sanitize bazel clean
 
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
@@ -27,16 +33,27 @@ demo: build
 bench: build
 	$(PY) -m benchmarks
 
-test: test-cc
-	$(PY) -m pytest
-	$(MAKE) --no-print-directory test-gpu
+# Three loops, docs/testing.md: `check` while editing, `test` before a commit is pushed, `test-all` before an issue is closed.
+check: build
+	@$(STAGES) "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "C++ tests" "$(MAKE_COMMAND) test-cc" \
+	  "Python tests, one of each" "$(PYTEST) --matrix=one"
+
+test: build
+	@$(STAGES) "C++ tests" "$(MAKE_COMMAND) test-cc" "Python tests" "$(PYTEST) --matrix=pairs" \
+	  "Python tests, fake GPU" "$(PYTEST) --matrix=pairs --fake-gpu"
+
+test-all: build
+	@$(STAGES) "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "C++ tests" "$(MAKE_COMMAND) test-cc" \
+	  "C++ tests, sanitizers" "$(MAKE_COMMAND) sanitize" "Python tests, full matrix" "$(PYTEST)" \
+	  "Python tests, fake GPU" "$(MAKE_COMMAND) test-gpu" "slow tests, fuzzers" "$(MAKE_COMMAND) test-slow" \
+	  $(foreach version,$(TENSORFLOWS),"TensorFlow $(version)" "$(MAKE_COMMAND) test-tensorflow VERSION=$(version)")
 
 # Bodies on a device with memory of its own, which tests/cc/fake_gpu plays. A process either has it or not.
 test-gpu: build
-	$(PY) -m pytest --fake-gpu
+	$(PYTEST) --fake-gpu
 
 test-slow: build
-	$(PY) -m pytest -m slow
+	$(PYTEST) -m slow
 
 test-cc: build
 	$(PY) tools/cxx_build.py test

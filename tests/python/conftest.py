@@ -6,6 +6,7 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import distribution_helpers as distribution
+import matrix
 import pytest
 import switches
 import tensorflow as tf
@@ -18,6 +19,7 @@ tf1.disable_eager_execution()
 
 
 def pytest_addoption(parser):
+    matrix.add_options(parser)
     parser.addoption(
         "--fake-gpu", action="store_true", help="the second of two devices is a GPU, as tests/cc/fake_gpu has it"
     )
@@ -28,28 +30,32 @@ def pytest_configure(config):
         distribution.load_fake_gpu()
 
 
+def pytest_itemcollected(item):
+    """With pytest-xdist: one process runs all tests that share what takes seconds to start."""
+    for group in ("cluster", "mortal_cluster", "smoke"):
+        if group in item.fixturenames or (group == "cluster" and "processes" in _places(item)):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(trylast=True)  # what `-k` and `-m` leave out cannot be chosen
 def pytest_collection_modifyitems(config, items):
-    """With the fake GPU: what is about two devices, not about CPUs and processes."""
-    if config.getoption("--fake-gpu"):
-        keep(config, items, _may_use_fake_gpu)
+    fake_gpu = config.getoption("--fake-gpu")
+    # The fake GPU takes part in the combinations that the processors do not.
+    kept = matrix.select(items, config.getoption("--matrix"), config.getoption("--rotation") + fake_gpu)
+    kept = [item for item in kept if not fake_gpu or _may_use_fake_gpu(item)]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def _places(item):
+    return [value for name, value in matrix.parameters(item).items() if name in ("mode", "place")]
 
 
 def _may_use_fake_gpu(item):
-    places = [value for name, value in parameters(item).items() if name in ("mode", "place")]
+    """What is about two devices, not about CPUs and processes."""
+    places = _places(item)
     return item.get_closest_marker("fake_gpu") and (not places or "devices" in places)
-
-
-def parameters(item):
-    """The parameters of a test by name."""
-    return item.callspec.params if hasattr(item, "callspec") else {}
-
-
-def keep(config, items, wanted):
-    """Deselects the tests that are not wanted."""
-    deselected = [item for item in items if not wanted(item)]
-    items[:] = [item for item in items if wanted(item)]
-    if deselected:
-        config.hook.pytest_deselected(items=deselected)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import sys
 import zlib
 
 import tensorflow as tf
+from limits import HANG_SECONDS
 from tensorflow.python.framework import load_library
 
 import tensorflow_recursion as tfr
@@ -21,8 +22,8 @@ GPU = "/device:GPU:0"
 _CXX_BUILD = pathlib.Path(__file__).resolve().parents[2] / "tools" / "cxx_build.py"
 
 # Ends a run that would otherwise wait for ever; what a lost message of a server would make of it comes after.
-TIMEOUT = tf1.RunOptions(timeout_in_ms=20_000)
-_CLIENT_TIMEOUT_MS = 60_000
+TIMEOUT = tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS)
+_CLIENT_TIMEOUT_MS = 1000 * (HANG_SECONDS + 60)
 
 _STATE = (tf.resource,)
 

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
+from limits import HANG_SECONDS, wait_for
 
 from benchmarks.cluster import Cluster, TaskOptions
 
 tf1 = tf.compat.v1
+pytestmark = pytest.mark.thorough
 I32, F32 = tf.int32, tf.float32
-
-# What a run may take to end when something has gone wrong: "within seconds", on a machine that does other things too.
-PROMPT_SECONDS = 20
 
 
 @pytest.fixture
@@ -87,17 +86,9 @@ class Background:
         except Exception as error:
             self.error = error
 
-    def ends(self, seconds=PROMPT_SECONDS):
+    def ends(self, seconds=HANG_SECONDS):
         self._thread.join(seconds)
         return not self._thread.is_alive()
-
-
-def wait_for(condition, seconds=60):
-    """Waits for what another process is about to do."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.01)
 
 
 def wait_until_idle(*tasks):
@@ -108,7 +99,7 @@ def wait_until_idle(*tasks):
         time.sleep(0.5)
         return all(task.processor_seconds() - seconds < 0.1 for task, seconds in zip(tasks, before, strict=True))
 
-    wait_for(is_idle, PROMPT_SECONDS)
+    wait_for(is_idle)
 
 
 @contextlib.contextmanager
@@ -208,7 +199,7 @@ def test_two_sessions_run_at_once(place):
             Background(lambda session=session, own=items[i:] + items[:i]: runs(session, own))
             for i, session in enumerate(sessions)
         ]
-        assert all(thread.ends(120) for thread in threads)
+        assert all(thread.ends() for thread in threads)
     assert [thread.error for thread in threads] == [None] * 3
     assert [thread.value for thread in threads] == [[True] * 15] * 3
 
@@ -219,7 +210,7 @@ def test_two_steps_of_one_session_run_at_once(place):
     with place.session() as session:
         run = lambda k: [int(session.run(y, {n: k}, options=distribution.TIMEOUT)) for _ in range(5)]
         threads = [Background(lambda k=k: run(k)) for k in (5, 9, 10)]
-        assert all(thread.ends(120) for thread in threads)
+        assert all(thread.ends() for thread in threads)
     assert [thread.value for thread in threads] == [[5] * 5, [34] * 5, [55] * 5]
 
 
@@ -311,14 +302,14 @@ def test_run_ends_and_the_next_session_works_when_a_worker_dies_in_a_recursion(m
         if victim == 1:  # (TensorFlow's client calls a dead master again for a while, with or without recursion.)
             assert long_run.ends()
         mortal.restore()
-        assert long_run.ends(120)
+        assert long_run.ends()
     assert isinstance(long_run.error, (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError))
     assert runs_again(place, fib) == 55
 
 
 def runs_again(place, fetch):
     """The value in a new session, as soon as the servers have found each other again: stock steps wait for that too."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_SECONDS
     while True:
         try:
             with place.session() as session:
@@ -343,7 +334,7 @@ def test_survivor_is_free_again_when_the_other_worker_has_died(mortal, tmp_path,
         mortal.tasks[victim].kill()
         wait_until_idle(mortal.tasks[1 - victim])
         mortal.restore()
-        assert long_run.ends(120)
+        assert long_run.ends()
 
 
 def test_run_goes_on_when_a_worker_was_slow(mortal, tmp_path):
@@ -357,7 +348,7 @@ def test_run_goes_on_when_a_worker_was_slow(mortal, tmp_path):
         wait_for(started.exists)
         with mortal.tasks[1].suspended():
             time.sleep(2)
-        assert slow_run.ends(120)
+        assert slow_run.ends()
     assert slow_run.error is None
     assert slow_run.value == 377
 
@@ -366,11 +357,12 @@ def test_timeout_ends_run_when_a_worker_stands_still(mortal):
     place = distribution.of_cluster(mortal)
     n = tf1.placeholder(I32, [])
     y = split_fib(*place.devices)(n)
+    stuck_y = endless(*place.devices)(n)  # does not end before the timeout, however late that comes
     with place.session() as session:
         assert session.run(y, {n: 8}, options=distribution.TIMEOUT) == 21
         options = tf1.RunOptions(timeout_in_ms=1000)
         with mortal.tasks[1].suspended():
-            stuck = Background(lambda: session.run(y, {n: 8}, options=options))
+            stuck = Background(lambda: session.run(stuck_y, {n: 1000}, options=options))
             time.sleep(3)
         assert stuck.ends()
         assert isinstance(stuck.error, (tf.errors.DeadlineExceededError, tf.errors.CancelledError))
@@ -382,10 +374,8 @@ def test_timeout_ends_endless_recursion_on_both_tasks(cluster, place):
     fib = split_fib(*place.devices)(tf1.placeholder_with_default(10, []))
     with place.session() as session:
         for _ in range(2):
-            start = time.monotonic()
             with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.CancelledError)):
                 session.run(y, options=tf1.RunOptions(timeout_in_ms=500))
-            assert time.monotonic() - start < PROMPT_SECONDS
             assert session.run(fib, options=distribution.TIMEOUT) == 55
             wait_until_idle(*cluster.tasks)
 
@@ -428,10 +418,8 @@ def test_first_error_is_told_when_frames_fail_on_both_tasks(place):
     y = f(n)
     with place.session() as session:
         for k in (0, 6, 3):
-            start = time.monotonic()
             with pytest.raises(tf.errors.InvalidArgumentError, match="quotient"):
                 session.run(y, {n: k}, options=distribution.TIMEOUT)
-            assert time.monotonic() - start < PROMPT_SECONDS
 
 
 def grown_kib(tasks, warm_up, steps):

@@ -96,6 +96,7 @@ def define_cycle(count, captured=None):
 
 @pytest.mark.parametrize("through", ["declaration", "definition"])
 @pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.thorough
 def test_many_functions_form_a_cycle(run, session_config, through, captured):
     count = 150 if session_config == tfr.session_config() else 5
     declared, defined = define_cycle(count, tf.constant(100, name="hundred") if captured else None)
@@ -104,6 +105,7 @@ def test_many_functions_form_a_cycle(run, session_config, through, captured):
     assert all([t.name for t in f.captured_inputs] == ["hundred:0"] * captured for f in defined)
 
 
+@pytest.mark.thorough
 def test_many_functions_form_a_cycle_when_call_comes_first():
     y = declare_many(60)[0](3)
     define_cycle(60)
@@ -112,6 +114,7 @@ def test_many_functions_form_a_cycle_when_call_comes_first():
 
 
 @pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.thorough
 def test_many_functions_form_a_chain(run, session_config, captured):
     count = 300 if session_config == tfr.session_config() else 5
     declared = declare_many(count)

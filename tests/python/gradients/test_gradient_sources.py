@@ -69,6 +69,7 @@ def test_gradient_of_variable_whose_handle_is_an_argument(run, control_flow):
     np.testing.assert_allclose(run(dw), 3 * 0.5**2 * 1.2**8)
 
 
+@pytest.mark.thorough
 def test_gradient_of_variables_of_different_shapes_whose_handles_change_places(run, control_flow):
     f, define = recursive("F", [tf.resource, tf.resource, I32], [F64], shapes=[[]])
     sines = lambda handle: tf.reduce_sum(tf.sin(tf.raw_ops.ReadVariableOp(resource=handle, dtype=F64)))

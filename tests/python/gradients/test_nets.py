@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from limits import HANG_SECONDS
 
 from benchmarks import harness, treebank
 from benchmarks.nets import data, reference, suite, weights
@@ -137,6 +138,7 @@ def _check(net, batch, training, methods, source):
     ],
 )
 @pytest.mark.parametrize("mode", [suite.INFERENCE, suite.TRAINING])
+@pytest.mark.thorough
 def test_every_method_equals_the_reference(net, batch, methods, mode, source):
     training = weights.BENCHMARK_TRAINING if mode == suite.TRAINING else None
     _check(net, batch, training, methods, source)
@@ -188,10 +190,11 @@ def test_make_case_names_the_case_when_there_are_too_few_trees(source):
 # --- The example --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_sentiment_example_learns_and_shows_a_tree(tmp_path):
     command = [sys.executable, "examples/treernn_sentiment.py", "--quick", "--out", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr
     accuracy = re.search(r"^test: sentences ([0-9.]+)%, phrases ([0-9.]+)%$", done.stdout, re.MULTILINE)
     assert float(accuracy[1]) > 80  # half of them are positive

@@ -9,10 +9,12 @@ import random_programs
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import HANG_SECONDS
 from random_programs import ARGUMENTS, CHECKS, OUTPUTS, Unsuitable
 from switches import control_flow_v2
 
 tf1 = tf.compat.v1
+pytestmark = pytest.mark.thorough
 
 # An expression is a tuple: ("x", i) an argument or a value in scope, ("captured", i), ("k", value), (unary, a),
 # (binary, a, b), ("select", a, b, x, y) which is x where a < b, ("if", a, b, x, y) the same by a cond on their sums,
@@ -214,7 +216,7 @@ def check_gradients(bodies, fuel, shape, numbers, is_v2, second_order=False):
         for name, config in random_programs.modes().items():
             session = sessions.enter_context(tf1.Session(graph=graph, config=config))
             session.run(tf1.global_variables_initializer())
-            got = session.run(fetches, feeds, options=tf1.RunOptions(timeout_in_ms=60_000))
+            got = session.run(fetches, feeds, options=tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS))
             for one, other, tolerance in zip(got, expected, [1e-9, 1e-9, 1e-4], strict=False):
                 scale = max(1, np.max(np.abs(other)))
                 np.testing.assert_allclose(one, other, tolerance, tolerance * scale, err_msg=f"{name}: {bodies}")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from limits import HANG_SECONDS
 
 from benchmarks import __main__ as command
 from benchmarks import harness, recursion_suite, treebank, workloads
@@ -251,7 +252,7 @@ def _readme_example():
 @pytest.mark.parametrize("program", ["README.md", "examples/fib.py"])
 def test_ten_line_example_prints_its_result(program):
     code = _readme_example() if program == "README.md" else (ROOT / program).read_text()
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.stdout == "6765\n", done.stderr
 
 
@@ -325,7 +326,7 @@ def smoke(tmp_path_factory):
     arguments += ["--json", str(folder / "out.json"), "--out", str(folder / "plots")]
     arguments += ["--sizes", "fib=8", "trees=3", "sum=1000"]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return dataclasses.make_dataclass("Smoke", ["stdout", "report", "plots"])(
@@ -333,6 +334,7 @@ def smoke(tmp_path_factory):
     )
 
 
+@pytest.mark.thorough
 def test_command_prints_a_header_then_one_line_a_case(smoke):
     lines = smoke.stdout.splitlines()
     assert lines[0].startswith("HEADER commit=")
@@ -353,10 +355,12 @@ def test_command_prints_a_header_then_one_line_a_case(smoke):
     assert sum(line.startswith("NOTE unrolled: 3 graphs") for line in lines) == 1
 
 
+@pytest.mark.thorough
 def test_command_writes_no_control_characters_when_stdout_is_no_terminal(smoke):
     assert [c for c in smoke.stdout if ord(c) < 32 and c != "\n"] == []
 
 
+@pytest.mark.thorough
 def test_command_writes_json_of_the_documented_form(smoke):
     report = smoke.report
     assert report["schema"] == harness.SCHEMA_VERSION
@@ -380,6 +384,7 @@ def test_command_writes_json_of_the_documented_form(smoke):
     assert report["sum"]["value"] == 500500
 
 
+@pytest.mark.thorough
 def test_command_draws_a_chart_a_suite(smoke):
     charts = sorted(path.name for path in smoke.plots.iterdir())
     assert charts == ["figures.png", "recursion.png", "treernn.png", "treernn5.png"]
@@ -387,11 +392,12 @@ def test_command_draws_a_chart_a_suite(smoke):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_distributed_starts_a_cluster_and_judges_its_four_cases(tmp_path):
     arguments = ["distributed", "--quick", "--repeats", "1"]
     arguments += ["--json", str(tmp_path / "out.json"), "--out", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS
     )
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "out.json").read_text())

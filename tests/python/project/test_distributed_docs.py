@@ -10,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from limits import HANG_SECONDS
+
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "distributed.md").read_text()
@@ -41,7 +44,7 @@ def two_processes(tmp_path):
         path.write_text(script)
         others.append(subprocess.Popen([sys.executable, path, "1"], env=environment, stderr=subprocess.DEVNULL))
         command = [sys.executable, path, "0"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 

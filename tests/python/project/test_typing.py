@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.thorough  # `make typecheck` is the first of them
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = pathlib.Path("tests/python/project/typed_program.py")
 

@@ -4,7 +4,6 @@
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import tensorflow as tf
@@ -134,9 +133,9 @@ def test_run_is_error_when_limit_is_no_number(monkeypatch):
 
 
 @pytest.mark.slow
-def test_default_limit_ends_within_seconds_and_memory():
+def test_default_limit_ends_within_memory():
     program = """
-import resource, time, tensorflow as tf, tensorflow_recursion as tfr
+import resource, tensorflow as tf, tensorflow_recursion as tfr
 tf.compat.v1.disable_eager_execution()
 f = tfr.Declare("F", [("n", tf.int64)], [("ret", tf.int64)])
 @tfr.Defun(tf.int64, func_name="F", out_names=["ret"])
@@ -144,15 +143,12 @@ def f_impl(n): return tf.cond(n < 0, lambda: n, lambda: f(n + 1) + f(n + 2))
 y = f_impl(tf.constant(0, tf.int64))
 with tf.compat.v1.Session() as sess:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.monotonic()
     try: sess.run(y)
     except tf.errors.ResourceExhaustedError: pass
-    print(time.monotonic() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    seconds, gibibytes = map(float, done.stdout.split())
-    assert seconds < 20
-    assert gibibytes < 2
+    assert float(done.stdout) < 2  # GiB
 
 
 # --- Errors ---------------------------------------------------------------------------------------------------------
@@ -161,11 +157,9 @@ with tf.compat.v1.Session() as sess:
 @pytest.mark.parametrize("grappler", [True, False])
 def test_error_in_body_names_node_and_call_path(control_flow, grappler):
     result = define_failing()(tf.constant(DEEP, tf.int64))
-    start = time.monotonic()
     with tf1.Session(config=config(grappler=grappler)) as sess:
         with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-            sess.run(result)
-    assert time.monotonic() - start < 30  # every level copying a longer text would take hours
+            sess.run(result)  # every level copying a longer text would take hours
     message = caught.value.message
     assert "Integer division by zero" in message
     assert "culprit" in message or "floordiv" in message
@@ -249,10 +243,8 @@ def test_timeout_ends_recursion(control_flow):
     endless = define_endless()
     result, fine = endless(tf.constant(60, tf.int64)), endless(tf.constant(3, tf.int64))
     with tf1.Session() as sess:
-        start = time.monotonic()
-        with pytest.raises(tf.errors.DeadlineExceededError):
+        with pytest.raises(tf.errors.DeadlineExceededError):  # it would run for years
             sess.run(result, options=tf1.RunOptions(timeout_in_ms=300))
-        assert time.monotonic() - start < 5
         assert sess.run(fine) == 0
 
 
@@ -261,10 +253,8 @@ def test_close_ends_recursion(control_flow):
     sess = tf1.Session()
     timer = threading.Timer(0.5, sess.close)
     timer.start()
-    start = time.monotonic()
     with pytest.raises(tf.errors.CancelledError):
         sess.run(result)
-    assert time.monotonic() - start < 5
     timer.join()
 
 

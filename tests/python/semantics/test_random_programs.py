@@ -9,10 +9,12 @@ import random_programs
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import HANG_SECONDS
 from random_programs import ARGUMENTS, CHECKS, Unsuitable
 from switches import control_flow_v2
 
 tf1 = tf.compat.v1
+pytestmark = pytest.mark.thorough
 
 # An expression is a tuple: ("x", i) an argument or a value in scope, ("k", value), (operator, a, b),
 # ("if", test, a, b), ("call", function, output, arguments) with less fuel, or ("loop", times, start, step),
@@ -101,7 +103,7 @@ def check_modes(bodies, fuel, arguments, repeats):
                 values = session.run(
                     results,
                     dict(zip(feeds, [fuel, *arguments], strict=True)),
-                    options=tf1.RunOptions(timeout_in_ms=20_000),
+                    options=tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS),
                 )
                 np.testing.assert_array_equal(values, expected, err_msg=f"{name}: {bodies}")
 

@@ -1,0 +1,102 @@
+"""Which combinations of mode, place and control flow a run of the tests takes: all, some in turn, or one.
+
+Many tests are written once and run in every combination of a few *axes*, which are fixtures with parameters:
+
+    mode, session_config   how a session runs calls: dynamically, or statically with some number of workers
+    mode, place            where: on one device, two devices of a process, or two processes
+    control_flow           "v1": graphs have Switch and Merge from the start; "v2": If and While, lowered to these later
+    variable_kind          references or resources
+
+What else a test is parametrized by (a program, a value) is no axis. `--matrix=` says which combinations run:
+
+    full        all of them: the default, and `make test-all`
+    pairs       each test, with each of its other parameters, in every mode and place, with every control flow and every
+                kind of variable, but not in each combination of these: `make test`
+    one         each test function once, but none marked as `thorough`: `make check`
+
+With "pairs", a test of 5 modes and 2 control flows runs 5 times instead of 10. The control flow that meets a mode is
+another one for the next program, so that the programs together meet all combinations. A test marked as `thorough`,
+which takes seconds, runs once with each of its other parameters: in one combination, and in the next one for the next
+program. docs/testing.md says why faults hardly escape this choice. It is the same in every run; `--rotation=1` makes
+the next one.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import zlib
+
+AXES = ("mode", "place", "session_config", "control_flow", "variable_kind")
+
+
+def add_options(parser):
+    parser.addoption(
+        "--matrix",
+        choices=["full", "pairs", "one"],
+        default="full",
+        help="which combinations of mode, place and control flow run (tests/python/matrix.py)",
+    )
+    parser.addoption("--rotation", type=int, default=0, help="which of the combinations `--matrix` chooses")
+
+
+def select(items, matrix, rotation):
+    """Returns the tests that run, in their order."""
+    if matrix == "full":
+        return items
+    if matrix == "one":
+        items = [item for item in items if not item.get_closest_marker("thorough")]
+    chosen = set()
+    for function, tests in _by(_function, items).items():
+        turn = zlib.crc32(function.encode()) + rotation
+        if matrix == "one":
+            chosen.add(tests[turn % len(tests)])
+            continue
+        for number, combinations in enumerate(_by(_program, tests).values(), start=turn):
+            if tests[0].get_closest_marker("thorough"):
+                chosen.add(combinations[number % len(combinations)])
+            else:
+                chosen.update(_cover(combinations, number))
+    return [item for item in items if item in chosen]
+
+
+def parameters(item):
+    """The parameters of a test by name."""
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def _by(key, items):
+    groups = collections.defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
+
+
+def _function(item):
+    return item.nodeid.partition("[")[0]
+
+
+def _program(item):
+    """What a test has beside axes. (Two tests of one function have the same object where they have the same value.)"""
+    return frozenset((name, id(value)) for name, value in parameters(item).items() if name not in AXES)
+
+
+def _cover(tests, turn):
+    """As few of one program's tests as have every value of every axis, other ones in each turn."""
+    by_values = {tuple(parameters(test)[name] for name in _axes(test)): test for test in tests}
+    axes = [list(dict.fromkeys(values)) for values in zip(*by_values, strict=True)]
+    longest = max(axes, key=len, default=[])
+    chosen = []
+    for step, value in enumerate(longest):
+        rest, key = turn, []
+        for values in axes:
+            if values is longest:
+                key.append(value)
+                continue
+            key.append(values[(step + rest) % len(values)])
+            rest //= len(values)
+        chosen.append(by_values.get(tuple(key)))
+    # Without an axis, or where not every combination is there to choose from.
+    return tests if not chosen or None in chosen else chosen
+
+
+def _axes(item):
+    return [name for name in AXES if name in parameters(item)]
