@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.requirements
+DOCS_VENV := build/docs/venv
 # As many processes as cores run Python tests: tests that share a cluster of servers are in one of them.
 JOBS ?= $(shell nproc)
 PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadgroup
@@ -15,7 +16,7 @@ PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
 COPY = build/tensorflow-$(VERSION)
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
 
-.PHONY: build demo check test test-all test-gpu test-slow test-cc test-tensorflow bench lint typecheck format sanitize bazel clean
+.PHONY: build docs demo check test test-all test-gpu test-slow test-cc test-tensorflow bench lint typecheck format sanitize bazel clean
 
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
@@ -84,6 +85,18 @@ format: $(READY)
 	$(PY) -m ruff check --fix $(wildcard $(PYTHON_DIRS))
 	$(PY) -m ruff format $(wildcard $(PYTHON_DIRS))
 	$(VENV)/bin/clang-format -i $(CC_FILES)
+
+# The site, in build/docs/site, and the pictures in it, drawn from runs; its tools are in a virtual environment of their own.
+docs: build $(DOCS_VENV)/.requirements
+	$(PY) tools/tour/dump.py build/docs/tour.json
+	$(DOCS_VENV)/bin/python tools/tour/draw.py build/docs/tour.json docs/pictures
+	$(DOCS_VENV)/bin/python -m mkdocs -q build --clean
+	@echo "the site is in build/docs/site; docs/pictures are up to date"
+
+$(DOCS_VENV)/.requirements: requirements-docs.txt | $(READY)
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	@touch $@
 
 bazel:
 	bazel build //...

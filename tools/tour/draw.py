@@ -8,6 +8,7 @@ import argparse
 import json
 import pathlib
 
+import diagrams
 import frames
 import graphs
 
@@ -19,7 +20,7 @@ def main() -> None:
     args = parser.parse_args()
     dumps = json.loads(args.dump.read_text())
     args.output.mkdir(parents=True, exist_ok=True)
-    for name, text in pictures(dumps).items():
+    for name, text in (pictures(dumps) | diagrams.pictures()).items():
         (args.output / f"{name}.svg").write_text(text)
 
 

@@ -76,7 +76,7 @@ class Node:
 class Edge:
     source: str
     target: str
-    kind: str = ""  # "", "control", "implicit", "death"
+    kind: str = ""  # "", "control", "implicit", "death"; "hidden" only lays out
     label: str = ""
     ranks: bool = True  # whether the target has to be below the source
     weight: int = 1  # how short and straight it is to be
@@ -126,7 +126,7 @@ def _dot(picture: Picture) -> str:
         if group:
             title = picture.groups[group]
             # A label reserves the room for the title.
-            width = len(title) * TITLE_SIZE * TITLE_WIDTH / 7.5
+            width = len(title) * TITLE_SIZE * TITLE_WIDTH / 6.8
             lines.append(f'subgraph "cluster_{group}" {{ label="{"x" * int(width)}"; labeljust=l; margin=12;')
         for key in members.get(group, []):
             node = picture.nodes[key]
@@ -180,6 +180,8 @@ def _draw(picture: Picture, layout: dict) -> str:
             )
     for item in layout.get("edges", []):
         edge = picture.edges[int(item["id"][1:])]
+        if edge.kind == "hidden":
+            continue
         body.append(_path(edge, item, point))
         if edge.label:
             x, y = point(*(float(part) for part in item["lp"].split(",")))

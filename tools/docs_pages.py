@@ -1,0 +1,32 @@
+"""For mkdocs: makes pages of the site from README.md and CONTRIBUTING.md, which lie outside of docs/."""
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+import re
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for source, page in PAGES.items():
+        text = site_text((ROOT / source).read_text())
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def site_text(text: str) -> str:
+    """Links into docs/ become links between pages; of a link to another file of the repository the text is left."""
+    text = re.sub(r"\]\(docs/", "](", text)
+    text = re.sub(r'(src|srcset)="docs/', r'\1="', text)
+    for source, page in PAGES.items():
+        text = text.replace(f"]({source}", f"]({page}")
+    return re.sub(r"\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)", _link, text)
+
+
+def _link(match: re.Match[str]) -> str:
+    is_page = match[2] in PAGES.values() or (ROOT / "docs" / match[2]).exists()
+    return match[0] if is_page else match[1]
