@@ -90,7 +90,7 @@ format: $(READY)
 docs: build $(DOCS_VENV)/.requirements
 	$(PY) tools/tour/dump.py build/docs/tour.json
 	$(DOCS_VENV)/bin/python tools/tour/draw.py build/docs/tour.json docs/pictures
-	$(DOCS_VENV)/bin/python -m mkdocs -q build --clean
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs -q build --clean
 	@echo "the site is in build/docs/site; docs/pictures are up to date"
 
 $(DOCS_VENV)/.requirements: requirements-docs.txt | $(READY)

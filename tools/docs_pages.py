@@ -1,4 +1,4 @@
-"""For mkdocs: makes pages of the site from README.md and CONTRIBUTING.md, which lie outside of docs/."""
+"""For mkdocs: pages made from README.md and CONTRIBUTING.md, which lie outside of docs/, and no need for a network."""
 # SPDX-License-Identifier: Apache-2.0
 
 import pathlib
@@ -9,13 +9,25 @@ from mkdocs.structure.files import File, Files
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
+SHIM = "assets/iframe_worker.js"
+SHIM_URL = "https://unpkg.com/iframe-worker/shim"
 
 
 def on_files(files: Files, config: Any) -> Files:
     for source, page in PAGES.items():
         text = site_text((ROOT / source).read_text())
         files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, SHIM, abs_src_path=str(ROOT / "third_party" / "iframe_worker" / "shim.js")))
     return files
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """The script that lets a page on disk search comes with the site, not from the network."""
+    return output.replace(SHIM_URL, "../" * page.url.count("/") + SHIM)
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:
+    return output.replace(SHIM_URL, "/" + SHIM)
 
 
 def site_text(text: str) -> str:

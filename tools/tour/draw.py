@@ -8,6 +8,7 @@ import argparse
 import json
 import pathlib
 
+import charts
 import diagrams
 import frames
 import graphs
@@ -20,7 +21,8 @@ def main() -> None:
     args = parser.parse_args()
     dumps = json.loads(args.dump.read_text())
     args.output.mkdir(parents=True, exist_ok=True)
-    for name, text in (pictures(dumps) | diagrams.pictures()).items():
+    drawn = pictures(dumps) | diagrams.pictures() | charts.charts(args.output.parent / "figures.json")
+    for name, text in drawn.items():
         (args.output / f"{name}.svg").write_text(text)
 
 
