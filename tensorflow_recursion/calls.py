@@ -228,9 +228,16 @@ class Library:
                 raise signatures.mismatch(declared, verb, expected, got, where)
 
     def _check_in_reach(self, name: str, tensors: Sequence[tf.Tensor], chain: list[tf.Graph], how: str) -> None:
-        """Raises ValueError if a call in the innermost graph of `chain` cannot take one of the tensors."""
+        """Raises ValueError or TypeError if a call in the innermost graph of `chain` cannot take one of the tensors."""
         for tensor in tensors:
-            if graphs.is_eager_tensor(tensor) or any(tensor.graph is graph for graph in chain):
+            if graphs.is_eager_tensor(tensor):
+                if graphs.takes_eager_tensors(chain[0]):
+                    continue
+                raise TypeError(
+                    f"Call of '{name}': {how} an eager tensor, which belongs to no graph; use its value, x.numpy(), or "
+                    "make it in the graph"
+                )
+            if any(tensor.graph is graph for graph in chain):
                 continue
             if any(tensor.graph is graphs.differentiated_graph(graph) for graph in chain):
                 continue  # a branch's, for its gradient

@@ -142,7 +142,7 @@ class Options(TypedDict, total=False):
 
     func_name: str | None
     out_names: Sequence[str] | None
-    grad_func: Callable[..., Any] | None
+    grad_func: Callable[..., Any] | str | None
     python_grad_func: Callable[..., Any] | None
     create_grad_func: bool | None
     output_shapes: Sequence[Any] | None
@@ -215,7 +215,8 @@ class Defun(Generic[Made]):
           func_name: name in the graph; by default the Python function's, made unique.
           out_names: name of each output.
           grad_func: the gradient as a function (a Defun or any callable): of the arguments, then of the gradients for
-            the differentiable outputs; it returns one gradient per argument, or per differentiable argument.
+            the differentiable outputs; it returns one gradient per argument, or per differentiable argument. A string
+            names the gradient function that is built (the first one, if calls of different shapes have several).
           python_grad_func: the gradient as stock `RegisterGradient` has it: of the call's operation (its first inputs
             are the arguments) and the gradients for all outputs; it returns one gradient or None per argument.
           create_grad_func: False forbids `tf.gradients` through calls. True and None allow it: the gradient is built
@@ -225,12 +226,15 @@ class Defun(Generic[Made]):
             `capture_resource_var_by_value` (False by default), `noinline`, `experimental_...` attributes.
 
         Raises:
-          ValueError: if `func_name` is not legal, or `output_shapes` and `out_names` differ in length.
+          ValueError: if `func_name` or the gradient's name is not legal, or `output_shapes` and `out_names` differ in
+            length, or a gradient is named that is forbidden.
           TypeError: if an input type is not a dtype, a gradient function is not callable, or an option is unknown.
         """
         self._name = None if func_name is None else signatures.checked_name(func_name)
         where = self._name or "decorated by Defun"
         _check_options(where, options)
+        gradient_name = _gradient_name(where, grad_func, create_grad_func)
+        grad_func = None if gradient_name is not None else grad_func
         for what, func in (("grad_func", grad_func), ("python_grad_func", python_grad_func)):
             if func is not None and not callable(func):
                 raise TypeError(f"Function '{where}': {what} is {func!r}, expected a function")
@@ -245,6 +249,7 @@ class Defun(Generic[Made]):
         self._settings = Settings(
             out_names=None if out_names is None else list(out_names),
             grad_func=grad_func,
+            gradient_name=gradient_name,
             python_grad_func=python_grad_func,
             create_grad_func=create_grad_func,
             output_shapes=signatures.checked_shapes(where, output_shapes, count),
@@ -280,6 +285,17 @@ class Defun(Generic[Made]):
         function = DefinedFunction(name, func, arg_names, self._input_types, self._settings)
         calls.current_library().define(function)
         return function
+
+
+def _gradient_name(function: str, grad_func: Any, create_grad_func: bool | None) -> str | None:
+    """What a string given as `grad_func` calls the gradient; None if a function or nothing is given."""
+    if not isinstance(grad_func, str):
+        return None
+    if create_grad_func is False:
+        raise ValueError(
+            f"Function '{function}': grad_func names a gradient, {grad_func!r}, that create_grad_func=False forbids"
+        )
+    return signatures.checked_name(grad_func)
 
 
 def _check_options(function: str, options: Iterable[str]) -> None:

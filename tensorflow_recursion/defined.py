@@ -16,6 +16,7 @@ from tensorflow_recursion._tf import functions, graphs
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.definitions import TraceOptions, graph_name
+from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.results import Results
 from tensorflow_recursion.signatures import Signature
@@ -29,6 +30,7 @@ class Settings:
 
     out_names: list[str] | None
     grad_func: Callable[..., Any] | None
+    gradient_name: str | None
     python_grad_func: Callable[..., Any] | None
     create_grad_func: bool | None
     output_shapes: tuple[tf.TensorShape, ...] | None
@@ -43,7 +45,8 @@ class DefinedFunction:
 
     Attributes:
       python_grad_func: as given to Defun.
-      grad_func: as given to Defun.
+      grad_func: the function given to Defun as `grad_func`, or None.
+      gradient_name: the name given to Defun as `grad_func`, or None.
       create_grad_func: as given to Defun.
       output_shapes: the stated static shapes of the outputs, or None.
     """
@@ -62,6 +65,7 @@ class DefinedFunction:
         self.inputs = tuple(zip(signatures.legal_argument_names(arg_names), input_types, strict=True))
         self.output_shapes = settings.output_shapes
         self.grad_func = settings.grad_func
+        self.gradient_name = settings.gradient_name
         self.python_grad_func = settings.python_grad_func
         self.create_grad_func = settings.create_grad_func
         self._func = func
@@ -127,7 +131,9 @@ class DefinedFunction:
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph; called by the library while it traces."""
         stated = Results(self.user_name, self._out_names, self.output_shapes, declared)
-        return stated.tensors(self._func(*args))
+        with explained(self.user_name):
+            returned = self._func(*args)
+        return stated.tensors(returned)
 
     def trace_options(self) -> TraceOptions:
         """How the body is traced, beyond what the library knows."""

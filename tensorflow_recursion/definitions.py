@@ -42,6 +42,7 @@ class Definition(Protocol):
       output_shapes: the stated static shapes of the outputs, or None.
       grad_func: the user's gradient as a function of the arguments and the gradients for the outputs, or None.
       python_grad_func: the user's gradient as a function of the call's operation, or None.
+      gradient_name: what the user calls the gradient function in the graph, or None.
       create_grad_func: False if the function must not be differentiated.
       base: the function whose gradient this is; None for a function of the user's.
     """
@@ -58,6 +59,8 @@ class Definition(Protocol):
     def grad_func(self) -> Callable[..., Any] | None: ...
     @property
     def python_grad_func(self) -> Callable[..., Any] | None: ...
+    @property
+    def gradient_name(self) -> str | None: ...
     @property
     def create_grad_func(self) -> bool | None: ...
     @property

@@ -61,6 +61,12 @@ class Results:
         outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if any(output is None for output in outputs):
             raise ValueError(f"Function '{self.function}' returns None among its outputs")
+        for i, output in enumerate(outputs):
+            if isinstance(output, (list, tuple)) and any(map(tf.is_tensor, tf.nest.flatten(output))):
+                raise TypeError(
+                    f"Function '{self.function}': output {i} is a {type(output).__name__} that holds tensors, expected "
+                    "a tensor; return a flat list or tuple, or tf.stack what is to be one tensor"
+                )
         return outputs
 
     def _check_none(self) -> None:

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
+from tensorflow_recursion._tf import graphs
+
 _NAME = re.compile(r"[A-Za-z0-9.]([A-Za-z0-9_.\-/]*[A-Za-z0-9_.\-])?")
 _ARGUMENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -59,7 +61,19 @@ def mismatch(
     return TypeError(
         f"Function '{declared.name}' {verb} {type_names(expected)} by its declaration, "
         f"but its definition {where + ' ' if where else ''}{verb} {type_names(got)}"
+        f"{_number_hint(expected, got) if verb == 'returns' and not where else ''}"
     )
+
+
+def _number_hint(expected: Sequence[tf.DType], got: Sequence[tf.DType]) -> str:
+    """What may be the matter where a result has the dtype that a Python number gets in TensorFlow."""
+    for want, have in zip(expected, got, strict=False):
+        is_number = (want.is_integer and have == tf.int32) or (want.is_floating and have == tf.float32)
+        if is_number and want.base_dtype != have:
+            return (
+                f"; a Python number in a branch is {have.name}, write tf.constant(0, tf.{want.base_dtype.name}) there"
+            )
+    return ""
 
 
 def checked_name(name: Any) -> str:
@@ -165,6 +179,10 @@ def convert_arguments(function: str, inputs: Sequence[Named], args: Sequence[Any
 
 def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) -> tf.Tensor:
     where = f"Call of '{function}': argument {index} ('{name}')"
+    if graphs.is_eager_tensor(value) and not graphs.takes_eager_tensors(tf.compat.v1.get_default_graph()):
+        raise TypeError(
+            f"{where} is an eager tensor, which belongs to no graph; pass its value, x.numpy(), or make it in the graph"
+        )
     if dtype == tf.resource and isinstance(value, tf.Variable) and hasattr(value, "handle"):
         return value.handle
     if isinstance(value, (tf.Tensor, tf.Variable)):

@@ -34,6 +34,12 @@ def is_eager_tensor(tensor: tf.Tensor) -> bool:
     return isinstance(tensor, tf.__internal__.EagerTensor)
 
 
+def takes_eager_tensors(graph: tf.Graph) -> bool:
+    """Whether operations of `graph` may read tensors that hold a value: functions capture them, of any kind."""
+    chain = enclosing_graphs(graph)
+    return any(known.building_function and not isinstance(known, _CONTROL_FLOW_GRAPHS) for known in chain)
+
+
 def is_func_graph(graph: tf.Graph) -> bool:
     """Whether `graph` is the body of a tf.function, a dataset function or a control flow v2 branch."""
     return isinstance(graph, FuncGraph)

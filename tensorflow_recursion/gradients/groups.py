@@ -17,7 +17,7 @@ from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import Definition, order_of
+from tensorflow_recursion.definitions import Definition, graph_name, order_of
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
 from tensorflow_recursion.gradients.modes import Modes
@@ -35,6 +35,44 @@ _MAX_SHAPED_GROUPS = 4
 _Key: TypeAlias = tuple[str, tuple[str, ...] | None, tuple[Hashable, ...]]
 
 
+class BackwardNames:
+    """What the backward functions of a graph are called: as the user says, or by the function and the group."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        # By the names that users gave: whose gradient has it, and in which group.
+        self._owners: dict[str, tuple[str, int]] = {}
+
+    def backward(self, definition: Definition, number: int) -> str:
+        """The name in the `number`-th group. The one that the user gave goes to the first group that asks for it.
+
+        Raises:
+          ValueError: if the user gave a name that another function of the graph has.
+        """
+        name = definition.gradient_name
+        if name is None:
+            return f"{definition.graph_name}{names.BACKWARD_SUFFIX}{number}"
+        owner = self._owners.get(name)
+        if owner is None:
+            self._check_free(definition, name)
+            owner = self._owners[name] = (definition.user_name, number)
+        if owner[0] != definition.user_name:
+            raise ValueError(
+                f"Function '{definition.user_name}': grad_func is {name!r}, which is the gradient of '{owner[0]}'; "
+                "give it another name"
+            )
+        return graph_name(name) if owner[1] == number else f"{graph_name(name)}{number}"
+
+    def _check_free(self, definition: Definition, name: str) -> None:
+        registry = self._tracer.registry
+        is_known = name in registry.definitions or name in registry.declarations
+        if is_known or functions.has_function(self._tracer.graph, graph_name(name)):
+            raise ValueError(
+                f"Function '{definition.user_name}': grad_func is {name!r}, which is another function of the graph; "
+                "give the gradient another name"
+            )
+
+
 class Group:
     """A function and those it reaches, differentiated for outermost calls with the same static shapes.
 
@@ -43,12 +81,15 @@ class Group:
       weights: how the bodies of the group use their weights.
     """
 
-    def __init__(self, tracer: Tracer, modes: Modes, number: int, is_shaped: bool, order: int) -> None:
+    def __init__(
+        self, tracer: Tracer, modes: Modes, backward_names: BackwardNames, number: int, is_shaped: bool, order: int
+    ) -> None:
         """Makes the `number`-th group of a graph; `is_shaped` says whether static shapes are told apart in it."""
         self.order = order
         self.weights = WeightKinds(tracer, self._postpone_traced)
         self._tracer = tracer
         self._modes = modes
+        self._names = backward_names
         self._number = number
         self._is_shaped = is_shaped
         self._pairs: dict[str, Pair] = {}
@@ -66,7 +107,7 @@ class Group:
         pair = self._pairs.get(definition.user_name)
         if pair is None:
             forward = self.forward_name(definition.graph_name)
-            backward = f"{definition.graph_name}{names.BACKWARD_SUFFIX}{self._number}"
+            backward = self._names.backward(definition, self._number)
             trainable = tuple(i for i, tensor in enumerate(op.inputs) if handles.is_trainable(tensor))
             pair = Pair(definition, forward, backward, shapes, known, trainable)
             self._pairs[definition.user_name] = pair
@@ -141,6 +182,7 @@ class Groups:
     def __init__(self, tracer: Tracer, modes: Modes) -> None:
         self._tracer = tracer
         self._modes = modes
+        self._backward_names = BackwardNames(tracer)
         self._groups: dict[_Key, Group] = {}
         # Groups whose functions are being traced, innermost last.
         self._open: list[Group] = []
@@ -165,7 +207,14 @@ class Groups:
             definition = self._tracer.registry.definitions.get(name)
             order = 0 if definition is None else order_of(definition)
             number = len(self._groups) + 1
-            self._groups[key] = Group(self._tracer, self._modes, number, is_shaped=key[1] is not None, order=order)
+            self._groups[key] = Group(
+                self._tracer,
+                self._modes,
+                self._backward_names,
+                number,
+                is_shaped=key[1] is not None,
+                order=order,
+            )
         return self._groups[key]
 
     def settle(self, group: Group) -> None:

@@ -28,6 +28,7 @@ class GradientDefinition:
 
     python_grad_func = None
     grad_func = None
+    gradient_name = None
     create_grad_func = None
     output_shapes = None
 

@@ -18,7 +18,7 @@ ORDER = """
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles
     _tf.patches
     _tf.tracing
-    ops, shapes, signatures
+    ops, shapes, signatures, explanations
     definitions, results
     tracing
     installation, unresolved

@@ -1,0 +1,127 @@
+"""What errors that TensorFlow raises in a body mean to the one who wrote the body.
+
+TensorFlow's messages speak of what a graph cannot do. Here each of them that a newcomer is likely to meet gets the name
+of the function, what is wrong in terms of the body, what to write instead, and the line of the body.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import dataclasses
+import os
+import re
+import traceback
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_TENSORFLOW = os.path.dirname(os.path.abspath(tf.__file__))
+
+# How messages begin that say what is wrong already.
+_EXPLAINED = ("Function '", "Call of '")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Explanation:
+    """Errors of one kind.
+
+    Attributes:
+      pattern: what their messages match, anywhere.
+      text: what they mean; `{1}` is the pattern's first group.
+      quotes: whether TensorFlow's own message is worth reading as well.
+    """
+
+    pattern: str
+    text: str
+    quotes: bool = False
+
+
+_EXPLANATIONS = (
+    _Explanation(
+        r"[Uu]sing a (?:symbolic )?`tf\.Tensor` as a Python `bool`",
+        "Python's `if`, `while`, `and`, `or` and `not` cannot go by a tensor, which has no value before the graph "
+        "runs; write tf.cond or tf.while_loop (tf.logical_and, tf.logical_or, tf.logical_not)",
+    ),
+    _Explanation(
+        r"[Ii]terating over a (?:symbolic )?`tf\.Tensor`",
+        "Python's `for` cannot go over a tensor, which has no value before the graph runs; write tf.while_loop or "
+        "tf.map_fn, or tf.unstack if the number of its parts is known",
+    ),
+    _Explanation(
+        r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
+        "Python takes a number here (in `range`, say), and a tensor has no value before the graph runs; write tf.range "
+        "or tf.while_loop",
+    ),
+    _Explanation(
+        r"(?s)(?:Operation name: |Tensor Tensor\()\"(\S+)\".* is not an element of this graph",
+        "it refers to '{1}' of the graph around it, as tf.control_dependencies does: a body waits only for operations "
+        "of its own; put the tf.control_dependencies around the call, or make the operation in the body",
+    ),
+    _Explanation(
+        r"(?:'\w+_fn' must have a return value|Lengths of branch outputs of cond must match|^\[\d+(?:, \d+)+\]$"
+        r"|two structures don't have the same nested structure|must have the same number of outputs)",
+        "the branches of a tf.cond return different numbers of tensors (None is none); let each return the same",
+    ),
+    _Explanation(
+        r"(?s)(?:true_fn and false_fn arguments to tf\.cond must have the same number, type"
+        r"|Outputs of 'true_fn' and 'false_fn' must have the same type)",
+        "the branches of a tf.cond return different dtypes; a Python number there is int32 or float32, so write "
+        "tf.constant(0, tf.int64), for example",
+        quotes=True,
+    ),
+    _Explanation(
+        r"enters the loop with shape (.+?), but has shape (.+?) after one iteration",
+        "a tf.while_loop carries a value of shape {1} on as one of shape {2}; if that is the result of a call, state "
+        "`output_shapes` in the Declare or Defun of the function that is called, or give the loop shape_invariants",
+        quotes=True,
+    ),
+    _Explanation(
+        r"Number of mask dimensions must be specified|Cannot infer argument `num` from shape <unknown>"
+        r"|(?:unknown|undefined|undefined or unknown) (?:rank|TensorShape)"
+        r"|rank .*must be (?:statically )?(?:known|defined)",
+        "TensorFlow has to know a shape here, and neither the arguments of a function nor the results of calls have "
+        "one by themselves; call x.set_shape([...]) or tf.ensure_shape for an argument, and state `output_shapes` in "
+        "the Declare or Defun of a function that is called",
+        quotes=True,
+    ),
+)
+
+
+@contextlib.contextmanager
+def explained(function: str) -> Iterator[None]:
+    """Let errors of what is built inside say what is wrong with the body of `function`; their types stay.
+
+    Raises:
+      TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
+        text = _explanation(str(error))
+        if text is None:
+            raise
+        raise type(error)(f"Function '{function}'{_place(error)}: {text}") from error
+
+
+def _explanation(message: str) -> str | None:
+    """What an error with this message means, None if that is not known or said already."""
+    if message.startswith(_EXPLAINED):
+        return None
+    for known in _EXPLANATIONS:
+        if found := re.search(known.pattern, message):
+            groups = enumerate(found.groups(), start=1)
+            text = known.text
+            for number, group in groups:
+                text = text.replace(f"{{{number}}}", group or "")
+            return f"{text} ({' '.join(message.split())})" if known.quotes else text
+    return None
+
+
+def _place(error: Exception) -> str:
+    """File and line of the body where the error came up, if it is in a file."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        folder = os.path.abspath(frame.filename)
+        if not folder.startswith((_PACKAGE + os.sep, _TENSORFLOW + os.sep)) and os.path.exists(folder):
+            if "contextlib" not in frame.filename:
+                return f" ({os.path.basename(frame.filename)}, line {frame.lineno})"
+    return ""

@@ -1,0 +1,239 @@
+"""Mistakes in a body: the error names the function, the line, and what to write instead; its type is TensorFlow's."""
+# SPDX-License-Identifier: Apache-2.0
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from building import recursive
+from tensorflow.python.eager import context
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+I32, I64, F32 = tf.int32, tf.int64, tf.float32
+
+
+def eager_tensor():
+    with context.eager_mode():
+        return tf.constant(3)
+
+
+def if_on_tensor(n, call):
+    if n < 2:
+        return n
+    return call(n - 1)
+
+
+def while_on_tensor(n, call):
+    while n > 2:
+        n = n - 1
+    return n
+
+
+def and_of_tensors(n, call):
+    return tf.cond(n > 0 and n < 3, lambda: n, lambda: call(n - 1))
+
+
+def for_over_tensor(n, call):
+    return sum(part for part in tf.reshape(n, [1]))
+
+
+def range_of_tensor(n, call):
+    return sum(i for i in range(n))
+
+
+def condition_inside_branch(n, call):
+    return tf.cond(n < 1, lambda: n, lambda: n if n > 3 else call(n - 1))
+
+
+def waits_for_outer_operation(n, call):
+    with tf.control_dependencies([tf1.get_default_graph().outer_graph.get_operation_by_name("outer")]):
+        return n + 1
+
+
+def none_in_branch(n, call):
+    return tf.cond(n < 1, lambda: None, lambda: call(n - 1))
+
+
+def pair_in_branch(n, call):
+    return tf.cond(n < 1, lambda: (n, n), lambda: call(n - 1))
+
+
+MISTAKES = {
+    if_on_tensor: "Python's `if`, .* write tf.cond",
+    while_on_tensor: "Python's `if`, `while`.* tf.while_loop",
+    and_of_tensors: "`and`.*tf.logical_and",
+    for_over_tensor: "Python's `for` cannot go over a tensor.* tf.unstack",
+    range_of_tensor: "`range`.* tf.while_loop",
+    condition_inside_branch: "Python's `if`, .* write tf.cond",
+    waits_for_outer_operation: "'outer' of the graph around it.* put the tf.control_dependencies around the call",
+    none_in_branch: r"branches of a tf\.cond return different numbers of tensors",
+    pair_in_branch: r"branches of a tf\.cond return different numbers of tensors",
+}
+
+
+def lines_of(func):
+    lines, first = inspect.getsourcelines(func)
+    return range(first, first + len(lines))
+
+
+@pytest.mark.parametrize("body", MISTAKES, ids=lambda body: body.__name__)
+@pytest.mark.parametrize("through", ["another", "gradient", "call"])
+def test_mistake_in_body_says_function_line_and_remedy(control_flow, body, through):
+    tf1.no_op(name="outer")
+    call, define = recursive("F", [I32], [I32], [[]])
+    define(lambda n: body(n, call))
+    outer_call, define_outer = recursive("Outer", [I32], [I32], [[]])
+    define_outer(lambda n: call(n))
+    with pytest.raises((TypeError, ValueError, AttributeError, RuntimeError, AssertionError)) as caught:
+        if through == "gradient":
+            tf.gradients(tf.cast(call(3), F32), tf.constant(1.0))
+        (outer_call if through == "another" else call)(3)
+    message = str(caught.value)
+    assert re.search(MISTAKES[body], message), message
+    name, file, line = re.match(r"Function '(\w+)' \((\S+), line (\d+)\): ", message).groups()
+    assert (name, file) == ("F", "test_messages.py")
+    assert int(line) in lines_of(body)
+    assert message.count("Function '") == 1
+    assert caught.value.__cause__ is not None and type(caught.value) is type(caught.value.__cause__)
+
+
+def test_branches_of_different_dtypes_say_how_a_number_of_a_dtype_is_written(control_flow):
+    call, define = recursive("F", [I64], [I64])
+    define(lambda n: tf.cond(n < 1, lambda: 0, lambda: call(n - 1)))
+    with pytest.raises((TypeError, ValueError), match=r"Function 'F'.*tf\.constant\(0, tf\.int64\)"):
+        call(1)
+
+
+def test_number_where_another_dtype_is_declared_says_how_it_is_written(control_flow):
+    call, define = recursive("F", [I64], [I64])
+    define(lambda n: tf.cond(n < 1, lambda: 0, lambda: 1))
+    with pytest.raises(TypeError, match=r"returns \(int64\).* returns \(int32\);.* tf\.constant\(0, tf\.int64\)"):
+        call(1)
+
+
+def test_loop_that_carries_a_result_of_unknown_shape_points_at_output_shapes(control_flow):
+    call, define = recursive("F", [F32], [F32])
+    loop = lambda: tf.while_loop(lambda i, _: i < 3, lambda i, x: (i + 1, call(x)), [0, tf.constant(1.0)])[1]
+    define(lambda x: tf.cond(x < 1, lambda: x, loop))
+    with pytest.raises(ValueError, match=r"Function 'F'.*shape \(\) on as one of shape <unknown>.*`output_shapes`"):
+        call(1.0)
+
+
+@pytest.mark.parametrize(
+    "use", [lambda x: tf.boolean_mask(x, x > 1), lambda x: tf.unstack(x)[0]], ids=["boolean_mask", "unstack"]
+)
+def test_argument_of_unknown_rank_points_at_set_shape(use):
+    _, define = recursive("F", [F32], [F32])
+    F = define(use)
+    with pytest.raises(ValueError, match=r"Function 'F'.*call x\.set_shape"):
+        F([1.0, 2.0])
+
+
+def test_errors_of_the_users_own_stay_as_they_are():
+    _, define = recursive("F", [I32], [I32])
+
+    @define
+    def F(n):
+        raise ValueError("the user's own")
+
+    with pytest.raises(ValueError, match="^the user's own$"):
+        F(1)
+
+
+def test_eager_argument_is_error_that_names_it():
+    _, define = recursive("F", [I32, I32], [I32])
+    F = define(lambda n, m: n + m)
+    with pytest.raises(TypeError, match=r"Call of 'F': argument 1 \('m'\) is an eager tensor.*x\.numpy\(\)"):
+        F(1, eager_tensor())
+
+
+def test_eager_tensor_in_body_is_error_of_the_call():
+    _, define = recursive("F", [I32], [I32])
+    F = define(lambda n: n + eager_tensor())
+    with pytest.raises(TypeError, match=r"Call of 'F': its body captures an eager tensor.*x\.numpy\(\)"):
+        F(1)
+
+
+def test_eager_tensors_are_taken_by_tf_functions():
+    with context.eager_mode():
+        outside = tf.constant(3)
+
+        @tf.function
+        def program():
+            _, define = recursive("F", [I32], [I32])
+            return define(lambda n: n + outside)(outside)
+
+        assert program().numpy() == 6
+
+
+def test_nested_results_are_error_that_says_which(run):
+    @tfr.Defun(F32, func_name="F")
+    def F(x):
+        return x, (x, x + 1)
+
+    with pytest.raises(TypeError, match=r"Function 'F': output 1 is a tuple that holds tensors.*tf\.stack"):
+        F(1.0)
+
+    @tfr.Defun(F32, func_name="G")
+    def G(x):
+        return x, [1.0, 2.0], np.array([3.0])
+
+    assert [np.asarray(value).tolist() for value in run(list(G(1.0)))] == [1.0, [1.0, 2.0], [3.0]]
+
+
+# --- Named gradients ----------------------------------------------------------------------------------------------
+
+
+def define_fac(name="Fac", gradient="GradFac", **options):
+    call, define = recursive(name, [F32], [F32], [[]], grad_func=gradient, create_grad_func=True, **options)
+    define(lambda n: tf.cond(n <= 1, lambda: tf.constant(1.0), lambda: n * call(n - 1)))
+    return call
+
+
+def function_names():
+    return {function.signature.name for function in tf1.get_default_graph().as_graph_def().library.function}
+
+
+def test_string_as_grad_func_names_the_gradient(run, control_flow):
+    n = tf1.placeholder_with_default(5.0, [])
+    y = define_fac()(n)
+    [dy] = tf.gradients(y, n)
+    assert "GradFac" in function_names()
+    assert run([y, dy]) == [120, 154]  # by the product rule: the sum of 120 / k for k from 2 to 5
+
+
+def test_string_as_grad_func_names_the_first_gradient_when_there_are_several(run):
+    call, define = recursive("F", [F32], [F32], grad_func="GradF", create_grad_func=True)
+    define(lambda x: x * x)
+    xs = [tf.constant(3.0), tf.constant([1.0, 2.0])]
+    gradients = [tf.gradients(call(x), x)[0] for x in xs]
+    assert [np.asarray(value).tolist() for value in run(gradients)] == [6.0, [2.0, 4.0]]
+    assert len({name for name in function_names() if name.startswith("GradF")}) == 2
+
+
+@pytest.mark.parametrize("order", ["names", "function"])
+def test_gradient_named_like_another_function_is_error(order):
+    fac = define_fac()
+    if order == "names":
+        other = define_fac("Other")
+        tf.gradients(fac(1.0), tf.constant(1.0))
+        x = tf.constant(1.0)
+        tf.gradients(fac(x), x)
+    else:
+        recursive("GradFac", [F32], [F32])[1](lambda x: x)(1.0)
+        other = fac
+    x = tf.constant(1.0)
+    with pytest.raises(ValueError, match="grad_func is 'GradFac', which is"):
+        tf.gradients(other(x), x)
+
+
+def test_named_gradient_is_error_when_it_is_forbidden_or_not_a_name():
+    with pytest.raises(ValueError, match="'F': grad_func names a gradient, 'G', that create_grad_func=False forbids"):
+        tfr.Defun(F32, func_name="F", grad_func="G", create_grad_func=False)
+    with pytest.raises(ValueError, match="'no name' is not a legal function name"):
+        tfr.Defun(F32, func_name="F", grad_func="no name")
