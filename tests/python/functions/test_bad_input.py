@@ -103,6 +103,7 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.thorough
 def test_call_is_error_when_eager_outside_of_tf_function():
     result = subprocess.run([sys.executable, "-c", EAGER_PROGRAM], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

@@ -244,14 +244,8 @@ def test_treernn_figures_are_judged_where_a_limit_is_promised():
 # --- What newcomers run -------------------------------------------------------------------------------------------
 
 
-def _readme_example():
-    text = (ROOT / "README.md").read_text()
-    return text.split("```python\n")[1].split("```")[0]
-
-
-@pytest.mark.parametrize("program", ["README.md", "examples/fib.py"])
-def test_ten_line_example_prints_its_result(program):
-    code = _readme_example() if program == "README.md" else (ROOT / program).read_text()
+def test_ten_line_example_prints_its_result():
+    code = (ROOT / "examples" / "fib.py").read_text()
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.stdout == "6765\n", done.stderr
 
