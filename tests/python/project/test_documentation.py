@@ -1,0 +1,57 @@
+"""Pages of the documentation: their programs print what they say, their links lead somewhere, no page is too long."""
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[3]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+# Each is a whole program whose last print says in a comment what it prints. Those of docs/distributed.md have a test
+# of their own.
+PROGRAMS = ["docs/tour.md", "docs/tour_gradient.md"]
+MOST_WORDS = 1500
+
+
+def _text(page):
+    """A page without its code."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+
+
+def _anchors(page):
+    """The anchors of a page's titles, as both GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_prints_what_its_page_says(name):
+    code = (ROOT / name).read_text().split("```python\n")[1].split("```")[0]
+    (expected,) = re.findall(r"print\(.*\)  # ([\d.]+)", code)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == expected, done.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_pictures_of_a_tour_are_of_the_program_on_its_page(name):
+    program = (ROOT / "tools" / "tour" / "programs.py").read_text()
+    page = (ROOT / name).read_text()
+    (body,) = re.findall(r"^    return tf\.cond.*$", page, flags=re.MULTILINE)
+    assert body.strip() in program
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", _text(page)):
+        path = page if not target else (page.parent / target).resolve()
+        assert path.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in _anchors(path), f"{page.name} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "design").glob("*.md")), ids=lambda page: page.stem)
+def test_page_of_the_design_can_be_read_in_one_go(page):
+    assert len(page.read_text().split()) <= MOST_WORDS
