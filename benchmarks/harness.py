@@ -24,13 +24,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
 
+from tensorflow_recursion.names import INVOKE
+
 SCHEMA_VERSION = 1
 
 _MIN_SAMPLE_SECONDS = 0.05  # a shorter sample is repeated inside one timing: clock and scheduler noise is ~1 ms
 _MAX_CALLS_PER_SAMPLE = 10_000
 
 _OUR_OPS = "Recursion>"
-_DYNAMIC_CALL_OP = "Recursion>Invoke"
 
 
 class Runner(Protocol):
@@ -97,7 +98,7 @@ class SessionRunner:
         A failing graph optimizer is not an error in TensorFlow: the session then runs the graph as it was.
         """
         ops = {node.op for graph in self.trace(*values).partition_graphs for node in graph.node}
-        return any(op.startswith(_OUR_OPS) for op in ops) and _DYNAMIC_CALL_OP not in ops
+        return any(op.startswith(_OUR_OPS) for op in ops) and INVOKE not in ops
 
     def trace(self, *values: Any) -> config_pb2.RunMetadata:
         """Runs once more; returns what the session ran, device by device, and when."""

@@ -3,4 +3,7 @@
 
 from collections.abc import Sequence
 
+# The names of cc/base/names.h, each by what it is for.
+NAMES: dict[str, str]
+
 def transform_graph(graph_def: bytes, fetches: Sequence[str]) -> bytes: ...

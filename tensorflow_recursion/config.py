@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow_recursion import names
 
 # Least value of each option.
-_OPTIONS = {"max_depth": 1, "workers": 0}
+_OPTIONS = {names.MAX_DEPTH: 1, names.WORKERS: 0}
 
 
 def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: int) -> tf.compat.v1.ConfigProto:

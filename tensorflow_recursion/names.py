@@ -1,26 +1,42 @@
-"""The names that the package shares with the operator library: operators, attributes, suffixes of functions."""
+"""The names that the package shares with the operator library: operators, attributes, suffixes of functions.
+
+They are written once, in cc/base/names.h; here they are read from the native module.
+"""
 # SPDX-License-Identifier: Apache-2.0
 
-OPTIMIZER = "function_transformation"
+from tensorflow_recursion import _loader
 
-INVOKE = "Recursion>Invoke"
-RETAIN = "Recursion>Retain"
-RECALL = "Recursion>Recall"
-CONTRIBUTE = "Recursion>Contribute"
-CONTRIBUTE_NONE = "Recursion>ContributeNone"
-COLLECT = "Recursion>Collect"
-TOTAL = "Recursion>Total"
+try:
+    from tensorflow_recursion._native import NAMES
+except ImportError as error:
+    raise ImportError(
+        "the native module of tensorflow_recursion is missing, or older than its Python files; build both with: "
+        f"{_loader.BUILD_COMMAND} (make build, in a checkout)"
+    ) from error
 
-CALLEE = "f"
-FORWARD = "forward"
-RECORD_OF = "record_of"
-OUTPUT_SHAPES = "output_shapes"
-FUNCTION = "function"
-TYPE = "T"
-INPUTS_ON_HOST = "_input_hostmem"
-OUTPUTS_ON_HOST = "_output_hostmem"
+OPTIMIZER = NAMES["OPTIMIZER"]
 
-MANGLED_SUFFIX = "__fn"
-FORWARD_SUFFIX = "__forward"
-BACKWARD_SUFFIX = "__backward"
-GRADIENT_SUFFIX = "__gradient"
+INVOKE = NAMES["INVOKE_OP"]
+RETAIN = NAMES["RETAIN_OP"]
+RECALL = NAMES["RECALL_OP"]
+CONTRIBUTE = NAMES["CONTRIBUTE_OP"]
+CONTRIBUTE_NONE = NAMES["CONTRIBUTE_NONE_OP"]
+COLLECT = NAMES["COLLECT_OP"]
+TOTAL = NAMES["TOTAL_OP"]
+
+CALLEE = NAMES["CALLEE_ATTR"]
+FORWARD = NAMES["FORWARD_ATTR"]
+RECORD_OF = NAMES["RECORD_OF_ATTR"]
+OUTPUT_SHAPES = NAMES["OUTPUT_SHAPES_ATTR"]
+FUNCTION = NAMES["FUNCTION_ATTR"]
+TYPE = NAMES["TYPE_ATTR"]
+INPUTS_ON_HOST = NAMES["INPUTS_ON_HOST_ATTR"]
+OUTPUTS_ON_HOST = NAMES["OUTPUTS_ON_HOST_ATTR"]
+
+MAX_DEPTH = NAMES["MAX_DEPTH_OPTION"]
+WORKERS = NAMES["WORKERS_OPTION"]
+
+MANGLED_SUFFIX = NAMES["MANGLED_SUFFIX"]
+FORWARD_SUFFIX = NAMES["FORWARD_SUFFIX"]
+BACKWARD_SUFFIX = NAMES["BACKWARD_SUFFIX"]
+GRADIENT_SUFFIX = NAMES["GRADIENT_SUFFIX"]

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/names.h"
 #include "cc/expand/expand_calls.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -24,10 +25,48 @@ py::bytes TransformGraph(const std::string& serialized, std::vector<std::string>
   return py::bytes(expanded.SerializeAsString());
 }
 
+// The names of cc/base/names.h that the Python package writes into graphs or reads there.
+py::dict Names() {
+  namespace tfr = tensorflow_recursion;
+  py::dict names;
+  names["OPTIMIZER"] = tfr::kOptimizerName;
+
+  names["INVOKE_OP"] = tfr::kInvokeOp;
+  names["RETAIN_OP"] = tfr::kRetainOp;
+  names["RECALL_OP"] = tfr::kRecallOp;
+  names["CONTRIBUTE_OP"] = tfr::kContributeOp;
+  names["CONTRIBUTE_NONE_OP"] = tfr::kContributeNoneOp;
+  names["COLLECT_OP"] = tfr::kCollectOp;
+  names["TOTAL_OP"] = tfr::kTotalOp;
+  names["CALL_OP"] = tfr::kCallOp;
+  names["RETURN_OP"] = tfr::kReturnOp;
+
+  names["CALLEE_ATTR"] = tfr::kCalleeAttr;
+  names["FORWARD_ATTR"] = tfr::kForwardAttr;
+  names["RECORD_OF_ATTR"] = tfr::kRecordOfAttr;
+  names["OUTPUT_SHAPES_ATTR"] = tfr::kOutputShapesAttr;
+  names["FUNCTION_ATTR"] = tfr::kFunctionAttr;
+  names["TYPE_ATTR"] = tfr::kTypeAttr;
+  names["CALL_ID_ATTR"] = tfr::kCallIdAttr;
+  names["INPUTS_ON_HOST_ATTR"] = tfr::kInputsOnHostAttr;
+  names["OUTPUTS_ON_HOST_ATTR"] = tfr::kOutputsOnHostAttr;
+
+  names["MAX_DEPTH_OPTION"] = tfr::kMaxDepthAttr;
+  names["WORKERS_OPTION"] = tfr::kWorkersAttr;
+
+  names["MANGLED_SUFFIX"] = tfr::kMangledSuffix;
+  names["FORWARD_SUFFIX"] = tfr::kForwardSuffix;
+  names["BACKWARD_SUFFIX"] = tfr::kBackwardSuffix;
+  names["GRADIENT_SUFFIX"] = tfr::kGradientSuffix;
+  return names;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native helpers of tensorflow_recursion.";
   module.def("transform_graph", &TransformGraph, py::arg("graph_def"), py::arg("fetches"),
              "Expands all calls of recursive functions that `fetches` need in a serialized GraphDef.");
+  // By what the name is for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is "__forward".
+  module.attr("NAMES") = Names();
 }

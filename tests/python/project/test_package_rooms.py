@@ -6,6 +6,8 @@ import pathlib
 
 import pytest
 
+from tensorflow_recursion import _native
+
 PACKAGE = "tensorflow_recursion"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -100,6 +102,21 @@ def test_private_modules_and_members_of_tensorflow_are_left_to_their_room(module
     assert set(private_members(tree)) - allowed == set()
 
 
+def strings(tree):
+    """The string constants of a file, apart from docstrings and parts of longer texts."""
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value
+
+
+@pytest.mark.parametrize("module", [name for name in sources() if name != "names"])
+def test_names_of_operators_and_suffixes_are_written_in_the_library_alone(module):
+    shared = {name for key, name in _native.NAMES.items() if key.endswith(("_OP", "_SUFFIX")) or key == "OPTIMIZER"}
+    assert len(shared) > 10
+    assert shared.isdisjoint(strings(ast.parse(sources()[module].read_text())))
+
+
 def test_checks_find_what_they_look_for():
     tree = ast.parse(
         "from typing import TYPE_CHECKING\n"
@@ -109,3 +126,4 @@ def test_checks_find_what_they_look_for():
     assert list(imported_rooms(tree)) == ["calls"]
     assert "tensorflow.python.ops.cond_v2" in imports(tree)
     assert list(private_members(tree)) == ["_set_attr"]
+    assert set(strings(ast.parse("'a docstring'\nx = f'{y}__fn' + 'name'"))) == {"__fn", "name"}
