@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
@@ -36,14 +37,14 @@ class Frame:
 def frames(lines: list[str], title: str, main: str = "main graph") -> str:
     """An SVG of what run_log has written."""
     found = _read(lines, main)
-    rows = len(lines)
-    titles = [f"{frame.tag} {frame.function}" for frame in found]
-    column = 7.2 * max(len(text) for text in titles) + 16 + GAP
+    column = 7.4 * max(len(text) for frame in found for text in (frame.tag, frame.function)) + 16 + GAP
+    # A frame's title takes two rows.
+    tops = list(itertools.accumulate((ROW * (2 if line.startswith("open") else 1) for line in lines), initial=0))
     width = (max(frame.depth for frame in found) + 1) * column + 2 * PAD - GAP
-    height = HEAD + rows * ROW + 2 * PAD + 8
+    height = HEAD + tops[-1] + 2 * PAD + 8
     body = [f'<text class="time" x="{PAD}" y="{PAD + 8}">time goes down; a column for each depth of calls</text>']
     for frame in found:
-        body += _draw(frame, column)
+        body += _draw(frame, column, [PAD + HEAD + top for top in tops])
     return svg.document(title, width, height, body, STYLE)
 
 
@@ -71,13 +72,14 @@ def _event(text: str) -> str:
     return f"{short} = {value}" if value else short
 
 
-def _draw(frame: Frame, column: float) -> list[str]:
+def _draw(frame: Frame, column: float, tops: list[float]) -> list[str]:
     x = round(PAD + frame.depth * column, 1)
-    y = PAD + HEAD + frame.opened * ROW - 4
-    height = (frame.closed - frame.opened + 1) * ROW - 3
+    y = tops[frame.opened] - 4
+    height = tops[frame.closed + 1] - tops[frame.opened] - 3
     body = [
         f'<rect class="frame" x="{x}" y="{y}" width="{column - GAP:.1f}" height="{height}" rx="5"/>',
-        f'<text class="frame-title" x="{x + 8}" y="{y + 15}">{escape(frame.tag)} {escape(frame.function)}</text>',
+        f'<text class="frame-title" x="{x + 8}" y="{y + 15}">{escape(frame.function)}</text>',
+        f'<text class="frame-title" x="{x + 8}" y="{y + 30}">{escape(frame.tag)}</text>',
     ]
     if frame.depth > 0:
         # The caller opens it; when it closes, its results have gone back.
@@ -86,5 +88,5 @@ def _draw(frame: Frame, column: float) -> list[str]:
             path = f"M{start:.1f},{edge_y} L{end:.1f},{edge_y}"
             body.append(f'<path class="edge implicit" d="{path}" marker-end="url(#head-implicit)"/>')
     for row, text in frame.events:
-        body.append(f'<text class="event" x="{x + 8}" y="{PAD + HEAD + row * ROW + 11}">{escape(text)}</text>')
+        body.append(f'<text class="event" x="{x + 8}" y="{tops[row] + 11}">{escape(text)}</text>')
     return body
