@@ -12,7 +12,8 @@ What else a test is parametrized by (a program, a value) is no axis. `--matrix=`
     full        all of them: the default, and `make test-all`
     pairs       each test, with each of its other parameters, in every mode and place, with every control flow and every
                 kind of variable, but not in each combination of these: `make test`
-    one         each test function once, but none marked as `thorough`: `make check`
+    one         each test function once, but none marked as `thorough`, and all cases of those marked as `every_case`:
+                `make check`
 
 With "pairs", a test of 5 modes and 2 control flows runs 5 times instead of 10. The control flow that meets a mode is
 another one for the next program, so that the programs together meet all combinations. A test marked as `thorough`,
@@ -48,7 +49,7 @@ def select(items, matrix, rotation):
     for function, tests in _by(_function, items).items():
         turn = zlib.crc32(function.encode()) + rotation
         if matrix == "one":
-            chosen.add(tests[turn % len(tests)])
+            chosen.update(tests if tests[0].get_closest_marker("every_case") else [tests[turn % len(tests)]])
             continue
         for number, combinations in enumerate(_by(_program, tests).values(), start=turn):
             if tests[0].get_closest_marker("thorough"):

@@ -11,6 +11,8 @@ import tensorflow as tf
 import tensorflow_recursion as tfr
 from tensorflow_recursion import ops
 
+pytestmark = pytest.mark.every_case
+
 FOLDER = pathlib.Path(tfr.__file__).parent
 MODULES = [".".join(path.relative_to(FOLDER.parent).with_suffix("").parts) for path in sorted(FOLDER.rglob("*.py"))]
 PUBLIC = ["Declare", "Defun", "session_config", "transform_graph"]

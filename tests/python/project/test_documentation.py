@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.every_case
+
 ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TOURS = ["docs/tour.md", "docs/tour_gradient.md"]

@@ -8,6 +8,8 @@ import pytest
 
 from tensorflow_recursion import _native
 
+pytestmark = pytest.mark.every_case
+
 PACKAGE = "tensorflow_recursion"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 

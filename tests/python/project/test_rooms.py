@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.every_case
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 _INCLUDE = re.compile(r'^#include "((?:cc|tests/cc)/[^"]+)"', re.MULTILINE)
 

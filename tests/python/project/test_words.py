@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.every_case
+
 ROOT = pathlib.Path(__file__).parents[3]
 # The glossary itself has to name them; a diagram has no prose.
 EXEMPT = ("docs/glossary.md", "docs/pictures/")
