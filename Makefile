@@ -18,8 +18,12 @@ CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h
 
 .PHONY: build docs demo check test test-all test-gpu test-slow test-cc test-tensorflow bench lint typecheck format sanitize bazel clean
 
+# A virtual environment that several checkouts share by a link serves none of them in particular: they run from their
+# own directory.
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
+	@test -L $(VENV) -o -e $(VENV)/.editable || { $(PY) -m pip install --quiet --disable-pip-version-check \
+	  --no-build-isolation --no-deps --editable . && touch $(VENV)/.editable; }
 
 $(READY): requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed; make PYTHON=python3.x")'
@@ -29,7 +33,7 @@ $(READY): requirements-dev.txt
 
 demo: build
 	$(PY) -m benchmarks --quick
-	PYTHONPATH=. $(PY) examples/treernn_sentiment.py --quick --out benchmarks/results/treernn_sentiment
+	$(PY) examples/treernn_sentiment.py --quick --out benchmarks/results/treernn_sentiment
 
 bench: build
 	$(PY) -m benchmarks
@@ -57,7 +61,7 @@ test-slow: build
 	$(PYTEST) -m slow
 
 test-cc: build
-	$(PY) tools/cxx_build.py test
+	$(PY) tools/native.py test
 
 # The tracked files, in a copy with a virtual environment of its own: nothing here is rebuilt, or in the way.
 test-tensorflow:
@@ -70,7 +74,7 @@ test-tensorflow:
 	$(MAKE) -C $(COPY) test
 
 sanitize: $(READY)
-	$(PY) tools/cxx_build.py test --sanitize
+	$(PY) tools/native.py test --preset asan
 
 lint: $(READY)
 	$(PY) -m ruff check $(wildcard $(PYTHON_DIRS))

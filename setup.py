@@ -10,14 +10,14 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tools"))
-import cxx_build
+import native
 
 PACKAGE = "tensorflow_recursion"
-PRODUCTS = (cxx_build.LIBRARY, cxx_build.MODULE, "_build_info.py")
+PRODUCTS = (native.LIBRARY, native.MODULE, "_build_info.py")
 
 
 class BuildNative(build_ext):
-    """Hands the work to tools/cxx_build.py; setuptools only learns where the products are."""
+    """Hands the work to CMake (tools/native.py); setuptools only learns where the products are."""
 
     def run(self):
         if self.inplace:
@@ -26,8 +26,8 @@ class BuildNative(build_ext):
             destination = pathlib.Path(self.build_lib, PACKAGE)
         destination.mkdir(parents=True, exist_ok=True)
         try:
-            cxx_build.build_package(destination, self.distribution.get_version(), verbose=bool(os.environ.get("V")))
-        except cxx_build.BuildError as error:
+            native.build_package(destination, self.distribution.get_version())
+        except native.BuildError as error:
             sys.exit(f"tensorflow_recursion: {error}")
 
     def get_outputs(self):

@@ -1,8 +1,8 @@
-"""The rooms of the C++ and their order, written once: Bazel loads this file, tests/python/project/test_rooms.py executes it."""
+"""The rooms of the C++ and their order, written once: Bazel loads this, tests/python/project/test_rooms.py executes it."""
 # SPDX-License-Identifier: Apache-2.0
 
 load("@tensorflow//:flags.bzl", "TENSORFLOW_COPTS")
-load("//cc:sources.bzl", "COPTS")
+load("//cc:flags.bzl", "COPTS")
 
 # Each room with those directly below it. Its files may include headers of the room itself and of every room that can be
 # reached downwards: `values` those of `base`, `executor` those of `program`, `analysis`, `values` and `base`.

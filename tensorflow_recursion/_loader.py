@@ -6,7 +6,8 @@ import pathlib
 import tensorflow as tf
 
 LIBRARY = "libtensorflow_recursion.so"
-BUILD_COMMAND = "pip install --force-reinstall --no-deps ."
+# Without --no-cache-dir pip may take the wheel that it built for the other TensorFlow.
+BUILD_COMMAND = "pip install --force-reinstall --no-cache-dir --no-deps ."
 
 
 def load() -> None:

@@ -31,15 +31,15 @@ def _tensorflow_impl(ctx):
     if not python:
         local = root.get_child(".venv").get_child("bin").get_child("python")
         python = str(local) if local.exists else str(ctx.which("python3"))
-    found = ctx.execute([python, str(ctx.path(Label("//:tools/cxx_build.py"))), "describe"])
+    found = ctx.execute([python, str(ctx.path(Label("//:tools/find_tensorflow.py")))])
     if found.return_code != 0:
         fail(found.stderr)
     facts = json.decode(found.stdout)
     ctx.symlink(facts["include"], "include")
     for name in ["libtensorflow_framework.so.2", "libtensorflow_cc.so.2"]:
         ctx.symlink(facts["library_dir"] + "/" + name, "lib/" + name)
-    flags = [f for f in facts["compile_flags"] if not f.startswith("-I")]
-    ctx.file("flags.bzl", "TENSORFLOW_COPTS = %r\nTENSORFLOW_LIBRARY_DIR = %r\n" % (flags, facts["library_dir"]))
+    values = (facts["compile_flags"], facts["library_dir"])
+    ctx.file("flags.bzl", "TENSORFLOW_COPTS = %r\nTENSORFLOW_LIBRARY_DIR = %r\n" % values)
     ctx.file("BUILD", _BUILD)
 
 tensorflow_repository = repository_rule(

@@ -19,7 +19,7 @@ tf1 = tf.compat.v1
 
 CPUS = ("/device:CPU:0", "/device:CPU:1")
 GPU = "/device:GPU:0"
-_CXX_BUILD = pathlib.Path(__file__).resolve().parents[2] / "tools" / "cxx_build.py"
+_NATIVE = pathlib.Path(__file__).resolve().parents[2] / "tools" / "native.py"
 
 # Ends a run that would otherwise wait for ever; what a lost message of a server would make of it comes after.
 TIMEOUT = tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS)
@@ -60,7 +60,7 @@ def two_devices():
 def load_fake_gpu():
     """Builds the plugin in tests/cc/fake_gpu and gives this process its device."""
     library = subprocess.run(
-        [sys.executable, str(_CXX_BUILD), "fake-gpu"], check=True, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(_NATIVE), "fake-gpu"], check=True, stdout=subprocess.PIPE, text=True
     ).stdout.strip()
     load_library.load_pluggable_device_library(library)
 

@@ -1,11 +1,13 @@
-"""The build: its list of files, what it finds, and what it says when something is missing."""
+"""The build: what it finds, what it exports and packs, and what it says when something is missing."""
 # SPDX-License-Identifier: Apache-2.0
 
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 
 import pytest
 import tensorflow as tf
@@ -17,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def describe(**environment):
-    command = [sys.executable, str(ROOT / "tools" / "cxx_build.py"), "describe"]
+    command = [sys.executable, str(ROOT / "tools" / "find_tensorflow.py")]
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
 
 
@@ -29,7 +31,8 @@ def test_package_knows_its_version_and_tensorflows():
 
 def test_import_is_error_when_built_for_another_minor_version():
     with pytest.raises(
-        ImportError, match=r"built for TensorFlow 2\.16\.2 .* TensorFlow 2\.21\.0; rebuild .*pip install"
+        ImportError,
+        match=r"built for TensorFlow 2\.16\.2 .* TensorFlow 2\.21\.0; rebuild .*pip install .*--no-cache-dir",
     ):
         _loader.check_version("2.16.2", "2.21.0")
 
@@ -59,3 +62,79 @@ def test_build_says_in_one_line_when_there_is_no_compiler():
     assert done.returncode == 1
     message = "tensorflow_recursion: no C++ compiler: 'no-such-compiler' not found; install g++"
     assert done.stderr.strip().splitlines()[-1].startswith(message)
+
+
+def test_build_says_how_to_go_on_when_it_is_isolated_from_tensorflow(tmp_path):
+    # As in an environment of uv: another interpreter's modules hidden, and none of the variables names the user's.
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import find_tensorflow\n"
+        "find_tensorflow._environments = lambda: []\n"
+        "sys.argv = ['find_tensorflow']; sys.exit(find_tensorflow.main())"
+    )
+    command = [sys.executable, "-c", code, str(ROOT / "tools")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tensorflow_recursion: no TensorFlow to build tensorflow_recursion against")
+    assert "--no-build-isolation" in done.stderr
+
+
+def test_broken_tensorflow_is_named_when_none_can_be_imported(tmp_path):
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text("raise ImportError('broken')\n")
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); import find_tensorflow\n"
+        "broken = {**os.environ, 'PYTHONPATH': sys.argv[2]}\n"
+        "find_tensorflow._environments = lambda: [(sys.executable, broken)]\n"
+        "sys.argv = ['find_tensorflow']; sys.exit(find_tensorflow.main())"
+    )
+    command = [sys.executable, "-c", code, str(ROOT / "tools"), str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"the TensorFlow at {tmp_path}/tensorflow/__init__.py cannot be imported" in done.stderr
+
+
+def readelf(*arguments):
+    if shutil.which("readelf") is None:
+        pytest.skip("no readelf")
+    library = pathlib.Path(tfr.__file__).with_name("libtensorflow_recursion.so")
+    command = ["readelf", "--wide", *arguments, str(library)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_library_exports_only_what_the_module_calls():
+    symbols = [line.split() for line in readelf("--dyn-syms").splitlines()]
+    defined = {s[7] for s in symbols if len(s) >= 8 and s[0].rstrip(":").isdigit() and s[6] != "UND"}
+    assert len(defined) == 1 and "ExpandCalls" in defined.pop()
+
+
+def test_library_is_hardened():
+    assert "GNU_RELRO" in readelf("--program-headers")
+    dynamic = readelf("--dynamic")
+    assert "BIND_NOW" in dynamic or "NOW" in dynamic  # with GNU_RELRO: all of the table of addresses is read-only
+    assert "__stack_chk_fail" in readelf("--dyn-syms")
+
+
+def test_build_requirements_are_those_of_the_development_environment():
+    pinned = set((ROOT / "requirements-dev.txt").read_text().split())
+    requires = re.search(r"^requires = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE).group(1)
+    assert set(re.findall(r'"([^"]+)"', requires)) <= pinned
+
+
+def test_source_distribution_has_every_tracked_file(tmp_path):
+    try:
+        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no git checkout")
+    tracked = {path for path in listed.stdout.splitlines() if (ROOT / path).exists()}
+    shutil.copytree(
+        ROOT, tmp_path / "tree", ignore=shutil.ignore_patterns(".*", "build", "bazel-*", "*.egg-info", "*.so")
+    )
+    for name in (".bazelrc", ".bazelignore", ".clang-format", ".clang-tidy"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, tmp_path / "tree")
+    command = [sys.executable, "-W", "ignore", "setup.py", "-q", "sdist", "--formats=tar", "--dist-dir", str(tmp_path)]
+    subprocess.run(command, cwd=tmp_path / "tree", check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("*.tar"))) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    left_out = {".gitignore", ".ci/run", "MANIFEST.in"}
+    assert tracked - packed - left_out == set()

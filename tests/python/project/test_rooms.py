@@ -1,7 +1,6 @@
-"""The rooms of the C++ and the modules of the package: who may include and import whom, and no circles."""
+"""The rooms of the C++: who may include whom, and that no files include one another in a circle."""
 # SPDX-License-Identifier: Apache-2.0
 
-import ast
 import graphlib
 import pathlib
 import re
@@ -79,30 +78,3 @@ def test_includes_name_files_that_exist():
 
 def test_package_does_not_include_tests():
     assert not [pair for pair in includes("cc") if pair[1].startswith("tests/")]
-
-
-def imports(path, package):
-    """The modules of `package` that the file imports, at the top or in a function."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == package)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
-            # `from package import name`: the name is a module, or is defined in __init__.
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def modules(package):
-    """Each module of the package by its name, __init__ left out, with the modules that it imports."""
-    paths = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in (ROOT / package).rglob("*.py")}
-    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
-    graph = {}
-    for name, path in paths.items():
-        found = set(imports(path, package))
-        # `from package.module import name` gives package.module.name.
-        graph[name] = {n if n in paths else n.rpartition(".")[0] for n in found} - {name}
-    graph.pop(package)
-    return {name: found - {package} for name, found in graph.items()}
-
-
-def test_modules_of_the_package_do_not_import_one_another_in_a_circle():
-    assert circle(modules("tensorflow_recursion")) is None

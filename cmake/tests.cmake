@@ -1,0 +1,33 @@
+# The C++ tests: one program of all rooms, which takes GoogleTest's flags. ctest runs it in parts, side by side.
+# SPDX-License-Identifier: Apache-2.0
+
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  # Fails, and looks again the next time.
+  add_custom_target(cc_tests
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${CMAKE_BINARY_DIR}/configured
+    COMMAND ${CMAKE_COMMAND} -E echo "tensorflow_recursion: the C++ tests need GoogleTest: apt-get install libgtest-dev"
+    COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
+  add_test(NAME cc_tests COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target cc_tests)
+  return()
+endif()
+
+add_executable(cc_tests EXCLUDE_FROM_ALL ${test_sources} $<TARGET_OBJECTS:rooms>)
+target_link_libraries(cc_tests PRIVATE tensorflow_kernels tensorflow_framework our_flags GTest::gtest_main)
+set_target_properties(cc_tests PROPERTIES BUILD_RPATH ${TENSORFLOW_LIBRARY_DIR})
+if(TFR_PRECOMPILE)
+  target_precompile_headers(cc_tests REUSE_FROM rooms)
+endif()
+
+set(suppressions ${CMAKE_SOURCE_DIR}/tools)
+set(environment
+    TF_CPP_MIN_LOG_LEVEL=2
+    "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1"
+    "LSAN_OPTIONS=suppressions=${suppressions}/leaks.supp:print_suppressions=0")
+set(parts 4)
+foreach(part RANGE 1 ${parts})
+  math(EXPR index "${part} - 1")
+  add_test(NAME cc_tests.${part} COMMAND cc_tests --gtest_brief=1)
+  set_tests_properties(cc_tests.${part} PROPERTIES TIMEOUT 600
+    ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
+endforeach()

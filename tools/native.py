@@ -1,0 +1,175 @@
+"""Calls CMake for setup.py and make: one build directory for each TensorFlow, Python and preset, one build at a time.
+
+`python tools/native.py test` builds and runs the C++ tests; it takes GoogleTest's flags. Environment: `CXX` chooses the
+compiler, `MAX_JOBS` how many run at once, `V=1` prints commands.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import importlib
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from find_tensorflow import BUILD_ROOT, ROOT, BuildError, TensorFlow, find_tensorflow, write_if_changed
+
+LIBRARY = "libtensorflow_recursion.so"
+MODULE = "_native.so"
+PRESETS = ("release", "asan", "ubsan", "tsan")
+
+
+def _tool(name: str, directory: str) -> str:
+    """A program of the wheel `name` in this environment, else the one on PATH."""
+    with contextlib.suppress(ImportError):
+        path = pathlib.Path(getattr(importlib.import_module(name), directory), name)
+        if path.exists():
+            return str(path)
+    found = shutil.which(name)
+    if found is None:
+        raise BuildError(f"{name} is missing: pip install {name}")
+    return found
+
+
+def _check_compiler() -> None:
+    command = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    if shutil.which(command[0]) is None:
+        raise BuildError(f"no C++ compiler: '{command[0]}' not found; install g++ (apt-get install g++) or set CXX")
+
+
+class Build:
+    """The build directory of one TensorFlow, Python and preset."""
+
+    def __init__(self, tensorflow: TensorFlow, preset: str = "release"):
+        self.tensorflow = tensorflow
+        self.preset = preset
+        suffix = "" if preset == "release" else f"-{preset}"
+        self.dir = BUILD_ROOT / f"tf{tensorflow.version}-py{sys.version_info[0]}{sys.version_info[1]}{suffix}"
+        self.cmake = _tool("cmake", "CMAKE_BIN_DIR")
+        self._ninja = _tool("ninja", "BIN_DIR")
+
+    def make(self, *targets: str) -> None:
+        """Brings the targets up to date.
+
+        Raises:
+          BuildError: no compiler, no headers of Python, or a compile error (already printed).
+        """
+        self.dir.mkdir(parents=True, exist_ok=True)
+        with self._lock():
+            self._configure()
+            command = [self.cmake, "--build", str(self.dir), "--parallel", self._jobs(), "--target", *targets]
+            if os.environ.get("V"):
+                command.append("--verbose")
+            if subprocess.run(command, stdout=sys.stderr, check=False).returncode != 0:
+                raise BuildError("the C++ build failed (above; build with V=1 for whole commands)")
+
+    @contextlib.contextmanager
+    def _lock(self):
+        with open(self.dir / "lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print("waiting for another build of this tree", file=sys.stderr)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _jobs(self) -> str:
+        return os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
+
+    def _configure(self) -> None:
+        """Runs CMake where there is no build yet, or one for another compiler, interpreter or CMake."""
+        _check_compiler()
+        self.tensorflow.pybind_include(), self.tensorflow.python_include()
+        command = [self.cmake, "--preset", self.preset, "-B", str(self.dir), f"-DTFR_PYTHON={sys.executable}"]
+        command.append(f"-DCMAKE_MAKE_PROGRAM={self._ninja}")
+        compiler = os.environ.get("CXX", "g++")
+        state = f"{shlex.join(command)}\n{compiler}\n"
+        stamp = self.dir / "configured"
+        before = stamp.read_text() if stamp.exists() else ""
+        if before == state and (self.dir / "build.ninja").exists():
+            return
+        if before and before.splitlines()[-1] != compiler:
+            command.append("--fresh")
+        stamp.unlink(missing_ok=True)
+        done = subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "CXX": compiler}, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            print(done.stdout, done.stderr, file=sys.stderr, flush=True)
+            raise BuildError("CMake could not set up the C++ build (above)")
+        stamp.write_text(state)
+
+
+def announce(tensorflow: TensorFlow) -> None:
+    print(f"building for TensorFlow {tensorflow.version} in {tensorflow.library_dir}", file=sys.stderr, flush=True)
+
+
+def build_package(destination: pathlib.Path, version: str) -> None:
+    """Puts the library, the module and `_build_info.py` into `destination`.
+
+    Raises:
+      BuildError: no TensorFlow, no compiler, or a compile error.
+    """
+    tensorflow = find_tensorflow()
+    announce(tensorflow)
+    build = Build(tensorflow)
+    build.make("package")
+    for name in (LIBRARY, MODULE):
+        _install(build.dir / name, destination / name)
+    info = f'"""Written by the build: what this package is and was compiled for."""\n\nVERSION = "{version}"\n'
+    info += f'TENSORFLOW_VERSION = "{tensorflow.version}"\n'
+    write_if_changed(destination / "_build_info.py", info)
+
+
+def _install(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Replaces `target` by a copy; running processes keep the old file."""
+    if target.exists() and target.stat().st_mtime_ns == source.stat().st_mtime_ns:
+        return
+    temporary = target.with_name(target.name + ".tmp")
+    shutil.copy2(source, temporary)
+    os.replace(temporary, target)
+
+
+def run_tests(build: Build, arguments: list[str]) -> int:
+    """Builds the C++ tests and runs them: by ctest, in parts, or with GoogleTest's flags in one process."""
+    build.make("cc_tests")
+    if arguments:
+        environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
+        command = [str(build.dir / "cc_tests"), "--gtest_brief=1", *arguments]
+        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    ctest = str(pathlib.Path(build.cmake).with_name("ctest"))
+    command = [ctest, "--test-dir", str(build.dir), "--output-on-failure", "--parallel", build._jobs()]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "target",
+        choices=["test", "fake-gpu"],
+        help="test: builds and runs the C++ tests; fake-gpu: builds tests/cc/fake_gpu, prints where it is",
+    )
+    parser.add_argument("--preset", choices=PRESETS, default="release", help="of CMakePresets.json")
+    options, arguments = parser.parse_known_args()
+    try:
+        build = Build(find_tensorflow(), options.preset)
+        if options.target == "fake-gpu":
+            build.make("fake_gpu")
+            print(build.dir / "libfake_gpu.so")
+            return 0
+        announce(build.tensorflow)
+        return run_tests(build, arguments)
+    except BuildError as error:
+        print(f"tensorflow_recursion: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
