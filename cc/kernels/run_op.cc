@@ -9,7 +9,7 @@
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
-#include "cc/executor/scheduler.h"
+#include "cc/executor/run_program.h"
 #include "cc/kernels/spare_threads.h"
 #include "cc/program/program_text.h"
 #include "tensorflow/core/common_runtime/device.h"

@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "cc/executor/kernel_runner.h"
-#include "cc/executor/scheduler.h"
+#include "cc/executor/run_program.h"
 #include "cc/values/scalar_ops.h"
 #include "tests/cc/executor/live_tensors.h"
 #include "tests/cc/executor/test_graphs.h"

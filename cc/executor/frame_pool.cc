@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/executor/frame.h"
+#include "cc/executor/frame_pool.h"
 
 #include <algorithm>
 #include <cstring>
@@ -46,7 +46,7 @@ inline FramePool::Slab* FramePool::SlabOf(Frame* frame) {
   return reinterpret_cast<Slab*>(at - frame->slab_offset * kFrameUnit) - 1;
 }
 
-// Twice as large as the one before, up to a slab that all share.
+// Each slab is twice as large as the one before, up to the size of slabs that everybody shares.
 FramePool::Slab* FramePool::Grow(Class* of) {
   size_t bytes = sizeof(Slab) + of->next_size * of->stride;
   const size_t most = (kSlabBytes - sizeof(Slab)) / of->stride;
@@ -81,8 +81,8 @@ inline void FramePool::Unlink(Slab* slab) {
   if (slab->of->room == slab) slab->of->room = slab->next;
 }
 
-// The last frame of the slab has gone. One such slab is kept, or a recursion that goes up and down would give
-// it back each time; small ones are as well.
+// The last frame of the slab has gone. One such slab is kept: a recursion that goes up and down would give it back
+// each time otherwise. Small slabs are kept as well.
 void FramePool::GiveBack(Slab* slab) {
   Class& of = *slab->of;
   if (!slab->is_shared()) return;

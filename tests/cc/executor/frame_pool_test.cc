@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/executor/frame.h"
+#include "cc/executor/frame_pool.h"
 
 #include <gtest/gtest.h>
 

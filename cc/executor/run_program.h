@@ -1,7 +1,7 @@
 // Runs a Program once: the tagged executor.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_SCHEDULER_H_
-#define TENSORFLOW_RECURSION_CC_EXECUTOR_SCHEDULER_H_
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_PROGRAM_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_PROGRAM_H_
 
 #include <cstdint>
 #include <functional>
@@ -44,4 +44,4 @@ void RunProgram(RunEnvironment environment, std::vector<Value> arguments, RunDon
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_SCHEDULER_H_
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_PROGRAM_H_

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/executor/call_opener.h"
+
+#include <atomic>
+#include <string>
+
+#include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
+#include "cc/base/options.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+// Whether a call is dead with the dead arguments that it has: all that it waits for, or the announcement of the device
+// that decides.
+bool IsDead(const Op& op, const CallSite& site, const PartialCall& partial) {
+  if (site.waits_for_announcement) return partial.is_dead(op.num_inputs - 1u);
+  return partial.dead_arguments.size() == op.num_tokens;
+}
+
+}  // namespace
+
+CallOpener::CallOpener(WorkerContext* context, FrameStore* frames, PartialCalls* partial_calls,
+                       IncompleteSites* incomplete_sites, TokenRouter* router)
+    : context_(context),
+      frames_(frames),
+      partial_calls_(partial_calls),
+      incomplete_sites_(incomplete_sites),
+      router_(router),
+      arguments_(context->program.max_inputs, Value::Empty()) {}
+
+void CallOpener::OpenRoot(std::vector<Value> arguments) {
+  Frame* root = frames_->New(context_->program.regions[0], nullptr, kNone, 0);
+  const Region& region = *root->region;
+  for (uint32_t i = region.num_firing; i < region.ops.size(); ++i) {
+    const Op& op = region.ops[i];
+    if (op.kind == OpKind::kArgument) router_->DeliverPort(root, &region.ports[op.port], arguments[op.index].Take());
+  }
+  for (Value& unread : arguments) unread.Release();
+  router_->StartFrame(root);
+  frames_->Unref(root);
+}
+
+void CallOpener::Open(Frame* caller, uint32_t index) {
+  const Op& op = caller->region->ops[index];
+  const CallSite& site = context_->program.sites[op.index];
+  const PartialCall* const partial = partial_calls_->Find(caller, index);
+  if (ABSL_PREDICT_FALSE(partial != nullptr) && IsDead(op, site, *partial)) return DropDead(caller, index, *partial);
+  if (ABSL_PREDICT_FALSE(!CheckDepth(caller, site))) return;
+  Frame* const child = NewChild(caller, index, site);
+  TakeArguments(caller, index, child);
+  Start(child, arguments_.data(), op.num_inputs, site);
+}
+
+void CallOpener::OpenGiven(Frame* caller, uint32_t index, std::vector<Value>* arguments) {
+  const CallSite& site = context_->program.sites[caller->region->ops[index].index];
+  if (!CheckDepth(caller, site)) {
+    for (Value& value : *arguments) value.Release();
+    return;
+  }
+  Frame* const child = NewChild(caller, index, site);
+  Start(child, arguments->data(), static_cast<uint32_t>(arguments->size()), site);
+}
+
+void CallOpener::OpenIncomplete(Frame* frame) {
+  ++frame->live;
+  for (uint32_t i = 0; i < frame->region->num_firing; ++i) {
+    // Asked anew each time: a call that was just opened may have given this one its last argument.
+    if (!incomplete_sites_->IsIncomplete(frame, i)) continue;
+    incomplete_sites_->NoteOpened(frame);
+    ++frame->live;
+    Open(frame, i);
+  }
+  frames_->Unref(frame);
+}
+
+bool CallOpener::CheckDepth(const Frame* caller, const CallSite& site) {
+  const int64_t max_depth = context_->program.options.max_depth;
+  const bool is_too_deep = caller->depth >= max_depth;
+  const RunState& run = *context_->run;
+  const bool is_too_large = run.frame_bytes.load(std::memory_order_relaxed) > run.max_frame_bytes;
+  if (ABSL_PREDICT_TRUE(!is_too_deep && !is_too_large)) return true;
+  const std::string limit = is_too_deep ? absl::StrCat("the limit is ", max_depth)
+                                        : absl::StrCat("where its frames take ", kDefaultMaxFrameBytes >> 20,
+                                                       " MiB, the limit unless max_depth is above ", kDefaultMaxDepth);
+  context_->FailAt(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "Recursion too deep: call of '", site.callee_name, "' would be at depth ", caller->depth + 1, ", ", limit,
+          "; raise it by the optimizer's parameter max_depth, as in session_config(max_depth=...)\n\t [[{{node ",
+          site.name, "}}]]")),
+      caller);
+  return false;
+}
+
+void CallOpener::DropDead(Frame* caller, uint32_t index, const PartialCall& partial) {
+  const Op& op = caller->region->ops[index];
+  for (uint32_t i = 0; i < op.num_inputs; ++i) {
+    // The slot of a dead argument may be another operator's: nothing of this call was ever in it.
+    if (!partial.is_dead(i)) caller->values()[op.slot + i].Release();
+  }
+  partial_calls_->Erase(caller, index);
+  router_->KillAll(caller, op);
+  frames_->Unref(caller);
+}
+
+inline Frame* CallOpener::NewChild(Frame* caller, uint32_t index, const CallSite& site) {
+  const Region& callee = *site.callee;
+  Frame* const child = frames_->New(callee, caller, index, caller->depth + 1);
+  if (ABSL_PREDICT_FALSE(callee.tag_slot != kNone)) child->set_tag(ChildTag(caller->tag(), site.call_id));
+  return child;
+}
+
+// Takes all arguments out of the caller's slots before any is delivered: a function may return one at once, to where
+// the others lie. Those that are still to come will go to `child`.
+inline void CallOpener::TakeArguments(Frame* caller, uint32_t index, Frame* child) {
+  const Op& op = caller->region->ops[index];
+  Value* slots = caller->values() + op.slot;
+  for (uint32_t i = 0; i < op.num_inputs; ++i) {
+    arguments_[i] = slots[i];
+    slots[i] = Value::Empty();
+  }
+  if (ABSL_PREDICT_FALSE(caller->has_partial_calls)) {
+    if (const PartialCall* const partial = partial_calls_->Find(caller, index); partial != nullptr) {
+      for (const uint32_t dead : partial->dead_arguments) arguments_[dead] = Value::Dead();
+    }
+  }
+  const uint32_t missing = caller->pending()[index];
+  if (ABSL_PREDICT_FALSE(missing > 0)) {
+    child->missing = missing;
+    ++child->live;
+    partial_calls_->SetChild(caller, index, child);
+  } else if (ABSL_PREDICT_FALSE(caller->has_partial_calls)) {
+    partial_calls_->Erase(caller, index);
+  }
+}
+
+inline void CallOpener::Start(Frame* child, const Value* arguments, uint32_t num_arguments, const CallSite& site) {
+  for (uint32_t i = 0; i < num_arguments; ++i) {
+    if (ABSL_PREDICT_TRUE(!arguments[i].is_empty())) router_->DeliverArgument(child, i, arguments[i]);
+  }
+  if (ABSL_PREDICT_FALSE(site.announce_port != kNone)) {
+    Value lives = Value::Scalar(0);
+    lives.boolean = true;
+    router_->DeliverResult(child->parent, child->site_op, site.announce_port, lives);
+  }
+  router_->StartFrame(child);
+  frames_->Unref(child);
+}
+
+}  // namespace tensorflow_recursion

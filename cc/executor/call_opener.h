@@ -1,0 +1,55 @@
+// Opens the frames of calls.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_CALL_OPENER_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_CALL_OPENER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cc/executor/frame.h"
+#include "cc/executor/frame_store.h"
+#include "cc/executor/incomplete_sites.h"
+#include "cc/executor/partial_calls.h"
+#include "cc/executor/token_router.h"
+#include "cc/executor/worker_context.h"
+#include "cc/program/program.h"
+
+namespace tensorflow_recursion {
+
+// Not thread-safe: it is the worker's own, and so are the frames that it opens.
+class CallOpener {
+ public:
+  CallOpener(WorkerContext* context, FrameStore* frames, PartialCalls* partial_calls, IncompleteSites* incomplete_sites,
+             TokenRouter* router);
+
+  // The frame of the main graph, with the arguments of the run. Takes them over.
+  void OpenRoot(std::vector<Value> arguments);
+
+  // Opens the callee's frame with the arguments that have come to the caller's slots. The call's count in the caller's
+  // `live` becomes the child's.
+  void Open(Frame* caller, uint32_t op);
+
+  // The same for a call that another worker has given away, with all its arguments. Takes them over.
+  void OpenGiven(Frame* caller, uint32_t op, std::vector<Value>* arguments);
+
+  // Nothing else moves: opens the frame's calls that have only some of their arguments.
+  void OpenIncomplete(Frame* frame);
+
+ private:
+  bool CheckDepth(const Frame* caller, const CallSite& site);
+  void DropDead(Frame* caller, uint32_t index, const PartialCall& partial);
+  Frame* NewChild(Frame* caller, uint32_t index, const CallSite& site);
+  void TakeArguments(Frame* caller, uint32_t index, Frame* child);
+  void Start(Frame* child, const Value* arguments, uint32_t num_arguments, const CallSite& site);
+
+  WorkerContext* const context_;
+  FrameStore* const frames_;
+  PartialCalls* const partial_calls_;
+  IncompleteSites* const incomplete_sites_;
+  TokenRouter* const router_;
+  std::vector<Value> arguments_;  // of the call that is opened
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_CALL_OPENER_H_

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/executor/control_flow.h"
+
+#include "absl/base/optimization.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow_recursion {
+
+// False: it is no bool, and the run has failed.
+inline bool ControlFlow::TakePredicate(Frame* frame, Value* value, bool* result) {
+  const bool is_valid = ReadPredicate(frame, *value, result);
+  value->Release();
+  return is_valid;
+}
+
+inline bool ControlFlow::ReadPredicate(Frame* frame, const Value& value, bool* result) {
+  if (ABSL_PREDICT_TRUE(value.is_scalar())) {
+    *result = value.boolean;
+    return true;
+  }
+  const tensorflow::Tensor tensor = TensorFromValue(value, tensorflow::DT_BOOL);
+  if (tensor.dtype() == tensorflow::DT_BOOL && tensor.dims() == 0 && tensor.IsInitialized()) {
+    *result = tensor.scalar<bool>()();
+    return true;
+  }
+  context_->FailAt(InvalidArgument("The predicate of a conditional in '", frame->region->name,
+                                   "' must be a scalar bool, got shape ", tensor.shape().DebugString()),
+                   frame);
+  return false;
+}
+
+void ControlFlow::FireSwitch(Frame* frame, const Op& op, Value* inputs) {
+  bool side = false;
+  if (!TakePredicate(frame, &inputs[1], &side)) return inputs[0].Release();
+  router_->DeliverDone(frame, op);
+  router_->DeliverPort(frame, &frame->region->ports[op.port + side], inputs[0].Take());
+}
+
+void ControlFlow::FireBranch(Frame* frame, const Op& op, Value* inputs) {
+  bool side = false;
+  if (!TakePredicate(frame, &inputs[0], &side)) return;
+  const Region& region = *frame->region;
+  frame->pending()[&op - region.ops.data()] = static_cast<uint16_t>(1 + side);
+  // All of it is taken out before any of it moves on, as it may move to the slot of another gate.
+  released_.clear();
+  for (uint32_t i = op.index; i < op.gates_end; ++i) {
+    Value& data = frame->values()[region.ops[region.gates[i]].slot];
+    if (!data.is_empty()) released_.emplace_back(region.gates[i], data.Take());
+  }
+  const DeathList& dead = region.port_deaths[op.port + !side];
+  if (dead.begin != dead.end) router_->Kill(frame, dead);
+  for (const auto& [index, data] : released_) {
+    const Op& gate = region.ops[index];
+    router_->DeliverDone(frame, gate);
+    router_->DeliverPort(frame, &region.ports[gate.port + side], data);
+  }
+  Value predicate = Value::Scalar(0);
+  predicate.boolean = side;
+  router_->DeliverDone(frame, op);
+  router_->DeliverPort(frame, &region.ports[op.port + side], predicate);
+}
+
+void ControlFlow::FireSwitchN(Frame* frame, const Op& op, Value* inputs) {
+  const tensorflow::Tensor index = TensorFromValue(inputs[1], tensorflow::DT_INT32);
+  inputs[1].Release();
+  if (index.dims() != 0 || index.dtype() != tensorflow::DT_INT32) {
+    inputs[0].Release();
+    return context_->FailAt(
+        InvalidArgument("The branch index of a case in '", frame->region->name, "' must be a scalar int32"), frame);
+  }
+  int32_t side = index.scalar<int32_t>()();
+  if (side < 0 || side >= op.num_ports) side = op.num_ports - 1;
+  for (int32_t i = 0; i < op.num_ports; ++i) {
+    if (i != side) router_->Kill(frame, frame->region->port_deaths[op.port + i]);
+  }
+  router_->DeliverPort(frame, &frame->region->ports[op.port + side], inputs[0].Take());
+  router_->DeliverDone(frame, op);
+}
+
+void ControlFlow::FireMerge(Frame* frame, const Op& op) {
+  Value& slot = frame->values()[op.slot];
+  const Value value = slot;
+  slot = Value::Dead();  // marks the merge as decided: a later input finds the slot taken
+  Value index = Value::Scalar(0);
+  index.int32 = static_cast<int32_t>(value.position);
+  router_->DeliverPort(frame, &frame->region->ports[op.port + 1], index);
+  router_->DeliverPort(frame, &frame->region->ports[op.port], value);
+  router_->DeliverDone(frame, op);
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/executor/death_teller.h"
+
+#include "cc/executor/token_router.h"
+
+namespace tensorflow_recursion {
+
+void DeathTeller::Kill(Frame* frame, const DeathList& list) {
+  if (list.begin == list.end) return;
+  ++frame->live;  // what is learned on the way here may end everything else in the frame
+  lists_.emplace_back(frame, list);
+  if (is_telling_) return;  // the loop below, further up the stack, will come to it
+  is_telling_ = true;
+  while (!lists_.empty()) {
+    const auto [where, events] = lists_.back();
+    lists_.pop_back();
+    for (uint32_t i = events.begin; i < events.end; ++i) Learn(where, where->region->deaths[i]);
+    frames_->Unref(where);
+  }
+  is_telling_ = false;
+}
+
+void DeathTeller::Learn(Frame* frame, const DeathEvent& event) {
+  switch (event.kind) {
+    case DeathEvent::Kind::kUnion:
+      return router_->MarkUnion(frame, event.op, event.index);
+    case DeathEvent::Kind::kMerge:
+      return LearnInMerge(frame, event);
+    case DeathEvent::Kind::kSiteArgument:
+      return LearnInCall(frame, event);
+    case DeathEvent::Kind::kInput:
+      return LearnInInput(frame, event);
+    case DeathEvent::Kind::kResult:
+      return router_->DeliverResult(frame->parent, frame->site_op, event.index, Value::Dead());
+  }
+}
+
+// A merge is dead when all its inputs are. Being told twice is harmless here as everywhere: whoever learns of a death
+// ignores it the second time.
+inline void DeathTeller::LearnInMerge(Frame* frame, const DeathEvent& event) {
+  const Op& merge = frame->region->ops[event.op];
+  if (merge.passes_on) {
+    uint16_t& state = frame->pending()[event.op];
+    if ((state & kMergeDecided) != 0) return;  // it has its value
+    state |= static_cast<uint16_t>(1 << event.index);
+    if (state == (1 << merge.num_inputs) - 1) router_->KillAll(frame, merge);
+    return;
+  }
+  Value* masks = frame->values() + merge.slot;
+  if (!masks[0].is_empty()) return;  // it has its value
+  masks[event.index / 64].bits |= uint64_t{1} << (event.index % 64);
+  uint32_t num_dead = 0;
+  for (uint32_t i = 0; i < merge.num_inputs; ++i) num_dead += (masks[i / 64].bits >> (i % 64)) & 1;
+  if (num_dead == merge.num_inputs) router_->KillAll(frame, merge);
+}
+
+inline void DeathTeller::LearnInCall(Frame* frame, const DeathEvent& event) {
+  if (frame->pending()[event.op] == 0) return;
+  if (!partial_calls_->AddDeadArgument(frame, event.op, event.index)) return;
+  const uint32_t slot = frame->region->ops[event.op].slot + event.index;
+  router_->DeliverCallArgument(frame, {event.op, slot, event.index, EdgeKind::kSiteArgument}, Value::Dead());
+}
+
+// An operator that fires with dead inputs too.
+inline void DeathTeller::LearnInInput(Frame* frame, const DeathEvent& event) {
+  Value& slot = frame->values()[frame->region->ops[event.op].slot + event.index];
+  if (!slot.is_empty() || frame->pending()[event.op] == 0) return;
+  slot = Value::Dead();
+  router_->CountDown(frame, event.op);
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/executor/inbox.h"
+
+#include <utility>
+
+#include "cc/executor/run_state.h"
+
+namespace tensorflow_recursion {
+
+void Inbox::Post(Message message) {
+  // Thousands of receives may end at once after an error, and waking a worker for each would flood the thread pool that
+  // the next step needs.
+  if (run_->failed()) return message.ReleaseValues();
+  bool wakes = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    messages_.push_back(std::move(message));
+    has_mail_.store(true, std::memory_order_release);
+    wakes = !is_awake_;
+    is_awake_ = true;
+  }
+  if (!wakes) return;
+  run_->BeginActivity();
+  run_->environment.schedule(wake_);
+}
+
+std::vector<Message> Inbox::Take() {
+  std::vector<Message> taken;
+  if (!has_mail_.load(std::memory_order_acquire)) return taken;
+  absl::MutexLock lock(&mutex_);
+  taken.swap(messages_);
+  has_mail_.store(false, std::memory_order_relaxed);
+  return taken;
+}
+
+void Inbox::Open() {
+  absl::MutexLock lock(&mutex_);
+  is_awake_ = true;
+}
+
+bool Inbox::Close() {
+  absl::MutexLock lock(&mutex_);
+  if (!messages_.empty()) return false;
+  is_awake_ = false;
+  return true;
+}
+
+}  // namespace tensorflow_recursion

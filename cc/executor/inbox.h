@@ -1,0 +1,98 @@
+// What other threads tell a worker.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_INBOX_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_INBOX_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "cc/executor/frame.h"
+#include "cc/executor/kernel_runner.h"
+#include "cc/values/value.h"
+
+namespace tensorflow_recursion {
+
+class RunState;
+
+// A kernel that runs on another thread, or by itself. Owns its inputs and outputs until the owner of the frame takes
+// them.
+struct KernelInFlight {
+  KernelCall call;
+  std::vector<Value> inputs;
+  std::vector<Value> outputs;
+  absl::Status status;
+
+  ~KernelInFlight() {
+    for (Value& value : inputs) value.Release();
+    for (Value& value : outputs) value.Release();
+  }
+};
+
+struct Message {
+  enum class Kind {
+    kOpenCall,    // open the call at `op` of `frame`, which its owner gives away, with `values` as arguments
+    kArgument,    // argument `index` of `frame`, already open, is values[0]
+    kResult,      // result `index` of the call at `op` of `frame` is values[0]
+    kChildEnded,  // a child of `frame` has ended
+    kKernelDone,  // `kernel` of `op` of `frame` has ended
+  };
+  Message(Kind kind, Frame* frame, uint32_t op = 0, uint32_t index = 0)
+      : kind(kind), frame(frame), op(op), index(index) {}
+
+  void ReleaseValues() {
+    for (Value& value : values) value.Release();
+  }
+
+  Kind kind;
+  Frame* frame;
+  uint32_t op;
+  uint32_t index;
+  std::vector<Value> values;
+  std::unique_ptr<KernelInFlight> kernel;
+};
+
+// A worker's messages, and whether the worker is awake to read them. A frame belongs to one worker, so whatever crosses
+// workers (arguments to a call given away, its results, kernels that end on other threads) is a message to the frame's
+// owner: this is the one place where threads meet while a run is under way.
+//
+// A worker is awake while a thread is in Worker::Work(). A message to one that sleeps schedules `wake` on another
+// thread and begins an activity of the run for it.
+class Inbox {
+ public:
+  Inbox(RunState* run, std::function<void()> wake) : run_(run), wake_(std::move(wake)) {}
+
+  // Any thread. Once the run has failed nobody reads messages: they are dropped, and their values released.
+  void Post(Message message);
+
+  // The worker's own thread only, from here on.
+
+  // Whether messages may have come: without the lock, so it may say so a moment late.
+  bool MayHaveMail() const { return has_mail_.load(std::memory_order_relaxed); }
+  // All messages that have come, oldest first.
+  std::vector<Message> Take();
+
+  // The worker is awake, without a message: the run starts with it.
+  void Open();
+  // The worker goes to sleep and returns true, unless there are messages.
+  bool Close();
+
+ private:
+  RunState* const run_;
+  const std::function<void()> wake_;
+
+  absl::Mutex mutex_;  // any thread may post
+  std::vector<Message> messages_ ABSL_GUARDED_BY(mutex_);
+  bool is_awake_ ABSL_GUARDED_BY(mutex_) = false;
+  // Set with the messages; lets the worker skip the lock when no other thread has written.
+  std::atomic<bool> has_mail_{false};
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_INBOX_H_

@@ -1,0 +1,94 @@
+// Call sites that have some of their arguments: what to open when nothing else is left to do.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_INCOMPLETE_SITES_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_INCOMPLETE_SITES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
+#include "cc/executor/frame.h"
+#include "cc/executor/partial_calls.h"
+#include "cc/program/program.h"
+
+namespace tensorflow_recursion {
+
+// A call may need a result of its own to get its last argument: f(a, g(f's first result)). So a call site that has some
+// arguments may be opened without the others. That is the last resort, since a call with all its arguments needs no
+// bookkeeping: a worker opens incomplete sites only when nothing else moves, in the newest frame first.
+//
+// A site is incomplete from its first live argument on (dead ones alone must not open a frame: the whole call may be
+// dead) until it has all of them or is opened. Where another device decides whether the call lives, the site is
+// incomplete from that device's announcement on.
+//
+// Keeps a list of the frames with incomplete sites, in which a frame counts as one more in its own `live`.
+class IncompleteSites {
+ public:
+  IncompleteSites(const Program& program, const PartialCalls* partial_calls)
+      : program_(program), partial_calls_(partial_calls) {}
+
+  // An argument has come along `edge`, to a call site with more than one token that is not open. To be called before it
+  // is counted as arrived. `partial` is what is known of the call, nullptr if it is as usual.
+  // Inlined by force: most arguments of tak come this way, and a call here costs 2 % of all its instructions.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void NoteArgument(Frame* frame, const Edge& edge, bool is_dead,
+                                                 const PartialCall* partial);
+
+  // The frames, newest last.
+  bool empty() const { return frames_.empty(); }
+  Frame* newest() const { return frames_.back(); }
+
+  // Whether operator `op` is an incomplete call site.
+  bool IsIncomplete(const Frame* frame, uint32_t op) const;
+  // One of the frame's incomplete sites is opened. The caller must hold a count of `live`.
+  void NoteOpened(Frame* frame);
+
+  void Clear();
+
+ private:
+  bool WaitsForAnnouncement(const Op& op) const { return program_.sites[op.index].waits_for_announcement; }
+  static bool IsAnnounced(const Frame* frame, const Op& op);
+  void Link(Frame* frame);
+  void Unlink(Frame* frame);
+  void CloseGaps();
+
+  const Program& program_;
+  const PartialCalls* const partial_calls_;
+  std::vector<Frame*> frames_;  // nullptr for those that were taken out; the last is none
+  size_t gaps_ = 0;             // nullptrs among them
+};
+
+// Whether the device that decides on the call has said that it lives: that is the last input of the call site.
+inline bool IncompleteSites::IsAnnounced(const Frame* frame, const Op& op) {
+  return !frame->values()[op.slot + op.num_inputs - 1].is_empty();
+}
+
+inline void IncompleteSites::NoteArgument(Frame* frame, const Edge& edge, bool is_dead, const PartialCall* partial) {
+  const Op& op = frame->region->ops[edge.op];
+  const bool waits_for_announcement = WaitsForAnnouncement(op);
+  const size_t num_pending = frame->pending()[edge.op];
+  // If this one is dead, it is among the dead arguments already; it has not come yet, however.
+  const size_t num_dead = ABSL_PREDICT_TRUE(partial == nullptr) ? 0 : partial->dead_arguments.size() - is_dead;
+  const bool was_incomplete = waits_for_announcement ? IsAnnounced(frame, op) : num_pending + num_dead < op.num_tokens;
+  const bool is_last = num_pending == 1;
+  if (is_last) {
+    if (was_incomplete) NoteOpened(frame);
+  } else if (!was_incomplete && !is_dead && (!waits_for_announcement || edge.index + 1 == op.num_inputs)) {
+    if (frame->incomplete_sites++ == 0) Link(frame);
+  }
+}
+
+inline void IncompleteSites::NoteOpened(Frame* frame) {
+  if (--frame->incomplete_sites == 0) Unlink(frame);
+}
+
+inline void IncompleteSites::Link(Frame* frame) {
+  frame->incomplete_position = static_cast<uint32_t>(frames_.size());
+  frames_.push_back(frame);
+  ++frame->live;
+}
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_INCOMPLETE_SITES_H_

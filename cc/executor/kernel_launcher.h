@@ -1,0 +1,63 @@
+// Has kernels run: here, on other threads, or by themselves.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cc/executor/frame.h"
+#include "cc/executor/frame_store.h"
+#include "cc/executor/inbox.h"
+#include "cc/executor/kernel_runner.h"
+#include "cc/executor/ready_queue.h"
+#include "cc/executor/token_router.h"
+#include "cc/executor/worker_context.h"
+#include "cc/program/program.h"
+
+namespace tensorflow_recursion {
+
+// A kernel runs on the worker's own thread, as long as nothing speaks against it. An asynchronous one is started and
+// says itself when it is done; one that is known to be expensive goes to another thread if the worker has something
+// else to do meanwhile and a thread is to be had. Both are then *in flight*: an activity of the run and a count of
+// `live` in the frame, which ends by a message to the frame's owner.
+//
+// Not thread-safe: it is the worker's own.
+class KernelLauncher {
+ public:
+  KernelLauncher(WorkerContext* context, const ReadyQueue* queue, FrameStore* frames, TokenRouter* router)
+      : context_(context), queue_(queue), frames_(frames), router_(router) {}
+
+  // Runs or starts the kernel of operator `index`, with its inputs side by side.
+  void Fire(Frame* frame, uint32_t index, const Op& op, Value* inputs);
+
+  // A kernel of one of the worker's frames has ended elsewhere.
+  void Land(Message* message);
+
+  // Other devices are slower to answer than calls are to open. With so many kernels in flight, most of them receives,
+  // the worker should wait a little before it opens a further call: else a recursion that goes back and forth between
+  // devices would be unrolled in full breadth before the first answer comes.
+  bool has_many_in_flight() const { return num_in_flight_ >= in_flight_limit_; }
+  // Answers that do not come may wait for calls that are not open yet, as those of a deep recursion do: there may be
+  // more in flight from now on.
+  void AllowMoreInFlight() { in_flight_limit_ = 2 * num_in_flight_; }
+
+ private:
+  static constexpr int64_t kFirstInFlightLimit = 256;
+
+  void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
+  void Launch(Frame* frame, uint32_t index, const Op& op, Value* inputs, const KernelNode& node, bool is_offloaded);
+  void DeliverOutputs(Frame* frame, const Op& op, const KernelNode& node, Value* outputs);
+
+  WorkerContext* const context_;
+  const ReadyQueue* const queue_;
+  FrameStore* const frames_;
+  TokenRouter* const router_;
+  std::vector<Value> outputs_;  // of the kernel that runs here
+  int64_t num_in_flight_ = 0;   // of this worker's frames
+  int64_t in_flight_limit_ = kFirstInFlightLimit;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_

@@ -1,0 +1,53 @@
+// Fires an operator that has all its inputs.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_OPERATOR_RUNNER_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_OPERATOR_RUNNER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cc/executor/control_flow.h"
+#include "cc/executor/frame.h"
+#include "cc/executor/kernel_launcher.h"
+#include "cc/executor/loop_runner.h"
+#include "cc/executor/ready_queue.h"
+#include "cc/executor/token_router.h"
+#include "cc/executor/worker_context.h"
+#include "cc/program/program.h"
+
+namespace tensorflow_recursion {
+
+// Finds the operator's inputs and does what its kind says: by itself where that is little, arithmetic on single numbers
+// above all, and by those that know how for kernels, loops and control flow.
+//
+// Not thread-safe: it is the worker's own.
+class OperatorRunner {
+ public:
+  OperatorRunner(WorkerContext* context, ReadyQueue* queue, TokenRouter* router, KernelLauncher* kernels,
+                 LoopRunner* loops, ControlFlow* control_flow);
+
+  // `item` is in the queue's memory and valid until the first push. Its count in the frame's `live` stays the caller's.
+  void Fire(ReadyOperator* item);
+
+ private:
+  Value* InputsOf(ReadyOperator* item, const Op& op);
+  Value* GatherInputs(Frame* frame, const Op& op);
+  Value* GatherInputsWith(ReadyOperator* item, const Op& op);
+  void FireScalar(Frame* frame, uint32_t index, const Op& op, Value* inputs);
+  void FirePass(Frame* frame, const Op& op, Value* inputs);
+  void FireRetval(const Op& op, Value* inputs);
+  void FireRetain(Frame* frame, const Op& op, Value* inputs);
+  void FireRecall(Frame* frame, const Op& op, Value* inputs);
+
+  WorkerContext* const context_;
+  ReadyQueue* const queue_;
+  TokenRouter* const router_;
+  KernelLauncher* const kernels_;
+  LoopRunner* const loops_;
+  ControlFlow* const control_flow_;
+  std::vector<Value> inputs_;  // of the operator that fires, if they do not lie side by side
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_OPERATOR_RUNNER_H_

@@ -1,0 +1,60 @@
+// Calls that are not as usual: opened before all their arguments had come, or with arguments that have died.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_PARTIAL_CALLS_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_PARTIAL_CALLS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/base/optimization.h"
+#include "absl/container/flat_hash_map.h"
+#include "cc/executor/frame.h"
+
+namespace tensorflow_recursion {
+
+// What is known of one such call.
+struct PartialCall {
+  Frame* child = nullptr;                // the callee's frame, if it is open
+  std::vector<uint32_t> dead_arguments;  // by index, those that have died before it was
+
+  bool is_dead(uint32_t argument) const {
+    return std::find(dead_arguments.begin(), dead_arguments.end(), argument) != dead_arguments.end();
+  }
+};
+
+// The partial calls of a worker's frames, by caller and operator. They are rare, so frames keep no room for them: only
+// a flag, without which there is nothing to look up.
+class PartialCalls {
+ public:
+  // nullptr for a call that is as usual.
+  const PartialCall* Find(const Frame* caller, uint32_t op) const {
+    if (ABSL_PREDICT_TRUE(!caller->has_partial_calls)) return nullptr;
+    const auto position = calls_.find({caller, op});
+    return position == calls_.end() ? nullptr : &position->second;
+  }
+
+  // The call has been opened, and some of its arguments are still to come: they go to `child`.
+  void SetChild(Frame* caller, uint32_t op, Frame* child) { Make(caller, op).child = child; }
+  // False if that was known: the same death may be told twice.
+  bool AddDeadArgument(Frame* caller, uint32_t op, uint32_t argument);
+
+  void Erase(const Frame* caller, uint32_t op) { calls_.erase({caller, op}); }
+  // All calls of a frame that ends.
+  void EraseAll(const Frame* caller);
+  void Clear() { calls_.clear(); }
+  bool empty() const { return calls_.empty(); }
+
+ private:
+  PartialCall& Make(Frame* caller, uint32_t op) {
+    caller->has_partial_calls = 1;
+    return calls_[{caller, op}];
+  }
+
+  absl::flat_hash_map<std::pair<const Frame*, uint32_t>, PartialCall> calls_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_PARTIAL_CALLS_H_

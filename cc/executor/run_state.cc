@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/executor/run_state.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/call_path.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+std::string CallName(const Program& program, const Frame* frame) {
+  return program.sites[frame->parent->region->ops[frame->site_op].index].callee_name;
+}
+
+// Appends the calls above and including `frame`: "\n  in call Fib > Fib > (94 more) > Fib".
+absl::Status WithCallPath(const absl::Status& status, const Program& program, const Frame* frame) {
+  while (frame != nullptr && frame->site_op == kNone) frame = frame->parent;
+  if (frame == nullptr) return status;
+  const int64_t depth = frame->depth;
+  std::vector<std::string> innermost;
+  std::vector<std::string> outermost;
+  for (int64_t level = depth; frame != nullptr; frame = frame->parent) {
+    if (frame->site_op == kNone) continue;
+    if (level <= kCallPathEnd) {
+      outermost.insert(outermost.begin(), CallName(program, frame));
+    } else if (level > depth - kCallPathEnd) {
+      innermost.insert(innermost.begin(), CallName(program, frame));
+    }
+    --level;
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "\n\t in call ", FormatCallPath(outermost, depth, innermost)));
+}
+
+}  // namespace
+
+RunState::RunState(RunEnvironment environment, std::function<void()> end)
+    : environment(std::move(environment)),
+      max_frame_bytes(this->environment.program->options.max_depth > kDefaultMaxDepth
+                          ? std::numeric_limits<int64_t>::max()
+                          : kDefaultMaxFrameBytes),
+      end_(std::move(end)) {
+  retvals.resize(this->environment.program->retval_types.size(), Value::Empty());
+  for (const KernelNode& node : this->environment.program->kernels) {
+    max_outputs = std::max(max_outputs, node.outputs.size());
+  }
+}
+
+void RunState::Fail(const absl::Status& status) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!status_.ok()) return;
+    status_ = status;
+  }
+  failed_.store(true, std::memory_order_release);
+  if (environment.on_error) environment.on_error(status);
+}
+
+void RunState::FailAt(const absl::Status& status, const Frame* frame) {
+  Fail(WithCallPath(status, *environment.program, frame));
+}
+
+absl::Status RunState::status() const {
+  absl::MutexLock lock(&mutex_);
+  return status_;
+}
+
+void RunState::End() {
+  const std::function<void()> end = end_;  // *this may go with it
+  end();
+}
+
+bool RunState::BeginOffload() {
+  if (offloads_.fetch_add(1, std::memory_order_relaxed) < environment.max_workers - 1) return true;
+  EndOffload();
+  return false;
+}
+
+}  // namespace tensorflow_recursion

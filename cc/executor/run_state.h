@@ -1,0 +1,66 @@
+// What all workers of one run share: its environment, its first error, its results, and what is under way.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_STATE_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_STATE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "cc/executor/frame.h"
+#include "cc/executor/run_program.h"
+
+namespace tensorflow_recursion {
+
+// Thread-safe, but for `retvals`.
+class RunState {
+ public:
+  // `end` is called when the last activity ends, and may delete *this.
+  RunState(RunEnvironment environment, std::function<void()> end);
+
+  // An activity is a thread inside a worker, or a kernel in flight. The run is over when none is left: every frame has
+  // then ended, or an error has stopped the workers.
+  void BeginActivity() { activities_.fetch_add(1, std::memory_order_relaxed); }
+  void EndActivity() {
+    // Release and acquire: whoever ends the run sees what all workers wrote.
+    if (activities_.fetch_sub(1, std::memory_order_acq_rel) == 1) End();
+  }
+
+  // The first error wins; workers see it when they look up the next time.
+  void Fail(const absl::Status& status);
+  // The same, with the calls that led to `frame` in the message.
+  void FailAt(const absl::Status& status, const Frame* frame);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  absl::Status status() const;
+
+  // Kernels that workers have handed to threads of their own. There may be as many as workers would be idle otherwise:
+  // with more, frames that wait for them would pile up.
+  bool BeginOffload();
+  void EndOffload() { offloads_.fetch_sub(1, std::memory_order_relaxed); }
+
+  const RunEnvironment environment;
+  std::vector<Value> retvals;  // written by the owner of the root frame
+  size_t max_outputs = 0;      // of a kernel
+  // Memory of frames, and of kernels in flight apart from their tensors. Relaxed: it is only compared with the limit.
+  std::atomic<int64_t> frame_bytes{0};
+  const int64_t max_frame_bytes;
+
+ private:
+  void End();
+
+  const std::function<void()> end_;
+  std::atomic<int> activities_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<int> offloads_{0};
+  mutable absl::Mutex mutex_;  // several workers may fail at once
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_STATE_H_

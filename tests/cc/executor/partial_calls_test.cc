@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/executor/partial_calls.h"
+
+#include <gtest/gtest.h>
+
+#include "cc/program/program.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+// A region with two call sites, operators 0 and 1.
+class PartialCallsTest : public ::testing::Test {
+ protected:
+  PartialCallsTest() {
+    region_.ops.resize(2);
+    region_.ops[0].kind = region_.ops[1].kind = OpKind::kSite;
+    region_.num_counted = 2;
+    caller_.region = other_.region = &region_;
+  }
+
+  Region region_;
+  Frame caller_{};
+  Frame other_{};
+  PartialCalls calls_;
+};
+
+TEST_F(PartialCallsTest, CallsAreAsUsualUntilSomethingIsKnownOfThem) {
+  EXPECT_EQ(calls_.Find(&caller_, 0), nullptr);
+  calls_.SetChild(&caller_, 0, &other_);
+  ASSERT_NE(calls_.Find(&caller_, 0), nullptr);
+  EXPECT_EQ(calls_.Find(&caller_, 0)->child, &other_);
+  EXPECT_EQ(calls_.Find(&caller_, 1), nullptr);
+  EXPECT_EQ(calls_.Find(&other_, 0), nullptr);
+  calls_.Erase(&caller_, 0);
+  EXPECT_EQ(calls_.Find(&caller_, 0), nullptr);
+}
+
+TEST_F(PartialCallsTest, TheSameDeathCountsOnce) {
+  EXPECT_TRUE(calls_.AddDeadArgument(&caller_, 1, 2));
+  EXPECT_FALSE(calls_.AddDeadArgument(&caller_, 1, 2));
+  EXPECT_TRUE(calls_.AddDeadArgument(&caller_, 1, 0));
+  const PartialCall* call = calls_.Find(&caller_, 1);
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call->dead_arguments.size(), 2);
+  EXPECT_TRUE(call->is_dead(0));
+  EXPECT_FALSE(call->is_dead(1));
+  EXPECT_TRUE(call->is_dead(2));
+}
+
+TEST_F(PartialCallsTest, AFrameThatEndsTakesItsCallsWithIt) {
+  calls_.SetChild(&caller_, 0, &other_);
+  calls_.AddDeadArgument(&caller_, 1, 0);
+  calls_.AddDeadArgument(&other_, 1, 0);
+  calls_.EraseAll(&caller_);
+  EXPECT_EQ(calls_.Find(&caller_, 0), nullptr);
+  EXPECT_EQ(calls_.Find(&caller_, 1), nullptr);
+  EXPECT_NE(calls_.Find(&other_, 1), nullptr);
+  calls_.EraseAll(&other_);
+  EXPECT_TRUE(calls_.empty());
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
