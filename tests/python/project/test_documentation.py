@@ -12,6 +12,8 @@ ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TOURS = ["docs/tour.md", "docs/tour_gradient.md"]
 MOST_WORDS = 1500
+# What a build makes.
+GENERATED = {"benchmarks/results/"}
 
 
 def _text(page):
@@ -40,6 +42,14 @@ def test_links_lead_somewhere(page):
         assert path.exists(), f"{page.name} links to {target}"
         if anchor:
             assert anchor in _anchors(path), f"{page.name} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(page):
+    named = set(
+        re.findall(r"`((?:cc|tests|tools|tensorflow_recursion|docs|benchmarks|examples)/[\w./]+)`", page.read_text())
+    )
+    assert {name for name in named if not (ROOT / name).exists()} - GENERATED == set()
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "design").glob("*.md")), ids=lambda page: page.stem)
