@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import os
+import re
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -30,11 +31,18 @@ def pytest_configure(config):
         distribution.load_fake_gpu()
 
 
-def pytest_itemcollected(item):
-    """With pytest-xdist: one process runs all tests that share what takes seconds to start."""
-    for group in ("cluster", "mortal_cluster", "smoke"):
-        if group in item.fixturenames or (group == "cluster" and "processes" in _places(item)):
-            item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist=loadscope`: one process runs all tests that share what takes seconds to start."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            if "test_processes.py" in nodeid or re.search(r"[[-]processes[]-]", nodeid):
+                return "cluster"
+            return "benchmarks" if "test_benchmarks.py" in nodeid else nodeid
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(trylast=True)  # what `-k` and `-m` leave out cannot be chosen
