@@ -16,7 +16,7 @@ PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
 COPY = build/tensorflow-$(VERSION)
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
 
-.PHONY: build docs demo check test test-all test-gpu test-slow test-cc test-tensorflow bench lint typecheck format sanitize bazel clean
+.PHONY: build docs demo check test test-all test-gpu test-slow test-cc test-tensorflow bench lint tidy typecheck format sanitize bazel clean
 
 # A virtual environment that several checkouts share by a link serves none of them in particular: they run from their
 # own directory.
@@ -68,7 +68,7 @@ test-tensorflow:
 	@test -n "$(VERSION)" || { echo "which TensorFlow? make test-tensorflow VERSION=2.16.2"; exit 1; }
 	@mkdir -p $(COPY) && rm -rf $(addprefix $(COPY)/,cc tests tensorflow_recursion)
 	@git ls-files | tar -cf - -T - | tar -xf - -C $(COPY)
-	@sed -e 's/^tensorflow-cpu==.*/tensorflow-cpu==$(VERSION)/' -e '/^numpy\|^ruff\|^clang-format/d' requirements-dev.txt \
+	@sed -e 's/^tensorflow-cpu==.*/tensorflow-cpu==$(VERSION)/' -e '/^numpy\|^ruff\|^clang-\|^mypy/d' requirements-dev.txt \
 	  > $(COPY)/requirements-dev.txt
 	@touch -r requirements-dev.txt $(COPY)/requirements-dev.txt
 	$(MAKE) -C $(COPY) test
@@ -80,6 +80,10 @@ lint: $(READY)
 	$(PY) -m ruff check $(wildcard $(PYTHON_DIRS))
 	$(PY) -m ruff format --check $(wildcard $(PYTHON_DIRS))
 	$(VENV)/bin/clang-format --dry-run --Werror $(CC_FILES)
+
+# clang-tidy on the C++ files that differ from the main branch, or on FILES; .clang-tidy has the rules.
+tidy: $(READY)
+	$(PY) tools/native.py tidy $(FILES)
 
 # The package and the benchmarks, strictly; settings are in pyproject.toml.
 typecheck: $(READY)

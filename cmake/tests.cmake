@@ -28,6 +28,6 @@ set(parts 4)
 foreach(part RANGE 1 ${parts})
   math(EXPR index "${part} - 1")
   add_test(NAME cc_tests.${part} COMMAND cc_tests --gtest_brief=1)
-  set_tests_properties(cc_tests.${part} PROPERTIES TIMEOUT 600
+  set_tests_properties(cc_tests.${part} PROPERTIES TIMEOUT 1800
     ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
 endforeach()

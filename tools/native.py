@@ -8,9 +8,11 @@ compiler, `MAX_JOBS` how many run at once, `V=1` prints commands.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import fcntl
 import importlib
+import json
 import os
 import pathlib
 import shlex
@@ -64,7 +66,9 @@ class Build:
         self.dir.mkdir(parents=True, exist_ok=True)
         with self._lock():
             self._configure()
-            command = [self.cmake, "--build", str(self.dir), "--parallel", self._jobs(), "--target", *targets]
+            if self.preset == "release":
+                self._link_commands()
+            command = [self.cmake, "--build", str(self.dir), "--parallel", self.jobs(), "--target", *targets]
             if os.environ.get("V"):
                 command.append("--verbose")
             if subprocess.run(command, stdout=sys.stderr, check=False).returncode != 0:
@@ -80,8 +84,22 @@ class Build:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _jobs(self) -> str:
+    def configure(self) -> None:
+        """Leaves compile_commands.json in the build directory."""
+        self.dir.mkdir(parents=True, exist_ok=True)
+        with self._lock():
+            self._configure()
+
+    def jobs(self) -> str:
         return os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
+
+    def _link_commands(self) -> None:
+        """Shows editors the commands of the last build: they look for compile_commands.json in the root."""
+        link = ROOT / "compile_commands.json"
+        target = os.path.relpath(self.dir / "compile_commands.json", ROOT)
+        if not link.is_symlink() or os.readlink(link) != target:
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
 
     def _configure(self) -> None:
         """Runs CMake where there is no build yet, or one for another compiler, interpreter or CMake."""
@@ -145,16 +163,57 @@ def run_tests(build: Build, arguments: list[str]) -> int:
         command = [str(build.dir / "cc_tests"), "--gtest_brief=1", *arguments]
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     ctest = str(pathlib.Path(build.cmake).with_name("ctest"))
-    command = [ctest, "--test-dir", str(build.dir), "--output-on-failure", "--parallel", build._jobs()]
+    command = [ctest, "--test-dir", str(build.dir), "--output-on-failure", "--parallel", build.jobs()]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def changed_sources() -> list[str]:
+    """C++ files that differ from the main branch, committed or not."""
+    base = "main"
+    for candidate in ("origin/main", "main"):
+        if _git("rev-parse", "--verify", "--quiet", candidate):
+            base = (_git("merge-base", "HEAD", candidate) or [candidate])[0]
+            break
+    names = _git("diff", "--name-only", "--diff-filter=d", base, "--", "cc/*.cc", "tests/cc/*.cc")
+    return names + _git("ls-files", "--others", "--exclude-standard", "--", "cc/*.cc", "tests/cc/*.cc")
+
+
+def _git(*arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.split() if done.returncode == 0 else []
+
+
+def tidy(build: Build, files: list[str]) -> int:
+    """Runs clang-tidy on `files`, or on what has changed; .clang-tidy has the rules."""
+    files = files or changed_sources()
+    if not files:
+        print("no C++ file has changed")
+        return 0
+    build.configure()
+    # clang does not read g++'s precompiled headers, and g++ has flags of its own for them.
+    commands = json.loads((build.dir / "compile_commands.json").read_text())
+    for entry in commands:
+        words = shlex.split(entry["command"])
+        drop = {i + d for i, word in enumerate(words[:-1]) if word == "-include" for d in (0, 1)}
+        drop |= {i for i, word in enumerate(words) if word in ("-fpch-preprocess", "-Winvalid-pch")}
+        entry["command"] = shlex.join(word for i, word in enumerate(words) if i not in drop)
+    database = build.dir / "tidy"
+    database.mkdir(exist_ok=True)
+    write_if_changed(database / "compile_commands.json", json.dumps(commands, indent=1))
+    program = pathlib.Path(sys.executable).with_name("clang-tidy")
+    command = [str(program), "-p", str(database), "--quiet"]
+    with concurrent.futures.ThreadPoolExecutor(int(build.jobs())) as pool:
+        codes = list(pool.map(lambda file: subprocess.run([*command, file], cwd=ROOT, check=False).returncode, files))
+    return max(codes)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "target",
-        choices=["test", "fake-gpu"],
-        help="test: builds and runs the C++ tests; fake-gpu: builds tests/cc/fake_gpu, prints where it is",
+        choices=["test", "fake-gpu", "tidy"],
+        help="test: builds and runs the C++ tests; fake-gpu: builds tests/cc/fake_gpu, prints where it is; "
+        "tidy: runs clang-tidy on the files named, else on those that have changed",
     )
     parser.add_argument("--preset", choices=PRESETS, default="release", help="of CMakePresets.json")
     options, arguments = parser.parse_known_args()
@@ -164,6 +223,8 @@ def main() -> int:
             build.make("fake_gpu")
             print(build.dir / "libfake_gpu.so")
             return 0
+        if options.target == "tidy":
+            return tidy(build, arguments)
         announce(build.tensorflow)
         return run_tests(build, arguments)
     except BuildError as error:
