@@ -1,411 +1,301 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/values/scalar_ops.h"
 
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <type_traits>
-
 #include "absl/container/flat_hash_map.h"
+#include "cc/values/scalar_operators.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::DataType;
+using tensorflow::DataTypeToEnum;
+using tensorflow::DataTypeVector;
 
-template <typename T>
-T Get(const Value& value) {
-  if constexpr (std::is_same_v<T, bool>) return value.boolean;
-  if constexpr (std::is_same_v<T, int32_t>) return value.int32;
-  if constexpr (std::is_same_v<T, int64_t>) return value.int64;
-  if constexpr (std::is_same_v<T, float>) return value.float32;
-  if constexpr (std::is_same_v<T, double>) return value.float64;
-}
-
-template <typename T>
-void Set(Value* out, T result) {
-  // All 64 bits at once: whoever reads them next would wait for two writes to come together.
-  uint64_t bits = 0;
-  std::memcpy(&bits, &result, sizeof(result));
-  *out = Value::Scalar(bits);
-}
-
-template <typename T>
-constexpr bool kIsInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>;
-
-// Integer arithmetic wraps around, as TensorFlow's kernels do; signed overflow is undefined in C++.
-template <typename T, typename Operation>
-T Wrap(T x, T y, Operation operation) {
-  if constexpr (kIsInteger<T>) {
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(operation(static_cast<Unsigned>(x), static_cast<Unsigned>(y)));
-  } else {
-    return operation(x, y);
-  }
-}
-
-template <typename T>
-T WrapNegate(T x) {
-  return Wrap<T>(T{0}, x, [](auto a, auto b) { return static_cast<decltype(a)>(a - b); });
-}
-
-// Division that traps or overflows is the kernel's to report.
-template <typename T>
-bool Divisible(T x, T y) {
-  return y != 0 && !(y == -1 && x == std::numeric_limits<T>::min());
-}
-
-template <typename T>
-struct Add {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    *out = Wrap(x, y, [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
-    return true;
-  }
-};
-
-template <typename T>
-struct Sub {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    *out = Wrap(x, y, [](auto a, auto b) { return static_cast<decltype(a)>(a - b); });
-    return true;
-  }
-};
-
-template <typename T>
-struct Mul {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    *out = Wrap(x, y, [](auto a, auto b) { return static_cast<decltype(a)>(a * b); });
-    return true;
-  }
-};
-
-template <typename T>
-struct TruncateDiv {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    if (!Divisible(x, y)) return false;
-    *out = x / y;
-    return true;
-  }
-};
-
-template <typename T>
-struct RealDiv {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    *out = x / y;
-    return true;
-  }
-};
-
-template <typename T>
-struct FloorDiv {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    if constexpr (kIsInteger<T>) {
-      if (!Divisible(x, y)) return false;
-      T quotient = x / y;
-      *out = (x % y != 0 && ((x < 0) != (y < 0))) ? quotient - 1 : quotient;
-    } else {
-      *out = std::floor(x / y);
-    }
-    return true;
-  }
-};
-
-template <typename T>
-struct FloorMod {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    if (!Divisible(x, y)) return false;
-    T remainder = x % y;
-    *out = (remainder != 0 && ((remainder < 0) != (y < 0))) ? remainder + y : remainder;
-    return true;
-  }
-};
-
-template <typename T>
-struct TruncateMod {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    if (!Divisible(x, y)) return false;
-    *out = x % y;
-    return true;
-  }
-};
-
-template <typename T>
-bool Ordered(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return !std::isnan(x) && !std::isnan(y) && !(x == 0 && y == 0);
-  return true;
-}
-
-template <typename T>
-struct Maximum {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    *out = x < y ? y : x;
-    return Ordered(x, y);
-  }
-};
-
-template <typename T>
-struct Minimum {
-  using Out = T;
-  static bool Run(T x, T y, T* out) {
-    *out = y < x ? y : x;
-    return Ordered(x, y);
-  }
-};
-
-#define TFR_COMPARISON(name, operation)    \
-  template <typename T>                    \
-  struct name {                            \
-    using Out = bool;                      \
-    static bool Run(T x, T y, bool* out) { \
-      *out = x operation y;                \
-      return true;                         \
-    }                                      \
-  };
-TFR_COMPARISON(Less, <)
-TFR_COMPARISON(LessEqual, <=)
-TFR_COMPARISON(Greater, >)
-TFR_COMPARISON(GreaterEqual, >=)
-TFR_COMPARISON(Equal, ==)
-TFR_COMPARISON(NotEqual, !=)
-TFR_COMPARISON(LogicalAnd, &&)
-TFR_COMPARISON(LogicalOr, ||)
-#undef TFR_COMPARISON
-
-template <typename T>
-struct Neg {
-  using Out = T;
-  static bool Run(T x, T* out) {
-    *out = kIsInteger<T> ? WrapNegate(x) : static_cast<T>(-x);
-    return true;
-  }
-};
-
-template <typename T>
-struct Abs {
-  using Out = T;
-  static bool Run(T x, T* out) {
-    if constexpr (kIsInteger<T>) {
-      *out = x < 0 ? WrapNegate(x) : x;
-    } else {
-      *out = std::fabs(x);
-    }
-    return true;
-  }
-};
-
-template <typename T>
-struct Square {
-  using Out = T;
-  static bool Run(T x, T* out) { return Mul<T>::Run(x, x, out); }
-};
-
-template <typename T>
-struct LogicalNot {
-  using Out = bool;
-  static bool Run(T x, bool* out) {
-    *out = !x;
-    return true;
-  }
-};
+// --- From an operator on numbers to functions on Values and on bits -------------------------------
 
 template <template <typename> class Operation, typename T>
-bool Binary(const Value* in, Value* out) {
-  if (!in[0].is_scalar() || !in[1].is_scalar()) return false;
+bool BinaryNumbers(uint64_t x, uint64_t y, uint64_t /*z*/, uint64_t* out) {
   typename Operation<T>::Out result;
-  if (!Operation<T>::Run(Get<T>(in[0]), Get<T>(in[1]), &result)) return false;
-  Set(out, result);
+  if (!Operation<T>::Run(FromBits<T>(x), FromBits<T>(y), &result)) return false;
+  *out = ToBits(result);
   return true;
 }
 
-template <template <typename> class Operation, typename T>
-bool Unary(const Value* in, Value* out) {
-  if (!in[0].is_scalar()) return false;
-  typename Operation<T>::Out result;
-  if (!Operation<T>::Run(Get<T>(in[0]), &result)) return false;
-  Set(out, result);
+template <typename Operation, typename T>
+bool UnaryNumber(uint64_t x, uint64_t /*y*/, uint64_t /*z*/, uint64_t* out) {
+  typename Operation::Out result;
+  if (!Operation::Run(FromBits<T>(x), &result)) return false;
+  *out = ToBits(result);
   return true;
 }
 
-// Whether converting `x` is defined in C++; the rest is left to the kernel.
-template <typename From, typename To>
-bool Convertible(From x) {
-  if constexpr (std::is_floating_point_v<From> && kIsInteger<To>) {
-    constexpr double kLimit = sizeof(To) == 4 ? 2147483648.0 : 9223372036854775808.0;
-    return x > -kLimit && x < kLimit;
-  } else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, float>) {
-    return !(std::fabs(x) > static_cast<double>(std::numeric_limits<float>::max()));
-  } else {
-    return true;
+template <NumberFunction function, int kOperands>
+bool OnValues(const Value* in, Value* out) {
+  uint64_t operands[3] = {0, 0, 0};
+  for (int i = 0; i < kOperands; ++i) {
+    if (!in[i].is_scalar()) return false;
+    operands[i] = in[i].bits;
   }
-}
-
-template <typename From, typename To>
-bool Cast(const Value* in, Value* out) {
-  if (!in[0].is_scalar()) return false;
-  From x = Get<From>(in[0]);
-  if (!Convertible<From, To>(x)) return false;
-  Set<To>(out, static_cast<To>(x));
+  uint64_t result = 0;
+  if (!function(operands[0], operands[1], operands[2], &result)) return false;
+  *out = Value::Scalar(result);
   return true;
 }
 
-// Select(condition, x, y) on raw payloads serves every dtype.
-bool Select(const Value* in, Value* out) {
-  if (!in[0].is_scalar() || !in[1].is_scalar() || !in[2].is_scalar()) return false;
-  *out = in[0].boolean ? in[1] : in[2];
+template <NumberFunction function, int kOperands>
+ScalarOperator Both() {
+  return {OnValues<function, kOperands>, function};
+}
+
+// --- Operators that serve every dtype -------------------------------------------------------------
+
+bool SelectNumber(uint64_t condition, uint64_t x, uint64_t y, uint64_t* out) {
+  *out = FromBits<bool>(condition) ? x : y;
   return true;
 }
 
-bool Forward(const Value* in, Value* out) {
-  *out = in[0];
-  return in[0].is_scalar();
+bool ForwardNumber(uint64_t x, uint64_t /*y*/, uint64_t /*z*/, uint64_t* out) {
+  *out = x;
+  return true;
 }
 
-// GatherV2(params, index, axis) of one element of a vector: how functions read the arrays of a tree.
+// --- GatherV2(params, index, axis) of one element of a vector: how functions read the arrays of a tree ---------------
+
 template <typename T, typename Index>
-bool GatherElement(const Value* in, Value* out) {
-  const tensorflow::Tensor* params = in[0].tensor_or_null();
-  const bool is_element = params != nullptr && params->dims() == 1 && in[1].is_scalar() && in[2].is_scalar();
-  if (!is_element || in[2].int64 != 0) return false;
-  const Index index = Get<Index>(in[1]);
-  if (index < 0 || index >= params->dim_size(0)) return false;
-  Set<T>(out, static_cast<const T*>(params->data())[index]);
+bool ElementOf(const tensorflow::Tensor& params, Index index, uint64_t* out) {
+  if (params.dims() != 1 || index < 0 || index >= params.dim_size(0)) return false;
+  *out = ToBits(static_cast<const T*>(params.data())[index]);
   return true;
 }
 
-template <typename T>
-ScalarFunction GatherBy(DataType index) {
-  return index == tensorflow::DT_INT32 ? GatherElement<T, int32_t> : GatherElement<T, int64_t>;
+template <typename T, typename Index>
+bool GatherNumber(uint64_t params, uint64_t index, uint64_t axis, uint64_t* out) {
+  if (axis != 0) return false;
+  const auto* tensor = FromBits<const tensorflow::Tensor*>(params);
+  return ElementOf<T>(*tensor, FromBits<Index>(index), out);
 }
 
-ScalarFunction FindGather(DataType params, DataType index) {
-  switch (params) {
-    case tensorflow::DT_BOOL:
-      return GatherBy<bool>(index);
-    case tensorflow::DT_INT32:
-      return GatherBy<int32_t>(index);
-    case tensorflow::DT_INT64:
-      return GatherBy<int64_t>(index);
-    case tensorflow::DT_FLOAT:
-      return GatherBy<float>(index);
-    case tensorflow::DT_DOUBLE:
-      return GatherBy<double>(index);
-    default:
-      return nullptr;
-  }
+template <typename T, typename Index>
+bool GatherValue(const Value* in, Value* out) {
+  const tensorflow::Tensor* params = in[0].tensor_or_null();
+  if (params == nullptr || !in[1].is_scalar() || !in[2].is_scalar() || in[2].bits != 0) return false;
+  uint64_t result = 0;
+  if (!ElementOf<T>(*params, FromBits<Index>(in[1].bits), &result)) return false;
+  *out = Value::Scalar(result);
+  return true;
 }
 
-using ByType = absl::flat_hash_map<DataType, ScalarFunction>;
+// --- The table ------------------------------------------------------------------------------------
+
+using ByType = absl::flat_hash_map<DataType, ScalarOperator>;
+using ByOperator = absl::flat_hash_map<std::string, ByType>;
+
+// Types of operands, as template parameter packs.
+template <typename... T>
+struct Types {};
+using SignedIntegers = Types<int8_t, int16_t, int32_t, int64_t>;
+using Unsigned = Types<uint8_t, uint16_t, uint32_t, uint64_t>;
+using Floats = Types<float, double>;
+using Bool = Types<bool>;
+
+template <template <typename> class Operation, typename... T>
+void AddBinary(Types<T...>, ByType* to) {
+  (to->emplace(DataTypeToEnum<T>::value, Both<BinaryNumbers<Operation, T>, 2>()), ...);
+}
+
+template <template <typename> class Operation, typename... T>
+void AddUnary(Types<T...>, ByType* to) {
+  (to->emplace(DataTypeToEnum<T>::value, Both<UnaryNumber<Operation<T>, T>, 1>()), ...);
+}
+
+template <template <typename> class Operation, typename... Groups>
+ByType Binary() {
+  ByType all;
+  (AddBinary<Operation>(Groups(), &all), ...);
+  return all;
+}
+
+template <template <typename> class Operation, typename... Groups>
+ByType Unary() {
+  ByType all;
+  (AddUnary<Operation>(Groups(), &all), ...);
+  return all;
+}
 
 template <template <typename> class Operation>
 ByType BinaryIntegers() {
-  return {{tensorflow::DT_INT32, Binary<Operation, int32_t>}, {tensorflow::DT_INT64, Binary<Operation, int64_t>}};
+  return Binary<Operation, SignedIntegers, Unsigned>();
 }
 
 template <template <typename> class Operation>
-ByType BinaryFloats() {
-  return {{tensorflow::DT_FLOAT, Binary<Operation, float>}, {tensorflow::DT_DOUBLE, Binary<Operation, double>}};
+ByType BinaryOfAll() {
+  return Binary<Operation, SignedIntegers, Unsigned, Floats>();
 }
 
 template <template <typename> class Operation>
-ByType BinaryNumbers() {
-  ByType all = BinaryIntegers<Operation>();
-  for (const auto& entry : BinaryFloats<Operation>()) all.insert(entry);
-  return all;
+ByType UnaryFloats() {
+  return Unary<Operation, Floats>();
 }
 
-template <template <typename> class Operation>
-ByType BinaryNumbersAndBool() {
-  ByType all = BinaryNumbers<Operation>();
-  all[tensorflow::DT_BOOL] = Binary<Operation, bool>;
-  return all;
-}
-
-template <template <typename> class Operation>
-ByType UnaryNumbers() {
-  return {{tensorflow::DT_INT32, Unary<Operation, int32_t>},
-          {tensorflow::DT_INT64, Unary<Operation, int64_t>},
-          {tensorflow::DT_FLOAT, Unary<Operation, float>},
-          {tensorflow::DT_DOUBLE, Unary<Operation, double>}};
-}
-
-using ByOperator = absl::flat_hash_map<std::string, ByType>;
-
-const ByOperator& HomogeneousOperators() {
-  static const auto* table = new ByOperator{
-      {"Add", BinaryNumbers<Add>()},
-      {"AddV2", BinaryNumbers<Add>()},
-      {"Sub", BinaryNumbers<Sub>()},
-      {"Mul", BinaryNumbers<Mul>()},
+ByOperator Arithmetic() {
+  using namespace operators;  // NOLINT: the table below names nearly all of them
+  return {
+      {"Add", BinaryOfAll<Add>()},
+      {"AddV2", BinaryOfAll<Add>()},
+      {"Sub", BinaryOfAll<Sub>()},
+      {"Mul", BinaryOfAll<Mul>()},
       {"Div", BinaryIntegers<TruncateDiv>()},
       {"TruncateDiv", BinaryIntegers<TruncateDiv>()},
-      {"RealDiv", BinaryFloats<RealDiv>()},
-      {"FloorDiv", BinaryNumbers<FloorDiv>()},
-      {"FloorMod", BinaryIntegers<FloorMod>()},
-      {"Mod", BinaryIntegers<TruncateMod>()},
-      {"TruncateMod", BinaryIntegers<TruncateMod>()},
-      {"Maximum", BinaryNumbers<Maximum>()},
-      {"Minimum", BinaryNumbers<Minimum>()},
-      {"Less", BinaryNumbers<Less>()},
-      {"LessEqual", BinaryNumbers<LessEqual>()},
-      {"Greater", BinaryNumbers<Greater>()},
-      {"GreaterEqual", BinaryNumbers<GreaterEqual>()},
-      {"Equal", BinaryNumbersAndBool<Equal>()},
-      {"NotEqual", BinaryNumbersAndBool<NotEqual>()},
-      {"LogicalAnd", {{tensorflow::DT_BOOL, Binary<LogicalAnd, bool>}}},
-      {"LogicalOr", {{tensorflow::DT_BOOL, Binary<LogicalOr, bool>}}},
-      {"LogicalNot", {{tensorflow::DT_BOOL, Unary<LogicalNot, bool>}}},
-      {"Neg", UnaryNumbers<Neg>()},
-      {"Abs", UnaryNumbers<Abs>()},
-      {"Square", UnaryNumbers<Square>()},
+      {"RealDiv", Binary<RealDiv, Floats>()},
+      {"FloorDiv", BinaryOfAll<FloorDiv>()},
+      {"FloorMod", BinaryOfAll<FloorMod>()},
+      {"Mod", BinaryOfAll<TruncateMod>()},
+      {"TruncateMod", BinaryOfAll<TruncateMod>()},
+      {"Maximum", BinaryOfAll<Maximum>()},
+      {"Minimum", BinaryOfAll<Minimum>()},
+      {"SquaredDifference", BinaryOfAll<SquaredDifference>()},
+      {"Pow", BinaryOfAll<Pow>()},
+      {"BitwiseAnd", BinaryIntegers<BitwiseAnd>()},
+      {"BitwiseOr", BinaryIntegers<BitwiseOr>()},
+      {"BitwiseXor", BinaryIntegers<BitwiseXor>()},
+      {"LeftShift", BinaryIntegers<LeftShift>()},
+      {"RightShift", BinaryIntegers<RightShift>()},
+      {"Atan2", Binary<Atan2, Floats>()},
+      {"Invert", Unary<Invert, SignedIntegers, Unsigned>()},
+      {"Neg", Unary<Neg, SignedIntegers, Floats>()},
+      {"Abs", Unary<Abs, SignedIntegers, Floats>()},
+      {"Sign", Unary<Sign, SignedIntegers, Floats>()},
+      {"Square", Unary<Square, SignedIntegers, Unsigned, Floats>()},
+      {"Round", UnaryFloats<Rint>()},  // half to even
+      {"ZerosLike", Unary<Zero, SignedIntegers, Unsigned, Floats, Bool>()},
+      {"OnesLike", Unary<One, SignedIntegers, Unsigned, Floats, Bool>()},
   };
+}
+
+ByOperator Logic() {
+  using namespace operators;  // NOLINT
+  return {
+      {"Less", BinaryOfAll<Less>()},
+      {"LessEqual", BinaryOfAll<LessEqual>()},
+      {"Greater", BinaryOfAll<Greater>()},
+      {"GreaterEqual", BinaryOfAll<GreaterEqual>()},
+      {"Equal", Binary<Equal, SignedIntegers, Unsigned, Floats, Bool>()},
+      {"NotEqual", Binary<NotEqual, SignedIntegers, Unsigned, Floats, Bool>()},
+      {"LogicalAnd", Binary<LogicalAnd, Bool>()},
+      {"LogicalOr", Binary<LogicalOr, Bool>()},
+      {"LogicalNot", Unary<LogicalNot, Bool>()},
+      {"IsNan", UnaryFloats<IsNan>()},
+      {"IsInf", UnaryFloats<IsInf>()},
+      {"IsFinite", UnaryFloats<IsFinite>()},
+  };
+}
+
+ByOperator Functions() {
+  using namespace operators;  // NOLINT
+  return {
+      {"Floor", UnaryFloats<Floor>()},
+      {"Ceil", UnaryFloats<Ceil>()},
+      {"Rint", UnaryFloats<Rint>()},
+      {"Reciprocal", UnaryFloats<Reciprocal>()},
+      {"Inv", UnaryFloats<Reciprocal>()},
+      {"Sqrt", UnaryFloats<Sqrt>()},
+      {"Exp", UnaryFloats<Exp>()},
+      {"Expm1", UnaryFloats<Expm1>()},
+      {"Log", UnaryFloats<Log>()},
+      {"Log1p", UnaryFloats<Log1p>()},
+      {"Sin", UnaryFloats<Sin>()},
+      {"Cos", UnaryFloats<Cos>()},
+      {"Tan", UnaryFloats<Tan>()},
+      {"Asin", UnaryFloats<Asin>()},
+      {"Acos", UnaryFloats<Acos>()},
+      {"Atan", UnaryFloats<Atan>()},
+      {"Sinh", UnaryFloats<Sinh>()},
+      {"Cosh", UnaryFloats<Cosh>()},
+      {"Tanh", Unary<Tanh, Types<double>>()},  // float32 by a polynomial of the kernel's own
+  };
+}
+
+const ByOperator& HomogeneousOperators() {
+  static const auto* table = [] {
+    auto* all = new ByOperator(Arithmetic());
+    for (const ByOperator& part : {Logic(), Functions()}) all->insert(part.begin(), part.end());
+    return all;
+  }();
   return *table;
+}
+
+ScalarOperator Find(const ByType& row, DataType type) {
+  const auto cell = row.find(type);
+  return cell == row.end() ? ScalarOperator() : cell->second;
+}
+
+template <typename From, typename... To>
+void AddCasts(Types<To...>, ByType* to) {
+  (to->emplace(DataTypeToEnum<To>::value, Both<UnaryNumber<operators::Cast<From, To>, From>, 1>()), ...);
 }
 
 template <typename From>
 ByType CastsFrom() {
-  return {{tensorflow::DT_BOOL, Cast<From, bool>},
-          {tensorflow::DT_INT32, Cast<From, int32_t>},
-          {tensorflow::DT_INT64, Cast<From, int64_t>},
-          {tensorflow::DT_FLOAT, Cast<From, float>},
-          {tensorflow::DT_DOUBLE, Cast<From, double>}};
+  ByType all;
+  AddCasts<From>(SignedIntegers(), &all);
+  AddCasts<From>(Unsigned(), &all);
+  AddCasts<From>(Floats(), &all);
+  AddCasts<From>(Bool(), &all);
+  return all;
 }
 
-ScalarFunction FindCast(DataType from, DataType to) {
-  static const auto* table = new absl::flat_hash_map<DataType, ByType>{{tensorflow::DT_BOOL, CastsFrom<bool>()},
-                                                                       {tensorflow::DT_INT32, CastsFrom<int32_t>()},
-                                                                       {tensorflow::DT_INT64, CastsFrom<int64_t>()},
-                                                                       {tensorflow::DT_FLOAT, CastsFrom<float>()},
-                                                                       {tensorflow::DT_DOUBLE, CastsFrom<double>()}};
-  auto row = table->find(from);
-  if (row == table->end()) return nullptr;
-  auto cell = row->second.find(to);
-  return cell == row->second.end() ? nullptr : cell->second;
+template <typename... From>
+void AddCastRows(Types<From...>, absl::flat_hash_map<DataType, ByType>* to) {
+  (to->emplace(DataTypeToEnum<From>::value, CastsFrom<From>()), ...);
+}
+
+ScalarOperator FindCast(DataType from, DataType to) {
+  static const auto* table = [] {
+    auto* rows = new absl::flat_hash_map<DataType, ByType>();
+    AddCastRows(SignedIntegers(), rows);
+    AddCastRows(Unsigned(), rows);
+    AddCastRows(Floats(), rows);
+    AddCastRows(Bool(), rows);
+    return rows;
+  }();
+  const auto row = table->find(from);
+  return row == table->end() ? ScalarOperator() : Find(row->second, to);
+}
+
+template <typename Index, typename... T>
+void AddGathers(Types<T...>, ByType* to) {
+  (to->emplace(DataTypeToEnum<T>::value, ScalarOperator{GatherValue<T, Index>, GatherNumber<T, Index>}), ...);
+}
+
+template <typename Index>
+ByType GathersBy() {
+  ByType all;
+  AddGathers<Index>(SignedIntegers(), &all);
+  AddGathers<Index>(Unsigned(), &all);
+  AddGathers<Index>(Floats(), &all);
+  AddGathers<Index>(Bool(), &all);
+  return all;
+}
+
+ScalarOperator FindGather(DataType params, DataType index) {
+  static const auto* by_int32 = new ByType(GathersBy<int32_t>());
+  static const auto* by_int64 = new ByType(GathersBy<int64_t>());
+  if (index == tensorflow::DT_INT32) return Find(*by_int32, params);
+  return index == tensorflow::DT_INT64 ? Find(*by_int64, params) : ScalarOperator();
 }
 
 bool IsSelect(const std::string& op) { return op == "Select" || op == "SelectV2"; }
 
 }  // namespace
 
-ScalarFunction FindScalarFunction(const std::string& op, const tensorflow::DataTypeVector& inputs,
-                                  const tensorflow::DataTypeVector& outputs) {
-  if (inputs.empty() || outputs.size() != 1) return nullptr;
+ScalarOperator FindScalarOperator(const std::string& op, const DataTypeVector& inputs, const DataTypeVector& outputs) {
+  if (inputs.empty() || outputs.size() != 1) return {};
   if (op == "Cast") return FindCast(inputs[0], outputs[0]);
   if (op == "GatherV2") return FindGather(inputs[0], inputs[1]);
-  if (op == "Squeeze") return IsUnboxed(inputs[0]) ? Forward : nullptr;
-  if (IsSelect(op)) return inputs.size() == 3 && IsUnboxed(inputs[1]) ? Select : nullptr;
-  auto row = HomogeneousOperators().find(op);
-  if (row == HomogeneousOperators().end()) return nullptr;
-  auto cell = row->second.find(inputs[0]);
-  return cell == row->second.end() ? nullptr : cell->second;
+  if (op == "Squeeze") return IsUnboxed(inputs[0]) ? Both<ForwardNumber, 1>() : ScalarOperator();
+  if (IsSelect(op)) return inputs.size() == 3 && IsUnboxed(inputs[1]) ? Both<SelectNumber, 3>() : ScalarOperator();
+  const auto row = HomogeneousOperators().find(op);
+  return row == HomogeneousOperators().end() ? ScalarOperator() : Find(row->second, inputs[0]);
 }
 
 }  // namespace tensorflow_recursion

@@ -4,6 +4,7 @@
 #include <shared_mutex>
 
 #include "cc/values/record.h"
+#include "cc/values/scalar_operators.h"
 
 namespace tensorflow_recursion {
 
@@ -27,38 +28,42 @@ void Value::ReleaseOwned() {
   }
 }
 
-bool IsUnboxed(DataType dtype) {
+namespace {
+
+// Calls `visit` with a number of the C++ type that stands for `dtype`; false if numbers of that dtype are not unboxed.
+template <typename Visit>
+bool VisitNumber(DataType dtype, Visit visit) {
   switch (dtype) {
-    case tensorflow::DT_BOOL:
-    case tensorflow::DT_INT32:
-    case tensorflow::DT_INT64:
-    case tensorflow::DT_FLOAT:
-    case tensorflow::DT_DOUBLE:
-      return true;
+#define TFR_CASE(type)                          \
+  case tensorflow::DataTypeToEnum<type>::value: \
+    visit(type{});                              \
+    return true;
+    TFR_CASE(bool)
+    TFR_CASE(int8_t)
+    TFR_CASE(int16_t)
+    TFR_CASE(int32_t)
+    TFR_CASE(int64_t)
+    TFR_CASE(uint8_t)
+    TFR_CASE(uint16_t)
+    TFR_CASE(uint32_t)
+    TFR_CASE(uint64_t)
+    TFR_CASE(float)
+    TFR_CASE(double)
+#undef TFR_CASE
     default:
       return false;
   }
 }
 
+}  // namespace
+
+bool IsUnboxed(DataType dtype) {
+  return VisitNumber(dtype, [](auto) {});
+}
+
 Value ScalarFromTensor(const Tensor& tensor) {
   Value value = Value::Scalar(0);
-  switch (tensor.dtype()) {
-    case tensorflow::DT_BOOL:
-      value.boolean = tensor.scalar<bool>()();
-      break;
-    case tensorflow::DT_INT32:
-      value.int32 = tensor.scalar<int32_t>()();
-      break;
-    case tensorflow::DT_INT64:
-      value.int64 = tensor.scalar<int64_t>()();
-      break;
-    case tensorflow::DT_FLOAT:
-      value.float32 = tensor.scalar<float>()();
-      break;
-    default:
-      value.float64 = tensor.scalar<double>()();
-      break;
-  }
+  VisitNumber(tensor.dtype(), [&](auto number) { value.bits = ToBits(tensor.scalar<decltype(number)>()()); });
   return value;
 }
 
@@ -70,18 +75,9 @@ Value ValueFromTensor(Tensor* tensor) {
 }
 
 Tensor TensorFromScalar(const Value& value, DataType dtype) {
-  switch (dtype) {
-    case tensorflow::DT_BOOL:
-      return Tensor(value.boolean);
-    case tensorflow::DT_INT32:
-      return Tensor(value.int32);
-    case tensorflow::DT_INT64:
-      return Tensor(static_cast<int64_t>(value.int64));
-    case tensorflow::DT_FLOAT:
-      return Tensor(value.float32);
-    default:
-      return Tensor(value.float64);
-  }
+  Tensor tensor;
+  VisitNumber(dtype, [&](auto number) { tensor = Tensor(FromBits<decltype(number)>(value.bits)); });
+  return tensor;
 }
 
 Tensor TensorFromValue(const Value& value, DataType dtype) {

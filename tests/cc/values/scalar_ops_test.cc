@@ -363,10 +363,10 @@ TEST(FindScalarFunctionTest, LeavesOtherOperatorsToTheKernel) {
 TEST(FindScalarFunctionTest, LeavesOtherDtypesToTheKernel) {
   EXPECT_EQ(FindScalarFunction("AddV2", {tensorflow::DT_STRING, tensorflow::DT_STRING}, {tensorflow::DT_STRING}),
             nullptr);
-  EXPECT_EQ(FindScalarFunction("AddV2", {tensorflow::DT_INT8, tensorflow::DT_INT8}, {tensorflow::DT_INT8}), nullptr);
+  EXPECT_EQ(FindScalarFunction("AddV2", {tensorflow::DT_HALF, tensorflow::DT_HALF}, {tensorflow::DT_HALF}), nullptr);
   EXPECT_EQ(FindScalarFunction("RealDiv", {kInt32, kInt32}, {kInt32}), nullptr);
   EXPECT_EQ(FindScalarFunction("Less", {kBool, kBool}, {kBool}), nullptr);
-  EXPECT_EQ(FindScalarFunction("Cast", {tensorflow::DT_UINT8}, {kInt64}), nullptr);
+  EXPECT_EQ(FindScalarFunction("Cast", {tensorflow::DT_HALF}, {kInt64}), nullptr);
   EXPECT_EQ(FindScalarFunction("Cast", {kDouble}, {tensorflow::DT_HALF}), nullptr);
   EXPECT_EQ(
       FindScalarFunction("Select", {kBool, tensorflow::DT_STRING, tensorflow::DT_STRING}, {tensorflow::DT_STRING}),

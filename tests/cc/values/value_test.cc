@@ -37,14 +37,20 @@ TEST(ValueTest, ScalarsLoseTheirBox) {
   ExpectUnboxes(std::numeric_limits<int64_t>::max());
   ExpectUnboxes(-1.5f);
   ExpectUnboxes(1e300);
+  ExpectUnboxes(std::numeric_limits<int8_t>::min());
+  ExpectUnboxes(std::numeric_limits<int16_t>::min());
+  ExpectUnboxes(std::numeric_limits<uint8_t>::max());
+  ExpectUnboxes(std::numeric_limits<uint16_t>::max());
+  ExpectUnboxes(std::numeric_limits<uint32_t>::max());
+  ExpectUnboxes(std::numeric_limits<uint64_t>::max());
 }
 
 TEST(ValueTest, OtherTensorsKeepTheirBox) {
   EXPECT_FALSE(IsUnboxed(tensorflow::DT_STRING));
-  EXPECT_FALSE(IsUnboxed(tensorflow::DT_UINT8));
+  EXPECT_FALSE(IsUnboxed(tensorflow::DT_HALF));
   EXPECT_FALSE(IsUnboxed(tensorflow::DT_INT32_REF));
   for (Tensor* tensor : {new Tensor(tensorflow::tstring("text")), new Tensor(tensorflow::DT_INT32, TensorShape({1})),
-                         new Tensor(uint8_t{3})}) {
+                         new Tensor(Eigen::half(3))}) {
     Value value = ValueFromTensor(tensor);
     EXPECT_EQ(value.kind, Value::Kind::kTensor);
     EXPECT_EQ(value.tensor, tensor);

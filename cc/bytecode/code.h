@@ -1,0 +1,101 @@
+// Compiled functions: their instructions, constants, and what an error or a special case has to know about them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_CODE_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_CODE_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "cc/bytecode/instruction.h"
+#include "cc/values/scalar_ops.h"
+#include "cc/values/value.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow_recursion {
+
+// A tensor that code reads elements of, laid open. A register holds the address of one.
+struct Array {
+  explicit Array(const tensorflow::Tensor& tensor);
+
+  const tensorflow::Tensor* tensor;
+  const void* data;
+  uint64_t length = 0;   // of a vector; 0 else, so that one comparison finds both a wrong rank and a wrong index
+  uint64_t rows = 0;     // of a matrix; 0 else
+  uint64_t columns = 0;  // of a matrix
+};
+
+// What a register holds, where values come in or go out.
+struct RegisterType {
+  tensorflow::DataType dtype = tensorflow::DT_INVALID;
+  bool is_array = false;
+
+  bool operator==(const RegisterType& other) const { return dtype == other.dtype && is_array == other.is_array; }
+};
+
+struct CodeFunction {
+  std::string name;        // as users know it
+  std::string graph_name;  // in the graph, where copies of a function have names of their own
+  uint32_t begin = 0;      // in Code::instructions
+  uint32_t end = 0;
+  uint32_t frame_words = 0;             // registers that it or a call of it may write
+  std::vector<RegisterType> arguments;  // its first registers
+  std::vector<RegisterType> results;
+};
+
+// What a call needs of its callee, without the rest.
+struct CodeEntry {
+  uint32_t begin = 0;
+  uint32_t frame_words = 0;
+};
+
+// How an instruction that its operator can't do (a division by zero, say) is done by the operator's kernel.
+struct KernelCase {
+  struct Operand {
+    enum class Kind : uint8_t { kNumber, kArray, kConstant };
+    Kind kind;
+    uint16_t position;  // a register, or an index of Code::constants
+  };
+  uint32_t instruction = 0;
+  int kernel = 0;  // as the program numbers kernels
+  uint16_t result = 0;
+  std::vector<Operand> operands;
+};
+
+// A call as errors name it.
+struct CallNote {
+  uint32_t instruction = 0;
+  std::string site;    // the call node
+  std::string callee;  // as users know it
+};
+
+// All compiled functions of one program. Immutable once built; shared by concurrent runs.
+struct Code {
+  Code();
+
+  // The first one is what an outermost call returns to.
+  static constexpr uint32_t kHaltInstruction = 0;
+
+  std::vector<Instruction> instructions;
+  std::vector<uint64_t> constants;
+  std::vector<NumberFunction> operators;  // of kApply
+  std::vector<std::string> operator_names;
+  std::vector<CodeFunction> functions;
+  std::vector<CodeEntry> entries;          // by function
+  std::vector<KernelCase> kernel_cases;    // by instruction
+  std::vector<CallNote> calls;             // by instruction
+  std::deque<tensorflow::Tensor> tensors;  // that arrays below point into
+  std::deque<Array> arrays;                // whose addresses are constants
+
+  // The function that the instruction is part of; nullptr for those before all functions.
+  const CodeFunction* FunctionAt(uint32_t instruction) const;
+  // nullptr if there is none.
+  const KernelCase* KernelCaseAt(uint32_t instruction) const;
+  const CallNote* CallAt(uint32_t instruction) const;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_CODE_H_

@@ -1,0 +1,64 @@
+// Writes compiled functions instruction by instruction: labels become distances, constants get numbers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_CODE_BUILDER_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_CODE_BUILDER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cc/bytecode/code.h"
+
+namespace tensorflow_recursion {
+
+// Appends to a Code. All functions are declared first, so that calls can name them, and then written one after the
+// other in that order: Begin(), instructions, End().
+class CodeBuilder {
+ public:
+  // A place in the function that is being written, for jumps; Bind() says where it is.
+  using Label = int;
+
+  explicit CodeBuilder(Code* code) : code_(code) {}
+
+  int Declare(CodeFunction function);
+  void Begin(int function);
+  // Resolves jumps and says how large the function's frames are. Unimplemented if something has no room in an
+  // instruction: too many registers, too far a jump.
+  absl::Status End();
+
+  // The index of a constant.
+  uint16_t Constant(uint64_t bits);
+  uint16_t Operator(const std::string& name, NumberFunction function);
+
+  Label NewLabel();
+  void Bind(Label label) { labels_[label] = Here(); }
+
+  // `a`, `b` and `c` as the opcode's format says; of a jump, `c` is left to the label.
+  void Emit(Opcode opcode, int a = 0, int b = 0, int c = 0);
+  void EmitJump(Opcode opcode, int a, int b, Label label);
+  void EmitApply(int a, int function, int x, int y = 0, int z = 0);
+  void EmitElementAt(int a, int array, ElementAccess access, int y, int z = 0);
+
+  // Of the instruction that comes next.
+  void AddKernelCase(KernelCase kernel_case);
+  void AddCall(std::string site, std::string callee);
+
+ private:
+  uint32_t Here() const { return static_cast<uint32_t>(code_->instructions.size()); }
+  uint16_t Narrow(int operand);
+
+  Code* const code_;
+  int function_ = 0;
+  bool overflows_ = false;
+  std::vector<uint32_t> labels_;
+  std::vector<std::pair<uint32_t, Label>> jumps_;
+  std::map<uint64_t, uint16_t> constants_;
+  std::map<std::pair<std::string, NumberFunction>, uint16_t> operators_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_CODE_BUILDER_H_

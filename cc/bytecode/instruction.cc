@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/bytecode/instruction.h"
+
+namespace tensorflow_recursion {
+
+const OpcodeInfo& InfoOf(Opcode opcode) {
+  static constexpr OpcodeInfo kInfos[] = {
+#define TFR_INFO(name, type, T) {#name #type, Format::kRRR}, {#name #type "K", Format::kRRK},
+      TFR_ARITHMETIC(TFR_INFO) TFR_COMPARISONS(TFR_INFO)
+#undef TFR_INFO
+#define TFR_INFO(name, type, T) {"Unless" #name #type, Format::kRRJump}, {"Unless" #name #type "K", Format::kRKJump},
+          TFR_COMPARISONS(TFR_INFO)
+#undef TFR_INFO
+#define TFR_INFO(size, T, index, Index) {"Element" #size "By" #index, Format::kRRR},
+              TFR_ELEMENTS(TFR_INFO)
+#undef TFR_INFO
+#define TFR_INFO(name, format) {#name, Format::format},
+                  TFR_OTHER_INSTRUCTIONS(TFR_INFO)
+#undef TFR_INFO
+  };
+  return kInfos[static_cast<int>(opcode)];
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,133 @@
+// The instructions of compiled code: what each is called, which operands it has, how it is encoded.
+//
+// An instruction is 8 bytes: an opcode and three operands of 16 bits. Operands are registers, which hold a number (or
+// the address of an Array) in 64 bits, constants, jump distances, or a function. Arithmetic comes once for each type
+// and once more, as `AddInt32K`, for a second operand that is a constant. `UnlessLessInt32` compares and jumps if the
+// comparison does not hold: an `if` or the test of a loop is one instruction.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_INSTRUCTION_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_INSTRUCTION_H_
+
+#include <cstdint>
+
+namespace tensorflow_recursion {
+
+// clang-format off
+#define TFR_FOR_INTEGERS(X, name) X(name, Int32, int32_t) X(name, Int64, int64_t)
+#define TFR_FOR_FLOATS(X, name) X(name, Float, float) X(name, Double, double)
+#define TFR_FOR_NUMBERS(X, name) TFR_FOR_INTEGERS(X, name) TFR_FOR_FLOATS(X, name)
+
+// Binary operators of cc/values/scalar_operators.h that have instructions of their own; all others go through kApply.
+#define TFR_ARITHMETIC(X)                                                                  \
+  TFR_FOR_NUMBERS(X, Add) TFR_FOR_NUMBERS(X, Sub) TFR_FOR_NUMBERS(X, Mul)                  \
+  TFR_FOR_NUMBERS(X, Minimum) TFR_FOR_NUMBERS(X, Maximum) TFR_FOR_FLOATS(X, RealDiv)       \
+  TFR_FOR_INTEGERS(X, FloorDiv) TFR_FOR_INTEGERS(X, FloorMod)                              \
+  TFR_FOR_INTEGERS(X, TruncateDiv) TFR_FOR_INTEGERS(X, TruncateMod)                        \
+  TFR_FOR_INTEGERS(X, BitwiseAnd) TFR_FOR_INTEGERS(X, BitwiseOr) TFR_FOR_INTEGERS(X, BitwiseXor) \
+  TFR_FOR_INTEGERS(X, LeftShift) TFR_FOR_INTEGERS(X, RightShift)
+
+#define TFR_COMPARISONS(X)                                                                 \
+  TFR_FOR_NUMBERS(X, Less) TFR_FOR_NUMBERS(X, LessEqual) TFR_FOR_NUMBERS(X, Greater)       \
+  TFR_FOR_NUMBERS(X, GreaterEqual) TFR_FOR_NUMBERS(X, Equal) TFR_FOR_NUMBERS(X, NotEqual)
+
+// Reads of one element of a vector, by the size of the element and the type of the index.
+#define TFR_ELEMENTS(X)                                                                    \
+  X(1, uint8_t, Int32, int32_t) X(2, uint16_t, Int32, int32_t)                             \
+  X(4, uint32_t, Int32, int32_t) X(8, uint64_t, Int32, int32_t)                            \
+  X(1, uint8_t, Int64, int64_t) X(2, uint16_t, Int64, int64_t)                             \
+  X(4, uint32_t, Int64, int64_t) X(8, uint64_t, Int64, int64_t)
+
+// All others: their names and formats. a, b and c are the operands in the order of their encoding.
+#define TFR_OTHER_INSTRUCTIONS(X)                                                          \
+  X(Move, kRR)            /* a = b */                                                      \
+  X(Constant, kRK)        /* a = constants[b] */                                           \
+  X(LogicalAnd, kRRR)     /* a = b and c */                                                \
+  X(LogicalOr, kRRR)                                                                       \
+  X(LogicalNot, kRR)                                                                       \
+  X(Apply, kApply)        /* a = operators[c](b, y, z), which may have to ask the kernel */ \
+  X(ElementAt, kElementAt) /* a = array b [y] or [y, z] */                                 \
+  X(Jump, kJump)          /* on by c instructions */                                       \
+  X(Repeat, kJump)        /* the same, back to the beginning of a loop */                  \
+  X(Unless, kRJump)       /* jumps by c unless a */                                        \
+  X(Case, kCase)          /* goes to the a-th of the b jumps that follow, or the last */   \
+  X(Call, kCall)          /* a = functions[b](registers from c on), whose register 0 is c */ \
+  X(Return, kR)           /* a is the result */                                            \
+  X(ReturnAll, kNone)     /* the results are the first registers */                        \
+  X(Halt, kNone)          /* the end of the outermost call */
+// clang-format on
+
+enum class Opcode : uint16_t {
+#define TFR_OPCODES(name, type, T) k##name##type, k##name##type##K,
+  TFR_ARITHMETIC(TFR_OPCODES) TFR_COMPARISONS(TFR_OPCODES)
+#undef TFR_OPCODES
+#define TFR_OPCODES(name, type, T) kUnless##name##type, kUnless##name##type##K,
+      TFR_COMPARISONS(TFR_OPCODES)
+#undef TFR_OPCODES
+#define TFR_OPCODES(size, T, index, Index) kElement##size##By##index,
+          TFR_ELEMENTS(TFR_OPCODES)
+#undef TFR_OPCODES
+#define TFR_OPCODES(name, format) k##name,
+              TFR_OTHER_INSTRUCTIONS(TFR_OPCODES)
+#undef TFR_OPCODES
+};
+
+// Which operands an instruction has: R a register, K an index of Code::constants, Jump a distance.
+enum class Format : uint8_t {
+  kRRR,
+  kRRK,
+  kRR,
+  kRK,
+  kRRJump,
+  kRKJump,
+  kRJump,
+  kJump,
+  kR,
+  kCall,
+  kCase,
+  kApply,      // two words: a = operators[c](b, y, z); the second word holds y and z
+  kElementAt,  // two words: c says how to read, see ElementAccess; the second word holds y and z
+  kNone,
+};
+
+struct OpcodeInfo {
+  const char* name;
+  Format format;
+};
+
+const OpcodeInfo& InfoOf(Opcode opcode);
+
+// Words of the instruction, its second one included.
+inline int SizeOf(Opcode opcode) { return opcode == Opcode::kApply || opcode == Opcode::kElementAt ? 2 : 1; }
+
+struct Instruction {
+  Opcode opcode;
+  uint16_t a = 0;
+  uint16_t b = 0;
+  uint16_t c = 0;
+
+  int16_t distance() const { return static_cast<int16_t>(c); }
+  // Of a second word.
+  uint16_t y() const { return a; }
+  uint16_t z() const { return b; }
+};
+
+static_assert(sizeof(Instruction) == 8, "code stays in the first-level cache");
+
+// Operand c of a kElementAt.
+struct ElementAccess {
+  uint8_t log_size = 0;          // of the element: 1 << log_size bytes
+  bool is_int64 = false;         // of the indices
+  bool is_matrix = false;        // two indices
+  bool counts_from_end = false;  // negative indices do
+
+  uint16_t Encode() const {
+    return static_cast<uint16_t>(log_size | (is_int64 << 2) | (is_matrix << 3) | (counts_from_end << 4));
+  }
+  static ElementAccess Decode(uint16_t bits) {
+    return {static_cast<uint8_t>(bits & 3), (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+  }
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_INSTRUCTION_H_

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/bytecode/interpreter.h"
+
+#include <algorithm>
+
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
+#include "cc/values/scalar_operators.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+// What is kept of the stack from one call to the next.
+constexpr size_t kKeptWords = size_t{64} << 10;
+
+template <template <typename> class Operation, typename T>
+inline bool Compute(uint64_t x, uint64_t y, uint64_t* out) {
+  typename Operation<T>::Out result;
+  const bool is_done = Operation<T>::Run(FromBits<T>(x), FromBits<T>(y), &result);
+  *out = ToBits(result);
+  return is_done;
+}
+
+template <template <typename> class Operation, typename T>
+inline bool Holds(uint64_t x, uint64_t y) {
+  bool result = false;
+  Operation<T>::Run(FromBits<T>(x), FromBits<T>(y), &result);
+  return result;
+}
+
+inline uint64_t LoadElement(const void* data, uint64_t index, int log_size) {
+  switch (log_size) {
+    case 0:
+      return static_cast<const uint8_t*>(data)[index];
+    case 1:
+      return static_cast<const uint16_t*>(data)[index];
+    case 2:
+      return static_cast<const uint32_t*>(data)[index];
+    default:
+      return static_cast<const uint64_t*>(data)[index];
+  }
+}
+
+// An index as 64 bits, negative ones counted from the end if they are to be. What is out of range stays so.
+inline uint64_t Position(uint64_t bits, ElementAccess access, uint64_t length) {
+  int64_t index = access.is_int64 ? FromBits<int64_t>(bits) : FromBits<int32_t>(bits);
+  if (index < 0 && access.counts_from_end) index += static_cast<int64_t>(length);
+  return static_cast<uint64_t>(index);
+}
+
+// The word below a frame: the instruction to return to, how far the caller's register 0 lies below, and which of the
+// caller's registers gets the result. In one word, because nothing goes on before the caller's registers are found.
+uint64_t Linkage(uint64_t instruction, uint16_t distance, uint16_t result) {
+  return instruction | uint64_t{distance} << 32 | uint64_t{result} << 48;
+}
+uint32_t ReturnOf(uint64_t linkage) { return static_cast<uint32_t>(linkage); }
+uint64_t DistanceOf(uint64_t linkage) { return (linkage >> 32) & 0xffff; }
+uint64_t ResultOf(uint64_t linkage) { return linkage >> 48; }
+
+}  // namespace
+
+bool Interpreter::Start(int function, absl::Span<const uint64_t> arguments, int64_t depth) {
+  const CodeFunction& callee = code_.functions[function];
+  const size_t words = callee.frame_words + 1;
+  if (stack_.end() < stack_.begin() + words && !stack_.Grow(words)) return false;
+  function_ = function;
+  registers_ = stack_.begin() + 1;
+  registers_[-1] = Linkage(Code::kHaltInstruction, 0, 0);
+  std::copy(arguments.begin(), arguments.end(), registers_);
+  pc_ = code_.instructions.data() + callee.begin;
+  depth_ = depth;
+  return true;
+}
+
+void Interpreter::Trim() { stack_.Shrink(kKeptWords); }
+
+// Where the window is when there is room for it; nullptr if there may not be.
+ABSL_ATTRIBUTE_NOINLINE uint64_t* Interpreter::MakeRoom(uint64_t* window, uint32_t words) {
+  const size_t position = window - stack_.begin();
+  return stack_.Grow(position + words) ? stack_.begin() + position : nullptr;
+}
+
+Interpreter::State Interpreter::Suspend(const Instruction* pc, uint64_t* registers, int64_t depth, State state) {
+  pc_ = pc;
+  registers_ = registers;
+  depth_ = depth;
+  return state;
+}
+
+ABSL_ATTRIBUTE_NOINLINE bool Interpreter::ReadElement(const Instruction& instruction, uint64_t* registers) const {
+  const Instruction& operands = *(&instruction + 1);
+  const ElementAccess access = ElementAccess::Decode(instruction.c);
+  const auto* array = FromBits<const Array*>(registers[instruction.b]);
+  const uint64_t y = registers[operands.y()];
+  uint64_t position = 0;
+  if (access.is_matrix) {
+    const uint64_t row = Position(y, access, array->rows);
+    const uint64_t column = Position(registers[operands.z()], access, array->columns);
+    if (row >= array->rows || column >= array->columns) return false;
+    position = row * array->columns + column;
+  } else {
+    position = Position(y, access, array->length);
+    if (position >= array->length) return false;
+  }
+  registers[instruction.a] = LoadElement(array->data, position, access.log_size);
+  return true;
+}
+
+Value Interpreter::KernelOperand(const KernelCase::Operand& operand) const {
+  using Kind = KernelCase::Operand::Kind;
+  if (operand.kind == Kind::kConstant) return Value::Scalar(code_.constants[operand.position]);
+  const uint64_t bits = registers_[operand.position];
+  return operand.kind == Kind::kNumber ? Value::Scalar(bits) : Value::Borrow(FromBits<const Array*>(bits)->tensor);
+}
+
+void Interpreter::SupplyResult(uint64_t bits) {
+  registers_[kernel_case().result] = bits;
+  pc_ += SizeOf(pc_->opcode);
+}
+
+void Interpreter::ForEachFrame(const std::function<void(const CodeFunction&)>& visit) const {
+  const uint64_t* registers = registers_;
+  uint32_t at = instruction();
+  while (true) {
+    visit(*code_.FunctionAt(at));
+    const uint64_t linkage = registers[-1];
+    if (ReturnOf(linkage) == Code::kHaltInstruction) return;
+    at = ReturnOf(linkage) - 1;  // the call, which may be the function's last instruction
+    registers -= DistanceOf(linkage);
+  }
+}
+
+// --- The loop ---------------------------------------------------------------------------------------
+
+// Each instruction ends by going on with another. With computed gotos every one of them has a jump of its own, which
+// processors predict better than the one jump of a switch. Other compilers get the switch.
+#if defined(__GNUC__)
+#define TFR_CASE(name) \
+  name:
+#define TFR_DISPATCH() goto* kLabels[static_cast<int>(pc->opcode)]
+#else
+#define TFR_CASE(name) case Opcode::k##name:
+#define TFR_DISPATCH() goto dispatch
+#endif
+
+// Goes on `distance` instructions further.
+#define TFR_GO(distance) \
+  do {                   \
+    pc += (distance);    \
+    TFR_DISPATCH();      \
+  } while (false)
+
+#define TFR_SUSPEND(state)                      \
+  do {                                          \
+    *budget = left;                             \
+    return Suspend(pc, r, depth, State::state); \
+  } while (false)
+
+// a = b op c, where c is a register or a constant.
+#define TFR_COMPUTE(name, type, T)                                                                             \
+  TFR_CASE(name##type) {                                                                                       \
+    if (ABSL_PREDICT_FALSE(!(Compute<operators::name, T>(r[pc->b], r[pc->c], &result)))) goto special;         \
+    r[pc->a] = result;                                                                                         \
+    TFR_GO(1);                                                                                                 \
+  }                                                                                                            \
+  TFR_CASE(name##type##K) {                                                                                    \
+    if (ABSL_PREDICT_FALSE(!(Compute<operators::name, T>(r[pc->b], constants[pc->c], &result)))) goto special; \
+    r[pc->a] = result;                                                                                         \
+    TFR_GO(1);                                                                                                 \
+  }
+
+#define TFR_UNLESS(name, type, T)                                                                                \
+  TFR_CASE(Unless##name##type) { TFR_GO((Holds<operators::name, T>(r[pc->a], r[pc->b]) ? 1 : pc->distance())); } \
+  TFR_CASE(Unless##name##type##K) {                                                                              \
+    TFR_GO((Holds<operators::name, T>(r[pc->a], constants[pc->b]) ? 1 : pc->distance()));                        \
+  }
+
+#define TFR_READ(size, T, index, Index)                                                           \
+  TFR_CASE(Element##size##By##index) {                                                            \
+    const auto* array = FromBits<const Array*>(r[pc->b]);                                         \
+    const auto position = static_cast<uint64_t>(static_cast<int64_t>(FromBits<Index>(r[pc->c]))); \
+    if (ABSL_PREDICT_FALSE(position >= array->length)) goto special;                              \
+    r[pc->a] = static_cast<const T*>(array->data)[position];                                      \
+    TFR_GO(1);                                                                                    \
+  }
+
+// clang-format off: it takes these macros for statements that go on
+Interpreter::State Interpreter::Resume(int64_t* budget) {
+#if defined(__GNUC__)
+  static const void* const kLabels[] = {
+#define TFR_LABEL(name, type, T) &&name##type, &&name##type##K,
+      TFR_ARITHMETIC(TFR_LABEL) TFR_COMPARISONS(TFR_LABEL)
+#undef TFR_LABEL
+#define TFR_LABEL(name, type, T) &&Unless##name##type, &&Unless##name##type##K,
+          TFR_COMPARISONS(TFR_LABEL)
+#undef TFR_LABEL
+#define TFR_LABEL(size, T, index, Index) &&Element##size##By##index,
+              TFR_ELEMENTS(TFR_LABEL)
+#undef TFR_LABEL
+#define TFR_LABEL(name, format) &&name,
+                  TFR_OTHER_INSTRUCTIONS(TFR_LABEL)
+#undef TFR_LABEL
+  };
+#endif
+  const Instruction* pc = pc_;
+  uint64_t* r = registers_;
+  int64_t depth = depth_;
+  int64_t left = *budget;
+  uint64_t result = 0;
+  const uint64_t* end = stack_.end();
+  const Instruction* const code = code_.instructions.data();
+  const uint64_t* const constants = code_.constants.data();
+  const CodeEntry* const entries = code_.entries.data();
+#if defined(__GNUC__)
+  TFR_DISPATCH();
+#else
+dispatch:
+  switch (pc->opcode) {
+#endif
+  TFR_ARITHMETIC(TFR_COMPUTE)
+  TFR_COMPARISONS(TFR_COMPUTE)
+  TFR_COMPARISONS(TFR_UNLESS)
+  TFR_ELEMENTS(TFR_READ)
+  TFR_CASE(Move) {
+    r[pc->a] = r[pc->b];
+    TFR_GO(1);
+  }
+  TFR_CASE(Constant) {
+    r[pc->a] = constants[pc->b];
+    TFR_GO(1);
+  }
+  TFR_CASE(LogicalAnd) {
+    r[pc->a] = r[pc->b] & r[pc->c];
+    TFR_GO(1);
+  }
+  TFR_CASE(LogicalOr) {
+    r[pc->a] = r[pc->b] | r[pc->c];
+    TFR_GO(1);
+  }
+  TFR_CASE(LogicalNot) {
+    r[pc->a] = r[pc->b] ^ 1;
+    TFR_GO(1);
+  }
+  TFR_CASE(Apply) {
+    const NumberFunction apply = code_.operators[pc->c];
+    if (ABSL_PREDICT_FALSE(!apply(r[pc->b], r[pc[1].y()], r[pc[1].z()], &r[pc->a]))) goto special;
+    TFR_GO(2);
+  }
+  TFR_CASE(ElementAt) {
+    if (ABSL_PREDICT_FALSE(!ReadElement(*pc, r))) goto special;
+    TFR_GO(2);
+  }
+  TFR_CASE(Jump) { TFR_GO(pc->distance()); }
+  TFR_CASE(Repeat) {
+    if (ABSL_PREDICT_FALSE(--left < 0)) TFR_SUSPEND(kPaused);
+    TFR_GO(pc->distance());
+  }
+  TFR_CASE(Unless) { TFR_GO(FromBits<bool>(r[pc->a]) ? 1 : pc->distance()); }
+  TFR_CASE(Case) {
+    const auto side = FromBits<int32_t>(r[pc->a]);
+    TFR_GO(1 + (side < 0 || side >= pc->b ? pc->b - 1 : side));
+  }
+  TFR_CASE(Call) {
+    const CodeEntry callee = entries[pc->b];
+    uint64_t* window = r + pc->c;
+    if (ABSL_PREDICT_FALSE(--left < 0)) TFR_SUSPEND(kPaused);
+    if (ABSL_PREDICT_FALSE(depth >= max_depth_)) TFR_SUSPEND(kTooDeep);
+    if (ABSL_PREDICT_FALSE(window + callee.frame_words > end)) {
+      uint64_t* const moved = MakeRoom(window, callee.frame_words);
+      if (moved == nullptr) TFR_SUSPEND(kTooLarge);
+      window = moved;
+      end = stack_.end();
+    }
+    window[-1] = Linkage(pc + 1 - code, pc->c, pc->a);
+    r = window;
+    pc = code + callee.begin;
+    ++depth;
+    TFR_DISPATCH();
+  }
+  TFR_CASE(Return) {
+    result = r[pc->a];
+    const uint64_t linkage = r[-1];
+    pc = code + ReturnOf(linkage);
+    r -= DistanceOf(linkage);
+    r[ResultOf(linkage)] = result;
+    --depth;
+    TFR_DISPATCH();
+  }
+  TFR_CASE(ReturnAll) {
+    const uint64_t linkage = r[-1];
+    pc = code + ReturnOf(linkage);
+    r -= DistanceOf(linkage);
+    --depth;
+    TFR_DISPATCH();
+  }
+  TFR_CASE(Halt) { TFR_SUSPEND(kDone); }
+#if !defined(__GNUC__)
+  }
+#endif
+
+special:
+  *budget = left;
+  Suspend(pc, r, depth, State::kNeedsKernel);
+  return code_.KernelCaseAt(instruction()) == nullptr ? State::kUnfit : State::kNeedsKernel;
+}
+// clang-format on
+
+#undef TFR_READ
+#undef TFR_UNLESS
+#undef TFR_COMPUTE
+#undef TFR_SUSPEND
+#undef TFR_GO
+#undef TFR_DISPATCH
+#undef TFR_CASE
+
+}  // namespace tensorflow_recursion

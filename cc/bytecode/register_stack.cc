@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/bytecode/register_stack.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tensorflow_recursion {
+namespace {
+
+// Enough for recursions of some hundred levels; a page or two to touch.
+constexpr size_t kFirstWords = 1024;
+
+}  // namespace
+
+// By realloc: large blocks are remapped instead of copied.
+bool RegisterStack::Grow(size_t words) {
+  const size_t size = std::max({words, 2 * size_, kFirstWords});
+  const auto more = static_cast<int64_t>((size - size_) * sizeof(uint64_t));
+  if (run_bytes_ != nullptr && run_bytes_->load(std::memory_order_relaxed) + more > max_run_bytes_) return false;
+  auto* const grown = static_cast<uint64_t*>(std::realloc(words_, size * sizeof(uint64_t)));
+  if (grown == nullptr) return false;
+  if (run_bytes_ != nullptr) run_bytes_->fetch_add(more, std::memory_order_relaxed);
+  words_ = grown;
+  size_ = size;
+  return true;
+}
+
+void RegisterStack::Shrink(size_t words) {
+  if (size_ <= words) return;
+  if (run_bytes_ != nullptr) {
+    run_bytes_->fetch_sub(static_cast<int64_t>(size_ * sizeof(uint64_t)), std::memory_order_relaxed);
+  }
+  std::free(words_);
+  words_ = nullptr;
+  size_ = 0;
+}
+
+}  // namespace tensorflow_recursion
