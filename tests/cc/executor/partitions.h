@@ -279,6 +279,18 @@ class PartitionTest : public ::testing::Test {
   tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "partition_test", 4};
 };
 
+// F(x) = x where its predicate says so, else the loop's or call's result: both sides may be dead.
+inline StaticGraph& BeginChoice(StaticGraph* graph) {
+  AddMain(graph, "F", 1);
+  graph->Function("F", {"x"}).Const("F/zero", 0, {"^F/frame_start"}).Op("F/less", "Less", {"F/x", "F/zero"});
+  return graph->Op("F/switch", "Switch", {"F/x", "F/less"});
+}
+
+inline StaticGraph& EndChoice(StaticGraph* graph, const std::string& computed) {
+  graph->Op("F/neg", "Neg", {"F/switch:1"});
+  return Merge(graph, "F/merge", {computed, "F/neg"}).Result("F", "F/merge");
+}
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_PARTITIONS_H_
