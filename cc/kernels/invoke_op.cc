@@ -3,260 +3,23 @@
 
 #include <cstdlib>
 #include <memory>
-#include <typeinfo>
 #include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "cc/base/call_path.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/kernels/flat_stack.h"
-#include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/framework/rendezvous.h"
+#include "cc/kernels/callee_check.h"
+#include "cc/kernels/invocation.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow_recursion {
-
-// What a recursion shares, from the outermost call down.
-struct Recursion {
-  explicit Recursion(tensorflow::RendezvousInterface* rendezvous) : rendezvous(rendezvous) {}
-
-  tensorflow::RendezvousInterface* const rendezvous;  // the real one; may be null
-  std::atomic<bool> aborted{false};                   // the rendezvous knows of an error
-  absl::Mutex mu;                                     // calls in different branches run on different threads
-  absl::Status first_error ABSL_GUARDED_BY(mu);
-  // Handles by InvokeOp::key. In tf.data's functions every instance of a function gets a function
-  // library of its own, in which its callees would be instantiated anew: at every depth once more.
-  absl::flat_hash_map<std::string, tensorflow::FunctionLibraryRuntime::Handle> handles ABSL_GUARDED_BY(mu);
-};
-
 namespace {
 
-using tensorflow::CallFrameInterface;
-using tensorflow::DataTypeString;
 using tensorflow::DataTypeVector;
 using tensorflow::FunctionLibraryRuntime;
 using tensorflow::OpKernelContext;
-using tensorflow::RendezvousInterface;
-using tensorflow::Tensor;
-
-// Dynamic calls under way in this process that no other call of ours made. A recursion that passes
-// through an operator with a rendezvous of its own (PartitionedCall) shows only here.
-std::atomic<int64_t> outermost_calls{0};
-
-// Where operators run inline (some tf.data functions), While waits for its body, so calls cannot be
-// put off and nest on stacks: this many of them, of 8 MB each. Returns get more, they cannot fail.
-constexpr int kMaxThreadsOfCalls = 200;
-constexpr int kMaxThreadsOfReturns = 2000;
-
-// An error that only tells of another one: where a kernel fails, TensorFlow cancels all the others.
-bool IsConsequence(const absl::Status& status) { return absl::IsCancelled(status) || absl::IsAborted(status); }
-
-absl::Status WithMessage(const absl::Status& status, absl::string_view message) {
-  absl::Status result(status.code(), message);
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-  return result;
-}
-
-// One call under way: the call frame its executor reads arguments from and writes results to.
-//
-// It is also the rendezvous of that executor, because the rendezvous is what If, While and Case hand
-// on to their branches (the call frame they replace): so a call inside the body, however deep in
-// control flow, finds the call around it. Everything asked of the rendezvous goes to the real one.
-//
-// Created by InvokeOp::ComputeAsync, started once by Start, deletes itself when the callee is done.
-// A call outlives all calls that its body makes.
-class Invocation final : public CallFrameInterface, public RendezvousInterface {
- public:
-  Invocation(InvokeOp& kernel, OpKernelContext* ctx, tensorflow::AsyncOpKernel::DoneCallback done)
-      : kernel_(kernel),
-        ctx_(ctx),
-        done_(std::move(done)),
-        parent_(EnclosingCall(ctx->rendezvous())),
-        recursion_(parent_ == nullptr ? new Recursion(ctx->rendezvous()) : parent_->recursion_),
-        depth_(parent_ == nullptr ? outermost_calls.fetch_add(1, std::memory_order_relaxed) + 1 : parent_->depth_ + 1) {
-    // Outermost calls count each other only to bound a recursion that goes unseen.
-    if (parent_ == nullptr && depth_ <= kernel.max_depth()) depth_ = 1;
-  }
-
-  ~Invocation() override {
-    if (parent_ != nullptr) return;
-    outermost_calls.fetch_sub(1, std::memory_order_relaxed);
-    delete recursion_;
-  }
-
-  void Start() {
-    absl::StatusOr<FunctionLibraryRuntime::Handle> handle = kernel_.HandleIn(ctx_->function_library(), *recursion_);
-    if (!handle.ok()) {
-      Finish(handle.status());
-      return;
-    }
-    handle_ = *handle;
-    if (depth_ > kernel_.max_depth()) {
-      Finish(TooDeep());
-    } else if (!ctx_->run_all_kernels_inline()) {
-      RunFlat([this] { Run(); });
-    } else if (!RunNested([this] { Run(); }, kMaxThreadsOfCalls)) {
-      Finish(TooDeepInline());
-    }
-  }
-
-  // CallFrameInterface: the kernel's own inputs and outputs, without a copy between. Arguments are
-  // read, results are written by executor threads, each index by its own _Arg and _Retval node.
-  size_t num_args() const override { return kernel_.num_arguments(); }
-  size_t num_retvals() const override { return kernel_.num_results(); }
-
-  absl::Status GetArg(int index, const Tensor** value) override {
-    if (index < 0 || index >= kernel_.num_arguments()) return NoSuch("argument", index);
-    *value = &ctx_->input(index);
-    return absl::OkStatus();
-  }
-
-  absl::Status SetRetval(int index, const Tensor& value) override {
-    if (index < 0 || index >= kernel_.num_results()) return NoSuch("output", index);
-    if (value.dtype() != ctx_->expected_output_dtype(index)) {
-      return InvalidArgument(Subject(), ": output ", index, " is ", DataTypeString(value.dtype()), ", expected ",
-                             DataTypeString(ctx_->expected_output_dtype(index)));
-    }
-    if (ctx_->mutable_output(index) != nullptr) {
-      return InvalidArgument(Subject(), ": output ", index, " is returned twice");
-    }
-    ctx_->set_output(index, value);
-    return absl::OkStatus();
-  }
-
-  // RendezvousInterface.
-  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value, const bool is_dead) override {
-    return recursion_->rendezvous == nullptr ? NoRendezvous() : recursion_->rendezvous->Send(key, args, value, is_dead);
-  }
-
-  void RecvAsync(const ParsedKey& key, const Args& args, DoneCallback done) override {
-    if (recursion_->rendezvous == nullptr) {
-      done(NoRendezvous(), Args(), args, Tensor(), /*is_dead=*/false);
-    } else {
-      recursion_->rendezvous->RecvAsync(key, args, std::move(done));
-    }
-  }
-
-  // Every executor between the failing node and the session asks for this; the first time does it.
-  void StartAbort(const absl::Status& status) override {
-    if (recursion_->rendezvous == nullptr || recursion_->aborted.exchange(true)) return;
-    recursion_->rendezvous->StartAbort(status);
-  }
-
- private:
-  static Invocation* EnclosingCall(RendezvousInterface* rendezvous) {
-    if (rendezvous == nullptr || typeid(*rendezvous) != typeid(Invocation)) return nullptr;
-    return static_cast<Invocation*>(rendezvous);
-  }
-
-  void Run() {
-    FunctionLibraryRuntime::Options options(ctx_->step_id());
-    options.rendezvous = this;
-    options.cancellation_manager = ctx_->cancellation_manager();
-    options.collective_executor = ctx_->collective_executor();
-    options.step_container = ctx_->step_container();
-    options.stats_collector = ctx_->stats_collector();
-    options.runner = ctx_->runner();
-    options.run_all_kernels_inline = ctx_->run_all_kernels_inline();
-    ctx_->function_library()->Run(options, handle_, this, [this](const absl::Status& status) { Finish(status); });
-  }
-
-  void Finish(const absl::Status& status) {
-    status_ = status.ok() ? CheckOutputs() : status;
-    if (!status_.ok()) Record(status_);
-    if (!ctx_->run_all_kernels_inline()) {
-      RunFlat([this] { Return(); });
-    } else if (!RunNested([this] { Return(); }, kMaxThreadsOfReturns)) {
-      Return();
-    }
-  }
-
-  // Hands the result to the caller. An inner call passes on only the code of its error: every
-  // executor on the way appends its node's name, which at depth n would cost n^2 characters.
-  void Return() {
-    if (!status_.ok()) {
-      ctx_->SetStatus(parent_ == nullptr ? FirstError() : absl::Status(status_.code(), "in a nested call"));
-    }
-    auto done = std::move(done_);
-    delete this;
-    done();
-  }
-
-  // A Retval that got no value (a dead branch) leaves no trace but this.
-  absl::Status CheckOutputs() const {
-    for (int i = 0; i < kernel_.num_results(); ++i) {
-      if (ctx_->mutable_output(i) == nullptr) {
-        return InvalidArgument(Subject(), ": the function's output ", i, " got no value");
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  // Keeps the first error of the whole recursion, told at the call where it happened.
-  void Record(const absl::Status& status) {
-    absl::MutexLock lock(&recursion_->mu);
-    absl::Status& first_error = recursion_->first_error;
-    if (!first_error.ok() && (IsConsequence(status) || !IsConsequence(first_error))) return;
-    const absl::string_view what = status.message().empty() ? "The call was cancelled" : status.message();
-    first_error = WithMessage(status, absl::StrCat(what, "\n\t in call path ", Path()));
-  }
-
-  absl::Status FirstError() {
-    absl::MutexLock lock(&recursion_->mu);
-    return recursion_->first_error;
-  }
-
-  std::string Path() const {
-    const int64_t length = parent_ == nullptr ? 1 : depth_;
-    std::vector<std::string> outer, inner;
-    int64_t position = length;
-    for (const Invocation* call = this; call != nullptr; call = call->parent_, --position) {
-      if (position <= kCallPathEnd) {
-        outer.insert(outer.begin(), UserName(call->kernel_.function()));
-      } else if (length - position < kCallPathEnd) {
-        inner.insert(inner.begin(), UserName(call->kernel_.function()));
-      }
-    }
-    return FormatCallPath(outer, length, inner);
-  }
-
-  std::string Subject() const {
-    return absl::StrCat("Call '", kernel_.name(), "' of function '", UserName(kernel_.function()), "'");
-  }
-
-  absl::Status TooDeep() const {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "Recursion of function '", UserName(kernel_.function()), "' reached depth ", depth_, ", the limit is ",
-        kernel_.max_depth(), "; the environment variable ", kDynamicMaxDepthVariable, " raises it"));
-  }
-
-  absl::Status TooDeepInline() const {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("Recursion of function '", UserName(kernel_.function()), "' reached depth ", depth_, " and holds ",
-                     kMaxThreadsOfCalls,
-                     " threads, the limit where operators run inline; let the dataset use inter-op parallelism"));
-  }
-
-  absl::Status NoSuch(absl::string_view what, int index) const {
-    return InvalidArgument(Subject(), ": the body uses ", what, " ", index, ", which the function does not have");
-  }
-
-  absl::Status NoRendezvous() const { return absl::InternalError(absl::StrCat(Subject(), ": no rendezvous here")); }
-
-  InvokeOp& kernel_;
-  OpKernelContext* const ctx_;
-  FunctionLibraryRuntime::Handle handle_ = tensorflow::kInvalidHandle;
-  tensorflow::AsyncOpKernel::DoneCallback done_;
-  Invocation* const parent_;    // null for the outermost call
-  Recursion* const recursion_;  // owned by the outermost call
-  int64_t depth_;
-  absl::Status status_;
-};
 
 absl::Status ReadMaxDepth(int64_t* depth) {
   const char* text = std::getenv(kDynamicMaxDepthVariable);
@@ -273,12 +36,10 @@ absl::Status ReadMaxDepth(int64_t* depth) {
 InvokeOp::InvokeOp(tensorflow::OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCalleeAttr, &function_));
   OP_REQUIRES_OK(ctx, ReadMaxDepth(&max_depth_));
-  DataTypeVector arguments;
-  OP_REQUIRES_OK(ctx, ctx->GetAttr("Tin", &arguments));
-  num_arguments_ = static_cast<int>(arguments.size());
+  OP_REQUIRES_OK(ctx, ctx->GetAttr("Tin", &arguments_));
   key_ = tensorflow::Canonicalize(function(), tensorflow::AttrSlice(&function_.attr()));
   if (ctx->function_library() != nullptr) {
-    OP_REQUIRES_OK(ctx, CheckDefinition(*ctx->function_library()->GetFunctionLibraryDefinition()));
+    OP_REQUIRES_OK(ctx, CheckDefinition(*ctx->function_library()));
   }
 }
 
@@ -290,7 +51,7 @@ void InvokeOp::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
   OP_REQUIRES_ASYNC(ctx, ctx->function_library() != nullptr,
                     absl::InternalError(absl::StrCat("Call '", name(), "': no function library here")), done);
   ctx->set_output(num_results(), no_record_);
-  (new Invocation(*this, ctx, std::move(done)))->Start();
+  StartInvocation(*this, ctx, std::move(done));
 }
 
 absl::StatusOr<FunctionLibraryRuntime::Handle> InvokeOp::HandleIn(FunctionLibraryRuntime* library,
@@ -301,7 +62,7 @@ absl::StatusOr<FunctionLibraryRuntime::Handle> InvokeOp::HandleIn(FunctionLibrar
     return target;
   };
   if (const Target* target = find()) return target->handle;
-  TFR_RETURN_IF_ERROR(CheckDefinition(*library->GetFunctionLibraryDefinition()));
+  TFR_RETURN_IF_ERROR(CheckDefinition(*library));
   absl::MutexLock lock(&recursion.mu);
   absl::MutexLock kernel_lock(&mu_);
   if (const Target* target = find()) return target->handle;
@@ -321,46 +82,10 @@ absl::Status InvokeOp::Instantiate(FunctionLibraryRuntime* library, FunctionLibr
   return InvalidArgument("Function '", UserName(function()), "': ", made.message());
 }
 
-absl::Status InvokeOp::CheckDefinition(const tensorflow::FunctionLibraryDefinition& library) const {
-  const tensorflow::FunctionDef* definition = library.Find(function());
-  if (definition == nullptr) {
-    return InvalidArgument("Call '", name(), "': function '", UserName(function()),
-                           "' is declared but has no definition");
-  }
-  for (const tensorflow::NodeDef& node : definition->node_def()) {
-    if (node.op() == "_Arg" || node.op() == "_Retval") {  // a wrong index in one ends the process
-      return InvalidArgument("Function '", UserName(function()), "': node '", node.name(), "' is a ", node.op(),
-                             ", which a definition may not hold");
-    }
-  }
-  tensorflow::NodeDef call;
-  call.set_op(function());
-  *call.mutable_attr() = function_.attr();
-  DataTypeVector arguments, outputs;
-  const absl::Status typed = tensorflow::InOutTypesForNode(call, definition->signature(), &arguments, &outputs);
-  if (!typed.ok()) return InvalidArgument("Function '", UserName(function()), "': ", typed.message());
-  return CheckSignature(arguments, outputs);
-}
-
-absl::Status InvokeOp::CheckSignature(const DataTypeVector& arguments, const DataTypeVector& outputs) const {
-  const std::string subject = absl::StrCat("Call '", name(), "' of function '", UserName(function()), "': ");
-  if (num_arguments() != static_cast<int>(arguments.size())) {
-    return InvalidArgument(subject, num_arguments(), " arguments given, the function takes ", arguments.size());
-  }
-  if (num_results() != static_cast<int>(outputs.size())) {
-    return InvalidArgument(subject, num_results(), " outputs expected, the function returns ", outputs.size());
-  }
-  for (int i = 0; i < num_arguments(); ++i) {
-    if (input_type(i) == arguments[i]) continue;
-    return InvalidArgument(subject, "argument ", i, " is ", DataTypeString(input_type(i)), ", the function takes ",
-                           DataTypeString(arguments[i]));
-  }
-  for (int i = 0; i < num_results(); ++i) {
-    if (output_type(i) == outputs[i]) continue;
-    return InvalidArgument(subject, "output ", i, " is read as ", DataTypeString(output_type(i)),
-                           ", the function returns ", DataTypeString(outputs[i]));
-  }
-  return absl::OkStatus();
+absl::Status InvokeOp::CheckDefinition(const FunctionLibraryRuntime& library) const {
+  DataTypeVector results = output_types();
+  results.pop_back();  // the record
+  return CheckCallee(*library.GetFunctionLibraryDefinition(), function_, {name(), arguments_, results});
 }
 
 }  // namespace tensorflow_recursion

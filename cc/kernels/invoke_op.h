@@ -40,7 +40,7 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
 
   // Of the callee. The kernel may have more inputs, which are not passed on, and has one more output, an empty record:
   // a caller that reads the record calls the function that returns one.
-  int num_arguments() const { return num_arguments_; }
+  int num_arguments() const { return static_cast<int>(arguments_.size()); }
   int num_results() const { return num_outputs() - 1; }
 
   const std::string& function() const { return function_.name(); }
@@ -60,12 +60,10 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
 
   absl::Status Instantiate(tensorflow::FunctionLibraryRuntime* library,
                            tensorflow::FunctionLibraryRuntime::Handle* handle) const;
-  absl::Status CheckDefinition(const tensorflow::FunctionLibraryDefinition& library) const;
-  absl::Status CheckSignature(const tensorflow::DataTypeVector& arguments,
-                              const tensorflow::DataTypeVector& outputs) const;
+  absl::Status CheckDefinition(const tensorflow::FunctionLibraryRuntime& library) const;
 
   tensorflow::NameAttrList function_;
-  int num_arguments_ = 0;
+  tensorflow::DataTypeVector arguments_;  // types of those that are passed on
   const tensorflow::Tensor no_record_{tensorflow::DT_VARIANT, tensorflow::TensorShape({})};
   std::string key_;  // of the callee with its attributes
   int64_t max_depth_ = kDefaultDynamicMaxDepth;
