@@ -2,26 +2,12 @@
 #include "cc/analysis/call_decision.h"
 
 #include <algorithm>
-#include <iterator>
-#include <optional>
-#include <vector>
 
-#include "cc/analysis/conditions.h"
-#include "cc/analysis/flow_graph.h"
-#include "cc/analysis/waits.h"
+#include "cc/analysis/superfluous_waits.h"
 #include "cc/base/status.h"
-#include "cc/program/program.h"
 #include "cc/values/device_memory.h"
 
 namespace tensorflow_recursion {
-
-namespace {
-
-bool Contains(const Conditions::Atoms& all, const Conditions::Atoms& part) {
-  return std::includes(all.begin(), all.end(), part.begin(), part.end());
-}
-
-}  // namespace
 
 void CallLives::Find(const tensorflow::Graph& graph, const GraphRegions& regions) {
   calls_.clear();
@@ -32,45 +18,49 @@ void CallLives::Find(const tensorflow::Graph& graph, const GraphRegions& regions
 }
 
 absl::Status CallLives::Analyze(const tensorflow::Graph& graph, const GraphRegions& regions) {
-  Program program;
-  const DeviceMemory memory;
-  DraftBuilder builder(graph, regions, memory, &program);
-  TFR_RETURN_IF_ERROR(builder.Build());
-  Conditions conditions(builder);
+  FlowGraph flow;
+  TFR_RETURN_IF_ERROR(BuildFlowGraph(graph, regions, DeviceMemory(), &flow));
+  Conditions conditions(flow);
   TFR_RETURN_IF_ERROR(conditions.Find());
-  for (const LoopDraft& loop : builder.loops) {
+  for (const FlowLoop& loop : flow.loops) {
     if (conditions.IsPartial(loop.region)) partial_loops_.insert(loop.region);
   }
-  std::map<int64_t, std::vector<Conditions::Atoms>> of_arguments;  // by call_id; simplifying forgets some
-  for (const SiteDraft& site : builder.sites) {
-    for (const Input& input : builder.drafts[site.draft].inputs) {
-      of_arguments[site.call_id].push_back(conditions.Of(input));
-      const int index = std::next(site.calls.begin(), static_cast<int>(of_arguments[site.call_id].size()) - 1)->first;
-      if (input.is_constant()) calls_[site.call_id].constants.insert(index);
-    }
-  }
-  TFR_RETURN_IF_ERROR(Liveness(&builder).Simplify());
-  for (const SiteDraft& site : builder.sites) {
+  // Before what follows forgets some of the conditions.
+  CollectArguments(flow, conditions);
+  TFR_RETURN_IF_ERROR(DropSuperfluousWaits(&flow));
+  FindDeciding(flow, conditions);
+  return absl::OkStatus();
+}
+
+void CallLives::CollectArguments(const FlowGraph& flow, const Conditions& conditions) {
+  for (const FlowCallSite& site : flow.call_sites) {
     Call& call = calls_[site.call_id];
-    const std::vector<Conditions::Atoms>& arguments = of_arguments[site.call_id];
-    std::vector<Conditions::Atoms> deciding;
     size_t next = 0;
     for (const auto& [index, node] : site.calls) {
-      if (!builder.drafts[site.draft].inputs[next].is_constant()) {
-        call.deciding.insert(index);
-        deciding.push_back(arguments[next]);
-      }
-      ++next;
-    }
-    const std::optional<Conditions::Atoms> any = conditions.AnyOf(deciding);
-    next = 0;
-    for (const auto& [index, node] : site.calls) {
-      const Conditions::Atoms& argument = arguments[next++];
-      if (any.has_value() && Contains(*any, argument)) call.always.insert(index);
-      if (any.has_value() && Contains(argument, *any)) call.only.insert(index);
+      const Input& input = flow.nodes[site.node].inputs[next++];
+      call.arguments[index] = conditions.Of(input);
+      if (input.is_constant()) call.constants.insert(index);
     }
   }
-  return absl::OkStatus();
+}
+
+void CallLives::FindDeciding(const FlowGraph& flow, const Conditions& conditions) {
+  for (const FlowCallSite& site : flow.call_sites) {
+    Call& call = calls_[site.call_id];
+    std::vector<Condition> deciding;
+    size_t next = 0;
+    for (const auto& [index, argument] : call.arguments) {
+      if (flow.nodes[site.node].inputs[next++].is_constant()) continue;
+      call.deciding.insert(index);
+      deciding.push_back(argument);
+    }
+    const std::optional<Condition> any = conditions.AnyOf(deciding);
+    if (!any.has_value()) continue;
+    for (const auto& [index, argument] : call.arguments) {
+      if (any->Implies(argument)) call.always.insert(index);
+      if (argument.Implies(*any)) call.only.insert(index);
+    }
+  }
 }
 
 const std::set<int>& CallLives::DecidingArguments(int64_t call_id) const { return calls_.at(call_id).deciding; }

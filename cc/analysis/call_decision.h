@@ -5,23 +5,29 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "cc/analysis/condition.h"
+#include "cc/analysis/conditions.h"
+#include "cc/analysis/flow_graph.h"
 #include "cc/analysis/regions.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
 
-// A call lives if any of its arguments does, but for constants that go with the others (Liveness says which). For those
-// who spread a graph over devices, each of which sees a part of the arguments.
+// A call lives if any of its arguments does, but for constants that go with the others (DropSuperfluousWaits finds
+// which). For those who spread a graph over devices, each of which sees a part of the arguments.
 class CallLives {
  public:
-  // `regions` are those of `graph`. Of a graph that is no program nothing is known: whoever is to run it will say why.
+  // `regions` are those of `graph`, a whole program. Of a graph that is none nothing is known: whoever is to run it
+  // will say why.
   void Find(const tensorflow::Graph& graph, const GraphRegions& regions);
 
   // Whether some variables of the loop of `region` may live while others are dead.
-  bool IsPartial(int region) const { return partial_loops_.count(region) > 0; }
+  bool IsPartial(RegionId region) const { return partial_loops_.count(region) > 0; }
 
   // The arguments of which one has to live for the call to live.
   const std::set<int>& DecidingArguments(int64_t call_id) const;
@@ -35,12 +41,15 @@ class CallLives {
     std::set<int> constants;
     std::set<int> always;  // arguments that live if the call does
     std::set<int> only;    // arguments that live only if the call does
+    std::map<int, Condition> arguments;
   };
 
   absl::Status Analyze(const tensorflow::Graph& graph, const GraphRegions& regions);
+  void CollectArguments(const FlowGraph& flow, const Conditions& conditions);
+  void FindDeciding(const FlowGraph& flow, const Conditions& conditions);
 
-  std::map<int64_t, Call> calls_;
-  std::set<int> partial_loops_;
+  std::map<int64_t, Call> calls_;  // by call_id
+  std::set<RegionId> partial_loops_;
 };
 
 }  // namespace tensorflow_recursion

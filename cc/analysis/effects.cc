@@ -125,6 +125,8 @@ bool HasEffect(const Node& node) {
   return (node.op_def().is_stateful() && !OnlyMakesHandles(node)) || TakesReference(node);
 }
 
+bool IsStateful(const Node& node) { return node.op_def().is_stateful() || TakesReference(node); }
+
 absl::Status CollectEffects(Graph* body, const std::function<bool(const Node&)>& is_effect,
                             std::vector<std::string>* effects) {
   tensorflow::FixupSourceAndSinkEdges(body);

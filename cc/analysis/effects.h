@@ -16,6 +16,11 @@ namespace tensorflow_recursion {
 // Creating handles, reading variables and drawing random numbers cannot. Invokes are judged by their callees.
 bool HasEffect(const tensorflow::Node& node);
 
+// Whether the order in which `node` runs may matter: TensorFlow calls it stateful, or it takes a TF1 reference
+// variable, which it may write to. Wider than HasEffect: reads of variables, random numbers and receives are among
+// these.
+bool IsStateful(const tensorflow::Node& node);
+
 // Names nodes of the body's outermost frame that run after, or are, all nodes with effects; `is_effect` tells
 // those. An effect inside a loop gets its loop's next iteration, and thus an Exit, to wait for it.
 // Fails with InvalidArgument when the body's loops are malformed.

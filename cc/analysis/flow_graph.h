@@ -1,174 +1,145 @@
-// The builder's view of a program: one Draft per future operator, linked by sources instead of edges.
+// How values flow through a graph: one node for each future operator, linked by sources instead of edges.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_GRAPH_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_GRAPH_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "cc/analysis/kernel_node.h"
+#include "cc/analysis/op_kind.h"
 #include "cc/analysis/regions.h"
-#include "cc/program/program.h"
+#include "cc/base/ids.h"
 #include "cc/values/device_memory.h"
+#include "cc/values/record.h"
+#include "cc/values/scalar_ops.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
 
 // Where a value or a control signal comes from.
 struct Source {
-  static constexpr int kWholeOp = -1;  // a control signal of the operator, not of one port
-  int draft = 0;
+  static constexpr int kWholeNode = -1;  // a control signal of the node, not of one port
+  NodeId node;
   int port = 0;
 
-  bool operator<(const Source& other) const { return draft != other.draft ? draft < other.draft : port < other.port; }
-  bool operator==(const Source& other) const { return draft == other.draft && port == other.port; }
+  bool operator<(const Source& other) const { return node != other.node ? node < other.node : port < other.port; }
+  bool operator==(const Source& other) const { return node == other.node && port == other.port; }
 };
 
+// What a node reads: a token that another node sends, or a constant, which no one has to send.
 struct Input {
-  static constexpr int kNoConstant = -1;
-  Source source;               // when constant is kNoConstant
-  int constant = kNoConstant;  // index in Program::constants
+  Source source;               // of a token
+  ConstantId constant;         // in FlowGraph::constants; kNone of a token
   std::vector<Source> guards;  // of a constant: what must be live for it to be
 
-  bool is_constant() const { return constant != kNoConstant; }
+  bool is_constant() const { return constant != kNone; }
 };
 
-struct Draft {
-  Draft(OpKind kind, int region, const tensorflow::Node* node) : kind(kind), region(region), node(node) {}
+// A future operator. Nodes of the TensorFlow graph that only rename a value (Identity, LoopCond, Return, NextIteration
+// and the like) have none: whoever reads them gets what they read as its source.
+struct FlowNode {
+  FlowNode(OpKind kind, RegionId region, const tensorflow::Node* node) : kind(kind), region(region), node(node) {}
 
   OpKind kind;
-  int region;
+  RegionId region;
   const tensorflow::Node* node;  // that it was made for; names it in errors
   std::vector<Input> inputs;
   std::vector<Source> controls;
   int num_ports = 0;
-  uint32_t index = 0;  // as Op::index; of a switch: the draft of the branch on its predicate
+  uint32_t index = 0;  // of a call site, loop, kernel, record, result, exit, argument or return value, by `kind`
+  NodeId branch;       // of a switch: the kBranch on its predicate
   ScalarFunction scalar = nullptr;
   bool may_be_dead = false;  // its kernel may leave outputs unset (_Recv)
-  bool takes_dead = false;   // see Op
+  bool takes_dead = false;   // of a loop's start or next: fires with dead inputs too
   bool is_partial = false;   // of a loop of which a part may be dead: its start, the end of an iteration, or an entry
+  bool is_number = false;    // of a function's entry: its values are never tensors of their own
   bool is_removed = false;   // nothing refers to it any more
 };
 
-struct SiteDraft {
+// A call, made of all nodes with its call_id.
+struct FlowCallSite {
   int64_t call_id = 0;
-  std::string name;
-  std::string callee;
-  int draft = -1;
-  std::map<int, const tensorflow::Node*> calls;    // by argument
+  std::string name;    // of the call node
+  std::string callee;  // the function's name in the graph
+  NodeId node;
+  std::map<int, const tensorflow::Node*> calls;    // by argument; the node's inputs are in the same order
   std::map<int, const tensorflow::Node*> returns;  // by result
   const tensorflow::Node* join = nullptr;          // says that the call lives, where another device decides it
   const tensorflow::Node* announcement = nullptr;  // tells the others, where this one does
-  int announce_port = -1;
+  std::optional<int> announce_port;
 };
 
-struct LoopDraft {
-  int region = 0;  // of the body
-  int start = -1;
-  int next = -1;
+struct FlowLoop {
+  RegionId region;  // of the body
+  NodeId start;
+  NodeId next;  // kNone if it never goes round
   std::vector<const tensorflow::Node*> enters;
   std::vector<const tensorflow::Node*> nexts;
   std::vector<const tensorflow::Node*> merges;
   std::vector<const tensorflow::Node*> exits;
-  const tensorflow::Node* condition = nullptr;           // its LoopCond
-  std::vector<std::vector<Source>> next_controls;        // of each NextIteration
-  std::map<const tensorflow::Node*, int> entries;        // of a Merge, and of an Enter read otherwise
-  std::map<const tensorflow::Node*, int> index_entries;  // of a Merge whose value_index is read
+  const tensorflow::Node* condition = nullptr;              // its LoopCond
+  std::vector<std::vector<Source>> next_controls;           // of each NextIteration
+  std::map<const tensorflow::Node*, NodeId> entries;        // of a Merge, and of an Enter read otherwise
+  std::map<const tensorflow::Node*, NodeId> index_entries;  // of a Merge whose value_index is read
   int num_entries = 0;
   bool crosses_devices = false;  // a value is sent or received in it, or in a loop in it
-  bool is_partial = false;       // see Loop
+  bool is_partial = false;       // some of its variables may be dead while others live
 };
 
-// Whether the Enter brings a value from outside of its loop to all iterations.
-bool IsLoopConstant(const tensorflow::Node& enter);
+// What a graph holds of a function's body.
+struct FlowFunction {
+  std::vector<NodeId> entries;  // by argument; kNone where there is none
+  NodeId frame_start;
+  std::map<int, const tensorflow::Node*> results;  // by index
 
-// Sets `order` to all drafts, each behind its sources. InvalidArgument if they form a cycle.
-absl::Status SortDrafts(const std::vector<Draft>& drafts, std::vector<int>* order);
+  int num_results() const { return results.empty() ? 0 : results.rbegin()->first + 1; }
+};
 
-// Calls `visit` with all that the draft waits for.
+struct FlowGraph {
+  GraphRegions regions;
+  IdVector<NodeId, FlowNode> nodes;
+  std::vector<FlowCallSite> call_sites;
+  std::vector<FlowLoop> loops;
+  std::map<RegionId, size_t> loop_of_region;  // in `loops`, by the body's region
+  std::map<RegionId, FlowFunction> functions;
+  std::deque<ConstantTensor> constants;  // by ConstantId; they never move, values point to them
+  std::vector<RecordType> records;       // by FlowNode::index of a Retain or Recall
+  std::vector<KernelNode> kernels;
+  tensorflow::DataTypeVector argument_types;  // of the graph's _Args
+  tensorflow::DataTypeVector retval_types;    // of the graph's _Retvals
+  bool crosses_devices = false;               // values are sent to other devices or received from them
+
+  // The loop whose body is `region`; null if it is no loop's.
+  FlowLoop* FindLoop(RegionId region);
+  const FlowLoop* FindLoop(RegionId region) const;
+  const FlowCallSite& SiteOf(const FlowNode& site) const { return call_sites[site.index]; }
+  RegionId CalleeOf(const FlowNode& site) const { return regions.FindFunction(SiteOf(site).callee); }
+};
+
+// Describes `graph`, whose regions are `regions`, and which must outlive the result. InvalidArgument if its operators
+// and attributes do not fit together; the message names the node.
+absl::Status BuildFlowGraph(const tensorflow::Graph& graph, GraphRegions regions, const DeviceMemory& memory,
+                            FlowGraph* flow);
+
+// Sets `order` to all nodes, each behind its sources. InvalidArgument if they form a cycle.
+absl::Status SortNodes(const FlowGraph& flow, std::vector<NodeId>* order);
+
+// Calls `visit` with all that the node waits for.
 template <typename Visit>
-void ForEachSource(const Draft& draft, Visit visit) {
-  for (const Input& input : draft.inputs) {
+void ForEachSource(const FlowNode& node, Visit visit) {
+  for (const Input& input : node.inputs) {
     if (!input.is_constant()) visit(input.source);
     for (const Source& guard : input.guards) visit(guard);
   }
-  for (const Source& control : draft.controls) visit(control);
+  for (const Source& control : node.controls) visit(control);
 }
-
-// Turns nodes into drafts. Node kinds that only rename a value (Identity, LoopCond, Switch(p, p),
-// Return, NextIteration, ...) become sources of other drafts.
-class DraftBuilder {
- public:
-  DraftBuilder(const tensorflow::Graph& graph, const GraphRegions& regions, const DeviceMemory& memory,
-               Program* program)
-      : graph_(graph), regions_(regions), memory_(memory), program_(program) {}
-
-  absl::Status Build();
-
-  const GraphRegions& regions() const { return regions_; }
-  const DeviceMemory& memory() const { return memory_; }
-
-  std::vector<Draft> drafts;
-  std::vector<SiteDraft> sites;
-  std::vector<LoopDraft> loops;
-  // Per function region: the entry drafts by argument (-1: none) and the frame_start draft (-1: none).
-  std::map<int, std::vector<int>> entries;
-  std::map<int, int> frame_starts;
-  std::map<int, int> num_results;
-  std::map<std::pair<int, int>, const tensorflow::Node*> results;  // by function region and index
-  bool crosses_devices = false;  // values are sent to other devices or received from them
-
- private:
-  absl::Status CollectSites();
-  absl::Status CollectSitePiece(const tensorflow::Node* node, SiteDraft* site);
-  absl::Status NumberArguments();
-  void FindCrossings();
-  absl::Status CollectLoops();
-  absl::Status CheckSite(const SiteDraft& site) const;
-  absl::Status MakeDrafts();
-  absl::Status MakeDraft(const tensorflow::Node* node);
-  absl::Status MakeEntry(const tensorflow::Node* node);
-  absl::Status MakeKernel(const tensorflow::Node* node);
-  absl::Status MakeRecord(const tensorflow::Node* node);
-  void MakeLoopEntries(LoopDraft* loop);
-  absl::Status LinkDrafts();
-  absl::Status Link(int draft);
-  absl::Status LinkSite(const SiteDraft& site);
-  absl::Status LinkLoop(LoopDraft* loop);
-  absl::Status LinkNext(LoopDraft* loop);
-  absl::Status LinkCondition(const LoopDraft& loop, std::vector<Input>* inputs);
-
-  int Add(Draft draft);
-  bool IsAlias(const tensorflow::Node* node) const;
-  absl::Status Resolve(const tensorflow::Node* node, int port, Source* source);
-  absl::Status ResolveInput(const tensorflow::Node* node, int input, Input* result);
-  absl::Status ResolveLive(const tensorflow::Node* node, int input, Input* result);
-  absl::Status ResolveToken(const tensorflow::Node* node, Input* result);
-  absl::Status ResolveControls(const tensorflow::Node* node, std::vector<Source>* controls);
-  absl::Status ResolvePassed(const tensorflow::Node* call, std::vector<const tensorflow::Node*>* pending,
-                             std::vector<Source>* controls);
-  absl::Status ResolveControl(const tensorflow::Node* node, std::vector<Source>* controls);
-  Source JoinDeadOrAlive(int draft, std::vector<Source> controls);
-  absl::Status BranchOf(const tensorflow::Node* pred_switch, int* branch);
-  absl::Status BranchOn(const Source& predicate, int region, int* branch);
-  absl::Status ConstantOf(const tensorflow::Node* node, int* constant);
-  absl::Status ConstantDraft(const tensorflow::Node* node, int* draft);
-  bool IsPredicateSwitch(const tensorflow::Node* node) const;
-  std::pair<const tensorflow::Node*, int> Origin(const tensorflow::Edge* edge) const;
-  int LoopOfRegion(int region) const;
-
-  const tensorflow::Graph& graph_;
-  const GraphRegions& regions_;
-  const DeviceMemory& memory_;
-  Program* program_;
-  std::vector<int> draft_of_;  // node id -> draft
-  std::map<const tensorflow::Node*, int> constants_;
-  std::map<const tensorflow::Node*, int> constant_drafts_;
-  std::map<std::pair<int, Source>, int> branches_;  // (region, predicate) -> kBranch draft
-  std::map<int64_t, int> site_of_id_;
-  std::map<int, int> loop_of_region_;
-};
 
 }  // namespace tensorflow_recursion
 

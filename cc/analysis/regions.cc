@@ -14,7 +14,7 @@ namespace {
 
 bool IsBodySource(const Node* node) { return node->type_string() == kEntryOp || node->type_string() == kFrameStartOp; }
 
-// Enter and Identity pass an KeepAlive's token on to a Return inside a loop.
+// Enter and Identity pass a KeepAlive's token on to a Return inside a loop.
 bool PassesToken(const Node* node) { return node->IsEnter() || node->IsIdentity(); }
 
 bool IsForKeepAlives(const Node* node) {
@@ -26,51 +26,46 @@ bool IsForKeepAlives(const Node* node) {
 
 }  // namespace
 
-int GraphRegions::AddRegion(Region region) {
-  regions_.push_back(std::move(region));
-  return static_cast<int>(regions_.size()) - 1;
-}
-
-int GraphRegions::FunctionRegion(const std::string& name) {
-  auto [position, inserted] = functions_.try_emplace(name, 0);
-  if (inserted) position->second = AddRegion({Region::Kind::kFunction, name, kNoRegion});
+RegionId GraphRegions::FunctionRegion(const std::string& name) {
+  auto [position, inserted] = functions_.try_emplace(name);
+  if (inserted) position->second = regions_.Add({RegionKind::kFunction, name, kNone});
   return position->second;
 }
 
-int GraphRegions::FindFunction(const std::string& name) const {
+RegionId GraphRegions::FindFunction(const std::string& name) const {
   auto position = functions_.find(name);
-  return position == functions_.end() ? kNoRegion : position->second;
+  return position == functions_.end() ? kNone : position->second;
 }
 
-int GraphRegions::LoopOf(const Node* enter) const {
+RegionId GraphRegions::LoopOf(const Node* enter) const {
   std::string frame;
-  if (!tensorflow::GetNodeAttr(enter->attrs(), "frame_name", &frame).ok()) return kNoRegion;
+  if (!tensorflow::GetNodeAttr(enter->attrs(), "frame_name", &frame).ok()) return kNone;
   auto position = loops_.find({region(enter), frame});
-  return position == loops_.end() ? kNoRegion : position->second;
+  return position == loops_.end() ? kNone : position->second;
 }
 
-int GraphRegions::output_region(const Node* node) const {
+RegionId GraphRegions::output_region(const Node* node) const {
   if (node->IsEnter()) return LoopOf(node);
   if (node->IsExit()) return regions_[region(node)].parent;
   return region(node);
 }
 
 // The region of the body that a region is part of, loops in it included.
-int GraphRegions::FunctionRegionOf(int region) const {
-  while (region != kNoRegion && regions_[region].kind == Region::Kind::kLoop) region = regions_[region].parent;
+RegionId GraphRegions::FunctionRegionOf(RegionId region) const {
+  while (region != kNone && regions_[region].kind == RegionKind::kLoop) region = regions_[region].parent;
   return region;
 }
 
 bool GraphRegions::IsInFunction(const Node* node) const { return IsFunctionPart(region(node)); }
 
-bool GraphRegions::IsFunctionPart(int region) const {
-  const int index = FunctionRegionOf(region);
-  return index != kNoRegion && regions_[index].kind == Region::Kind::kFunction;
+bool GraphRegions::IsFunctionPart(RegionId region) const {
+  const RegionId index = FunctionRegionOf(region);
+  return index != kNone && regions_[index].kind == RegionKind::kFunction;
 }
 
 const std::string& GraphRegions::FunctionOf(const Node* node) const {
-  const int index = FunctionRegionOf(region(node));
-  return regions_[index == kNoRegion ? kRoot : index].name;
+  const RegionId index = FunctionRegionOf(region(node));
+  return regions_[index == kNone ? kRoot : index].name;
 }
 
 bool GraphRegions::IsReal(const Edge* edge) const {
@@ -93,7 +88,7 @@ void GraphRegions::MarkStructural(const tensorflow::Graph& graph) {
     for (const Edge* edge : node->out_edges()) {
       if (!edge->IsControlEdge() && PassesToken(edge->dst())) ready.push_back(edge->dst());
     }
-    // Grappler bundles what an KeepAlive waits for, by device.
+    // Grappler bundles what a KeepAlive waits for, by device.
     for (const Edge* edge : node->in_edges()) {
       if (edge->src()->type_string() == "NoOp" && IsForKeepAlives(edge->src())) ready.push_back(edge->src());
     }
@@ -128,7 +123,7 @@ void GraphRegions::FindOwners(const tensorflow::Graph& graph) {
   }
 }
 
-int GraphRegions::RegionOfSource(const Node* node) {
+RegionId GraphRegions::RegionOfSource(const Node* node) {
   if (owners_.empty() || owners_[node->id()].empty()) return kRoot;
   return FunctionRegion(owners_[node->id()]);
 }
@@ -157,8 +152,8 @@ absl::Status GraphRegions::Enter(const Node* node) {
   if (!node->IsEnter()) return absl::OkStatus();
   std::string frame;
   TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), "frame_name", &frame));
-  auto [position, inserted] = loops_.try_emplace({region(node), frame}, 0);
-  if (inserted) position->second = AddRegion({Region::Kind::kLoop, frame, region(node)});
+  auto [position, inserted] = loops_.try_emplace({region(node), frame});
+  if (inserted) position->second = regions_.Add({RegionKind::kLoop, frame, region(node)});
   return absl::OkStatus();
 }
 
@@ -166,13 +161,13 @@ absl::Status GraphRegions::Walk(std::vector<const Node*> ready) {
   while (!ready.empty()) {
     const Node* node = ready.back();
     ready.pop_back();
-    if (node->IsExit() && regions_[region(node)].kind != Region::Kind::kLoop) {
+    if (node->IsExit() && regions_[region(node)].kind != RegionKind::kLoop) {
       return InvalidArgument("Node '", node->name(), "': Exit stands outside any loop");
     }
-    const int region = output_region(node);
+    const RegionId region = output_region(node);
     for (const Edge* edge : node->out_edges()) {
       const Node* dst = edge->dst();
-      if (!IsReal(edge) || region_of_[dst->id()] != kNoRegion) continue;
+      if (!IsReal(edge) || region_of_[dst->id()] != kNone) continue;
       region_of_[dst->id()] = region;
       TFR_RETURN_IF_ERROR(Enter(dst));
       ready.push_back(dst);
@@ -183,7 +178,7 @@ absl::Status GraphRegions::Walk(std::vector<const Node*> ready) {
 
 absl::Status GraphRegions::Check(const tensorflow::Graph& graph) const {
   for (const Node* node : graph.op_nodes()) {
-    if (!structural_[node->id()] && region(node) == kNoRegion) {
+    if (!structural_[node->id()] && region(node) == kNone) {
       return InvalidArgument("Node '", node->name(), "' is part of a cycle that no input reaches");
     }
     if (owners_.empty() || structural_[node->id()] || FunctionOf(node) == owners_[node->id()]) continue;
@@ -202,9 +197,9 @@ absl::Status GraphRegions::Check(const tensorflow::Graph& graph) const {
 }
 
 absl::Status GraphRegions::Build(const tensorflow::Graph& graph) {
-  region_of_.assign(graph.num_node_ids(), kNoRegion);
+  region_of_.assign(graph.num_node_ids(), kNone);
   structural_.assign(graph.num_node_ids(), false);
-  AddRegion({Region::Kind::kRoot, "", kNoRegion});
+  regions_.Add({RegionKind::kRoot, "", kNone});
   MarkStructural(graph);
   FindOwners(graph);
   std::vector<const Node*> ready;

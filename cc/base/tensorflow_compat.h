@@ -1,11 +1,14 @@
-// What TensorFlow 2.16 lacks that later ones have, under one name for all.
+// Everything that depends on one version of TensorFlow, or on members that it keeps private, under one name for all.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BASE_TENSORFLOW_COMPAT_H_
 #define TENSORFLOW_RECURSION_CC_BASE_TENSORFLOW_COMPAT_H_
 
+#include <string>
+
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/op_segment.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
@@ -37,7 +40,7 @@ Library ReachableFunctions(const Library& library, const tensorflow::Graph& grap
 
 }  // namespace internal
 
-// Threads the session's configuration asks for; 0 if it says nothing, or the context can't tell.
+// Threads the session's configuration asks for; 0 if it says nothing, or the context can't tell (TensorFlow 2.16).
 inline int InterOpThreads(const tensorflow::OpKernelContext& context) { return internal::InterOpThreads(context, 0); }
 
 // The functions of `library` that `graph` calls, and those that they call.
@@ -45,6 +48,11 @@ inline tensorflow::FunctionLibraryDefinition ReachableFunctions(const tensorflow
                                                                 const tensorflow::Graph& graph) {
   return internal::ReachableFunctions(library, graph, 0);
 }
+
+// The handle of the session under which `segment` keeps `kernel`; empty if no session of the segment has the kernel.
+// A gRPC worker tells executors, kernels and graph passes nothing of the handle. So a kernel that wants to share state
+// with the other kernels of its session looks for the session that holds itself. Reads private members of OpSegment.
+std::string SessionHandleOf(tensorflow::OpSegment* segment, const tensorflow::OpKernel& kernel);
 
 }  // namespace tensorflow_recursion
 

@@ -15,10 +15,8 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/cancellation.h"
-#include "tensorflow/core/framework/op_segment.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/platform/cpu_info.h"
-#include "tensorflow/core/platform/mutex.h"
 
 namespace tensorflow_recursion {
 
@@ -37,30 +35,6 @@ std::vector<Value> Arguments(OpKernelContext* context, const tensorflow::DeviceT
   }
   return arguments;
 }
-
-// The key under which `sessions` hold `kernel`; empty if they don't.
-template <typename Sessions>
-std::string HandleIn(const Sessions& sessions, const OpKernel& kernel) {
-  for (const auto& session : sessions) {
-    const auto found = session.second->name_kernel.find(kernel.name());
-    if (found != session.second->name_kernel.end() && found->second == &kernel) return session.first;
-  }
-  return "";
-}
-
-// The handle of the session whose kernels `segment` keeps `kernel` with; empty if it keeps it with none. A gRPC worker
-// tells the handle to nobody else: neither to executors and their kernels, nor to graph passes.
-std::string SessionHandle(tensorflow::OpSegment* segment, const OpKernel& kernel);
-
-// Defines it: only an explicit instantiation may name private members.
-template <auto kSessions, auto kMutex>
-struct OpSegmentReader {
-  friend std::string SessionHandle(tensorflow::OpSegment* segment, const OpKernel& kernel) {
-    tensorflow::mutex_lock lock(segment->*kMutex);
-    return HandleIn(segment->*kSessions, kernel);
-  }
-};
-template struct OpSegmentReader<&tensorflow::OpSegment::sessions_, &tensorflow::OpSegment::mu_>;
 
 // Aborts what the step has in flight, so that a failed run ends instead of waiting for it.
 void AbortStep(OpKernelContext* context, const absl::Status& status) {
@@ -140,7 +114,7 @@ absl::Status RunOp::Build(OpKernelContext* context) {
   if (program_->argument_types != input_types() || program_->retval_types != output_types()) {
     return InvalidArgument("Node '", name(), "': its inputs and outputs are not those of its graph");
   }
-  return kernels_.Build(*program_, library, SessionHandle(device->op_segment(), *this));
+  return kernels_.Build(*program_, library, SessionHandleOf(device->op_segment(), *this));
 }
 
 int RunOp::MaxWorkers(const OpKernelContext* context) const {

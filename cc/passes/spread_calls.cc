@@ -233,7 +233,7 @@ class Spreader {
     for (Node* node : graph_->op_nodes()) {
       const bool is_part = node->IsEnter() || node->IsNextIteration() || node->IsExit() || node->IsLoopCond();
       if (!is_part || regions_.IsStructural(node)) continue;
-      const int loop = node->IsEnter() ? regions_.LoopOf(node) : regions_.region(node);
+      const auto loop = node->IsEnter() ? regions_.LoopOf(node) : regions_.region(node);
       if (lives_.IsPartial(loop)) node->AddAttr(kPartialLoopAttr, true);
     }
   }

@@ -18,7 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "cc/analysis/kernel_node.h"
 #include "cc/analysis/op_kind.h"
+#include "cc/analysis/regions.h"
+#include "cc/base/ids.h"
 #include "cc/base/options.h"
 #include "cc/values/device_memory.h"
 #include "cc/values/record.h"
@@ -64,17 +67,6 @@ struct DeathList {
 
 struct Region;
 
-// Static facts of a node that runs by its own kernel. The runner indexes its kernels by `id`.
-struct KernelNode {
-  int id = 0;
-  int64_t in_flight_bytes = 0;  // what it holds apart from its tensors while it is asynchronous
-  const tensorflow::Node* node = nullptr;
-  std::string name;
-  std::string op;
-  tensorflow::DataTypeVector inputs;
-  tensorflow::DataTypeVector outputs;
-};
-
 // A call site, which an operator of kind kSite in the caller names by its index.
 struct CallSite {
   int64_t call_id = 0;
@@ -84,8 +76,6 @@ struct CallSite {
   uint32_t announce_port = 0;           // tells other devices that the call lives; kNone on one device
   bool waits_for_announcement = false;  // another device says by the last input whether the call lives
 };
-
-inline constexpr uint32_t kNone = 0xffffffff;
 
 // A value that a loop hands to one of its iterations: from slot `slot` of the operator that collected
 // it to entry `entry` of the body, and to `index_entry` which merge input it was (kNone: unread).
@@ -148,8 +138,7 @@ struct Op {
 };
 
 struct Region {
-  enum class Kind : uint8_t { kRoot, kFunction, kLoop };
-  Kind kind = Kind::kRoot;
+  RegionKind kind = RegionKind::kRoot;
   std::string name;  // function or loop name; empty for the root
   uint32_t id = 0;
   const Loop* loop = nullptr;
@@ -175,12 +164,7 @@ struct Region {
   uint32_t num_slots = 0;
   std::vector<unsigned char> frame_template;
 
-  bool is_function() const { return kind == Kind::kFunction; }
-};
-
-struct ConstantTensor {
-  tensorflow::Tensor tensor;
-  bool is_on_host = true;
+  bool is_function() const { return kind == RegionKind::kFunction; }
 };
 
 // Owns every table of one partition graph. Immutable once built; shared by concurrent runs.

@@ -8,13 +8,13 @@
 namespace tensorflow_recursion {
 namespace {
 
-const char* Name(Region::Kind kind) {
+const char* Name(RegionKind kind) {
   switch (kind) {
-    case Region::Kind::kRoot:
+    case RegionKind::kRoot:
       return "root";
-    case Region::Kind::kFunction:
+    case RegionKind::kFunction:
       return "function";
-    case Region::Kind::kLoop:
+    case RegionKind::kLoop:
       return "loop";
   }
   return "";

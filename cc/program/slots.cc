@@ -8,16 +8,16 @@ namespace tensorflow_recursion {
 namespace {
 
 // The sets below take space by the square of this.
-constexpr size_t kMostDrafts = 2000;
+constexpr size_t kMostNodes = 2000;
 // A value that comes out of merges of merges may have come by many ways.
 constexpr size_t kMostWays = 8;
 
-// What has fired before the draft does. A gate waits for its branch. Any other switch reads the predicate by itself,
-// and may do so first.
+// Calls `visit` with what has fired before the node does. A gate waits for its branch. Any other switch reads the
+// predicate by itself, and may do so first.
 template <typename Visit>
-void ForEachBefore(const Draft& draft, Visit visit) {
-  ForEachSource(draft, visit);
-  if (draft.kind == OpKind::kGate) visit(Source{static_cast<int>(draft.index), Source::kWholeOp});
+void ForEachBefore(const FlowNode& node, Visit visit) {
+  ForEachSource(node, visit);
+  if (node.kind == OpKind::kGate) visit(Source{node.branch, Source::kWholeNode});
 }
 
 bool Has(const std::vector<uint64_t>& bits, int bit) { return ((bits[bit / 64] >> (bit % 64)) & 1) != 0; }
@@ -30,81 +30,82 @@ void Join(const std::vector<uint64_t>& other, std::vector<uint64_t>* bits) {
 
 }  // namespace
 
-SlotPlanner::SlotPlanner(const std::vector<Draft>& drafts, int region) : drafts_(drafts), region_(region) {
-  local_.assign(drafts.size(), -1);
-  position_.assign(drafts.size(), 0);
-  for (size_t i = 0; i < drafts.size(); ++i) {
-    if (drafts[i].region != region || drafts[i].is_removed) continue;
-    local_[i] = static_cast<int>(members_.size());
-    members_.push_back(static_cast<int>(i));
-    if (drafts[i].kind == OpKind::kBranch) branches_.push_back(static_cast<int>(i));
+SlotPlanner::SlotPlanner(const FlowGraph& flow, RegionId region) : flow_(flow) {
+  local_.assign(flow.nodes.size(), -1);
+  position_.assign(flow.nodes.size(), 0);
+  for (NodeId id : flow.nodes.ids()) {
+    const FlowNode& node = flow.nodes[id];
+    if (node.region != region || node.is_removed) continue;
+    local_[id] = static_cast<int>(members_.size());
+    members_.push_back(id);
+    if (node.kind == OpKind::kBranch) branches_.push_back(id);
   }
   // The root has one frame.
-  shares_ = region != GraphRegions::kRoot && members_.size() <= kMostDrafts;
+  shares_ = region != GraphRegions::kRoot && members_.size() <= kMostNodes;
   if (shares_) Order();
 }
 
-// Kahn's algorithm, as drafts form no cycle; computes on the way what has happened when each fires.
+// Kahn's algorithm, as nodes form no cycle; computes on the way what has happened when each fires.
 void SlotPlanner::Order() {
   std::vector<int> waiting(members_.size(), 0);
-  std::vector<std::vector<int>> readers(members_.size());
-  std::vector<int> order;
-  for (int draft : members_) {
-    ForEachBefore(drafts_[draft], [&](const Source& source) {
-      ++waiting[local_[draft]];
-      readers[local_[source.draft]].push_back(draft);
+  std::vector<std::vector<NodeId>> readers(members_.size());
+  std::vector<NodeId> order;
+  for (NodeId node : members_) {
+    ForEachBefore(flow_.nodes[node], [&](const Source& source) {
+      ++waiting[local_[node]];
+      readers[local_[source.node]].push_back(node);
     });
-    if (waiting[local_[draft]] == 0) order.push_back(draft);
+    if (waiting[local_[node]] == 0) order.push_back(node);
   }
   happened_.assign(members_.size(), Bits((3 * members_.size() + 64) / 64, 0));
   for (size_t next = 0; next < order.size(); ++next) {
     position_[order[next]] = static_cast<int>(next);
     Compute(order[next]);
-    for (int reader : readers[local_[order[next]]]) {
+    for (NodeId reader : readers[local_[order[next]]]) {
       if (--waiting[local_[reader]] == 0) order.push_back(reader);
     }
   }
 }
 
-void SlotPlanner::Compute(int index) {
-  const Draft& draft = drafts_[index];
-  Bits& bits = happened_[local_[index]];
-  switch (draft.kind) {
+void SlotPlanner::Compute(NodeId id) {
+  const FlowNode& node = flow_.nodes[id];
+  Bits& bits = happened_[local_[id]];
+  switch (node.kind) {
     case OpKind::kUnion:  // comes dead or alive
       return;
     case OpKind::kMerge:
-      bits = BeforeAny(draft);
-      for (const Source& control : draft.controls) Join(Before(control), &bits);
+      bits = BeforeAny(node);
+      for (const Source& control : node.controls) Join(Before(control), &bits);
       return;
     case OpKind::kSite:
-      bits = BeforeAny(draft);
+      bits = BeforeAny(node);
       break;
     default:
-      if (draft.is_partial) {
-        bits = BeforeAny(draft);
+      if (node.is_partial) {
+        bits = BeforeAny(node);
       } else {
-        ForEachBefore(draft, [&](const Source& source) { Join(Before(source), &bits); });
+        ForEachBefore(node, [&](const Source& source) { Join(Before(source), &bits); });
       }
   }
-  Add(Fired(index), &bits);
+  Add(Fired(id), &bits);
 }
 
 // What has happened when a value comes from `source`.
 SlotPlanner::Bits SlotPlanner::Before(const Source& source) const {
-  const Draft& from = drafts_[source.draft];
-  Bits bits = happened_[local_[source.draft]];
-  if (source.port == Source::kWholeOp) return bits;
-  if (from.kind == OpKind::kBranch) Add(Side(source.draft, source.port), &bits);
+  const FlowNode& from = flow_.nodes[source.node];
+  Bits bits = happened_[local_[source.node]];
+  if (source.port == Source::kWholeNode) return bits;
+  if (from.kind == OpKind::kBranch) Add(Side(source.node, source.port), &bits);
   if (from.kind == OpKind::kGate || from.kind == OpKind::kSwitch) {
-    Add(Side(static_cast<int>(from.index), source.port), &bits);
+    Add(Side(from.branch, source.port), &bits);
   }
   return bits;
 }
 
-// What has happened when any of the draft's inputs has come.
-SlotPlanner::Bits SlotPlanner::BeforeAny(const Draft& draft) const {
+// What has happened when any of the node's inputs has come.
+SlotPlanner::Bits SlotPlanner::BeforeAny(const FlowNode& node) const {
   Bits all;
-  for (const Input& input : draft.inputs) {
+  for (const Input& input : node.inputs) {
     if (input.is_constant()) continue;
     const Bits bits = Before(input.source);
     if (all.empty()) all = bits;
@@ -113,15 +114,15 @@ SlotPlanner::Bits SlotPlanner::BeforeAny(const Draft& draft) const {
   return all.empty() ? Bits(happened_.front().size(), 0) : all;
 }
 
-SlotPlanner::Bits SlotPlanner::BeforeFired(int draft) const {
-  Bits bits = happened_[local_[draft]];
-  bits[Fired(draft) / 64] &= ~(uint64_t{1} << (Fired(draft) % 64));
+SlotPlanner::Bits SlotPlanner::BeforeFired(NodeId node) const {
+  Bits bits = happened_[local_[node]];
+  bits[Fired(node) / 64] &= ~(uint64_t{1} << (Fired(node) % 64));
   return bits;
 }
 
 void SlotPlanner::Sort(std::vector<SlotRequest>* requests) const {
   std::stable_sort(requests->begin(), requests->end(), [this](const SlotRequest& a, const SlotRequest& b) {
-    return position_[a.draft] < position_[b.draft];
+    return position_[a.node] < position_[b.node];
   });
 }
 
@@ -129,7 +130,7 @@ void SlotPlanner::Sort(std::vector<SlotRequest>* requests) const {
 void SlotPlanner::CollectWays(const Source& source, std::vector<Bits>* ways) const {
   std::vector<Source> sources = {source};
   for (size_t next = 0; next < sources.size(); ++next) {
-    const Draft& from = drafts_[sources[next].draft];
+    const FlowNode& from = flow_.nodes[sources[next].node];
     const bool is_merge = from.kind == OpKind::kMerge && from.controls.empty();
     if (!is_merge || sources.size() + from.inputs.size() > kMostWays) {
       ways->push_back(Before(sources[next]));
@@ -142,17 +143,16 @@ void SlotPlanner::CollectWays(const Source& source, std::vector<Bits>* ways) con
 SlotPlanner::Use SlotPlanner::UseOf(const SlotRequest& request, const SlotRequest::Item& item) const {
   Use use;
   if (item.kind == SlotRequest::Kind::kAlone || !shares_) return use;
-  const Draft& draft = drafts_[request.draft];
-  CollectWays(draft.inputs[item.input].source, &use.before);
-  use.released = Fired(request.draft);
-  if (item.kind == SlotRequest::Kind::kArgument) use.before.push_back(BeforeAny(draft));
+  const FlowNode& node = flow_.nodes[request.node];
+  CollectWays(node.inputs[item.input].source, &use.before);
+  use.released = Fired(request.node);
+  if (item.kind == SlotRequest::Kind::kArgument) use.before.push_back(BeforeAny(node));
   if (item.kind == SlotRequest::Kind::kGate) {
-    const int branch = static_cast<int>(draft.index);
-    use.before.push_back(BeforeFired(branch));
-    use.released = Fired(branch);
+    use.before.push_back(BeforeFired(node.branch));
+    use.released = Fired(node.branch);
   }
   use.needs_empty = item.kind != SlotRequest::Kind::kInput;
-  use.leaves_empty = draft.kind != OpKind::kScalar;  // that leaves the numbers it read
+  use.leaves_empty = node.kind != OpKind::kScalar;  // that leaves the numbers it read
   return use;
 }
 
@@ -162,7 +162,7 @@ bool SlotPlanner::Precedes(const Use& first, const Use& second, const Bits& way)
 }
 
 bool SlotPlanner::Exclude(const Bits& a, const Bits& b) const {
-  return std::any_of(branches_.begin(), branches_.end(), [&](int branch) {
+  return std::any_of(branches_.begin(), branches_.end(), [&](NodeId branch) {
     return (Has(a, Side(branch, 0)) && Has(b, Side(branch, 1))) || (Has(a, Side(branch, 1)) && Has(b, Side(branch, 0)));
   });
 }

@@ -18,11 +18,11 @@ struct SlotRequest {
     kGate,      // data that waits for the branch: its slot must be empty until then
     kAlone,     // shares with nothing
   };
-  int draft = 0;
+  NodeId node;
   bool is_block = false;  // its slots must follow one another
   struct Item {
     Kind kind = Kind::kAlone;
-    int input = 0;  // of the draft, unless kAlone
+    int input = 0;  // of the node, unless kAlone
   };
   std::vector<Item> items;
 };
@@ -31,7 +31,7 @@ struct SlotRequest {
 // two sides of a branch. A frame that waits for a call keeps what is read after it, and little else.
 class SlotPlanner {
  public:
-  SlotPlanner(const std::vector<Draft>& drafts, int region);
+  SlotPlanner(const FlowGraph& flow, RegionId region);
 
   // Orders the requests (call this before the others), then places one after the other. Returns the slot of
   // each item.
@@ -53,10 +53,10 @@ class SlotPlanner {
   };
 
   void Order();
-  void Compute(int draft);
+  void Compute(NodeId node);
   Bits Before(const Source& source) const;
-  Bits BeforeAny(const Draft& draft) const;
-  Bits BeforeFired(int draft) const;
+  Bits BeforeAny(const FlowNode& node) const;
+  Bits BeforeFired(NodeId node) const;
   Use UseOf(const SlotRequest& request, const SlotRequest::Item& item) const;
   void CollectWays(const Source& source, std::vector<Bits>* ways) const;
   bool NeverMeet(const Use& a, const Use& b) const;
@@ -66,17 +66,16 @@ class SlotPlanner {
   std::vector<uint32_t> PlaceApart(const std::vector<Use>& uses) const;
   std::vector<uint32_t> PlaceTogether(const std::vector<Use>& uses) const;
 
-  int Fired(int draft) const { return 3 * local_[draft] + 1; }
-  int Side(int branch, int port) const { return 3 * local_[branch] + 2 + port; }
+  int Fired(NodeId node) const { return 3 * local_[node] + 1; }
+  int Side(NodeId branch, int port) const { return 3 * local_[branch] + 2 + port; }
 
-  const std::vector<Draft>& drafts_;
-  const int region_;
+  const FlowGraph& flow_;
   bool shares_ = true;
-  std::vector<int> members_;
-  std::vector<int> branches_;
-  std::vector<int> local_;      // draft -> its position among members_
-  std::vector<int> position_;   // draft -> its position in the order
-  std::vector<Bits> happened_;  // by position among members_: when it has fired
+  std::vector<NodeId> members_;  // the region's nodes
+  std::vector<NodeId> branches_;
+  IdVector<NodeId, int> local_;     // a node's position among members_
+  IdVector<NodeId, int> position_;  // a node's position in the order
+  std::vector<Bits> happened_;      // by position among members_: when it has fired
   std::vector<std::vector<Use>> slots_;
 };
 

@@ -9,7 +9,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-using Kind = GraphRegions::Region::Kind;
+using Kind = RegionKind;
 
 // A graph and its regions, by the nodes' names.
 class Regions {
@@ -26,8 +26,8 @@ class Regions {
     ADD_FAILURE() << "no node " << name;
     return nullptr;
   }
-  int Of(const std::string& name) const { return regions.region(Node(name)); }
-  int OutputOf(const std::string& name) const { return regions.output_region(Node(name)); }
+  RegionId Of(const std::string& name) const { return regions.region(Node(name)); }
+  RegionId OutputOf(const std::string& name) const { return regions.output_region(Node(name)); }
   bool IsReal(const std::string& src, const std::string& dst) const {
     for (const tensorflow::Edge* edge : Node(dst)->in_edges()) {
       if (edge->src() == Node(src)) return regions.IsReal(edge);
@@ -77,7 +77,7 @@ TEST(GraphRegionsTest, GivesEachFunctionARegion) {
   AddFib(&graph, 4, "Other");
   const Regions built(graph);
   ASSERT_TRUE(built.status.ok()) << built.status;
-  const int fib = built.regions.FindFunction("Fib");
+  const RegionId fib = built.regions.FindFunction("Fib");
   EXPECT_EQ(built.regions.regions()[fib].kind, Kind::kFunction);
   EXPECT_EQ(built.regions.regions()[fib].name, "Fib");
   for (const char* node : {"Fib/frame_start", "Fib/n", "Fib/one", "Fib/f1/call_0", "Fib/f1/return_0", "Fib/result_0"}) {
@@ -87,7 +87,7 @@ TEST(GraphRegionsTest, GivesEachFunctionARegion) {
   EXPECT_NE(built.Of("Other/merge"), fib);
   EXPECT_EQ(built.Of("main/call_0"), GraphRegions::kRoot);
   EXPECT_EQ(built.Of("main/return_0"), GraphRegions::kRoot);
-  EXPECT_EQ(built.regions.FindFunction("Undefined"), GraphRegions::kNoRegion);
+  EXPECT_EQ(built.regions.FindFunction("Undefined"), kNone);
 }
 
 TEST(GraphRegionsTest, PutsLoopsIntoRegionsOfTheirOwn) {
@@ -97,7 +97,7 @@ TEST(GraphRegionsTest, PutsLoopsIntoRegionsOfTheirOwn) {
   graph.Retval("exit");
   const Regions built(graph);
   ASSERT_TRUE(built.status.ok()) << built.status;
-  const int loop = built.regions.LoopOf(built.Node("enter_i"));
+  const RegionId loop = built.regions.LoopOf(built.Node("enter_i"));
   EXPECT_EQ(built.regions.regions()[loop].kind, Kind::kLoop);
   EXPECT_EQ(built.regions.regions()[loop].name, "loop");
   EXPECT_EQ(built.regions.regions()[loop].parent, GraphRegions::kRoot);
@@ -119,8 +119,8 @@ TEST(GraphRegionsTest, TellsLoopsOfOneNameInDifferentBodiesApart) {
   }
   const Regions built(graph);
   ASSERT_TRUE(built.status.ok()) << built.status;
-  const int in_f = built.Of("F/merge");
-  const int in_g = built.Of("G/merge");
+  const RegionId in_f = built.Of("F/merge");
+  const RegionId in_g = built.Of("G/merge");
   EXPECT_NE(in_f, in_g);
   EXPECT_EQ(built.regions.regions()[in_f].parent, built.regions.FindFunction("F"));
   EXPECT_EQ(built.regions.regions()[in_g].parent, built.regions.FindFunction("G"));
@@ -144,7 +144,7 @@ TEST(GraphRegionsTest, ReturnsReadTheirKeepAliveOnPaperOnly) {
   AddFib(&graph, 2);
   const Regions built(graph);
   ASSERT_TRUE(built.status.ok()) << built.status;
-  EXPECT_EQ(built.Of("keep_alive"), GraphRegions::kNoRegion);
+  EXPECT_EQ(built.Of("keep_alive"), kNone);
   EXPECT_EQ(built.Of("main/return_0"), GraphRegions::kRoot);
   EXPECT_FALSE(built.IsReal("keep_alive", "main/return_0"));
   EXPECT_FALSE(built.IsReal("Fib/result_0", "keep_alive"));
@@ -161,7 +161,7 @@ TEST(GraphRegionsTest, TokensOfKeepAlivesPassIntoLoopsOnPaperOnly) {
   AddFib(&graph, 2);
   const Regions built(graph);
   ASSERT_TRUE(built.status.ok()) << built.status;
-  EXPECT_EQ(built.Of("token"), GraphRegions::kNoRegion);
+  EXPECT_EQ(built.Of("token"), kNone);
   EXPECT_EQ(built.Of("site/return_0"), built.Of("body"));
   EXPECT_FALSE(built.IsReal("token", "site/return_0"));
 }
@@ -257,7 +257,7 @@ TEST(GraphRegionsTest, ControlLoopsBelongToWhomTheyAreConnectedWith) {
   ASSERT_TRUE(built.status.ok()) << built.status;
   EXPECT_EQ(built.Of("const"), built.regions.FindFunction("F"));
   EXPECT_EQ(built.Of("_cloop_enter"), built.regions.FindFunction("F"));
-  const int loop = built.regions.LoopOf(built.Node("_cloop_enter"));
+  const RegionId loop = built.regions.LoopOf(built.Node("_cloop_enter"));
   for (const char* node : {"_cloop_merge", "recv_cond", "recv", "F/neg"}) EXPECT_EQ(built.Of(node), loop) << node;
 }
 

@@ -13,7 +13,7 @@ class RunLogTest : public ::testing::Test {
  protected:
   RunLogTest() {
     Region& region = program_.regions.emplace_back();
-    region.kind = Region::Kind::kFunction;
+    region.kind = RegionKind::kFunction;
     region.name = "F";
     region.ops.emplace_back();
     region.ops.back().kind = OpKind::kSite;

@@ -53,11 +53,7 @@ def test_every_directory_of_cc_is_a_room_in_the_order():
     assert circle(ROOMS) is None
 
 
-# Not true yet: cc/analysis reads ids and constants that are in cc/program/program.h.
-NOT_YET = {"analysis": pytest.mark.xfail(strict=False)}
-
-
-@pytest.mark.parametrize("room", [pytest.param(room, marks=NOT_YET.get(room, ())) for room in ROOMS])
+@pytest.mark.parametrize("room", ROOMS)
 def test_room_includes_only_rooms_below_it(room):
     allowed = reachable(room)
     pairs = includes(f"cc/{room}")

@@ -1,0 +1,40 @@
+// What the functions that build a flow graph share while they do.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_BUILDER_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_BUILDER_H_
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/base/ids.h"
+#include "cc/values/device_memory.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+struct FlowBuilder {
+  FlowBuilder(const tensorflow::Graph& graph, const DeviceMemory& memory, FlowGraph* flow)
+      : graph(graph), memory(memory), flow(flow), node_of(graph.num_node_ids()) {}
+
+  const GraphRegions& regions() const { return flow->regions; }
+  // The flow node of a graph's node; kNone while it has none, and for what only renames a value.
+  NodeId NodeOf(const tensorflow::Node* node) const { return node_of[node->id()]; }
+  // Adds a flow node that stands for `node`.
+  NodeId Add(const tensorflow::Node* node, FlowNode flow_node) {
+    return node_of[node->id()] = flow->nodes.Add(std::move(flow_node));
+  }
+
+  const tensorflow::Graph& graph;
+  const DeviceMemory& memory;
+  FlowGraph* const flow;
+  std::vector<NodeId> node_of;  // by the graph's node id
+  std::map<const tensorflow::Node*, ConstantId> constants;
+  std::map<const tensorflow::Node*, NodeId> constant_tokens;  // constants that are sent as tokens
+  std::map<std::pair<RegionId, Source>, NodeId> branches;     // the kBranch on a predicate, by region and predicate
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_BUILDER_H_

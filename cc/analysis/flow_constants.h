@@ -1,0 +1,19 @@
+// Reads constants out of the graph, and hands them to their readers as values or as tokens.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_CONSTANTS_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_CONSTANTS_H_
+
+#include "absl/status/status.h"
+#include "cc/analysis/flow_builder.h"
+
+namespace tensorflow_recursion {
+
+// The value of a node that holds a constant, see HoldsConstant. InvalidArgument if it is not a valid tensor.
+absl::Status ConstantOf(FlowBuilder* builder, const tensorflow::Node* node, ConstantId* constant);
+
+// A flow node that sends the constant as a token, for those who wait for one (merges, results).
+absl::Status ConstantToken(FlowBuilder* builder, const tensorflow::Node* node, NodeId* token);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_CONSTANTS_H_

@@ -1,0 +1,43 @@
+// Finds out where a node's inputs come from, behind all nodes that only rename a value.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_SOURCES_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_SOURCES_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cc/analysis/flow_builder.h"
+
+namespace tensorflow_recursion {
+
+// Whether the node only renames its input.
+bool IsAlias(const FlowBuilder& builder, const tensorflow::Node* node);
+
+// Whether the node is a Switch of a predicate on itself, which tells the two sides of a branch from one another. Its
+// outputs are those of the kBranch on the predicate.
+bool IsPredicateSwitch(const FlowBuilder& builder, const tensorflow::Node* node);
+
+// The functions below are for when all nodes have been made. Those that return a Status fail with InvalidArgument if
+// the node lacks the input, or reads what carries no value.
+
+// Where output `port` of `node` comes from; a constant is sent as a token.
+absl::Status ResolveOutput(FlowBuilder* builder, const tensorflow::Node* node, int port, Source* source);
+
+// A data input, as a constant if it is one.
+absl::Status ResolveInput(FlowBuilder* builder, const tensorflow::Node* node, int input, Input* result);
+
+// A data input that must arrive as a token, constants included.
+absl::Status ResolveToken(FlowBuilder* builder, const tensorflow::Node* node, int input, Input* result);
+
+// The one data input of `node` as a token that comes after the node's control inputs, or is dead with any of them.
+absl::Status ResolveTokenAndControls(FlowBuilder* builder, const tensorflow::Node* node, Input* result);
+
+// Adds what the node's control inputs wait for, sorted, each once.
+absl::Status ResolveControls(FlowBuilder* builder, const tensorflow::Node* node, std::vector<Source>* controls);
+
+// The kBranch on `predicate`, which all switches on it in the region share.
+NodeId BranchOn(FlowBuilder* builder, const Source& predicate, RegionId region);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_SOURCES_H_

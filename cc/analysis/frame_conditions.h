@@ -1,0 +1,37 @@
+// Under which condition each node of a flow graph fires, looking at each frame by itself.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FRAME_CONDITIONS_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_FRAME_CONDITIONS_H_
+
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/condition.h"
+#include "cc/analysis/flow_graph.h"
+
+namespace tensorflow_recursion {
+
+// Every argument of a function and every result of a call is an event of its own here. That is cheap and always right;
+// Conditions (conditions.h) also finds that the arguments of a call live together, say, but takes the whole program.
+class FrameConditions {
+ public:
+  // `flow` must outlive it; `order` is SortNodes' answer.
+  FrameConditions(const FlowGraph& flow, const std::vector<NodeId>& order);
+
+  Condition Of(const Source& source) const;
+  Condition Of(const Input& input) const;
+
+  // For a node that has been added behind all others since: it fires under `condition`.
+  void Add(Condition condition) { conditions_.Add(std::move(condition)); }
+
+ private:
+  void Compute(NodeId node);
+  bool MayBeDeadInLiveFrame(const FlowNode& node) const;
+
+  const FlowGraph& flow_;
+  IdVector<NodeId, Condition> conditions_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_FRAME_CONDITIONS_H_

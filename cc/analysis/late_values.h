@@ -1,0 +1,56 @@
+// Which values may come late: only after something that a run may have to wait for, as a queue or a receive.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_LATE_VALUES_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_LATE_VALUES_H_
+
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+
+namespace tensorflow_recursion {
+
+// Finds what lies behind kernels that may wait. A call waits with its callee, a loop with its body. For example, if F
+// takes an element from a queue, F(x) + 1 may come late, and so may what a caller of F computes from its results.
+class LateValues {
+ public:
+  using MayWait = std::function<bool(const FlowNode&)>;  // asked of kernels
+
+  // `flow` must outlive it; `order` is SortNodes' answer.
+  LateValues(const FlowGraph& flow, const std::vector<NodeId>& order, const MayWait& may_wait);
+
+  // Counts arguments too: without this a function's arguments are there when its frame opens; after it they are late if
+  // any call passes a late value.
+  void FollowArguments();
+
+  bool IsLate(NodeId node) const { return is_late_[node]; }
+  // Whether any call passes a late value as argument `index` of `function`, once FollowArguments has been called.
+  bool IsLateArgument(const std::string& function, int index) const;
+
+ private:
+  void FindRegions();
+  void MarkNodes();
+  bool IsLateByItself(const FlowNode& node) const;
+  bool IsLateEntry(const FlowNode& entry) const;
+  bool AddLateArguments();
+
+  const FlowGraph& flow_;
+  const std::vector<NodeId>& order_;
+  const MayWait may_wait_;
+  IdVector<RegionId, bool> waits_inside_;  // a kernel in it, or in what it calls, may wait
+  IdVector<NodeId, bool> is_late_;
+  std::set<std::pair<RegionId, int>> late_arguments_;
+};
+
+// What a frame gets only after a stateful kernel has run, be it in a call that the frame makes.
+LateValues FindValuesAfterStatefulKernels(const FlowGraph& flow, const std::vector<NodeId>& order);
+
+// What a program gets only after an observable side effect, be it in another frame.
+LateValues FindValuesAfterSideEffects(const FlowGraph& flow, const std::vector<NodeId>& order);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_LATE_VALUES_H_

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/analysis/superfluous_waits.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/condition.h"
+#include "cc/analysis/effects.h"
+#include "cc/analysis/frame_conditions.h"
+#include "cc/analysis/late_values.h"
+#include "cc/base/status.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+// Whether nodes of this kind fire when all their inputs are there, and could do so with some of them given.
+bool WaitsForAll(OpKind kind) {
+  switch (kind) {
+    case OpKind::kScalar:
+    case OpKind::kPass:
+    case OpKind::kSwitch:
+    case OpKind::kSwitchN:
+    case OpKind::kKernel:
+    case OpKind::kLoopStart:
+    case OpKind::kBranch:
+    case OpKind::kResult:
+    case OpKind::kExit:
+    case OpKind::kRetval:
+    case OpKind::kRetain:
+    case OpKind::kRecall:
+    case OpKind::kSend:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Which nodes fire only after something that may have a side effect: waiting for these may order side effects.
+IdVector<NodeId, bool> FindOrdering(const FlowGraph& flow, const std::vector<NodeId>& order) {
+  IdVector<NodeId, bool> orders(flow.nodes.size(), false);
+  for (NodeId id : order) {
+    const FlowNode& node = flow.nodes[id];
+    bool found = node.kind == OpKind::kSite || node.kind == OpKind::kLoopStart ||
+                 (node.kind == OpKind::kKernel && IsStateful(*node.node));
+    ForEachSource(node, [&](const Source& source) { found = found || orders[source.node]; });
+    orders[id] = found;
+  }
+  return orders;
+}
+
+// Decides which waits are superfluous, one node at a time. What it asks is about the graph as it was when it was made.
+class WaitDropper {
+ public:
+  WaitDropper(FlowGraph* flow, const std::vector<NodeId>& order)
+      : flow_(flow),
+        num_analyzed_(flow->nodes.size()),
+        conditions_(*flow, order),
+        orders_effects_(FindOrdering(*flow, order)),
+        late_(FindValuesAfterStatefulKernels(*flow, order)) {}
+
+  // Leaves the node those control inputs and guards that its values do not imply, all of them as control inputs.
+  void DropAt(NodeId id) {
+    FlowNode& node = flow_->nodes[id];
+    Condition known;
+    for (const Input& input : node.inputs) {
+      if (!input.is_constant()) known = known.And(conditions_.Of(input.source));
+    }
+    std::vector<Source> kept;
+    auto consider = [&](const Source& source) {
+      if (IsSuperfluous(source, known)) return;
+      known = known.And(conditions_.Of(source));
+      kept.push_back(source);
+    };
+    for (const Source& control : node.controls) consider(control);
+    for (Input& input : node.inputs) {
+      for (const Source& guard : input.guards) consider(guard);
+      input.guards.clear();
+    }
+    std::sort(kept.begin(), kept.end());
+    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+    node.controls = std::move(kept);
+  }
+
+  // Every argument of a call travels by itself, but a constant need not where nothing can tell the difference: it stays
+  // in the caller's slots if another argument says whether the call is live, comes after all side effects that the
+  // constant waits for, and can't itself wait for what the call does. Else a node of its own sends it as a token.
+  void PlaceConstantsOf(NodeId site) {
+    for (size_t i = 0; i < flow_->nodes[site].inputs.size(); ++i) {
+      Input& input = flow_->nodes[site].inputs[i];
+      if (!input.is_constant()) continue;
+      if (MayStayInCaller(flow_->nodes[site], input)) {
+        input.guards.clear();
+      } else {
+        SendAsToken(site, i);
+      }
+    }
+  }
+
+ private:
+  // Whether whatever is live under `known` surely comes after `source`, or need not.
+  bool IsSuperfluous(const Source& source, const Condition& known) const {
+    if (!known.Implies(conditions_.Of(source))) return false;
+    // A value behind a branch comes after the branch's predicate and all that led to it.
+    if (flow_->nodes[source.node].kind == OpKind::kBranch && source.port != Source::kWholeNode) return true;
+    return !orders_effects_[source.node];
+  }
+
+  bool MayStayInCaller(const FlowNode& site, const Input& constant) const {
+    bool is_implied = false;
+    for (const Input& other : site.inputs) {
+      if (other.is_constant()) continue;
+      if (IsLate(other.source.node)) return false;
+      if (is_implied) continue;
+      const Condition known = conditions_.Of(other);
+      is_implied = std::all_of(constant.guards.begin(), constant.guards.end(),
+                               [&](const Source& guard) { return IsSuperfluous(guard, known); });
+    }
+    return is_implied;
+  }
+
+  // The tokens that this adds wait for control inputs alone.
+  bool IsLate(NodeId node) const { return node < num_analyzed_ && late_.IsLate(node); }
+
+  void SendAsToken(NodeId site, size_t position) {
+    const FlowNode& of_site = flow_->nodes[site];
+    Input value = of_site.inputs[position];
+    FlowNode pass(OpKind::kPass, of_site.region, of_site.node);
+    conditions_.Add(conditions_.Of(value));
+    pass.num_ports = 1;
+    pass.controls = std::move(value.guards);
+    value.guards.clear();
+    pass.inputs.push_back(std::move(value));
+    Input token;
+    token.source = {flow_->nodes.Add(std::move(pass)), 0};
+    flow_->nodes[site].inputs[position] = std::move(token);
+  }
+
+  FlowGraph* const flow_;
+  const size_t num_analyzed_;  // nodes
+  FrameConditions conditions_;
+  const IdVector<NodeId, bool> orders_effects_;
+  const LateValues late_;
+};
+
+// Lets consumers of nodes that do nothing read what those read.
+class PassRemover {
+ public:
+  explicit PassRemover(FlowGraph* flow) : flow_(flow) {}
+
+  // `order` may lack nodes at the end of the graph, which nothing in it reads but call sites.
+  void Run(const std::vector<NodeId>& order) {
+    for (NodeId id : order) {
+      Redirect(&flow_->nodes[id]);
+      RemoveIfSuperfluous(id);
+    }
+    for (NodeId id : flow_->nodes.ids()) {
+      if (id >= order.size()) Redirect(&flow_->nodes[id]);
+    }
+  }
+
+ private:
+  void Redirect(FlowNode* node) const {
+    for (Input& input : node->inputs) {
+      if (!input.is_constant()) Redirect(&input.source);
+    }
+    for (Source& control : node->controls) Redirect(&control);
+  }
+
+  void Redirect(Source* source) const {
+    const auto position = redirected_.find(*source);
+    if (position != redirected_.end()) *source = position->second;
+  }
+
+  void RemoveIfSuperfluous(NodeId id) {
+    FlowNode& node = flow_->nodes[id];
+    if (node.kind != OpKind::kPass) return;
+    const bool only_hands_value =
+        node.inputs.size() == 1 && node.num_ports == 1 && !node.inputs[0].is_constant() && node.controls.empty();
+    const bool only_hands_signal = node.inputs.empty() && node.num_ports == 0 && node.controls.size() == 1;
+    if (!only_hands_value && !only_hands_signal) return;
+    const Source source = only_hands_value ? node.inputs[0].source : node.controls[0];
+    redirected_[{id, 0}] = source;
+    redirected_[{id, Source::kWholeNode}] = source;
+    node.is_removed = true;
+  }
+
+  FlowGraph* const flow_;
+  std::map<Source, Source> redirected_;
+};
+
+}  // namespace
+
+absl::Status DropSuperfluousWaits(FlowGraph* flow) {
+  std::vector<NodeId> order;
+  TFR_RETURN_IF_ERROR(SortNodes(*flow, &order));
+  WaitDropper dropper(flow, order);
+  for (NodeId id : order) {
+    const OpKind kind = flow->nodes[id].kind;
+    if (WaitsForAll(kind)) dropper.DropAt(id);
+    if (kind == OpKind::kSite) dropper.PlaceConstantsOf(id);
+  }
+  PassRemover(flow).Run(order);
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

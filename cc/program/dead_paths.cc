@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/program/dead_paths.h"
+
+#include <set>
+#include <utility>
+
+namespace tensorflow_recursion {
+namespace {
+
+// Follows the edges out of dead ports to what must be told of the death; everything in between just never fires.
+class DeathWalk {
+ public:
+  explicit DeathWalk(const Region& region) : region_(region) {}
+
+  void KillPort(const Port& port) {
+    for (uint32_t e = port.begin; e < port.end; ++e) edges_.push_back(e);
+  }
+  void KillOp(const Op& op) {
+    for (int i = 0; i <= op.num_ports; ++i) KillPort(region_.ports[op.port + i]);
+  }
+
+  // What must be told: what is wholly dead first, then those that have lost some inputs.
+  std::vector<DeathEvent> Finish() {
+    while (!edges_.empty()) {
+      const Edge& edge = region_.edges[edges_.back()];
+      edges_.pop_back();
+      Follow(edge);
+    }
+    std::vector<DeathEvent> events = std::move(events_);
+    for (const auto& [op, inputs] : partly_dead_) {
+      if (dead_.count(op) > 0) continue;
+      for (uint16_t input : inputs) events.push_back({EventKind(region_.ops[op].kind), input, op});
+    }
+    return events;
+  }
+
+ private:
+  static DeathEvent::Kind EventKind(OpKind kind) {
+    if (kind == OpKind::kMerge) return DeathEvent::Kind::kMerge;
+    if (kind == OpKind::kUnion) return DeathEvent::Kind::kUnion;
+    return DeathEvent::Kind::kSiteArgument;
+  }
+
+  void Die(uint32_t op) {
+    if (!dead_.insert(op).second) return;
+    const Op& of = region_.ops[op];
+    KillOp(of);
+    if (of.kind != OpKind::kBranch) return;
+    // No edge leads from a branch to its gates: they look its predicate up.
+    for (uint32_t i = of.index; i < of.gates_end; ++i) Die(region_.gates[i]);
+  }
+
+  void TellOnce(uint32_t op, DeathEvent::Kind kind, uint16_t index) {
+    if (dead_.insert(op).second) events_.push_back({kind, index, op});
+  }
+
+  void Follow(const Edge& edge) {
+    const Op& op = region_.ops[edge.op];
+    switch (op.kind) {
+      case OpKind::kResult:
+        TellOnce(edge.op, DeathEvent::Kind::kResult, static_cast<uint16_t>(op.index));
+        return;
+      case OpKind::kSend:
+        TellOnce(edge.op, DeathEvent::Kind::kInput, 0);
+        return;
+      case OpKind::kUnion:
+        partly_dead_[edge.op].insert(edge.index);
+        return;
+      case OpKind::kLoopStart:
+        if (!op.takes_dead) return Die(edge.op);
+        events_.push_back({DeathEvent::Kind::kInput, edge.index, edge.op});
+        return;
+      case OpKind::kLoopNext:
+        if (op.takes_dead) events_.push_back({DeathEvent::Kind::kInput, edge.index, edge.op});
+        return;
+      case OpKind::kMerge:
+      case OpKind::kSite:
+        return LoseInput(edge);
+      default:
+        Die(edge.op);
+    }
+  }
+
+  // A merge or a call dies when all its inputs have, or any of its control inputs.
+  void LoseInput(const Edge& edge) {
+    if (edge.kind == EdgeKind::kControl) return Die(edge.op);
+    std::set<uint16_t>& inputs = partly_dead_[edge.op];
+    inputs.insert(edge.index);
+    if (inputs.size() == NumTokens(region_.ops[edge.op])) Die(edge.op);
+  }
+
+  // Inputs that come as tokens: all of a merge, the ones of a call that are no constants.
+  static size_t NumTokens(const Op& op) { return op.kind == OpKind::kMerge ? op.num_inputs : op.num_tokens; }
+
+  const Region& region_;
+  std::vector<uint32_t> edges_;  // to be followed
+  std::set<uint32_t> dead_;      // operators
+  std::map<uint32_t, std::set<uint16_t>> partly_dead_;
+  std::vector<DeathEvent> events_;
+};
+
+// Whether a port of the operator may be dead while others are not.
+bool PortsDieApart(const Op& op) {
+  return op.kind == OpKind::kBranch || op.kind == OpKind::kSwitchN || op.kind == OpKind::kSite ||
+         op.kind == OpKind::kEntry || (op.kind == OpKind::kLoopStart && op.takes_dead) || op.may_be_dead;
+}
+
+// Whether the operator may die by something that happens when the program runs.
+bool DiesAsAWhole(const Op& op) {
+  return op.kind == OpKind::kMerge || op.kind == OpKind::kSite || op.kind == OpKind::kLoopStart || op.may_be_dead;
+}
+
+void AddDeaths(uint32_t port, DeathWalk walk, Region* region) {
+  const std::vector<DeathEvent> events = walk.Finish();
+  region->port_deaths[port].begin = static_cast<uint32_t>(region->deaths.size());
+  region->deaths.insert(region->deaths.end(), events.begin(), events.end());
+  region->port_deaths[port].end = static_cast<uint32_t>(region->deaths.size());
+}
+
+}  // namespace
+
+void FindDeaths(const SwitchesByBranch& switches, Region* region) {
+  region->port_deaths.resize(region->ports.size());
+  for (uint32_t index = 0; index < region->ops.size(); ++index) {
+    const Op& op = region->ops[index];
+    for (uint32_t port = 0; PortsDieApart(op) && port < op.num_ports; ++port) {
+      DeathWalk walk(*region);
+      walk.KillPort(region->ports[op.port + port]);
+      const auto of_branch = switches.find(index);
+      if (op.kind == OpKind::kBranch && of_branch != switches.end()) {
+        for (uint32_t of : of_branch->second) walk.KillPort(region->ports[region->ops[of].port + port]);
+      }
+      AddDeaths(op.port + port, std::move(walk), region);
+    }
+    if (!DiesAsAWhole(op)) continue;
+    DeathWalk walk(*region);
+    walk.KillOp(op);
+    AddDeaths(op.port + op.num_ports, std::move(walk), region);
+  }
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/program/frame_layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "cc/program/firing.h"
+#include "cc/program/slots.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Tensor;
+using SlotKind = SlotRequest::Kind;
+
+// Slots that hold one bit for each of `inputs`.
+uint32_t MaskSlots(size_t inputs) { return static_cast<uint32_t>((inputs + 63) / 64); }
+
+// A loop's start: its variables, and of a partial loop a bit for each Exit that has let its value out.
+uint32_t StartSlots(const FlowNode& start, const Op& op) {
+  return op.num_inputs + (start.is_partial ? MaskSlots(op.num_ports) : 0);
+}
+
+SlotRequest RequestOfSite(NodeId id, const FlowNode& node, const FlowCallSite& site) {
+  SlotRequest request{id, /*is_block=*/true, {}};
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const SlotKind kind = node.inputs[i].is_constant() ? SlotKind::kAlone : SlotKind::kArgument;
+    request.items.push_back({kind, static_cast<int>(i)});
+  }
+  // What another device says is looked for before anything of the call has come.
+  if (site.join != nullptr) request.items.back().kind = SlotKind::kAlone;
+  return request;
+}
+
+// Of an operator that takes its inputs when it fires: those that are no constants.
+SlotRequest RequestOfInputs(NodeId id, const FlowNode& node) {
+  SlotRequest request{id, /*is_block=*/false, {}};
+  // One with several outputs delivers some of its inputs while the others still lie in their slots.
+  const bool is_alone = node.kind == OpKind::kPass && node.num_ports > 1;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i].is_constant()) continue;
+    request.items.push_back({is_alone ? SlotKind::kAlone : SlotKind::kInput, static_cast<int>(i)});
+  }
+  return request;
+}
+
+// Lays out the frames of one region.
+class FrameLayout {
+ public:
+  FrameLayout(Layout* layout, RegionId id)
+      : layout_(*layout), flow_(layout->flow), id_(id), region_(layout->RegionOf(id)) {}
+
+  void Run() {
+    PlaceSlots();
+    PlaceTag();
+    TellEdges();
+    FindLendingSlots();
+    MakeTemplate();
+  }
+
+ private:
+  void PlaceSlots() {
+    SlotPlanner planner(flow_, id_);
+    std::vector<SlotRequest> requests;
+    for (NodeId node : layout_.nodes_of[id_]) requests.push_back(RequestOf(node));
+    planner.Sort(&requests);
+    for (const SlotRequest& request : requests) TakeSlots(request, planner.Place(request));
+    region_.num_slots = planner.num_slots();
+  }
+
+  SlotRequest RequestOf(NodeId id) const {
+    const FlowNode& node = flow_.nodes[id];
+    const Op& op = layout_.OpOf(id);
+    SlotRequest request{id, /*is_block=*/true, {}};
+    auto add = [&](uint32_t count, SlotKind kind) { request.items.resize(count, {kind, 0}); };
+    switch (node.kind) {
+      case OpKind::kMerge:  // until the value comes: the inputs that are dead
+        if (!op.passes_on) add(std::max(1u, MaskSlots(op.num_inputs)), SlotKind::kAlone);
+        return request;
+      case OpKind::kGate:
+        add(1, node.inputs[0].is_constant() ? SlotKind::kAlone : SlotKind::kGate);
+        return request;
+      case OpKind::kUnion:  // the inputs that have come, dead or alive
+        add(MaskSlots(op.num_inputs), SlotKind::kAlone);
+        return request;
+      case OpKind::kLoopStart:
+        add(StartSlots(node, op), SlotKind::kAlone);
+        return request;
+      case OpKind::kLoopNext:
+      case OpKind::kSend:  // which is told of a death in its slot
+        add(op.num_inputs, SlotKind::kAlone);
+        return request;
+      case OpKind::kSite:
+        return RequestOfSite(id, node, flow_.SiteOf(node));
+      default:
+        return Fires(node.kind) && !WaitsForOne(node) ? RequestOfInputs(id, node) : request;
+    }
+  }
+
+  void TakeSlots(const SlotRequest& request, const std::vector<uint32_t>& slots) {
+    const FlowNode& node = flow_.nodes[request.node];
+    Op& op = layout_.OpOf(request.node);
+    if (!slots.empty()) op.slot = slots[0];
+    if (Fires(node.kind) && (WaitsForOne(node) || !request.is_block)) return MakeTable(node, slots, &op);
+    // Calls, loops and gates find their constants in their slots.
+    if (node.kind == OpKind::kMerge || node.kind == OpKind::kUnion) return;
+    const size_t num_placed = node.kind == OpKind::kGate ? 1 : node.inputs.size();
+    for (size_t i = 0; i < num_placed; ++i) {
+      if (!node.inputs[i].is_constant()) continue;
+      prefilled_.push_back({op.slot + static_cast<uint32_t>(i), node.inputs[i].constant});
+    }
+  }
+
+  // Says where the operator finds its inputs, of which those that wait are in `slots`.
+  void MakeTable(const FlowNode& node, const std::vector<uint32_t>& slots, Op* op) {
+    const bool is_only = WaitsForOne(node);
+    if (is_only && op->num_inputs == 1 && !node.inputs[0].is_constant()) {
+      op->inputs = InputsIn::kItem;
+      return;
+    }
+    bool is_in_order = slots.size() == op->num_inputs;
+    for (size_t i = 1; i < slots.size(); ++i) is_in_order = is_in_order && slots[i] == slots[0] + i;
+    if (is_in_order) return;
+    op->inputs = is_only ? InputsIn::kItemTable : InputsIn::kTable;
+    op->slot = static_cast<uint32_t>(region_.inputs.size());
+    op->only = op->num_inputs;
+    size_t next = 0;
+    for (uint16_t i = 0; i < op->num_inputs; ++i) {
+      const Input& input = node.inputs[i];
+      region_.inputs.push_back(input.is_constant() ? ValueOf(input.constant) : Value::Empty());
+      if (input.is_constant()) continue;
+      if (is_only) {
+        op->only = i;
+      } else {
+        region_.inputs.back().position = slots[next++];
+      }
+    }
+  }
+
+  void PlaceTag() {
+    if (!flow_.crosses_devices) return;
+    region_.tag_slot = region_.num_slots;
+    region_.num_slots += 2;
+  }
+
+  void TellEdges() {
+    for (Edge& edge : region_.edges) {
+      const Op& op = region_.ops[edge.op];
+      if (edge.kind == EdgeKind::kOnly || edge.kind == EdgeKind::kControl || edge.kind == EdgeKind::kUnion) continue;
+      edge.slot = op.slot;
+      if (op.kind == OpKind::kMerge || op.kind == OpKind::kGate) continue;
+      edge.slot = op.inputs == InputsIn::kTable ? region_.inputs[op.slot + edge.index].position : op.slot + edge.index;
+    }
+  }
+
+  // An argument that goes on to calls as it came, and is read here too, stays in a slot of the first frame that got it,
+  // and all frames below borrow it. Weights and arrays that a recursion passes down unchanged, captured or not, then
+  // cost no reference count. Other arguments move from frame to frame, so that a tensor goes as soon as its last reader
+  // has it.
+  void FindLendingSlots() {
+    if (!region_.is_function()) return;
+    for (uint32_t entry : region_.entries) {
+      if (entry == kNone || flow_.nodes[layout_.nodes_of[id_][entry]].is_number) continue;
+      if (IsReadHereAndPassed(region_.ops[entry])) region_.ops[entry].lending_slot = region_.num_slots++;
+    }
+  }
+
+  bool IsReadHereAndPassed(const Op& entry) const {
+    uint32_t num_readers = 0;
+    bool is_passed = false;
+    std::vector<const Port*> ports = {&region_.ports[entry.port]};
+    while (!ports.empty()) {
+      const Port* const port = ports.back();
+      ports.pop_back();
+      for (uint32_t e = port->begin; e < port->controls; ++e) {
+        const Edge& edge = region_.edges[e];
+        if (edge.kind == EdgeKind::kGate) {  // whose readers count, on both sides
+          const uint32_t gate = region_.ops[edge.op].port;
+          ports.insert(ports.end(), {&region_.ports[gate], &region_.ports[gate + 1]});
+        } else {
+          ++num_readers;
+          is_passed = is_passed || edge.kind == EdgeKind::kSiteArgument;
+        }
+      }
+    }
+    return is_passed && num_readers > 1;
+  }
+
+  Value ValueOf(ConstantId id) const {
+    const ConstantTensor& constant = layout_.program->constants[id];
+    const Tensor& tensor = constant.tensor;
+    const bool is_unboxed = tensor.dims() == 0 && IsUnboxed(tensor.dtype()) && constant.is_on_host;
+    return is_unboxed ? ScalarFromTensor(tensor) : Value::Constant(&tensor);
+  }
+
+  void SetSlot(uint32_t slot, const Value& value) {
+    std::memcpy(region_.frame_template.data() + slot * sizeof(Value), &value, sizeof(Value));
+  }
+
+  void MakeTemplate() {
+    region_.frame_template.assign(region_.num_slots * sizeof(Value) + region_.num_counted * sizeof(uint16_t), 0);
+    for (uint32_t slot = 0; slot < region_.num_slots; ++slot) SetSlot(slot, Value::Empty());
+    for (const Prefilled& constant : prefilled_) SetSlot(constant.slot, ValueOf(constant.constant));
+    unsigned char* const counts = region_.frame_template.data() + region_.num_slots * sizeof(Value);
+    for (uint32_t index = 0; index < region_.num_counted; ++index) {
+      const Op& op = region_.ops[index];
+      // The counts of branches, and of merges with nothing else to do, hold what has been decided.
+      const bool is_counted = op.kind != OpKind::kBranch && !op.passes_on;
+      const uint16_t pending = is_counted ? static_cast<uint16_t>(op.num_tokens) : 0;
+      std::memcpy(counts + index * sizeof(pending), &pending, sizeof(pending));
+    }
+    for (uint32_t op = 0; op < region_.num_firing; ++op) {
+      if (region_.ops[op].num_tokens == 0) region_.sources.push_back(op);
+    }
+  }
+
+  struct Prefilled {
+    uint32_t slot;
+    ConstantId constant;
+  };
+
+  Layout& layout_;
+  const FlowGraph& flow_;
+  const RegionId id_;
+  Region& region_;
+  std::vector<Prefilled> prefilled_;
+};
+
+}  // namespace
+
+void PlaceFrames(Layout* layout) {
+  for (RegionId region : layout->flow.regions.regions().ids()) FrameLayout(layout, region).Run();
+}
+
+}  // namespace tensorflow_recursion
