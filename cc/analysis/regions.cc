@@ -96,18 +96,26 @@ void GraphRegions::MarkStructural(const tensorflow::Graph& graph) {
 }
 
 // In a partition a body falls into pieces without its FrameStart, and receives have no input that would tell what they
-// are part of: every node has an attribute for it, but for those that partitioning added, which belong to whom they are
-// connected with.
+// are part of. So nodes have an attribute that says it: all of them when they leave the transformation. Those that
+// stock optimizers and partitioning added belong to whom they are connected with. If no node has the attribute, as in a
+// graph that was transformed by an earlier version, the walk alone decides.
 void GraphRegions::FindOwners(const tensorflow::Graph& graph) {
   std::vector<const Node*> ready;
   std::vector<bool> is_known(graph.num_node_ids(), false);
+  bool is_marked = false;
+  owners_.resize(graph.num_node_ids());
   for (const Node* node : graph.op_nodes()) {
-    const tensorflow::AttrValue* body = node->attrs().Find(kBodyAttr);
-    if (body == nullptr) continue;
-    if (owners_.empty()) owners_.resize(graph.num_node_ids());
-    owners_[node->id()] = body->s();
+    const tensorflow::AttrValue* owner = node->attrs().Find(kBodyAttr);
+    is_marked = is_marked || owner != nullptr;
+    if (owner == nullptr && IsBodySource(node)) owner = node->attrs().Find(kFunctionAttr);
+    if (owner == nullptr) continue;
+    owners_[node->id()] = owner->s();
     is_known[node->id()] = true;
     ready.push_back(node);
+  }
+  if (!is_marked) {
+    owners_.clear();
+    return;
   }
   while (!ready.empty()) {
     const Node* node = ready.back();

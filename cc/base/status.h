@@ -13,6 +13,11 @@ absl::Status InvalidArgument(const Args&... args) {
   return absl::InvalidArgumentError(absl::StrCat(args...));
 }
 
+// The same error as InvalidArgument: for errors of TensorFlow's that a fault in the user's graph has caused.
+inline absl::Status AsInvalidArgument(const absl::Status& status) {
+  return status.ok() ? status : absl::InvalidArgumentError(status.message());
+}
+
 // Returns from the calling function when `expression` is not OK.
 #define TFR_RETURN_IF_ERROR(expression)      \
   do {                                       \

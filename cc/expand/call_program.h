@@ -1,4 +1,4 @@
-// What the transformation works on: the main graph and each function's body, as lists of nodes.
+// What the transformation works on: the main graph and each function's body, and what is known of them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_CALL_PROGRAM_H_
@@ -10,25 +10,36 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/graph/tensor_id.h"
 
 namespace tensorflow_recursion {
 
-// Nodes that run in one kind of frame, calls still unexpanded. Names are those of the final graph.
-struct Section {
+// The nodes of the main graph, or of one body, with the names of the final graph. Calls are still single nodes.
+struct NodeList {
   std::vector<tensorflow::NodeDef> nodes;
   std::unordered_map<std::string, int> index;  // position in `nodes` by name
-  std::vector<bool> live;                      // set by Liveness
-  std::set<int> awaited;                       // live calls with a live control consumer; set by Liveness
+  std::vector<bool> has_effect;  // by node: it has a side effect itself; calls are judged by their callees
 
-  void Add(tensorflow::NodeDef node) {
+  // Set by FindReachable.
+  std::vector<bool> reachable;  // by node: the fetches need it
+  std::set<int> awaited;        // reachable calls that a reachable node waits for, by a control edge
+
+  void Add(tensorflow::NodeDef node, bool with_effect) {
     index[node.name()] = static_cast<int>(nodes.size());
     nodes.push_back(std::move(node));
-    live.push_back(false);
+    has_effect.push_back(with_effect);
+    reachable.push_back(false);
+  }
+
+  // The position of the node that makes an input: that of "n" for "n:1" and for "^n".
+  int ProducerOf(const std::string& input) const {
+    return index.at(std::string(tensorflow::ParseTensorName(input).node()));
   }
 };
 
@@ -52,14 +63,14 @@ struct CalledFunction {
   bool has_effects = false;                  // its own, or its callees'
   bool is_gradient = false;                  // reads a record
 
-  Section body;
+  NodeList body;
   std::vector<int> arguments;        // `_Arg` nodes in body.nodes, by argument
   std::vector<int> outputs;          // `_Retval` nodes, by output
   std::vector<std::string> effects;  // nodes of the body that the function is not done without
 
-  // Set by Liveness.
-  bool live = false;
-  std::vector<bool> needed;  // by output
+  // Set by FindReachable.
+  bool reachable = false;    // some reachable node calls it
+  std::vector<bool> needed;  // by output: some reachable node reads it
   bool needs_done = false;   // someone waits for the side effects
 
   int num_arguments() const { return definition->signature().input_arg_size(); }
@@ -68,7 +79,7 @@ struct CalledFunction {
 
 // Which of the values that one function may retain for its gradient are in its records.
 struct Retained {
-  std::vector<bool> needed;  // by value: some live Recall reads it; set by Liveness
+  std::vector<bool> needed;  // by value: the output of some Recall that reads it is needed; set by FindReachable
 };
 
 // A loop of the main graph.
@@ -87,7 +98,7 @@ struct Fetch {
 };
 
 struct CallProgram {
-  Section main;
+  NodeList main;
   std::map<std::string, Fetch> fetches;   // by node; fed calls too, which must keep all their outputs
   std::unordered_set<std::string> feeds;  // nodes: their consumers keep reading them
   std::vector<LoopFrame> frames;

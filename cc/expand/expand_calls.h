@@ -15,12 +15,6 @@
 
 namespace tensorflow_recursion {
 
-// On Invoke nodes, set by a pass that sees the whole graph: the names that TakenNames found in it.
-inline constexpr char kTakenNamesAttr[] = "_recursion_taken_names";
-
-// On the Invokes that a user has asked to be on a type of device.
-inline constexpr char kPinnedAttr[] = "_recursion_pinned";
-
 struct ExpandOptions {
   // Tensors ("n:0") or nodes ("n": all outputs and side effects) of the main graph. What none of them needs is
   // left out of the result. Empty: every node counts.
@@ -29,10 +23,6 @@ struct ExpandOptions {
   Options run;
   Placement placement;
 };
-
-// Those of `nodes`, names in the main graph, that nodes in bodies of `functions` may want: "<function>/<node>".
-std::vector<std::string> TakenNames(const std::vector<std::string>& nodes,
-                                    const tensorflow::FunctionDefLibrary& functions);
 
 // Whether ExpandCalls would change `graph`: a main graph, not a function's body, with a call in it.
 bool HasExpandableCalls(const tensorflow::GraphDef& graph);

@@ -14,7 +14,7 @@ namespace {
 using tensorflow::Edge;
 using tensorflow::Node;
 
-bool PassesOn(const Node& node) {
+bool ForwardsItsInput(const Node& node) {
   return node.IsIdentity() || node.IsSwitch() || node.IsMerge() || node.IsEnter() || node.IsExit() ||
          node.IsNextIteration();
 }
@@ -36,8 +36,8 @@ Node* RetainOf(const tensorflow::Graph& graph) {
 
 }  // namespace
 
-Handle HandleFinder::Find(const OwnedNode& call, int index, const std::vector<OwnedNode>& open,
-                          OwnedNode* missing) const {
+Handle HandleFinder::Find(const LocatedNode& call, int index, const std::vector<LocatedNode>& pending,
+                          LocatedNode* unbound) const {
   std::vector<Port> work;  // the last is followed first
   std::set<std::pair<const Node*, int>> seen;
   AddInput(call, index, &work);
@@ -48,14 +48,14 @@ Handle HandleFinder::Find(const OwnedNode& call, int index, const std::vector<Ow
     if (!seen.emplace(&node, port.output).second) continue;
     if (node.IsMerge()) {
       AddMerged(port, &work);
-    } else if (PassesOn(node)) {
+    } else if (ForwardsItsInput(node)) {
       AddInput(port.place, 0, &work);
     } else if (IsInvoke(node.def())) {
       if (AddReturned(port, &work)) continue;
-      const bool is_open =
-          std::any_of(open.begin(), open.end(), [&](const OwnedNode& other) { return other.node == &node; });
-      if (is_open) continue;
-      *missing = port.place;
+      const bool is_pending =
+          std::any_of(pending.begin(), pending.end(), [&](const LocatedNode& other) { return other.node == &node; });
+      if (is_pending) continue;
+      *unbound = port.place;
       return {};
     } else if (!IsRecall(node.def()) || !AddRetained(port, &work)) {
       const Handle handle = HandleAt(port.place.function, node);
@@ -65,7 +65,7 @@ Handle HandleFinder::Find(const OwnedNode& call, int index, const std::vector<Ow
   return {};
 }
 
-void HandleFinder::AddInput(const OwnedNode& place, int index, std::vector<Port>* work) {
+void HandleFinder::AddInput(const LocatedNode& place, int index, std::vector<Port>* work) {
   const Edge* edge = nullptr;
   if (place.node->input_edge(index, &edge).ok()) work->push_back({{place.function, edge->src()}, edge->src_output()});
 }

@@ -11,8 +11,8 @@
 
 namespace tensorflow_recursion {
 
-// A node, and whose body it is in.
-struct OwnedNode {
+// A node, and the function whose body it stands in.
+struct LocatedNode {
   const CalledFunction* function = nullptr;  // null: the main graph
   tensorflow::Node* node = nullptr;          // null: nowhere
 };
@@ -20,24 +20,25 @@ struct OwnedNode {
 // Calls whose callees have bodies in the program already.
 using BoundCalls = std::unordered_set<const tensorflow::Node*>;
 
-// Walks from the argument of a call to what makes it: through operators that only pass it on, into the bodies of calls
-// that return it, and from a Recall to the Retain of the function whose record it reads. All but the newest calls of a
-// program are bound, and the bodies of all functions are placed. Reads only.
+// Walks from the argument of a call to what makes it: through operators that only forward a value, into the bodies of
+// calls that return it, and from a Recall to the Retain of the function whose record it reads. All but the newest calls
+// of a program are bound, and the bodies of all functions are placed. Reads only.
 class HandleFinder {
  public:
   HandleFinder(const CallProgram& program, const BoundCalls& bound) : program_(program), bound_(bound) {}
 
-  // What is known of argument `index` of `call`. If it comes out of a call that is not bound yet, `*missing` is that
-  // one, and has to be bound first; paths through calls in `open` lead nowhere.
-  Handle Find(const OwnedNode& call, int index, const std::vector<OwnedNode>& open, OwnedNode* missing) const;
+  // What is known of argument `index` of `call`. If it comes out of a call that is not bound yet, `*unbound` is that
+  // one, and has to be bound first. `pending` are the calls that wait for that already, `call` among them: paths
+  // through them lead nowhere.
+  Handle Find(const LocatedNode& call, int index, const std::vector<LocatedNode>& pending, LocatedNode* unbound) const;
 
  private:
   struct Port {
-    OwnedNode place;
+    LocatedNode place;
     int output;
   };
 
-  static void AddInput(const OwnedNode& place, int index, std::vector<Port>* work);
+  static void AddInput(const LocatedNode& place, int index, std::vector<Port>* work);
   void AddMerged(const Port& port, std::vector<Port>* work) const;
   bool AddReturned(const Port& port, std::vector<Port>* work) const;
   bool AddRetained(const Port& port, std::vector<Port>* work) const;

@@ -17,18 +17,18 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-class Liveness {
+class ReachabilityFinder {
  public:
-  explicit Liveness(CallProgram* program) : program_(program) {}
+  explicit ReachabilityFinder(CallProgram* program) : program_(program) {}
 
   void Run() {
     for (const auto& [name, fetch] : program_->fetches) NeedFetched(name, fetch);
     // Worklists, because a chain of nodes or calls may be longer than the stack is deep.
     while (!nodes_.empty() || !done_.empty()) {
       if (!nodes_.empty()) {
-        const auto [section, node] = nodes_.back();
+        const auto [list, node] = nodes_.back();
         nodes_.pop_back();
-        FollowInputs(section, node);
+        FollowInputs(list, node);
       } else {
         CalledFunction* function = done_.back();
         done_.pop_back();
@@ -39,7 +39,7 @@ class Liveness {
 
  private:
   void NeedFetched(const std::string& name, const Fetch& fetch) {
-    Section* main = &program_->main;
+    NodeList* main = &program_->main;
     const int node = main->index.at(name);
     NeedNode(main, node);
     if (IsRecall(main->nodes[node])) return NeedRecalled(main->nodes[node]);
@@ -57,17 +57,17 @@ class Liveness {
     for (int value = 0; value < count; ++value) NeedRetained(RecordOwner(recall), value);
   }
 
-  void NeedNode(Section* section, int node) {
-    if (section->live[node]) return;
-    section->live[node] = true;
-    nodes_.emplace_back(section, node);
-    if (IsInvoke(section->nodes[node])) NeedFunction(Callee(section->nodes[node]));
-    if (MayTakeRecords(section->nodes[node])) RetainAll();
+  void NeedNode(NodeList* list, int node) {
+    if (list->reachable[node]) return;
+    list->reachable[node] = true;
+    nodes_.emplace_back(list, node);
+    if (IsInvoke(list->nodes[node])) NeedFunction(Callee(list->nodes[node]));
+    if (MayTakeRecords(list->nodes[node])) RetainAll();
   }
 
   void NeedFunction(CalledFunction* function) {
-    if (function->live) return;
-    function->live = true;
+    if (function->reachable) return;
+    function->reachable = true;
     for (const std::string& effect : function->effects) NeedNode(&function->body, function->body.index.at(effect));
     if (function->num_outputs() == 0) NeedDone(function);
   }
@@ -79,9 +79,9 @@ class Liveness {
   }
 
   // A control edge from a call means what it means for any operator: outputs computed, side effects done.
-  void NeedCompletion(Section* section, int call) {
-    section->awaited.insert(call);
-    CalledFunction* function = Callee(section->nodes[call]);
+  void NeedCompletion(NodeList* list, int call) {
+    list->awaited.insert(call);
+    CalledFunction* function = Callee(list->nodes[call]);
     for (int output = 0; output < function->num_outputs(); ++output) NeedOutput(function, output);
     if (function->has_effects) NeedDone(function);
   }
@@ -99,21 +99,21 @@ class Liveness {
     }
   }
 
-  void FollowInputs(Section* section, int node) {
-    const NodeDef& def = section->nodes[node];
-    if (IsRetain(def)) return FollowRetained(section, node);
-    for (const std::string& input : def.input()) FollowInput(section, input);
+  void FollowInputs(NodeList* list, int node) {
+    const NodeDef& def = list->nodes[node];
+    if (IsRetain(def)) return FollowRetained(list, node);
+    for (const std::string& input : def.input()) FollowInput(list, input);
   }
 
   // A value is retained only if something reads it from the record.
-  void FollowRetained(Section* section, int node) {
-    const NodeDef& def = section->nodes[node];
-    retains_[RecordOwner(def)].emplace_back(section, node);
+  void FollowRetained(NodeList* list, int node) {
+    const NodeDef& def = list->nodes[node];
+    retains_[RecordOwner(def)].emplace_back(list, node);
     if (retains_all_) NeedAllRetained(def);
     const std::vector<bool>& needed = program_->retained[RecordOwner(def)].needed;
     for (int i = 0; i < def.input_size(); ++i) {
       const bool is_control = tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(def.input(i)));
-      if (is_control || (i < static_cast<int>(needed.size()) && needed[i])) FollowInput(section, def.input(i));
+      if (is_control || (i < static_cast<int>(needed.size()) && needed[i])) FollowInput(list, def.input(i));
     }
   }
 
@@ -132,9 +132,9 @@ class Liveness {
 
   void RetainAll() {
     if (std::exchange(retains_all_, true)) return;
-    const auto live = retains_;  // more may come to live on the way
-    for (const auto& [function, nodes] : live) {
-      for (const auto& [section, node] : nodes) NeedAllRetained(section->nodes[node]);
+    const auto found = retains_;  // more may be found on the way
+    for (const auto& [function, nodes] : found) {
+      for (const auto& [list, node] : nodes) NeedAllRetained(list->nodes[node]);
     }
   }
 
@@ -150,23 +150,23 @@ class Liveness {
     if (value >= static_cast<int>(needed.size())) needed.resize(value + 1);
     if (needed[value]) return;
     needed[value] = true;
-    for (const auto& [section, node] : retains_[function]) {
-      const NodeDef& def = section->nodes[node];
+    for (const auto& [list, node] : retains_[function]) {
+      const NodeDef& def = list->nodes[node];
       if (value >= def.input_size()) continue;  // a forged graph: the kernel will complain
       const TensorId id = tensorflow::ParseTensorName(def.input(value));
-      if (!tensorflow::IsTensorIdControl(id)) FollowInput(section, def.input(value));
+      if (!tensorflow::IsTensorIdControl(id)) FollowInput(list, def.input(value));
     }
   }
 
-  void FollowInput(Section* section, const std::string& input) {
+  void FollowInput(NodeList* list, const std::string& input) {
     const TensorId id = tensorflow::ParseTensorName(input);
-    const int producer = section->index.at(std::string(id.node()));
-    NeedNode(section, producer);
-    const NodeDef& def = section->nodes[producer];
+    const int producer = list->ProducerOf(input);
+    NeedNode(list, producer);
+    const NodeDef& def = list->nodes[producer];
     if (IsRecall(def) && id.index() >= 0) NeedRetained(RecordOwner(def), id.index());
     if (!IsInvoke(def)) return;
     if (tensorflow::IsTensorIdControl(id)) {
-      NeedCompletion(section, producer);
+      NeedCompletion(list, producer);
     } else {
       NeedOutput(Callee(def), id.index());
     }
@@ -175,14 +175,14 @@ class Liveness {
   CalledFunction* Callee(const NodeDef& invoke) { return &program_->functions.at(CalleeOf(invoke)); }
 
   CallProgram* const program_;
-  std::vector<std::pair<Section*, int>> nodes_;  // live, inputs not yet followed
-  std::vector<CalledFunction*> done_;            // awaited, effects not yet followed
+  std::vector<std::pair<NodeList*, int>> nodes_;  // reachable, their inputs not yet followed
+  std::vector<CalledFunction*> done_;             // awaited, their effects not yet followed
   bool retains_all_ = false;
-  std::map<std::string, std::vector<std::pair<Section*, int>>> retains_;  // live, by function
+  std::map<std::string, std::vector<std::pair<NodeList*, int>>> retains_;  // reachable Retains, by function
 };
 
 }  // namespace
 
-void FindLiveness(CallProgram* program) { Liveness(program).Run(); }
+void FindReachable(CallProgram* program) { ReachabilityFinder(program).Run(); }
 
 }  // namespace tensorflow_recursion

@@ -1,4 +1,4 @@
-// Which nodes, function outputs and side effects the fetches need: a fixpoint over all sections.
+// Which nodes, function outputs and side effects the fetches need: a fixpoint over all bodies.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_REACHABILITY_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_REACHABILITY_H_
@@ -7,9 +7,9 @@
 
 namespace tensorflow_recursion {
 
-// Fills in the fields of `program` that say so. An output nobody asks for costs nothing: neither its Return nor
-// the part of the body that only it needs is ever made.
-void FindLiveness(CallProgram* program);
+// Fills in the fields of `program` that say so. An output that nobody reads costs nothing: neither its Return is made
+// nor the part of the body that serves only this output.
+void FindReachable(CallProgram* program);
 
 }  // namespace tensorflow_recursion
 

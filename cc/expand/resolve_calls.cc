@@ -2,6 +2,8 @@
 #include "cc/expand/resolve_calls.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,36 +29,23 @@ void CallForward(NodeDef* call) {
   if (shapes != attrs.end() && shapes->second.list().shape_size() > 0) shapes->second.mutable_list()->add_shape();
 }
 
-absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
-  std::vector<tensorflow::DataType> inputs, results;
-  if (!GetNodeAttr(call->attrs(), "Tin", &inputs).ok() || !GetNodeAttr(call->attrs(), "Tout", &results).ok()) {
-    return absl::OkStatus();  // for others to complain
-  }
-  const int record = static_cast<int>(results.size());
-  const bool is_forward = std::any_of(call->out_edges().begin(), call->out_edges().end(),
-                                      [&](const Edge* edge) { return edge->src_output() == record; });
-  const int num_inputs = static_cast<int>(inputs.size());
-  call->ClearAttr(kRecordOfAttr);  // XLA would follow it
-  call->AddAttr(kRecordOfAttr, std::vector<tensorflow::NameAttrList>());
-  if (!is_forward && call->num_inputs() == num_inputs) return absl::OkStatus();
-
-  NodeDef def = call->def();
-  if (is_forward && (*def.mutable_attr())[kForwardAttr].s().empty()) {
-    return InvalidArgument("Call '", call->name(), "' of '", UserName(CalleeOf(def)),
-                           "': its record is read, but its attribute ", kForwardAttr, " names no function");
-  }
+// The definition of the call with its first `num_inputs` inputs: those that the edges say, as a pass may have changed
+// them. What the definition says of further inputs goes.
+NodeDef WithInputs(const Node& call, int num_inputs) {
+  NodeDef def = call.def();
   (*def.mutable_attr())["Tignored"].mutable_list()->clear_type();
-  if (is_forward) {
-    CallForward(&def);
-    absl::StrAppend(def.mutable_name(), suffix);
-  }
   std::vector<std::string> sources(num_inputs);
-  for (const Edge* edge : call->in_edges()) {
+  for (const Edge* edge : call.in_edges()) {
     if (edge->IsControlEdge() || edge->dst_input() >= num_inputs) continue;
     sources[edge->dst_input()] = absl::StrCat(edge->src()->name(), ":", edge->src_output());
   }
   def.clear_input();
   for (const std::string& source : sources) def.add_input(source);
+  return def;
+}
+
+// Puts a node with `def` in the place of `call`, whose first `num_inputs` inputs it has.
+absl::Status Replace(Node* call, NodeDef def, int num_inputs, Graph* graph) {
   absl::Status status;
   Node* resolved = graph->AddNode(std::move(def), &status);
   TFR_RETURN_IF_ERROR(status);
@@ -84,6 +73,31 @@ absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
   return absl::OkStatus();
 }
 
+absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
+  std::vector<tensorflow::DataType> inputs, results;
+  if (!GetNodeAttr(call->attrs(), "Tin", &inputs).ok() || !GetNodeAttr(call->attrs(), "Tout", &results).ok()) {
+    return absl::OkStatus();  // for others to complain
+  }
+  const int record = static_cast<int>(results.size());
+  const bool is_forward = std::any_of(call->out_edges().begin(), call->out_edges().end(),
+                                      [&](const Edge* edge) { return edge->src_output() == record; });
+  const int num_inputs = static_cast<int>(inputs.size());
+  call->ClearAttr(kRecordOfAttr);  // XLA would follow it
+  call->AddAttr(kRecordOfAttr, std::vector<tensorflow::NameAttrList>());
+  if (!is_forward && call->num_inputs() == num_inputs) return absl::OkStatus();
+
+  NodeDef def = WithInputs(*call, num_inputs);
+  if (is_forward) {
+    if ((*def.mutable_attr())[kForwardAttr].s().empty()) {
+      return InvalidArgument("Call '", call->name(), "' of '", UserName(CalleeOf(def)),
+                             "': its record is read, but its attribute ", kForwardAttr, " names no function");
+    }
+    CallForward(&def);
+    absl::StrAppend(def.mutable_name(), suffix);
+  }
+  return Replace(call, std::move(def), num_inputs, graph);
+}
+
 }  // namespace
 
 absl::Status ResolveCalls(absl::string_view suffix, Graph* graph) {
@@ -93,10 +107,6 @@ absl::Status ResolveCalls(absl::string_view suffix, Graph* graph) {
   }
   for (Node* call : calls) TFR_RETURN_IF_ERROR(Resolve(call, suffix, graph));
   return absl::OkStatus();
-}
-
-absl::Status ResolveCallsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  return options.graph == nullptr ? absl::OkStatus() : ResolveCalls("/forward", options.graph->get());
 }
 
 }  // namespace tensorflow_recursion

@@ -3,10 +3,8 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_RESOLVE_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_RESOLVE_CALLS_H_
 
-#include <string>
-
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -15,13 +13,6 @@ namespace tensorflow_recursion {
 // becomes one of its attribute `forward`, whose last output that is, with `suffix` behind its name; and no call
 // keeps inputs that are not passed on. The others keep their names and everything else.
 absl::Status ResolveCalls(absl::string_view suffix, tensorflow::Graph* graph);
-
-// For calls that were not transformed and run dynamically. Under another name, because sessions
-// keep kernels by name, and other fetches may run the plain function.
-class ResolveCallsPass : public tensorflow::GraphOptimizationPass {
- public:
-  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
-};
 
 }  // namespace tensorflow_recursion
 

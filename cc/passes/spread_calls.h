@@ -3,7 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_H_
 
-#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "absl/status/status.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -21,12 +21,6 @@ namespace tensorflow_recursion {
 // A graph whose bodies and KeepAlives are on one device, tokens in loops included, is left as it is. InvalidArgument if
 // the graph is malformed.
 absl::Status SpreadCalls(tensorflow::Graph* graph);
-
-// Runs when the graph has been pruned and rewritten, on all of it, just before partitioning.
-class SpreadCallsPass : public tensorflow::GraphOptimizationPass {
- public:
-  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
-};
 
 }  // namespace tensorflow_recursion
 

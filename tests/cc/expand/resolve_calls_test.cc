@@ -210,17 +210,5 @@ TEST(ResolveCallsTest, NamesTheNodeAndTheFunctionWhereForwardIsMissing) {
       << status;
 }
 
-TEST(ResolveCallsPassTest, ResolvesUnderAnotherName) {
-  std::unique_ptr<Graph> graph = Build(OneDifferentiatedCall().graph());
-  tensorflow::GraphOptimizationPassOptions options;
-  options.graph = &graph;
-  ASSERT_TRUE(ResolveCallsPass().Run(options).ok());
-  EXPECT_EQ(CalleeOf(*Find(ToGraphDef(*graph), "y/forward")), "F__forward1");
-}
-
-TEST(ResolveCallsPassTest, LeavesPartitionsAlone) {
-  EXPECT_TRUE(ResolveCallsPass().Run(tensorflow::GraphOptimizationPassOptions()).ok());
-}
-
 }  // namespace
 }  // namespace tensorflow_recursion

@@ -10,7 +10,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// A graph on its devices and, if `spread`, what SpreadCalls made of it.
+// A graph on its devices and what SpreadCalls made of it.
 class Spread {
  public:
   Spread(const StaticGraph& graph, const Devices& devices) {
@@ -21,9 +21,11 @@ class Spread {
     status = SpreadCalls(graph_.get());
   }
 
+  // Without what nodes say of their owners, which they always do afterwards.
   std::string Text() const {
     tensorflow::GraphDef def;
     graph_->ToGraphDef(&def);
+    for (tensorflow::NodeDef& node : *def.mutable_node()) node.mutable_attr()->erase(kBodyAttr);
     std::string text = def.DebugString();
     for (const tensorflow::Node* node : graph_->op_nodes()) absl::StrAppend(&text, node->assigned_device_name(), "\n");
     return text;
@@ -79,7 +81,7 @@ class Spread {
 
 using Strings = std::set<std::string>;
 
-// A call in the main graph, as the transformation makes it: its Returns read the token of an KeepAlive.
+// A call in the main graph, as the transformation makes it: its Returns read the token of a KeepAlive.
 StaticGraph& KeptAliveCall(StaticGraph* graph, const std::string& site, const std::string& function, int call_id,
                            const Inputs& inputs, const std::string& token) {
   graph->Call(site, function, call_id, inputs, 0);
@@ -190,21 +192,21 @@ TEST(SpreadCallsTest, TheDeviceWithMostArgumentsTellsTheOthers) {
   graph.Call("main", "F", 7, {"a", "a", "a"}).Retval("main/return_0");
   const Spread spread(graph, {{"", kDeviceA}, {"F/y", kDeviceB}, {"F/z", kDeviceB}, {"F/all", kDeviceC}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
-  const auto opened = spread.ByDevice(kAnnounceCallOp, "F");
-  ASSERT_EQ(opened.size(), 1);
-  const tensorflow::Node* const lead = opened.at(kDeviceB);
-  EXPECT_EQ(Spread::ControlsOf(lead), (Strings{"main/call_1", "main/call_2"}));
-  EXPECT_EQ(spread.Body(lead), "");
-  const auto opens = spread.ByDevice(kJoinCallOp, "F");
+  const auto announcements = spread.ByDevice(kAnnounceCallOp, "F");
+  ASSERT_EQ(announcements.size(), 1);
+  const tensorflow::Node* const decider = announcements.at(kDeviceB);
+  EXPECT_EQ(Spread::ControlsOf(decider), (Strings{"main/call_1", "main/call_2"}));
+  EXPECT_EQ(spread.Body(decider), "");
+  const auto joins = spread.ByDevice(kJoinCallOp, "F");
   EXPECT_EQ(spread.DevicesOf(kJoinCallOp, "F"), (Strings{kDeviceA, kDeviceC}));
-  for (const auto& [device, open] : opens) {
+  for (const auto& [device, join] : joins) {
     const tensorflow::Edge* edge = nullptr;
-    ASSERT_TRUE(open->input_edge(0, &edge).ok());
-    EXPECT_EQ(edge->src(), lead);
+    ASSERT_TRUE(join->input_edge(0, &edge).ok());
+    EXPECT_EQ(edge->src(), decider);
     int64_t id = 0;
-    EXPECT_TRUE(tensorflow::GetNodeAttr(open->attrs(), kCallIdAttr, &id).ok());
+    EXPECT_TRUE(tensorflow::GetNodeAttr(join->attrs(), kCallIdAttr, &id).ok());
     EXPECT_EQ(id, 7);
-    EXPECT_EQ(spread.Body(open), "");
+    EXPECT_EQ(spread.Body(join), "");
   }
 }
 
@@ -217,13 +219,13 @@ TEST(SpreadCallsTest, OfDevicesWithAsManyArgumentsTheFirstOnesDecides) {
   }
 }
 
-TEST(SpreadCallsTest, EverySiteOpensForItself) {
+TEST(SpreadCallsTest, EveryCallIsAnnouncedForItself) {
   StaticGraph graph = OneCall();
   graph.Function("G", {"x"}).Call("G/f", "F", 8, {"G/x", "G/x"}).Result("G", "G/f/return_0");
   graph.Call("g", "G", 9, {"a"}).Retval("g/return_0", 1);
   const Spread spread(graph, {{"", kDeviceA}, {"F/square", kDeviceB}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
-  std::map<int64_t, std::string> bodies;  // of the Opens, by call
+  std::map<int64_t, std::string> bodies;  // of the JoinCalls, by call
   for (const tensorflow::Node* node : spread.graph().op_nodes()) {
     if (node->type_string() != kJoinCallOp) continue;
     int64_t id = 0;
@@ -262,12 +264,28 @@ TEST(SpreadCallsTest, CallsGoWithEntriesAndReturnsWithResults) {
 }
 
 TEST(SpreadCallsTest, EveryNodeIsMarked) {
-  const Spread spread(OneCall(), {{"", kDeviceA}, {"F/square", kDeviceB}});
-  ASSERT_TRUE(spread.status.ok()) << spread.status;
-  for (const tensorflow::Node* node : spread.graph().op_nodes()) {
-    const bool is_in_body = node->name().compare(0, 2, "F/") == 0;
-    EXPECT_EQ(spread.Body(node), is_in_body ? "F" : "") << node->name();
+  for (const char* other : {kDeviceA, kDeviceB}) {
+    const Spread spread(OneCall(), {{"", kDeviceA}, {"F/square", other}});
+    ASSERT_TRUE(spread.status.ok()) << spread.status;
+    for (const tensorflow::Node* node : spread.graph().op_nodes()) {
+      const bool is_in_body = node->name().compare(0, 2, "F/") == 0;
+      const bool is_for_pruning = node->type_string() == kKeepAliveOp;
+      EXPECT_EQ(spread.Body(node), is_for_pruning ? "unmarked" : is_in_body ? "F" : "") << node->name();
+    }
   }
+}
+
+// The transformation marks its nodes, stock optimizers add others.
+TEST(SpreadCallsTest, WhatIsNotMarkedBelongsToWhomItIsConnectedWith) {
+  StaticGraph graph;
+  const Attrs in_f = {{"T", kInt}, {kBodyAttr, "F"}};
+  graph.Function("F", {"x"}).Node("F/neg", "Neg", {"F/x"}, in_f).Op("added", "Neg", {"F/neg"}).Result("F", "added");
+  graph.Arg("a").Call("main", "F", 1, {"a"}).Retval("main/return_0");
+  const Spread spread(graph, {{"", kDeviceA}});
+  ASSERT_TRUE(spread.status.ok()) << spread.status;
+  EXPECT_EQ(spread.Body(spread.Node("F/neg")), "F");
+  EXPECT_EQ(spread.Body(spread.Node("added")), "F");
+  EXPECT_EQ(spread.Body(spread.Node("main/call_0")), "");
 }
 
 TEST(SpreadCallsTest, KeepAlivesGo) {
@@ -327,8 +345,8 @@ TEST(SpreadCallsTest, NoOpsBetweenBodiesAndKeepAlivesGo) {
 TEST(SpreadCallsTest, ReturnsWaitForJoinsInThePlaceOfCallsOfOtherDevices) {
   const Spread spread(OneCall(), {{"", kDeviceA}, {"F/y", kDeviceB}, {"F/result_0", kDeviceB}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
-  const tensorflow::Node* const open = spread.ByDevice(kJoinCallOp, "F").at(kDeviceB);
-  EXPECT_EQ(Spread::ControlsOf(spread.Node("main/return_0")), (Strings{"main/call_1", open->name()}));
+  const tensorflow::Node* const join = spread.ByDevice(kJoinCallOp, "F").at(kDeviceB);
+  EXPECT_EQ(Spread::ControlsOf(spread.Node("main/return_0")), (Strings{"main/call_1", join->name()}));
 }
 
 TEST(SpreadCallsTest, OtherControlEdgesBetweenDevicesStay) {

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/passes/prepare_graph.h"
+#include "cc/passes/prepare_graph_pass.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
-#include "cc/expand/expand_calls.h"
+#include "cc/expand/name_table.h"
 #include "cc/expand/placement.h"
 #include "cc/expand/verify.h"
 #include "cc/passes/recursion_optimizer.h"
 #include "tensorflow/core/common_runtime/device_set.h"
-#include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow_recursion {
@@ -63,30 +60,6 @@ absl::Status Pad(int min_nodes, Graph* graph) {
   return absl::OkStatus();
 }
 
-bool HoldsCalls(const Graph& graph, const tensorflow::FunctionLibraryDefinition& library) {
-  const auto nodes = graph.op_nodes();
-  if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->type_string() == kInvokeOp; })) {
-    return true;
-  }
-  const std::vector<std::string> names = library.ListFunctionNames();
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    const auto& body = library.Find(name)->node_def();
-    return std::any_of(body.begin(), body.end(), IsInvoke);
-  });
-}
-
-// An imported graph that was transformed before may have lost the edges that hold its calls in their loops.
-// Stock optimizers assume that a node's inputs come from one loop, and don't survive one whose inputs don't.
-absl::Status VerifyFrames(const Graph& graph) {
-  const auto nodes = graph.op_nodes();
-  const bool is_transformed =
-      std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->type_string() == kReturnOp; });
-  if (!is_transformed) return absl::OkStatus();
-  std::vector<tensorflow::ControlFlowInfo> frames;
-  const absl::Status status = tensorflow::BuildControlFlowInfo(&graph, &frames);
-  return status.ok() ? status : InvalidArgument("A transformed graph is malformed: ", status.message());
-}
-
 }  // namespace
 
 absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
@@ -102,13 +75,6 @@ absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
   return Pad(min_nodes == 0 ? kDefaultMinGraphNodes : min_nodes, graph);
 }
 
-absl::Status VerifyFunctionsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  if (options.graph == nullptr || options.flib_def == nullptr || options.is_function_graph) return absl::OkStatus();
-  TFR_RETURN_IF_ERROR(VerifyFrames(**options.graph));
-  if (!HoldsCalls(**options.graph, *options.flib_def)) return absl::OkStatus();
-  return VerifyFunctions(**options.graph, *options.flib_def);
-}
-
 absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
   if (options.session_options == nullptr || options.graph == nullptr || options.is_function_graph) {
     return absl::OkStatus();
@@ -121,10 +87,6 @@ absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOption
   TFR_RETURN_IF_ERROR(
       VerifyDevices(**options.graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));
   return options.device_set->devices().size() < 2 ? absl::OkStatus() : DetachHandles(options.graph->get());
-}
-
-absl::Status AttachHandlesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  return options.graph == nullptr ? absl::OkStatus() : AttachHandles(options.graph->get());
 }
 
 }  // namespace tensorflow_recursion

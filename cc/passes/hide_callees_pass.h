@@ -1,11 +1,14 @@
 // Keeps XLA's clustering from following calls from body to body.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_PASSES_HIDE_CALLEES_H_
-#define TENSORFLOW_RECURSION_CC_PASSES_HIDE_CALLEES_H_
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_HIDE_CALLEES_PASS_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_HIDE_CALLEES_PASS_H_
 
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 
 namespace tensorflow_recursion {
+
+// Where the callee of an Invoke is kept meanwhile.
+inline constexpr char kHiddenCalleeAttr[] = "_recursion_callee";
 
 // Before a graph runs, XLA looks for reference variables in whatever a node's function attributes name, ten calls
 // deep and with no memory: k^10 bodies for a function with k call sites. So the callees of Invokes are kept in an
@@ -15,12 +18,6 @@ class HideCalleesPass : public tensorflow::GraphOptimizationPass {
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
 };
 
-// Undoes what HideCalleesPass did.
-class ShowCalleesPass : public tensorflow::GraphOptimizationPass {
- public:
-  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
-};
-
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_PASSES_HIDE_CALLEES_H_
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_HIDE_CALLEES_PASS_H_

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/passes/composite.h"
+#include "cc/passes/make_composite.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "cc/analysis/regions.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/memory_types.h"
@@ -26,19 +23,6 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 
 namespace {
-
-// A requested device that no stock pass takes for a CPU. Placement is over: assigned devices count.
-constexpr char kShield[] = "/device:RECURSION:0";
-
-// Every partition with a part of a body or a call has a FrameStart, and a call on one device its Calls. A loop of which
-// some variables die is for one executor on all devices: TensorFlow's would not say so in every iteration.
-bool IsOurs(const Graph& graph) {
-  const auto nodes = graph.op_nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
-    return node->type_string() == kCallOp || node->type_string() == kFrameStartOp ||
-           node->attrs().Find(kPartialLoopAttr) != nullptr;
-  });
-}
 
 // _Args or _Retvals by their index in the step's call frame.
 absl::Status CollectBoundary(const Graph& graph, bool args, std::vector<const Node*>* nodes) {
@@ -84,6 +68,37 @@ void AddMemoryTypes(const std::string& device, const std::vector<const Node*>& n
   if (!on_host.empty()) tensorflow::AddNodeAttr(is_input ? kInputsOnHostAttr : kOutputsOnHostAttr, on_host, run);
 }
 
+// The partition, serialized, as the kernel of the Run node will see it.
+std::string InnerGraph(const Graph& partition, const std::vector<const Node*>& args,
+                       const std::vector<const Node*>& retvals) {
+  tensorflow::GraphDef inner;
+  partition.ToGraphDef(&inner);
+  inner.clear_library();  // the run sees the session's
+  Renumber(args, &inner);
+  Renumber(retvals, &inner);
+  return inner.SerializeAsString();
+}
+
+// The Run node, but for its graph.
+NodeDef RunDef(const std::string& device, const std::string& name, const std::vector<const Node*>& args,
+               const std::vector<const Node*>& retvals) {
+  NodeDef run;
+  run.set_name(name);
+  run.set_op(kRunOp);
+  run.set_device(device);
+  tensorflow::DataTypeVector inputs, outputs;
+  for (const Node* arg : args) {
+    inputs.push_back(arg->output_type(0));
+    run.add_input(arg->name());
+  }
+  for (const Node* retval : retvals) outputs.push_back(tensorflow::BaseType(retval->input_type(0)));
+  tensorflow::AddNodeAttr("Tin", inputs, &run);
+  tensorflow::AddNodeAttr("Tout", outputs, &run);
+  AddMemoryTypes(device, args, &run);
+  AddMemoryTypes(device, retvals, &run);
+  return run;
+}
+
 absl::Status AddNode(const NodeDef& def, const std::string& device, Graph* graph, Node** node) {
   absl::Status status;
   *node = graph->AddNode(def, &status);
@@ -93,42 +108,32 @@ absl::Status AddNode(const NodeDef& def, const std::string& device, Graph* graph
 
 }  // namespace
 
+// Every partition with a part of a body or of a call has a FrameStart, or the Calls of a call that is on one device. A
+// loop of which some variables may be dead is for our executor on all its devices, too: TensorFlow's would not tell the
+// others in every iteration that they are.
+bool NeedsOurExecutor(const Graph& partition) {
+  const auto nodes = partition.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    return node->type_string() == kCallOp || node->type_string() == kFrameStartOp ||
+           node->attrs().Find(kPartialLoopAttr) != nullptr;
+  });
+}
+
 absl::Status MakeComposite(const std::string& device, const std::string& name, std::unique_ptr<Graph>* graph) {
   const Graph& partition = **graph;
   std::vector<const Node*> args;
   std::vector<const Node*> retvals;
   TFR_RETURN_IF_ERROR(CollectBoundary(partition, true, &args));
   TFR_RETURN_IF_ERROR(CollectBoundary(partition, false, &retvals));
-  tensorflow::GraphDef inner;
-  partition.ToGraphDef(&inner);
-  inner.clear_library();  // the run sees the session's
-  Renumber(args, &inner);
-  Renumber(retvals, &inner);
 
   auto outer = std::make_unique<Graph>(partition.flib_def());
   outer->set_versions(partition.versions());
-  NodeDef run_def;
-  run_def.set_name(name);
-  run_def.set_op(kRunOp);
-  run_def.set_device(device);
-  tensorflow::DataTypeVector types;
-  std::vector<Node*> sources;
-  for (const Node* arg : args) {
-    Node* copy = nullptr;
-    TFR_RETURN_IF_ERROR(AddNode(arg->def(), device, outer.get(), &copy));
-    sources.push_back(copy);
-    types.push_back(arg->output_type(0));
-    run_def.add_input(arg->name());
-  }
-  tensorflow::AddNodeAttr("Tin", types, &run_def);
-  types.clear();
-  for (const Node* retval : retvals) types.push_back(tensorflow::BaseType(retval->input_type(0)));
-  tensorflow::AddNodeAttr("Tout", types, &run_def);
-  tensorflow::AddNodeAttr(kGraphAttr, inner.SerializeAsString(), &run_def);
-  AddMemoryTypes(device, args, &run_def);
-  AddMemoryTypes(device, retvals, &run_def);
   Node* run = nullptr;
-  TFR_RETURN_IF_ERROR(AddNode(run_def, device, outer.get(), &run));
+  NodeDef def = RunDef(device, name, args, retvals);
+  tensorflow::AddNodeAttr(kGraphAttr, InnerGraph(partition, args, retvals), &def);
+  std::vector<Node*> sources;
+  for (const Node* arg : args) TFR_RETURN_IF_ERROR(AddNode(arg->def(), device, outer.get(), &sources.emplace_back()));
+  TFR_RETURN_IF_ERROR(AddNode(def, device, outer.get(), &run));
   for (size_t i = 0; i < sources.size(); ++i) outer->AddEdge(sources[i], 0, run, static_cast<int>(i));
   for (size_t i = 0; i < retvals.size(); ++i) {
     Node* copy = nullptr;
@@ -137,32 +142,6 @@ absl::Status MakeComposite(const std::string& device, const std::string& name, s
   }
   tensorflow::FixupSourceAndSinkEdges(outer.get());
   *graph = std::move(outer);
-  return absl::OkStatus();
-}
-
-absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  if (options.partition_graphs == nullptr) return absl::OkStatus();
-  for (auto& [device, graph] : *options.partition_graphs) {
-    if (!IsOurs(*graph)) continue;
-    GraphRegions regions;
-    TFR_RETURN_IF_ERROR(regions.Build(*graph));
-    for (Node* node : graph->op_nodes()) {
-      if (regions.IsInFunction(node)) node->set_requested_device(kShield);
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  static std::atomic<int64_t> next_id{0};
-  if (options.partition_graphs == nullptr) return absl::OkStatus();
-  for (auto& [device, graph] : *options.partition_graphs) {
-    if (!IsOurs(*graph)) continue;
-    for (Node* node : graph->op_nodes()) {
-      if (node->requested_device() == kShield) node->set_requested_device(device);
-    }
-    TFR_RETURN_IF_ERROR(MakeComposite(device, absl::StrCat("recursion/run_", next_id.fetch_add(1)), &graph));
-  }
   return absl::OkStatus();
 }
 

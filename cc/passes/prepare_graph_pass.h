@@ -1,7 +1,7 @@
 // Makes a session's whole graph ready for the optimizer, which sees it only pruned, and only if it is large enough.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_H_
-#define TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_H_
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_PASS_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_PASS_H_
 
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
@@ -15,21 +15,8 @@ namespace tensorflow_recursion {
 // would skip it. Any other graph stays as it is.
 absl::Status PrepareGraph(const tensorflow::ConfigProto& config, tensorflow::Graph* graph);
 
-// Keeps malformed functions of graphs with calls away from TensorFlow's lowering pass and optimizers, which would take
-// the process down. For PRE_PLACEMENT, before control flow is lowered; with the switch off too.
-class VerifyFunctionsPass : public tensorflow::GraphOptimizationPass {
- public:
-  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
-};
-
-// Runs AttachHandles; for POST_PLACEMENT.
-class AttachHandlesPass : public tensorflow::GraphOptimizationPass {
- public:
-  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
-};
-
-// Runs PrepareGraph, and DetachHandles where there is more than one device; for PRE_PLACEMENT, after TensorFlow has
-// lowered control flow.
+// Runs PrepareGraph, and DetachHandles where there is more than one device. In such a session it also reports devices
+// that bodies ask for and that are not there.
 class PrepareGraphPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;
@@ -37,4 +24,4 @@ class PrepareGraphPass : public tensorflow::GraphOptimizationPass {
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_H_
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_PASS_H_

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/colocation.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::NodeDef;
+
+constexpr char kColocationPrefix[] = "loc:@";  // what a group begins with that is named after a node
+
+}  // namespace
+
+void RenameColocation(const std::unordered_map<std::string, std::string>& renamed, NodeDef* node) {
+  const auto found = node->mutable_attr()->find(tensorflow::kColocationAttrName);
+  if (found == node->mutable_attr()->end()) return;
+  for (std::string& group : *found->second.mutable_list()->mutable_s()) {
+    const auto target = renamed.find(std::string(absl::StripPrefix(group, kColocationPrefix)));
+    if (target != renamed.end()) group = kColocationPrefix + target->second;
+  }
+}
+
+void DropDanglingColocation(tensorflow::GraphDef* graph) {
+  std::unordered_set<std::string> names;
+  for (const NodeDef& node : graph->node()) names.insert(node.name());
+  const auto is_dangling = [&](const std::string& group) {
+    const bool is_node = absl::StartsWith(group, kColocationPrefix);
+    return is_node && !names.count(group.substr(sizeof(kColocationPrefix) - 1));
+  };
+  for (NodeDef& node : *graph->mutable_node()) {
+    const auto found = node.mutable_attr()->find(tensorflow::kColocationAttrName);
+    if (found == node.mutable_attr()->end()) continue;
+    auto* groups = found->second.mutable_list()->mutable_s();
+    groups->erase(std::remove_if(groups->begin(), groups->end(), is_dangling), groups->end());
+    if (groups->empty()) node.mutable_attr()->erase(found);
+  }
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,23 @@
+// Keeps the colocation constraints of nodes right that are renamed or whose partners go.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
+
+#include <string>
+#include <unordered_map>
+
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace tensorflow_recursion {
+
+// Gives the nodes that `node` is to be beside their new names. `renamed` has new names by old ones.
+void RenameColocation(const std::unordered_map<std::string, std::string>& renamed, tensorflow::NodeDef* node);
+
+// Removes what refers to nodes that are not in the graph: calls are gone, and nodes that were only needed to hold
+// others in place. Placement is done by then, so nothing is lost.
+void DropDanglingColocation(tensorflow::GraphDef* graph);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_

@@ -1,0 +1,52 @@
+// KeepAlive nodes: what keeps bodies in the graph although no edge leads from them to their callers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_KEEP_ALIVES_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_KEEP_ALIVES_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cc/expand/call_graph.h"
+#include "cc/expand/call_program.h"
+#include "cc/expand/emission_names.h"
+#include "cc/expand/node_writer.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace tensorflow_recursion {
+
+// Stock pruning keeps what the fetches can be reached from. The executor adds the edges into bodies and out of them
+// only later, so each Return of the main graph reads a token of a KeepAlive, and that waits for all bodies that its
+// call may run. There is one KeepAlive for each set of mutually recursive functions that the main graph calls.
+//
+// In order of use: Token for the calls of the main graph, AddResult while bodies are written, Emit at the end.
+class KeepAlives {
+ public:
+  KeepAlives(const CallProgram& program, const EmissionNames& names, NodeWriter* writer);
+
+  // The tensor that a Return of the call, which is in the main graph, reads: in the loop that the call stands in.
+  std::string Token(const tensorflow::NodeDef& invoke);
+
+  // A Result of the function's body.
+  void AddResult(const std::string& function, const std::string& result) { results_[function].push_back(result); }
+
+  // Writes the KeepAlives whose tokens someone reads.
+  void Emit();
+
+ private:
+  std::string EnterLoops(int component, const std::string& keep_alive, int frame);
+  void KeepEffect(const std::string& effect, tensorflow::NodeDef* keep_alive) const;
+
+  const CallProgram& program_;
+  const EmissionNames& names_;
+  NodeWriter* const writer_;
+  const CallGraph call_graph_;
+  std::map<std::string, std::vector<std::string>> results_;  // by function
+  std::map<int, std::string> keep_alives_;                   // by component
+  std::map<std::pair<int, int>, std::string> entered_;       // tokens by component and loop
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_KEEP_ALIVES_H_

@@ -1,0 +1,18 @@
+// Makes the body of a function that a call has been bound to: a graph of plain operators, placed.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_LOAD_BODY_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_LOAD_BODY_H_
+
+#include "absl/status/status.h"
+#include "cc/expand/body_factory.h"
+#include "cc/expand/call_program.h"
+
+namespace tensorflow_recursion {
+
+// Fills in `graph`, `has_effects` and `is_gradient` of `function`, whose definition, devices and handles are known.
+// What holds a handle, a record or a contribution is placed first, the other nodes around it.
+absl::Status LoadBody(BodyFactory* bodies, CalledFunction* function);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_LOAD_BODY_H_

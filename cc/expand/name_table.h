@@ -1,0 +1,50 @@
+// The names of the final graph: which are taken, and what the nodes of bodies are called.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_NAME_TABLE_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_NAME_TABLE_H_
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace tensorflow_recursion {
+
+// On Invoke nodes, set by a pass that sees the whole graph: the names that TakenNames found in it.
+inline constexpr char kTakenNamesAttr[] = "_recursion_taken_names";
+
+// Names that are in use. Hands out new ones that are free.
+class NameTable {
+ public:
+  void Take(const std::string& name) { taken_.insert(name); }
+
+  // `wanted`, or with a number behind it if that is taken: "F/n_1". The name is taken afterwards.
+  std::string Unique(const std::string& wanted);
+
+ private:
+  std::unordered_set<std::string> taken_;
+};
+
+// Loops are told apart by the names of their frames, which are a set of their own.
+struct GraphNames {
+  NameTable nodes;
+  NameTable frames;
+};
+
+// The names of `graph`, and those that its Invokes are marked with. The graph may have lost nodes that the fetches do
+// not need. The names of a body's nodes, which the state of its kernels is kept under, must not depend on the fetches;
+// so a pass that saw the whole graph has marked the Invokes.
+GraphNames NamesOf(const tensorflow::GraphDef& graph);
+
+// What the names of a body's nodes begin with: the function's name as far as node names allow it, and a slash.
+std::string PrefixFor(const std::string& function);
+
+// Those of `nodes`, names in the main graph, that nodes in bodies of `functions` may want: "<function>/<node>".
+std::vector<std::string> TakenNames(const std::vector<std::string>& nodes,
+                                    const tensorflow::FunctionDefLibrary& functions);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_NAME_TABLE_H_

@@ -1,0 +1,66 @@
+// Adds nodes to the final graph, and says of each what it is part of.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_NODE_WRITER_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_NODE_WRITER_H_
+
+#include <string>
+
+#include "cc/expand/name_table.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor_shape.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace tensorflow_recursion {
+
+// Every node gets an attribute that names its owner, see kBodyAttr: the function whose body it is part of, or nothing
+// for the main graph. Here that is known; from then on nobody has to find it out again, but for nodes that stock passes
+// add. The graph and the names must outlive the writer.
+class NodeWriter {
+ public:
+  NodeWriter(NameTable* names, tensorflow::GraphDef* graph) : names_(names), graph_(graph) {}
+
+  // What the nodes to come are part of: a function's body, or the main graph if `function` is empty.
+  void SetOwner(const std::string& function) { owner_ = function; }
+
+  // A node without inputs. The pointers stay valid.
+  tensorflow::NodeDef* Add(const std::string& name, const char* op, const std::string& device);
+
+  // A constant bool, true.
+  tensorflow::NodeDef* AddTrue(const std::string& name, const std::string& device);
+
+  // An Entry, Result, Call or Return: argument or output `index` of `function`.
+  tensorflow::NodeDef* AddPort(const std::string& name, const char* op, const std::string& device,
+                               tensorflow::DataType type, const std::string& function, int index);
+
+  // What `node` says, but for its inputs.
+  tensorflow::NodeDef* AddCopy(const tensorflow::NodeDef& node);
+
+  // As AddCopy, but the copy says of its owner what `node` says, be it nothing.
+  tensorflow::NodeDef* AddOwned(const tensorflow::NodeDef& node);
+
+  // A name that is free.
+  std::string Unique(const std::string& wanted) { return names_->Unique(wanted); }
+
+  // The nodes so far. Those from `first` on that have no input get a control edge from `source`.
+  int size() const { return graph_->node_size(); }
+  void StartWith(const std::string& source, int first);
+
+ private:
+  void Stamp(tensorflow::NodeDef* node) const;
+
+  NameTable* const names_;
+  tensorflow::GraphDef* const graph_;
+  std::string owner_;
+};
+
+// "^node".
+std::string Control(const std::string& node);
+
+// The shape at `index` of an attribute that lists `expected_count` of them. Unknown if the node does not say.
+tensorflow::TensorShapeProto StatedShape(const tensorflow::NodeDef& node, const char* attr, int index,
+                                         int expected_count);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_NODE_WRITER_H_

@@ -1,0 +1,43 @@
+// What the nodes of the final graph read: Returns in the place of calls, and of records only what someone reads.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_WIRING_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_WIRING_H_
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cc/expand/call_program.h"
+#include "cc/expand/emission_names.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace tensorflow_recursion {
+
+// Translates inputs of a program's nodes to the final graph. Both arguments must outlive it. Reads only.
+class Wiring {
+ public:
+  Wiring(const CallProgram& program, const EmissionNames& names);
+
+  // `input` in the final graph. An output of a call comes from its Return, unless the call is fed; an output of a
+  // Recall has the place it has once the values are dropped that nobody reads.
+  std::string Rewired(const std::string& input) const;
+
+  // Gives `copy` the inputs of `node`. A Retain keeps only those that someone reads from its record.
+  void AddInputs(const tensorflow::NodeDef& node, tensorflow::NodeDef* copy) const;
+
+  // Drops the types and shapes of values that nobody reads from `copy` of `node`, a Retain or Recall. Says which of the
+  // values that are left are in the host's memory.
+  void FinishRecord(const tensorflow::NodeDef& node, tensorflow::NodeDef* copy) const;
+
+ private:
+  void FindRecalls(const NodeList& list);
+  const std::vector<bool>& NeededOf(const std::string& owner) const;
+
+  const CallProgram& program_;
+  const EmissionNames& names_;
+  std::unordered_map<std::string, std::string> recalls_;  // owner of the record, by name of the Recall
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_WIRING_H_

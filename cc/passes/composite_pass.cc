@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/composite_pass.h"
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/status.h"
+#include "cc/passes/make_composite.h"
+#include "cc/passes/shield_bodies_pass.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  static std::atomic<int64_t> next_id{0};  // sessions may be made by several threads at once
+  if (options.partition_graphs == nullptr) return absl::OkStatus();
+  for (auto& [device, graph] : *options.partition_graphs) {
+    if (!NeedsOurExecutor(*graph)) continue;
+    RemoveShields(device, graph.get());
+    TFR_RETURN_IF_ERROR(MakeComposite(device, absl::StrCat("recursion/run_", next_id.fetch_add(1)), &graph));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,23 @@
+// Turns a partition graph that holds calls into one Recursion>Run node between its _Args and _Retvals.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_MAKE_COMPOSITE_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_MAKE_COMPOSITE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Whether TensorFlow's executors could not run the partition.
+bool NeedsOurExecutor(const tensorflow::Graph& partition);
+
+// Replaces *graph. `name` must be unique in the process: sessions cache the node's kernel under it.
+absl::Status MakeComposite(const std::string& device, const std::string& name,
+                           std::unique_ptr<tensorflow::Graph>* graph);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_MAKE_COMPOSITE_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/shield_bodies_pass.h"
+
+#include "cc/base/names.h"
+#include "cc/passes/make_composite.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Node;
+
+constexpr char kShield[] = "/device:RECURSION:0";
+
+// SpreadCallsPass has seen to it that every node says what it is part of. What partitioning adds, sends and receives,
+// does not say so, and needs no shield.
+bool IsInBody(const Node& node) {
+  const tensorflow::AttrValue* function = node.attrs().Find(kBodyAttr);
+  return function != nullptr && !function->s().empty();
+}
+
+}  // namespace
+
+absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  if (options.partition_graphs == nullptr) return absl::OkStatus();
+  for (auto& [device, graph] : *options.partition_graphs) {
+    if (!NeedsOurExecutor(*graph)) continue;
+    for (Node* node : graph->op_nodes()) {
+      if (IsInBody(*node)) node->set_requested_device(kShield);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void RemoveShields(const std::string& device, tensorflow::Graph* partition) {
+  for (Node* node : partition->op_nodes()) {
+    if (node->requested_device() == kShield) node->set_requested_device(device);
+  }
+}
+
+}  // namespace tensorflow_recursion

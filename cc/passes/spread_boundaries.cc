@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/spread_boundaries.h"
+
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::GetNodeAttr;
+using tensorflow::Node;
+
+bool Is(const Node* node, const char* op) { return node->type_string() == op; }
+
+absl::Status AddToBody(Node* node, const std::string& function, Boundaries* boundaries) {
+  BodyPorts& body = boundaries->bodies[function];
+  if (Is(node, kFrameStartOp)) {
+    body.frame_start = node;
+    return absl::OkStatus();
+  }
+  int64_t index = 0;
+  TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kIndexAttr, &index));
+  (Is(node, kEntryOp) ? body.entries : body.results)[index] = node;
+  return absl::OkStatus();
+}
+
+absl::Status AddToCall(Node* node, const std::string& function, const GraphRegions& regions, Boundaries* boundaries) {
+  int64_t index = 0;
+  int64_t id = 0;
+  TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kIndexAttr, &index));
+  TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kCallIdAttr, &id));
+  CallPorts& call = boundaries->calls[id];
+  call.caller = regions.FunctionOf(node);
+  call.callee = function;
+  if (Is(node, kCallOp)) call.calls[index] = node;
+  if (Is(node, kReturnOp)) call.returns.push_back(node);
+  boundaries->bodies[function];  // there may be none in a forged graph: found missing when it is spread
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CollectBoundaries(const tensorflow::Graph& graph, const GraphRegions& regions, Boundaries* boundaries) {
+  for (Node* node : graph.op_nodes()) {
+    const bool is_of_body = Is(node, kEntryOp) || Is(node, kResultOp) || Is(node, kFrameStartOp);
+    if (!is_of_body && !Is(node, kCallOp) && !Is(node, kReturnOp)) continue;
+    std::string function;
+    TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kFunctionAttr, &function));
+    TFR_RETURN_IF_ERROR(is_of_body ? AddToBody(node, function, boundaries)
+                                   : AddToCall(node, function, regions, boundaries));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CollectReturns(const tensorflow::Graph& graph, Boundaries* boundaries) {
+  for (auto& [id, call] : boundaries->calls) call.returns.clear();
+  for (Node* node : graph.op_nodes()) {
+    if (!Is(node, kReturnOp)) continue;
+    int64_t id = 0;
+    TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kCallIdAttr, &id));
+    boundaries->calls.at(id).returns.push_back(node);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

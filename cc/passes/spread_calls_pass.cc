@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/spread_calls_pass.h"
+
+#include "cc/passes/spread_calls.h"
+
+namespace tensorflow_recursion {
+
+absl::Status SpreadCallsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  if (options.graph == nullptr || options.is_function_graph) return absl::OkStatus();
+  return SpreadCalls(options.graph->get());
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,22 @@
+// Writes down, as attributes of nodes, what cannot be seen any more once a graph is in partitions.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_MARKS_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_MARKS_H_
+
+#include "cc/analysis/call_decision.h"
+#include "cc/analysis/regions.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Lets every node say whose body it is part of, see kBodyAttr. The transformation has said so of its nodes; those that
+// stock passes have added since then belong to whom they are connected with.
+void MarkOwners(const GraphRegions& regions, tensorflow::Graph* graph);
+
+// Marks what begins, ends and repeats a loop of which some variables may be dead while others live, see
+// kPartialLoopAttr.
+void MarkPartialLoops(const GraphRegions& regions, const CallLives& lives, tensorflow::Graph* graph);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_SPREAD_MARKS_H_

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/spread_nodes.h"
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::AddNodeAttr;
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+// Adds a node that is part of the body of `owner`, of the main graph if that is empty.
+absl::Status AddNode(NodeDef def, const std::string& device, const std::string& owner, Graph* graph, Node** node) {
+  AddNodeAttr(kBodyAttr, owner, &def);
+  def.set_name(graph->NewName(def.name()));
+  absl::Status status;
+  *node = graph->AddNode(std::move(def), &status);
+  if (status.ok()) (*node)->set_assigned_device_name(device);
+  return status;
+}
+
+// Adds the nodes that tell the devices of a call whether it lives.
+class Announcer {
+ public:
+  Announcer(int64_t call_id, const CallPorts& call, const BodyPorts& callee, Graph* graph)
+      : call_id_(call_id), call_(call), callee_(callee), graph_(graph) {
+    const std::string& first = call.calls.begin()->second->name();
+    name_ = first.substr(0, first.rfind('/'));
+  }
+
+  // The deciding device sees all that decides: a node on it lives if one of its Calls does.
+  absl::Status AddAnnouncement(Node** lives) {
+    TFR_RETURN_IF_ERROR(AddNode(Def("announcement", kAnnounceCallOp), callee_.decider, call_.caller, graph_, lives));
+    for (const auto& [index, node] : call_.calls) {
+      if (node->assigned_device_name() == callee_.decider) graph_->AddControlEdge(node, *lives);
+    }
+    return absl::OkStatus();
+  }
+
+  // It does not. Each device with arguments that decide says whether any of them lives: a bool, or a dead one.
+  absl::Status AddVotes(const std::set<int>& deciding_arguments, Node** lives) {
+    std::map<std::string, std::vector<Node*>> votes;  // by device
+    for (int argument : deciding_arguments) {
+      Node* const node = call_.calls.at(argument);
+      NodeDef def;
+      def.set_name(absl::StrCat(name_, "/lives_", argument));
+      def.set_op("Const");
+      AddNodeAttr("dtype", tensorflow::DT_BOOL, &def);
+      AddNodeAttr("value", tensorflow::Tensor(true), &def);
+      Node* vote = nullptr;
+      TFR_RETURN_IF_ERROR(AddNode(std::move(def), node->assigned_device_name(), call_.caller, graph_, &vote));
+      graph_->AddControlEdge(node, vote);
+      votes[node->assigned_device_name()].push_back(vote);
+    }
+    std::vector<Node*> all;
+    for (const auto& [device, nodes] : votes) TFR_RETURN_IF_ERROR(AddAny(nodes, device, &all.emplace_back()));
+    return AddAny(all, votes.count(callee_.decider) > 0 ? callee_.decider : votes.begin()->first, lives);
+  }
+
+  // Tells the call's nodes on `device` what the nodes above say.
+  absl::Status AddJoin(const std::string& device, Node* lives) {
+    Node* join = nullptr;
+    TFR_RETURN_IF_ERROR(AddNode(Def("join", kJoinCallOp), device, call_.caller, graph_, &join));
+    graph_->AddEdge(lives, 0, join, 0);
+    for (Node* node : call_.returns) {
+      if (node->assigned_device_name() == device) graph_->AddControlEdge(join, node);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  NodeDef Def(const char* name, const char* op) const {
+    NodeDef def;
+    def.set_name(absl::StrCat(name_, "/", name));
+    def.set_op(op);
+    AddNodeAttr(kFunctionAttr, call_.callee, &def);
+    AddNodeAttr(kCallIdAttr, call_id_, &def);
+    return def;
+  }
+
+  // A node that lives if one of the votes does.
+  absl::Status AddAny(const std::vector<Node*>& votes, const std::string& device, Node** any) {
+    if (votes.size() == 1) {
+      *any = votes[0];
+      return absl::OkStatus();
+    }
+    NodeDef def;
+    def.set_name(absl::StrCat(name_, "/lives"));
+    def.set_op("Merge");
+    AddNodeAttr("T", tensorflow::DT_BOOL, &def);
+    AddNodeAttr("N", static_cast<int>(votes.size()), &def);
+    TFR_RETURN_IF_ERROR(AddNode(std::move(def), device, call_.caller, graph_, any));
+    for (size_t i = 0; i < votes.size(); ++i) graph_->AddEdge(votes[i], 0, *any, static_cast<int>(i));
+    return absl::OkStatus();
+  }
+
+  const int64_t call_id_;
+  const CallPorts& call_;
+  const BodyPorts& callee_;
+  Graph* const graph_;
+  std::string name_;  // of the call
+};
+
+void DropCrossingControls(const CallPorts& call, Graph* graph) {
+  for (Node* node : call.returns) {
+    const std::vector<const Edge*> edges(node->in_edges().begin(), node->in_edges().end());
+    for (const Edge* edge : edges) {
+      if (edge->src()->assigned_device_name() != node->assigned_device_name()) graph->RemoveControlEdge(edge);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status SpreadFrameStart(const std::string& function, const BodyPorts& body, Graph* graph) {
+  if (body.frame_start == nullptr) {
+    return InvalidArgument("Function '", function, "': the graph holds no FrameStart of its body");
+  }
+  std::map<std::string, Node*> frame_starts;  // by device
+  frame_starts[body.frame_start->assigned_device_name()] = body.frame_start;
+  for (const std::string& device : body.hosts) {
+    if (frame_starts.count(device) > 0) continue;
+    NodeDef def = body.frame_start->def();
+    def.clear_input();
+    def.mutable_attr()->erase(kBodyAttr);
+    TFR_RETURN_IF_ERROR(AddNode(std::move(def), device, function, graph, &frame_starts[device]));
+  }
+  const std::vector<const Edge*> edges(body.frame_start->out_edges().begin(), body.frame_start->out_edges().end());
+  for (const Edge* edge : edges) {
+    Node* const node = edge->dst();
+    const auto beside = frame_starts.find(node->assigned_device_name());
+    if (!node->IsOp() || beside == frame_starts.end() || beside->second == body.frame_start) continue;
+    graph->RemoveEdge(edge);
+    graph->AddControlEdge(beside->second, node);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpreadCall(int64_t call_id, const CallPorts& call, const BodyPorts& callee, const CallLives& lives,
+                        Graph* graph) {
+  if (call.calls.empty()) return absl::OkStatus();  // the executor will say so
+  DropCrossingControls(call, graph);
+  std::set<int> at_decider;
+  for (const auto& [index, node] : call.calls) {
+    if (node->assigned_device_name() == callee.decider) at_decider.insert(static_cast<int>(index));
+  }
+  const bool is_seen_by_decider = lives.IsDecidedBy(call_id, at_decider);
+  if (is_seen_by_decider && callee.hosts.size() < 2) return absl::OkStatus();
+  Announcer announcer(call_id, call, callee, graph);
+  Node* announcement = nullptr;
+  TFR_RETURN_IF_ERROR(is_seen_by_decider ? announcer.AddAnnouncement(&announcement)
+                                         : announcer.AddVotes(lives.DecidingArguments(call_id), &announcement));
+  for (const std::string& device : callee.hosts) {
+    if (is_seen_by_decider && device == callee.decider) continue;
+    TFR_RETURN_IF_ERROR(announcer.AddJoin(device, announcement));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/colocation.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cc/expand/graphs.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::NodeDef;
+
+Inputs GroupsOf(const NodeDef& node) {
+  const auto groups = node.attr().find("_class");
+  if (groups == node.attr().end()) return {"none"};
+  return {groups->second.list().s().begin(), groups->second.list().s().end()};
+}
+
+TEST(ColocationTest, PartnersGetTheirNewNames) {
+  GraphBuilder builder;
+  builder.Node("x", "NoOp", {}, {{"_class", Inputs{"loc:@y", "loc:@other", "free"}}});
+  NodeDef node = builder.graph().node(0);
+  RenameColocation({{"y", "F/y"}}, &node);
+  EXPECT_EQ(GroupsOf(node), (Inputs{"loc:@F/y", "loc:@other", "free"}));
+}
+
+TEST(ColocationTest, PartnersThatAreGoneAreForgotten) {
+  GraphBuilder builder;
+  builder.Node("x", "NoOp", {}, {{"_class", Inputs{"loc:@gone", "loc:@y", "free"}}});
+  builder.Node("y", "NoOp", {}, {{"_class", Inputs{"loc:@gone"}}}).Node("z", "NoOp");
+  tensorflow::GraphDef graph = builder.graph();
+  DropDanglingColocation(&graph);
+  EXPECT_EQ(GroupsOf(graph.node(0)), (Inputs{"loc:@y", "free"}));
+  EXPECT_EQ(GroupsOf(graph.node(1)), Inputs{"none"});
+  EXPECT_EQ(GroupsOf(graph.node(2)), Inputs{"none"});
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion

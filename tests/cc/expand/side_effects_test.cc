@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/side_effects.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cc/expand/differentiated.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DT_VARIANT;
+using tensorflow::FunctionDefHelper;
+using tensorflow::GraphDef;
+
+TEST(SideEffectsTest, NothingWaitsForGradientCalls) {
+  GraphBuilder builder = Differentiated();
+  builder.Node("z", "Identity", {"x", "^g"}, {{"T", kInt}});
+  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"x"});
+  EXPECT_TRUE(NodesOf(expanded, kCallOp).empty());
+}
+
+TEST(SideEffectsTest, ReadersOfOneOutputDoNotWaitForAnother) {
+  GraphBuilder builder = Differentiated();
+  builder.Node("z", "Identity", {"g:0", "^g"}, {{"T", kInt}});
+  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"g/return_0"});
+  EXPECT_EQ(Find(expanded, "g/return_1"), nullptr);
+}
+
+TEST(SideEffectsTest, JoinsThatWaitForNothingElseAreDropped) {
+  GraphBuilder builder = Differentiated();
+  // The outer one comes first, so that its input is not known to be idle when it is looked at.
+  builder.Node("outer", "NoOp", {"^inner", "^g"}).Node("inner", "NoOp", {"^g"});
+  builder.Node("z", "Identity", {"x", "^outer"}, {{"T", kInt}});
+  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"x"});
+  EXPECT_EQ(Find(expanded, "inner"), nullptr);
+  EXPECT_EQ(Find(expanded, "outer"), nullptr);
+}
+
+TEST(SideEffectsTest, JoinsThatWaitForOthersStay) {
+  GraphBuilder builder = Differentiated();
+  builder.Const("other").Node("join", "NoOp", {"^g", "^other"}).Node("idle", "NoOp");
+  builder.Node("z", "Identity", {"x", "^join", "^idle"}, {{"T", kInt}});
+  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  EXPECT_TRUE(HasInput(expanded, "z", "^join"));
+  EXPECT_TRUE(HasInput(expanded, "z", "^idle")) << "it has never waited for a gradient";
+  EXPECT_EQ(InputsOf(expanded, "join"), Inputs{"^other"});
+}
+
+TEST(SideEffectsTest, NothingInBodiesWaitsForGradientCallsOrRecords) {
+  const GraphBuilder builder =
+      DifferentiatedBy({RecallAll(), GradientCall(), MakeBodyNode("join", "NoOp", {"^inner"}),
+                        MakeBodyNode("first", "Identity", {"dy", "^join", "^inner", "^recall"}, {{"T", kInt}})},
+                       "first:output:0", "inner:results:0");
+  const GraphDef expanded = Expand(builder.graph(), {"g:0"});
+  EXPECT_EQ(InputsOf(expanded, "F__backward1/first"), Inputs{"F__backward1/dy"});
+  for (const char* node : {"join", "inner/call_0", "recall"}) {
+    EXPECT_EQ(Find(expanded, std::string("F__backward1/") + node), nullptr) << node;
+  }
+}
+
+// An assignment after a gradient must not change what the gradient reads.
+TEST(SideEffectsTest, SideEffectsWaitForGradientCalls) {
+  const Attrs assert_attrs = {{"T", tensorflow::DataTypeSlice(kInts)}};
+  GraphBuilder builder = Differentiated();
+  builder.Node("true", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
+  builder.Node("direct", "Assert", {"true", "x", "^g"}, assert_attrs);
+  const GraphDef direct = Expand(builder.graph(), {"direct"});
+  EXPECT_EQ(InputsOf(direct, "direct"), (Inputs{"true", "x", "^g"}));
+  EXPECT_EQ(InputsOf(direct, "g"), (Inputs{"^g/return_0", "^g/return_1"}));
+
+  builder.Node("same", "Identity", {"x", "^g"}, {{"T", kInt}}).Node("join", "NoOp", {"^same", "^g"});
+  builder.Node("assert", "Assert", {"true", "x", "^join"}, assert_attrs);
+  const GraphDef joined = Expand(builder.graph(), {"assert"});
+  EXPECT_TRUE(HasInput(joined, "join", "^g"));
+  EXPECT_TRUE(HasInput(joined, "same", "^g"));
+  EXPECT_TRUE(HasInput(joined, "assert", "^join"));
+
+  builder.Const("value", 1, {"^g"}).Node("reader", "Assert", {"true", "value"}, assert_attrs);
+  EXPECT_EQ(InputsOf(Expand(builder.graph(), {"reader"}), "value"), Inputs{"^g"}) << "it waits for the reader";
+}
+
+TEST(SideEffectsTest, CallsWithSideEffectsWaitForGradientCalls) {
+  GraphBuilder builder = Differentiated();
+  builder.Call("effect", "E", {"x", "^g"});
+  builder.Function(FunctionDefHelper::Create(
+      "E", {"n: int32"}, {"r: int32"}, {},
+      {BodyTrue("true"),
+       MakeBodyNode("assert", "Assert", {"true:output:0", "n"}, {{"T", tensorflow::DataTypeSlice(kInts)}})},
+      {{"r", "n"}}));
+  EXPECT_EQ(InputsOf(Expand(builder.graph(), {"effect"}), "effect/call_0"), (Inputs{"x", "^g"}));
+}
+
+TEST(SideEffectsTest, SideEffectsInBodiesWaitForGradientCalls) {
+  const Attrs gradient = GraphBuilder::CallAttrs("F__backward1", {DT_VARIANT, kInt}, {kInt, kInt});
+  GraphBuilder builder = Differentiated();
+  builder.Call("e", "E", {"x"});
+  builder.Function(FunctionDefHelper::Create(
+      "E", {"n: int32"}, {"r: int32"}, {},
+      {MakeBodyNode("y", kInvokeOp, {"n"}, ForwardAttrs()), MakeBodyNode("g", kInvokeOp, {"y:record:0", "n"}, gradient),
+       BodyTrue("true"),
+       MakeBodyNode("assert", "Assert", {"true:output:0", "n", "^g"}, {{"T", tensorflow::DataTypeSlice(kInts)}}),
+       MakeBodyNode("same", "Identity", {"n", "^g"}, {{"T", kInt}})},
+      {{"r", "same:output:0"}}));
+  const GraphDef expanded = Expand(builder.graph(), {"e:0"});
+  EXPECT_EQ(InputsOf(expanded, "E/same"), Inputs{"E/n"});
+  EXPECT_TRUE(HasInput(expanded, "E/assert", "^E/g"));
+}
+
+TEST(SideEffectsTest, WaitsOfGradientCallsStay) {
+  GraphBuilder builder = Differentiated();
+  GraphDef graph = builder.Const("first").graph();
+  graph.mutable_node(3)->add_input("^first");
+  ASSERT_EQ(graph.node(3).name(), "g");
+  EXPECT_EQ(InputsOf(Expand(graph, {"g:0"}), "g/call_0"), (Inputs{"y/return_1", "^first"}));
+}
+
+TEST(SideEffectsTest, WaitsForForwardCallsStay) {
+  GraphBuilder builder = Differentiated();
+  builder.Node("z", "Identity", {"g:0", "^y"}, {{"T", kInt}});
+  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  EXPECT_EQ(InputsOf(expanded, "z"), (Inputs{"g/return_0", "^y"}));
+  EXPECT_EQ(InputsOf(expanded, "y"), (Inputs{"^y/return_0", "^y/return_1"}));
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/prepare_graph_pass.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cc/expand/graphs.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::ConfigProto;
+
+ConfigProto SwitchedOn() {
+  ConfigProto config;
+  config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers()->set_name(kOptimizerName);
+  return config;
+}
+
+ConfigProto Faulty() {
+  ConfigProto config = SwitchedOn();
+  auto* entry = config.mutable_graph_options()->mutable_rewrite_options()->mutable_custom_optimizers(0);
+  (*entry->mutable_parameter_map())["max_depth"].set_i(0);
+  return config;
+}
+
+GraphBuilder OneCall() {
+  GraphBuilder builder;
+  builder.Const("x").Call("y", "F", {"x"}).Function(Endless("F", "F"));
+  return builder;
+}
+
+std::unique_ptr<tensorflow::Graph> Build(const GraphBuilder& builder) {
+  std::unique_ptr<tensorflow::Graph> graph;
+  const absl::Status status = Construct(builder.graph(), &graph);
+  EXPECT_TRUE(status.ok()) << status;
+  return graph;
+}
+
+TEST(PrepareGraphTest, PadsGraphsThatGrapplerWouldSkip) {
+  const auto graph = Build(OneCall());
+  ASSERT_TRUE(PrepareGraph(SwitchedOn(), graph.get()).ok());
+  EXPECT_EQ(graph->num_op_nodes(), 4);
+}
+
+TEST(PrepareGraphTest, LeavesOtherGraphsAlone) {
+  GraphBuilder builder;
+  const auto plain = Build(builder.Const("x"));
+  ASSERT_TRUE(PrepareGraph(SwitchedOn(), plain.get()).ok());
+  EXPECT_EQ(plain->num_op_nodes(), 1);
+  const auto dynamic = Build(OneCall());
+  ASSERT_TRUE(PrepareGraph(ConfigProto(), dynamic.get()).ok());
+  EXPECT_EQ(dynamic->num_op_nodes(), 2);
+}
+
+TEST(PrepareGraphTest, ReportsFaultyOptionsWhereTheyMatter) {
+  EXPECT_FALSE(PrepareGraph(Faulty(), Build(OneCall()).get()).ok());
+  GraphBuilder builder;
+  EXPECT_TRUE(PrepareGraph(Faulty(), Build(builder.Const("x")).get()).ok());
+}
+
+TEST(PrepareGraphTest, MarksNamesThatBodiesCannotHave) {
+  GraphBuilder builder = OneCall();
+  const auto graph = Build(builder.Const("F/n"));
+  ASSERT_TRUE(PrepareGraph(SwitchedOn(), graph.get()).ok());
+  for (const tensorflow::Node* node : graph->op_nodes()) {
+    if (node->type_string() != kInvokeOp) continue;
+    std::vector<std::string> names;
+    ASSERT_TRUE(GetNodeAttr(node->attrs(), "_recursion_taken_names", &names).ok());
+    EXPECT_EQ(names, std::vector<std::string>{"F/n"});
+  }
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
