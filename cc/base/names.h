@@ -40,10 +40,11 @@ inline constexpr char kKeepAliveOp[] = "Recursion>KeepAlive";    // keeps the bo
 // that decides whether the call lives, tells the `JoinCall` on every other one.
 inline constexpr char kAnnounceCallOp[] = "Recursion>AnnounceCall";
 inline constexpr char kJoinCallOp[] = "Recursion>JoinCall";
-// In a graph that is about to be partitioned, on every node: the function whose body it is part of, empty for the main
-// graph. What partitioning adds (receives and the like) has no such attribute.
+// In a transformed graph, on every node: the function whose body it is part of, empty for the main graph. Nodes that
+// stock optimizers add get it before the graph is partitioned. What partitioning adds (receives and the like) has none.
 inline constexpr char kBodyAttr[] = "_recursion_body";
-// In the same graph, on what begins, ends and repeats a loop of which some variables may be dead while others live.
+// In a graph that is about to be partitioned, on what begins, ends and repeats a loop of which some variables may be
+// dead while others live.
 inline constexpr char kPartialLoopAttr[] = "_recursion_partial_loop";
 
 // What a partition graph becomes: one kernel that runs the tagged executor over it.
