@@ -1,4 +1,4 @@
-// The seam between the scheduler and the kernels: TensorFlow's in production, fakes in tests.
+// The seam between the executor and the kernels: TensorFlow's in production, fakes in tests.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_RUNNER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_RUNNER_H_
@@ -21,7 +21,7 @@ struct KernelCall {
   Value* outputs = nullptr;
   FrameTag tag;          // names the frame in rendezvous keys
   int worker = 0;        // which of the run's workers makes the call
-  bool is_dead = false;  // a send, which passes on that its input is dead
+  bool is_dead = false;  // a send, which tells the other device that its input is dead
 };
 
 // Thread-safe: several workers of a run call it at once.
@@ -33,7 +33,7 @@ class KernelRunner {
   virtual Cost CostOf(const KernelNode& node) const = 0;
 
   // Runs the node once for every call, in order; the first failure ends it. The same node in
-  // different frames is the natural unit of batching; today the scheduler passes one call at a time.
+  // different frames is the natural unit of batching; today a worker passes one call at a time.
   virtual absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) = 0;
 
   // For nodes of Cost::kAsynchronous, and for others on a thread of their own. `call` and what it points

@@ -68,9 +68,9 @@ class FastStack {
 };
 
 // A worker's operators and calls that are ready. Operators come before calls, and of each kind the newest comes first.
-// So a frame does all it can before it calls, and calls go depth first: fib(24) has 24 frames open at a time. The
-// oldest call first would go breadth first, with thousands. It is the oldest call, however, that promises the most
-// work, and so the one to give to another worker.
+// So a frame does all it can before it calls, and calls go depth first: of fib(24), never more than some 24 frames are
+// open. The oldest call first would go breadth first, with thousands. It is the oldest call, however, that promises the
+// most work, and so the one to give to another worker.
 //
 // What is queued counts in its frame's `live`; whoever takes it out takes that count over. Not thread-safe.
 class ReadyQueue {

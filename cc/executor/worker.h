@@ -19,10 +19,9 @@ class Run;
 // calls that have all their arguments, newest first; messages; and with nothing else to do, calls that have only some
 // of their arguments. So a frame does all it can before it calls, and calls go depth first.
 //
-// A frame belongs to one worker and only its owner touches it, so the hot path holds no lock and no atomic: a call
-// costs about as much as an atomic operation on memory that another core has written. Work spreads by giving whole
-// calls away: every kPollInterval pieces of work a busy worker looks whether another is idle, and posts its oldest call
-// to it.
+// A frame belongs to one worker and only its owner touches it, so the hot path holds no lock and no atomic. Work
+// spreads by giving whole calls away: every kPollInterval pieces of work a busy worker looks whether another is idle,
+// and posts its oldest call to it.
 //
 // Everything that unwinds (results that pass upwards, deaths, frames that end) is a loop over a list. The use of the
 // C++ stack does not grow with depth.
