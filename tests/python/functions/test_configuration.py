@@ -66,7 +66,7 @@ def test_load_is_allowed_when_minor_version_is_same(running):
 
 @pytest.mark.parametrize("running", ["2.20.0", "2.2.1", "3.21.0"])
 def test_load_is_refused_when_minor_version_differs(running):
-    with pytest.raises(ImportError, match="pip install --force-reinstall --no-deps") as error:
+    with pytest.raises(ImportError, match="pip install --force-reinstall --no-cache-dir --no-deps") as error:
         _loader.check_version("2.21.0", running)
     assert "2.21.0" in str(error.value) and running in str(error.value)
 

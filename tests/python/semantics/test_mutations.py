@@ -307,7 +307,8 @@ def main(first, count):
 def check_mutants(first, count, seconds):
     command = [sys.executable, __file__, str(first), str(count)]
     # The package that this process tests, wherever it lies.
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(tfr.__file__))}
+    folders = [os.path.dirname(os.path.dirname(tfr.__file__)), os.path.dirname(switches.__file__)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     try:
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
         end = f"ended by {signal.Signals(-result.returncode).name}" if result.returncode < 0 else result.stderr[-2000:]
