@@ -24,6 +24,7 @@ class WorkerPartsTest : public ::testing::Test {
  protected:
   // Closures for other threads are kept in `scheduled_`.
   void SetProgram(const StaticGraph& graph, int max_workers = 1, bool trace = false) {
+    parts_.reset();  // before what it points to
     built_ = Build(graph);
     ASSERT_TRUE(built_.status.ok()) << built_.status;
     RunEnvironment environment;
