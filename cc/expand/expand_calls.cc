@@ -94,7 +94,7 @@ absl::Status ExpandCalls(const GraphDef& graph, const ExpandOptions& options, Gr
   FlattenMain(*main, &names, &program);
   TFR_RETURN_IF_ERROR(FlattenBodies(&names, &program));
   TFR_RETURN_IF_ERROR(VerifyNotExpanded(graph, program));
-  DropGradientWaits(&program);
+  DropGradientWaits(&names.nodes, &program);
   FindReachable(&program);
 
   // As one graph again: Call and Return operators in the place of every call.

@@ -2,12 +2,15 @@
 #include "cc/expand/side_effects.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cc/expand/call_graph.h"
+#include "cc/expand/loop_pivots.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -37,19 +40,34 @@ std::vector<bool> FindOrdered(const CallProgram& program, const NodeList& list) 
   return is_ordered;
 }
 
+std::string NodeOf(const std::string& input) { return std::string(tensorflow::ParseTensorName(input).node()); }
+
+bool IsControl(const std::string& input) { return tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(input)); }
+
+// Which nodes a pass over a list has taken waits from, and what these waited for.
+struct LostWaits {
+  std::vector<std::vector<int>> producers;  // by node
+  std::vector<bool> is_idle;                // by node: a NoOp that waits for nothing any more
+};
+
+bool IsPartOfGradient(const CallProgram& program, const NodeDef& node) {
+  return IsInvoke(node) ? program.functions.at(CalleeOf(node)).is_gradient : IsPureGradientOp(node.op());
+}
+
 class WaitDropper {
  public:
   WaitDropper(const CallProgram& program, NodeList* list)
-      : program_(program),
-        list_(*list),
-        is_ordered_(FindOrdered(program, *list)),
-        waits_for_nothing_(list->nodes.size(), false) {}
+      : program_(program), list_(*list), is_ordered_(FindOrdered(program, *list)) {
+    lost_.producers.resize(list->nodes.size());
+    lost_.is_idle.resize(list->nodes.size(), false);
+  }
 
-  void Run() {
+  LostWaits Run() {
     for (bool changed = true; changed;) {
       changed = false;
       for (size_t i = 0; i < list_.nodes.size(); ++i) changed = DropWaitsOf(static_cast<int>(i)) || changed;
     }
+    return std::move(lost_);
   }
 
  private:
@@ -58,28 +76,110 @@ class WaitDropper {
     NodeDef& node = list_.nodes[waiting];
     const auto is_superfluous = [&](const std::string& input) { return IsSuperfluous(input, waiting); };
     auto* inputs = node.mutable_input();
-    const auto end = std::remove_if(inputs->begin(), inputs->end(), is_superfluous);
+    const auto end = std::stable_partition(inputs->begin(), inputs->end(), std::not_fn(is_superfluous));
     if (end == inputs->end()) return false;
+    for (auto input = end; input != inputs->end(); ++input) {
+      lost_.producers[waiting].push_back(list_.ProducerOf(*input));
+    }
     inputs->erase(end, inputs->end());
-    waits_for_nothing_[waiting] = inputs->empty() && node.op() == "NoOp";
-    return waits_for_nothing_[waiting];
+    lost_.is_idle[waiting] = inputs->empty() && node.op() == "NoOp";
+    return lost_.is_idle[waiting];
   }
 
   bool IsSuperfluous(const std::string& input, int waiting) const {
-    if (!tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(input))) return false;
+    if (!IsControl(input)) return false;
     const int producer = list_.ProducerOf(input);
-    return waits_for_nothing_[producer] || (IsPartOfGradient(list_.nodes[producer]) && !is_ordered_[waiting]);
-  }
-
-  bool IsPartOfGradient(const NodeDef& node) const {
-    return IsInvoke(node) ? program_.functions.at(CalleeOf(node)).is_gradient : IsPureGradientOp(node.op());
+    return lost_.is_idle[producer] || (IsPartOfGradient(program_, list_.nodes[producer]) && !is_ordered_[waiting]);
   }
 
   const CallProgram& program_;
   NodeList& list_;
-  const std::vector<bool> is_ordered_;   // by node
-  std::vector<bool> waits_for_nothing_;  // NoOps that waited for gradients alone
+  const std::vector<bool> is_ordered_;  // by node
+  LostWaits lost_;
 };
+
+// Lets nodes stay in their branch or iteration which only a wait for a gradient has kept there: a constant, for
+// example, runs whenever its function does if nothing else is its input. Such a node waits for what the gradient is
+// called with.
+class PlaceKeeper {
+ public:
+  PlaceKeeper(const CallProgram& program, const LostWaits& lost, NameTable* names, NodeList* list)
+      : program_(program), lost_(lost), names_(*names), list_(*list) {}
+
+  void Run() {
+    const int count = static_cast<int>(lost_.producers.size());
+    for (int i = 0; i < count; ++i) {
+      if (!lost_.producers[i].empty() && !lost_.is_idle[i] && !HasPlace(list_.nodes[i])) Place(i);
+    }
+  }
+
+ private:
+  // Whether an input of the node is of the same branch and iteration. One from outside of the loop lives in every one.
+  bool HasPlace(const NodeDef& node) const {
+    return std::any_of(node.input().begin(), node.input().end(),
+                       [&](const std::string& input) { return IsControl(input) || !ComesFromOutside(list_, input); });
+  }
+
+  void Place(int node) {
+    std::set<std::string> waits;
+    for (const std::string& value : FindPlaces(node)) waits.insert(ControlBy(value));
+    for (const std::string& wait : waits) list_.nodes[node].add_input(wait);
+  }
+
+  // What the gradients are called with that the node has waited for. Results of other calls only if there is nothing
+  // else, because a wait for a call is for all that it does.
+  std::vector<std::string> FindPlaces(int node) const {
+    std::vector<std::string> values, results;
+    std::vector<int> work = lost_.producers[node];
+    std::set<int> seen(work.begin(), work.end());
+    const auto walk_to = [&](int producer) {
+      if (seen.insert(producer).second) work.push_back(producer);
+    };
+    while (!work.empty()) {
+      const int producer = work.back();
+      work.pop_back();
+      for (int before : lost_.producers[producer]) walk_to(before);
+      for (const std::string& input : list_.nodes[producer].input()) {
+        const NodeDef& source = list_.nodes[list_.ProducerOf(input)];
+        if (IsPartOfGradient(program_, source)) {
+          walk_to(list_.ProducerOf(input));
+        } else if (!ComesFromOutside(list_, input)) {
+          (IsInvoke(source) ? results : values).push_back(input);
+        }
+      }
+    }
+    return values.empty() ? results : values;
+  }
+
+  // A control input that is there when the value is. A Switch says by its values alone which side it has taken.
+  std::string ControlBy(const std::string& value) {
+    const std::string source = NodeOf(value);
+    const NodeDef& producer = list_.nodes[list_.index.at(source)];
+    if (IsControl(value) || producer.op() != "Switch") return "^" + source;
+    const auto [known, is_new] = pivots_.emplace(value, "");
+    if (!is_new) return "^" + known->second;
+    NodeDef pivot;
+    pivot.set_name(names_.Unique(source + "/pivot"));
+    pivot.set_op("Identity");
+    pivot.set_device(producer.device());
+    pivot.add_input(value);
+    (*pivot.mutable_attr())["T"] = producer.attr().at("T");
+    known->second = pivot.name();
+    list_.Add(std::move(pivot), /*with_effect=*/false);
+    return "^" + known->second;
+  }
+
+  const CallProgram& program_;
+  const LostWaits& lost_;
+  NameTable& names_;
+  NodeList& list_;
+  std::map<std::string, std::string> pivots_;  // by value of a Switch
+};
+
+void DropWaits(const CallProgram& program, NameTable* names, NodeList* list) {
+  const LostWaits lost = WaitDropper(program, list).Run();
+  PlaceKeeper(program, lost, names, list).Run();
+}
 
 }  // namespace
 
@@ -102,9 +202,9 @@ void SpreadEffects(CallProgram* program) {
   }
 }
 
-void DropGradientWaits(CallProgram* program) {
-  WaitDropper(*program, &program->main).Run();
-  for (const std::string& name : program->order) WaitDropper(*program, &program->functions.at(name).body).Run();
+void DropGradientWaits(NameTable* names, CallProgram* program) {
+  DropWaits(*program, names, &program->main);
+  for (const std::string& name : program->order) DropWaits(*program, names, &program->functions.at(name).body);
 }
 
 }  // namespace tensorflow_recursion

@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_CC_EXPAND_SIDE_EFFECTS_H_
 
 #include "cc/expand/call_program.h"
+#include "cc/expand/name_table.h"
 
 namespace tensorflow_recursion {
 
@@ -14,7 +15,10 @@ void SpreadEffects(CallProgram* program);
 // nodes of a branch wait for each other as if gradients had side effects, and the wait for a gradient call would be for
 // all of its outputs, asked for or not. Edges to side effects outside of gradients stay, direct or not: an assignment
 // must not change what the gradient before it reads.
-void DropGradientWaits(CallProgram* program);
+//
+// A node that such an edge has kept in its branch or iteration, a constant for example, gets edges from what the
+// gradient is called with instead. Those live where the gradient call does, and do not wait for it.
+void DropGradientWaits(NameTable* names, CallProgram* program);
 
 }  // namespace tensorflow_recursion
 

@@ -28,6 +28,27 @@ TEST(SideEffectsTest, ReadersOfOneOutputDoNotWaitForAnother) {
   EXPECT_EQ(Find(expanded, "g/return_1"), nullptr);
 }
 
+TEST(SideEffectsTest, ConstantsThatWaitedForAGradientStayWhereItIsCalled) {
+  GraphBuilder builder = Differentiated();
+  builder.Const("direct", 1, {"^g"}).Node("join", "NoOp", {"^g"}).Const("joined", 1, {"^join"});
+  builder.Const("chained", 1, {"^joined"});
+  const GraphDef expanded = Expand(builder.graph(), {"direct:0", "chained:0"});
+  for (const char* node : {"direct", "joined"}) EXPECT_EQ(InputsOf(expanded, node), Inputs{"^dy"}) << node;
+  EXPECT_EQ(InputsOf(expanded, "chained"), Inputs{"^joined"});
+  EXPECT_EQ(Find(expanded, "g/return_0"), nullptr);
+}
+
+TEST(SideEffectsTest, ConstantsWaitForTheSideOfASwitchThatAGradientReads) {
+  GraphBuilder builder = Differentiated();
+  builder.Node("p", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
+  builder.Node("switch", "Switch", {"dy", "p"}, {{"T", kInt}});
+  builder.Call("h", "F__backward1", {"y:1", "switch:1"}, {DT_VARIANT, kInt}, {kInt, kInt});
+  builder.Const("a", 1, {"^h"}).Const("b", 2, {"^h"});
+  const GraphDef expanded = Expand(builder.graph(), {"a:0", "b:0"});
+  for (const char* node : {"a", "b"}) EXPECT_EQ(InputsOf(expanded, node), Inputs{"^switch/pivot"}) << node;
+  EXPECT_EQ(InputsOf(expanded, "switch/pivot"), Inputs{"switch:1"});
+}
+
 TEST(SideEffectsTest, JoinsThatWaitForNothingElseAreDropped) {
   GraphBuilder builder = Differentiated();
   // The outer one comes first, so that its input is not known to be idle when it is looked at.
