@@ -10,6 +10,7 @@
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
 #include "cc/executor/run_program.h"
+#include "cc/kernels/reference_reads.h"
 #include "cc/kernels/spare_threads.h"
 #include "cc/program/program_text.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -80,6 +81,17 @@ absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retv
   return absl::OkStatus();
 }
 
+// The kernel of an inner Run might be the outer one's own, which would run itself without end.
+absl::Status CheckHoldsNoRun(const tensorflow::Graph& graph) {
+  for (const tensorflow::Node* node : graph.op_nodes()) {
+    if (node->type_string() == kRunOp) {
+      return InvalidArgument("Node '", node->name(), "': a ", kRunOp, " stands inside of another; only the graph of a ",
+                             "partition, which has none, is run by one");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 RunOp::RunOp(tensorflow::OpKernelConstruction* construction)
@@ -105,6 +117,8 @@ absl::Status RunOp::Build(OpKernelContext* context) {
   tensorflow::GraphConstructorOptions options;
   options.allow_internal_ops = true;
   TFR_RETURN_IF_ERROR(tensorflow::ConvertGraphDefToGraph(options, std::move(graph_def_), graph_.get()));
+  TFR_RETURN_IF_ERROR(CheckHoldsNoRun(*graph_));
+  TFR_RETURN_IF_ERROR(ReadReferencesByKernels(graph_.get()));
   tensorflow::Device* const device = library->device();
   const DeviceMemory memory(device->device_type(), [device](const tensorflow::TensorProto& proto, Tensor* tensor) {
     return device->MakeTensorFromProto(proto, tensorflow::AllocatorAttributes(), tensor);

@@ -2,13 +2,16 @@
 #include "cc/kernels/stock_kernel_runner.h"
 
 #include <chrono>
+#include <shared_mutex>
 #include <utility>
 
 #include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_segment.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow_recursion {
 
@@ -49,16 +52,47 @@ TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
   return TensorValue(box);
 }
 
-void TakeOutputs(const KernelTable::Entry& entry, OpKernelContext* context, KernelCall* call) {
-  for (int i = 0; i < context->num_outputs(); ++i) {
-    const TensorValue output = context->release_output(i);
-    if (output.tensor == nullptr) continue;
-    if (output.is_ref()) {
-      call->outputs[i] = Value::Ref(output);
-    } else {
-      call->outputs[i] = entry.IsReadable(i) ? ValueFromTensor(output.tensor) : Value::Own(output.tensor);
-    }
+bool IsInitialized(const TensorValue& value) {
+  if (!value.is_ref()) return value.tensor->IsInitialized();
+  std::shared_lock lock(*value.mutex_if_ref);
+  return value.tensor->IsInitialized();
+}
+
+// Whether the tensor is a number that has kept its box: what reads a scalar variable by reference shares its buffer.
+bool IsBoxedNumber(const Value& value) {
+  const Tensor* const tensor = value.tensor_or_null();
+  return tensor != nullptr && tensor->dims() == 0 && IsUnboxed(tensor->dtype());
+}
+
+// Whether a kernel has handed on the memory of a variable that it was given by reference, or what was read of one. As
+// in stock execution, such a value is what the variable holds when it is looked at, not when it was handed on.
+bool IsPartOfVariable(const Tensor& output, const KernelNode& node, const KernelCall& call,
+                      const std::vector<TensorValue>& inputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const bool may_be = call.inputs[i].kind == Value::Kind::kRef || IsBoxedNumber(call.inputs[i]);
+    if (may_be && inputs[i].tensor != nullptr && output.SharesBufferWith(*inputs[i].tensor)) return true;
   }
+  return false;
+}
+
+bool MayBeSameDevice(const std::string& a, const std::string& b) {
+  using tensorflow::DeviceNameUtils;
+  DeviceNameUtils::ParsedName parsed_a, parsed_b;
+  if (!DeviceNameUtils::ParseFullName(a, &parsed_a) || !DeviceNameUtils::ParseFullName(b, &parsed_b)) return true;
+  return DeviceNameUtils::AreCompatibleDevNames(parsed_a, parsed_b);
+}
+
+// Whether a kernel that the session has under the name of `node` was made for such a node. In graphs that sessions make
+// it was; another kernel would read inputs that are not there.
+absl::Status CheckServes(const OpKernel& kernel, const KernelNode& node) {
+  const bool is_same_op =
+      kernel.type_string() == node.op && kernel.input_types() == node.inputs && kernel.output_types() == node.outputs;
+  const std::string& device = node.node->assigned_device_name();
+  const std::string& made_on = kernel.requested_device();
+  if (is_same_op && MayBeSameDevice(device, made_on)) return absl::OkStatus();
+  return InvalidArgument("Node '", node.name, "' (", node.op, " on '", device,
+                         "'): the session has another node of that name, ", kernel.type_string(), " on '", made_on,
+                         "'; give one of the two another name");
 }
 
 }  // namespace
@@ -70,7 +104,7 @@ absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::Funct
     auto create = [&](OpKernel** created) { return library->CreateKernel(properties, created); };
     const absl::Status status =
         library->device()->op_segment()->FindOrCreate(session_handle, node.name, kernel, create);
-    if (status.ok()) return status;
+    if (status.ok()) return CheckServes(**kernel, node);
     if (!absl::IsNotFound(status)) return status;
   }
   TFR_RETURN_IF_ERROR(library->CreateKernel(properties, kernel));
@@ -88,6 +122,7 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
     if (!status.ok()) return tensorflow::AttachDef(status, node.node->def());
     entry.async = entry.kernel->AsAsync();
     entry.may_be_expensive = entry.kernel->IsExpensive();
+    entry.takes_uninitialized = node.node->op_def().allows_uninitialized_input();
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const bool is_on_host = entry.kernel->output_memory_types()[i] == tensorflow::HOST_MEMORY;
       entry.is_on_host = entry.is_on_host && (is_on_host || launcher_ == nullptr);
@@ -111,6 +146,36 @@ TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorfl
   params.call_frame = nullptr;  // arguments and results of the step are the executor's, not a kernel's
 }
 
+// The first failing input's name is the one that stock execution names.
+absl::Status TfKernelRunner::CheckInitialized(const KernelNode& node, const KernelTable::Entry& entry,
+                                              const KernelCall& call, const Scratch& scratch) const {
+  if (entry.takes_uninitialized) return absl::OkStatus();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (call.inputs[i].kind != Value::Kind::kRef || IsInitialized(scratch.inputs[i])) continue;
+    return tensorflow::AttachDef(
+        absl::FailedPreconditionError(
+            absl::StrCat("Attempting to use uninitialized value ", entry.kernel->requested_input(static_cast<int>(i)))),
+        node.node->def());
+  }
+  return absl::OkStatus();
+}
+
+void TfKernelRunner::TakeOutputs(const KernelNode& node, const KernelTable::Entry& entry, const Scratch& scratch,
+                                 OpKernelContext* context, KernelCall* call) {
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    const TensorValue output = context->release_output(i);
+    if (output.tensor == nullptr) continue;
+    if (output.is_ref()) {
+      call->outputs[i] = Value::Ref(output);
+    } else if (!entry.IsReadable(i) ||
+               (scratch.reads_variables && IsPartOfVariable(*output.tensor, node, *call, scratch.inputs))) {
+      call->outputs[i] = Value::Own(output.tensor);
+    } else {
+      call->outputs[i] = ValueFromTensor(output.tensor);
+    }
+  }
+}
+
 TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* context,
                                tensorflow::CancellationManager* cancellation, int max_workers)
     : table_(table), context_(context), cancellation_(cancellation) {
@@ -125,15 +190,23 @@ KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
   return is_slow ? Cost::kExpensive : Cost::kCheap;
 }
 
-void TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
-                             Scratch* scratch) {
+absl::Status TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
+                                     Scratch* scratch) {
   const size_t count = node.inputs.size();
   if (scratch->inputs.size() < count) {
     scratch->inputs.resize(count);
     scratch->tensors.resize(count);
   }
+  scratch->reads_variables = false;
+  bool reads_references = false;
   for (size_t i = 0; i < count; ++i) {
     scratch->inputs[i] = AsTensor(&call.inputs[i], node.inputs[i], &scratch->tensors[i]);
+    reads_references |= call.inputs[i].kind == Value::Kind::kRef;
+    scratch->reads_variables |= IsBoxedNumber(call.inputs[i]);
+  }
+  if (ABSL_PREDICT_FALSE(reads_references)) {
+    scratch->reads_variables = true;
+    TFR_RETURN_IF_ERROR(CheckInitialized(node, entry, call, *scratch));
   }
   OpKernelContext::Params& params = scratch->params;
   params.op_kernel = entry.kernel;
@@ -142,6 +215,7 @@ void TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& e
   params.output_attr_array = entry.output_attributes.data();
   params.frame_iter = tensorflow::FrameAndIter(call.tag.id, call.tag.iteration);
   params.is_input_dead = call.is_dead;
+  return absl::OkStatus();
 }
 
 tensorflow::NodeExecStatsInterface* TfKernelRunner::StartStats(const KernelNode& node) {
@@ -166,7 +240,7 @@ void TfKernelRunner::EndStats(tensorflow::NodeExecStatsInterface* stats, OpKerne
 
 absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) {
   Scratch& scratch = scratch_[call->worker];
-  Prepare(node, entry, *call, &scratch);
+  TFR_RETURN_IF_ERROR(Prepare(node, entry, *call, &scratch));
   const bool is_sampled = entry.may_be_expensive && ++scratch.calls % kSampleInterval == 0;
   const int64_t start = is_sampled ? Now() : 0;
   absl::Status status;
@@ -180,7 +254,7 @@ absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::E
     }
     EndStats(stats, &context);
     status = context.status();
-    if (status.ok()) TakeOutputs(entry, &context, call);
+    if (status.ok()) TakeOutputs(node, entry, scratch, &context, call);
   }
   if (is_sampled) {
     const int64_t average = entry.nanoseconds.load(std::memory_order_relaxed);
@@ -210,14 +284,18 @@ struct TfKernelRunner::InFlight {
 void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
   const KernelTable::Entry& entry = table_->entry(node);
   auto* flight = new InFlight(*context_->params(), cancellation_);
-  Prepare(node, entry, *call, &flight->scratch);
+  const absl::Status prepared = Prepare(node, entry, *call, &flight->scratch);
+  if (!prepared.ok()) {
+    delete flight;
+    return done(prepared);
+  }
   flight->context = std::make_unique<OpKernelContext>(&flight->scratch.params, static_cast<int>(node.outputs.size()));
   flight->stats = StartStats(node);
   auto finish = [this, flight, call, &node, &entry, done = std::move(done)] {
     EndStats(flight->stats, flight->context.get());
     absl::Status status = flight->context->status();
     if (status.ok()) {
-      TakeOutputs(entry, flight->context.get(), call);
+      TakeOutputs(node, entry, flight->scratch, flight->context.get(), call);
     } else {
       status = tensorflow::AttachDef(status, node.node->def());
     }

@@ -29,7 +29,8 @@ class KernelTable {
     tensorflow::OpKernel* kernel = nullptr;
     tensorflow::AsyncOpKernel* async = nullptr;  // the same kernel, if it is asynchronous
     bool may_be_expensive = false;
-    bool is_on_host = true;  // all its outputs are in memory that the host can read
+    bool takes_uninitialized = false;  // of references: an assignment needs no value before it
+    bool is_on_host = true;            // all its outputs are in memory that the host can read
     std::vector<tensorflow::AllocatorAttributes> output_attributes;
     std::vector<tensorflow::AllocatorAttributes> input_attributes;
     // Whether the host can read output `index`.
@@ -74,12 +75,19 @@ class TfKernelRunner : public KernelRunner {
     tensorflow::OpKernelContext::Params params;
     std::vector<tensorflow::TensorValue> inputs;
     std::vector<tensorflow::Tensor> tensors;  // boxes of inputs that came without one
+    bool reads_variables = false;             // some input is a reference, or a number read of one
     int calls = 0;
   };
   struct InFlight;
 
   absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call);
-  void Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call, Scratch* scratch);
+  // FailedPrecondition if the kernel reads a reference to a variable that was never assigned.
+  absl::Status Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
+                       Scratch* scratch);
+  absl::Status CheckInitialized(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
+                                const Scratch& scratch) const;
+  static void TakeOutputs(const KernelNode& node, const KernelTable::Entry& entry, const Scratch& scratch,
+                          tensorflow::OpKernelContext* context, KernelCall* call);
   tensorflow::NodeExecStatsInterface* StartStats(const KernelNode& node);
   void EndStats(tensorflow::NodeExecStatsInterface* stats, tensorflow::OpKernelContext* context);
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/kernels/reference_reads.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+// Whether the executor hands the node's inputs on itself.
+bool HasNoKernel(const Node& node) {
+  if (node.IsControlFlow() || node.IsRetval()) return true;
+  const std::string& op = node.type_string();
+  return op == kCallOp || op == kResultOp || op == kRetainOp;
+}
+
+bool IsReadWithoutKernel(const Edge& edge) {
+  if (edge.IsControlEdge() || !edge.dst()->IsOp() || !HasNoKernel(*edge.dst())) return false;
+  return tensorflow::IsRefType(edge.src()->output_type(edge.src_output())) &&
+         !tensorflow::IsRefType(edge.dst()->input_type(edge.dst_input()));
+}
+
+// An Identity of what `edge` carries, in the body that this is part of.
+NodeDef ReadOf(const Edge& edge, const std::string& name) {
+  const Node& source = *edge.src();
+  NodeDef read;
+  read.set_name(name);
+  read.set_op("Identity");
+  read.set_device(source.assigned_device_name().empty() ? source.requested_device() : source.assigned_device_name());
+  const int output = edge.src_output();
+  read.add_input(output == 0 ? source.name() : absl::StrCat(source.name(), ":", output));
+  read.mutable_experimental_debug_info()->add_original_node_names(edge.dst()->name());  // errors speak of that one
+  tensorflow::AddNodeAttr("T", tensorflow::BaseType(source.output_type(edge.src_output())), &read);
+  const tensorflow::AttrValue* const body = source.attrs().Find(kBodyAttr);
+  if (body != nullptr) tensorflow::AddNodeAttr(kBodyAttr, *body, &read);
+  return read;
+}
+
+using CallsById = std::map<int64_t, std::vector<const Node*>>;
+
+CallsById FindCalls(const Graph& graph) {
+  CallsById calls;
+  for (const Node* node : graph.op_nodes()) {
+    int64_t id = 0;
+    if (node->type_string() == kCallOp && tensorflow::GetNodeAttr(node->attrs(), kCallIdAttr, &id).ok()) {
+      calls[id].push_back(node);
+    }
+  }
+  return calls;
+}
+
+// What the value of a reference is read after. A call is one operator in stock execution, which reads when all of its
+// arguments are there; a merge takes what comes first.
+std::vector<Node*> WaitsOf(const Edge& edge, const CallsById& calls) {
+  const Node* const reader = edge.dst();
+  std::vector<Node*> waits;
+  for (const Edge* wait : reader->in_edges()) {
+    if (wait->IsControlEdge() && wait->src()->IsOp() && !reader->IsMerge()) waits.push_back(wait->src());
+  }
+  int64_t id = 0;
+  if (reader->type_string() != kCallOp || !tensorflow::GetNodeAttr(reader->attrs(), kCallIdAttr, &id).ok())
+    return waits;
+  for (const Node* argument : calls.at(id)) {
+    for (const Edge* input : argument->in_edges()) {
+      if (input->src()->IsOp() && input->src() != edge.src()) waits.push_back(input->src());
+    }
+  }
+  return waits;
+}
+
+absl::Status Read(const Edge* edge, const CallsById& calls, Graph* graph) {
+  absl::Status status;
+  Node* const read = graph->AddNode(ReadOf(*edge, graph->NewName(absl::StrCat(edge->dst()->name(), "/read"))), &status);
+  TFR_RETURN_IF_ERROR(status);
+  read->set_assigned_device_name(edge->src()->assigned_device_name());
+  for (Node* wait : WaitsOf(*edge, calls)) graph->AddControlEdge(wait, read);
+  graph->AddEdge(edge->src(), edge->src_output(), read, 0);
+  graph->AddEdge(read, 0, edge->dst(), edge->dst_input());
+  graph->RemoveEdge(edge);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadReferencesByKernels(Graph* graph) {
+  std::vector<const Edge*> edges;
+  for (const Edge* edge : graph->edges()) {
+    if (IsReadWithoutKernel(*edge)) edges.push_back(edge);
+  }
+  if (edges.empty()) return absl::OkStatus();
+  const CallsById calls = FindCalls(*graph);
+  for (const Edge* edge : edges) TFR_RETURN_IF_ERROR(Read(edge, calls, graph));
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

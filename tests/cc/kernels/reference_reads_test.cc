@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/kernels/reference_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tests/cc/expand/expansion.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DT_FLOAT;
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+
+class ReferenceReadsTest : public ::testing::Test {
+ protected:
+  ReferenceReadsTest() : graph_(tensorflow::OpRegistry::Global()) {
+    builder_.Node("v", "VariableV2", {}, {{"dtype", DT_FLOAT}, {"shape", tensorflow::TensorShape({})}});
+  }
+
+  void ReadByKernels() {
+    ASSERT_TRUE(tensorflow::ConvertGraphDefToGraph({}, builder_.graph(), &graph_).ok());
+    ASSERT_TRUE(ReadReferencesByKernels(&graph_).ok());
+  }
+
+  Node* FindNode(const std::string& name) {
+    for (Node* node : graph_.op_nodes()) {
+      if (node->name() == name) return node;
+    }
+    return nullptr;
+  }
+
+  // The node that makes the first input of `name`.
+  Node* SourceOf(const std::string& name) {
+    const Edge* edge = nullptr;
+    EXPECT_TRUE(FindNode(name)->input_edge(0, &edge).ok());
+    return edge->src();
+  }
+
+  Inputs WaitsOf(const Node& node) {
+    Inputs waits;
+    for (const Edge* edge : node.in_edges()) {
+      if (edge->IsControlEdge() && edge->src()->IsOp()) waits.push_back(edge->src()->name());
+    }
+    std::sort(waits.begin(), waits.end());
+    return waits;
+  }
+
+  GraphBuilder builder_;
+  Graph graph_;
+};
+
+const Attrs kFloat = {{"T", DT_FLOAT}};
+
+TEST_F(ReferenceReadsTest, OperatorsWithoutKernelsReadByAnIdentity) {
+  builder_.Node("p", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
+  builder_.Node("switch", "Switch", {"v", "p"}, kFloat).Node("exit", "Exit", {"v"}, kFloat);
+  ReadByKernels();
+  for (const char* reader : {"switch", "exit"}) {
+    const Node& source = *SourceOf(reader);
+    EXPECT_EQ(source.type_string(), "Identity") << reader;
+    EXPECT_EQ(SourceOf(source.name())->name(), "v") << reader;
+  }
+}
+
+TEST_F(ReferenceReadsTest, KernelsAndOperatorsOnReferencesReadTheReference) {
+  builder_.Node("p", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
+  builder_.Node("same", "Identity", {"v"}, kFloat).Node("switch", "RefSwitch", {"v", "p"}, kFloat);
+  ReadByKernels();
+  for (const char* reader : {"same", "switch"}) EXPECT_EQ(SourceOf(reader)->name(), "v") << reader;
+  EXPECT_EQ(graph_.num_op_nodes(), 4);
+}
+
+TEST_F(ReferenceReadsTest, TheIdentityWaitsForWhatTheReaderWaitsFor) {
+  builder_.Node("first", "NoOp").Node("exit", "Exit", {"v", "^first"}, kFloat);
+  ReadByKernels();
+  EXPECT_EQ(WaitsOf(*SourceOf("exit")), Inputs{"first"});
+}
+
+TEST_F(ReferenceReadsTest, TheIdentityWaitsForTheOtherArgumentsOfACall) {
+  const auto call = [](int index) {
+    return Attrs{{"T", DT_FLOAT}, {"function", "F"}, {"index", index}, {"call_id", 7}};
+  };
+  builder_.Node("other", "VariableV2", {}, {{"dtype", DT_FLOAT}, {"shape", tensorflow::TensorShape({})}});
+  builder_.Node("x", "Identity", {"other"}, kFloat).Node("first", "NoOp");
+  builder_.Node("call_0", kCallOp, {"v"}, call(0)).Node("call_1", kCallOp, {"x", "^first"}, call(1));
+  ReadByKernels();
+  EXPECT_EQ(WaitsOf(*SourceOf("call_0")), (Inputs{"first", "x"}));
+  EXPECT_EQ(SourceOf("call_1")->name(), "x");
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
