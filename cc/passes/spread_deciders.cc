@@ -3,23 +3,21 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "cc/analysis/effects.h"
+#include "cc/analysis/flow_graph.h"
+#include "cc/analysis/late_values.h"
 #include "cc/base/names.h"
+#include "cc/values/device_memory.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow_recursion {
 namespace {
 
-using tensorflow::Edge;
 using tensorflow::GetNodeAttr;
 using tensorflow::Graph;
 using tensorflow::Node;
-
-bool Is(const Node* node, const char* op) { return node->type_string() == op; }
 
 // Whether there is a choice of the device that decides.
 bool HasSplitArguments(const Boundaries& boundaries) {
@@ -31,59 +29,18 @@ bool HasSplitArguments(const Boundaries& boundaries) {
   });
 }
 
-// Functions whose results may come only after a side effect.
-std::set<std::string> FindLateFunctions(const Graph& graph, const GraphRegions& regions, const Boundaries& boundaries) {
-  std::set<std::string> late;
-  for (const Node* node : graph.op_nodes()) {
-    if (!regions.IsStructural(node) && HasEffect(*node)) late.insert(regions.FunctionOf(node));
-  }
-  for (bool changed = !late.empty(); changed;) {
-    changed = false;
-    for (const auto& [id, call] : boundaries.calls) {
-      if (late.count(call.callee) > 0) changed = late.insert(call.caller).second || changed;
-    }
-  }
-  return late;
-}
-
-// Whether what `call` hands over may come only after a side effect.
-bool IsLate(const Node& call, const GraphRegions& regions, const std::set<std::string>& late_functions,
-            Boundaries* boundaries) {
-  std::set<const Node*> seen = {&call};
-  std::vector<const Node*> work = {&call};
-  while (!work.empty()) {
-    const Node* node = work.back();
-    work.pop_back();
-    if (HasEffect(*node)) return true;
-    std::string function;
-    if (Is(node, kReturnOp) || Is(node, kEntryOp)) (void)GetNodeAttr(node->attrs(), kFunctionAttr, &function);
-    int64_t index = 0;
-    if (Is(node, kReturnOp) && late_functions.count(function) > 0) return true;
-    if (Is(node, kEntryOp) && GetNodeAttr(node->attrs(), kIndexAttr, &index).ok() &&
-        boundaries->bodies[function].late_arguments.count(index) > 0) {
-      return true;
-    }
-    for (const Edge* edge : node->in_edges()) {
-      if (regions.IsReal(edge) && seen.insert(edge->src()).second) work.push_back(edge->src());
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 void FindLateArguments(const Graph& graph, const GraphRegions& regions, Boundaries* boundaries) {
   if (!HasSplitArguments(*boundaries)) return;
-  const std::set<std::string> late_functions = FindLateFunctions(graph, regions, *boundaries);
-  for (bool changed = !late_functions.empty(); changed;) {
-    changed = false;
-    for (const auto& [id, call] : boundaries->calls) {
-      std::set<int64_t>& late_arguments = boundaries->bodies[call.callee].late_arguments;
-      for (const auto& [index, node] : call.calls) {
-        if (late_arguments.count(index) > 0 || !IsLate(*node, regions, late_functions, boundaries)) continue;
-        late_arguments.insert(index);
-        changed = true;
-      }
+  FlowGraph flow;
+  std::vector<NodeId> order;
+  // Of a graph that is no program nothing is known: whoever is to run it will say why.
+  if (!BuildFlowGraph(graph, regions, DeviceMemory(), &flow).ok() || !SortNodes(flow, &order).ok()) return;
+  const LateValues late = FindValuesAfterSideEffects(flow, order);
+  for (auto& [name, body] : boundaries->bodies) {
+    for (const auto& [index, entry] : body.entries) {
+      if (late.IsLateArgument(name, static_cast<int>(index))) body.late_arguments.insert(index);
     }
   }
 }
