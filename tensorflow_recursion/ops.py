@@ -49,9 +49,9 @@ def invoke(
     """
     attrs = {
         names.CALLEE: _function(function),
-        "Tin": _type_list([tensor.dtype.base_dtype for tensor in inputs]),
-        "Tignored": _type_list([tensor.dtype.base_dtype for tensor in ignored]),
-        "Tout": _type_list(output_types),
+        names.ARGUMENT_TYPES: _type_list([tensor.dtype.base_dtype for tensor in inputs]),
+        names.IGNORED_TYPES: _type_list([tensor.dtype.base_dtype for tensor in ignored]),
+        names.RESULT_TYPES: _type_list(output_types),
         names.FORWARD: tf1.AttrValue(s=forward.encode()),
     }
     attrs[names.INPUTS_ON_HOST] = _on_host([tensor.dtype for tensor in inputs])
@@ -67,7 +67,7 @@ def invoke(
 
 def num_arguments(op: tf.Operation) -> int:
     """How many inputs of an Invoke node are passed to its callee."""
-    return len(op.get_attr("Tin"))
+    return len(op.get_attr(names.ARGUMENT_TYPES))
 
 
 def callee_of(op: tf.Operation) -> str:
@@ -86,11 +86,11 @@ def result_of(op: tf.Operation) -> Result:
 def run_forward(op: tf.Operation, forward: str) -> tf.Tensor:
     """Let an Invoke node in a function graph that is being built call `forward`; returns the record."""
     results = len(op.outputs) - 1
-    types = [tf.as_dtype(dtype) for dtype in op.get_attr("Tout")]
+    types = [tf.as_dtype(dtype) for dtype in op.get_attr(names.RESULT_TYPES)]
     if len(types) == results:
         shapes = op.get_attr(names.OUTPUT_SHAPES)
         nodes.set_attribute(op, names.CALLEE, _function(forward))
-        nodes.set_attribute(op, "Tout", _type_list([*types, tf.variant]))
+        nodes.set_attribute(op, names.RESULT_TYPES, _type_list([*types, tf.variant]))
         if shapes:
             nodes.set_attribute(
                 op, names.OUTPUT_SHAPES, _shape_list([*map(tf.TensorShape, shapes), tf.TensorShape([])])

@@ -22,8 +22,8 @@ namespace tensorflow_recursion {
 // which). For those who spread a graph over devices, each of which sees a part of the arguments.
 class CallLives {
  public:
-  // `regions` are those of `graph`, a whole program. Of a graph that is none nothing is known: whoever is to run it
-  // will say why.
+  // `regions` are those of `graph`, a whole program. If it is not a valid program, nothing is known of its calls
+  // afterwards; the fault is reported where the graph is made a program.
   void Find(const tensorflow::Graph& graph, const GraphRegions& regions);
 
   // Whether some variables of the loop of `region` may live while others are dead.

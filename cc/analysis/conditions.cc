@@ -76,7 +76,7 @@ Condition Conditions::OfSource(const Source& source) const {
       return whole.And({{node.branch, port}});
     case OpKind::kSwitchN:
       return whole.And({{choices_.at(source.node), port}});
-    case OpKind::kSite: {
+    case OpKind::kCallSite: {
       const bool may_be_dead = dead_results_.count({flow_.CalleeOf(node), source.port}) > 0;
       return may_be_dead ? whole.And({{source.node, port + 1}}) : whole;
     }
@@ -160,7 +160,7 @@ void Conditions::Compute(NodeId id) {
     case OpKind::kMerge:
       condition = OfMerge(id);
       return;
-    case OpKind::kSite:
+    case OpKind::kCallSite:
       condition = OfSite(id);
       return;
     case OpKind::kUnion:

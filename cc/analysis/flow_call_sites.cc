@@ -75,7 +75,7 @@ absl::Status CheckTypes(const FlowGraph& flow, const FlowCallSite& site, const F
   return absl::OkStatus();
 }
 
-absl::Status CheckSite(FlowGraph* flow, const FlowCallSite& site) {
+absl::Status CheckCallSite(FlowGraph* flow, const FlowCallSite& site) {
   const RegionId region = flow->regions.FindFunction(site.callee);
   if (region == kNone) return InvalidArgument(Describe(site), ": the graph holds no body of '", site.callee, "'");
   TFR_RETURN_IF_ERROR(CheckNumbers(site));
@@ -161,7 +161,7 @@ absl::Status CollectCallSites(FlowBuilder* builder) {
       site.call_id = id;
       site.callee = callee;
       site.name = node->name().substr(0, node->name().rfind('/'));
-      site.node = flow.nodes.Add(FlowNode(OpKind::kSite, region, node));
+      site.node = flow.nodes.Add(FlowNode(OpKind::kCallSite, region, node));
     }
     FlowCallSite& site = flow.call_sites[position->second];
     const FlowNode& of_site = flow.nodes[site.node];
@@ -177,7 +177,7 @@ absl::Status CollectCallSites(FlowBuilder* builder) {
 }
 
 absl::Status FinishCallSites(FlowGraph* flow) {
-  for (const FlowCallSite& site : flow->call_sites) TFR_RETURN_IF_ERROR(CheckSite(flow, site));
+  for (const FlowCallSite& site : flow->call_sites) TFR_RETURN_IF_ERROR(CheckCallSite(flow, site));
   TFR_RETURN_IF_ERROR(NumberArguments(flow));
   NumberPorts(flow);
   return absl::OkStatus();

@@ -78,7 +78,7 @@ absl::Status LinkNext(FlowBuilder* builder, FlowLoop* loop) {
 
 // A Call with control inputs becomes a token of its own here, and a constant argument waits for them; which of that is
 // superfluous is found when all conditions are known.
-absl::Status LinkSite(FlowBuilder* builder, const FlowCallSite& site) {
+absl::Status LinkCallSite(FlowBuilder* builder, const FlowCallSite& site) {
   FlowGraph& flow = *builder->flow;
   std::vector<Input> inputs;
   for (const auto& [index, call] : site.calls) {
@@ -110,7 +110,8 @@ bool TakesTokens(OpKind kind) {
 
 // Whether the node's inputs have been linked with a call site or a loop, or it has none.
 bool IsLinkedElsewhere(OpKind kind) {
-  return kind == OpKind::kSite || kind == OpKind::kEntry || kind == OpKind::kFrameStart || kind == OpKind::kArgument;
+  return kind == OpKind::kCallSite || kind == OpKind::kEntry || kind == OpKind::kFrameStart ||
+         kind == OpKind::kArgument;
 }
 
 // A merge waits for its control inputs, but does not die of them: lowered conditionals join the effects of both
@@ -153,7 +154,7 @@ absl::Status LinkNodes(FlowBuilder* builder) {
     TFR_RETURN_IF_ERROR(LinkStart(builder, loop));
     if (loop.next != kNone) TFR_RETURN_IF_ERROR(LinkNext(builder, &loop));
   }
-  for (const FlowCallSite& site : builder->flow->call_sites) TFR_RETURN_IF_ERROR(LinkSite(builder, site));
+  for (const FlowCallSite& site : builder->flow->call_sites) TFR_RETURN_IF_ERROR(LinkCallSite(builder, site));
   // What linking adds it links by itself: only the nodes that stand here now are visited.
   for (NodeId id : builder->flow->nodes.ids()) TFR_RETURN_IF_ERROR(LinkNode(builder, id));
   return absl::OkStatus();

@@ -15,7 +15,7 @@ Condition OfPort(const FlowNode& node, const Source& source) {
     case OpKind::kSwitch:
       // A switch knows its side by the branch on its predicate, which all switches on it share.
       return is_port ? Condition{{node.branch, port}} : Condition();
-    case OpKind::kSite:
+    case OpKind::kCallSite:
       return {{source.node, port + 1}};
     case OpKind::kLoopStart:
       return node.is_partial ? Condition{{source.node, port + 1}} : Condition();
@@ -53,7 +53,7 @@ void FrameConditions::Compute(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   if (node.kind == OpKind::kUnion) return;  // fires dead or alive
   Condition condition;
-  const bool any_input_suffices = node.kind == OpKind::kMerge || node.kind == OpKind::kSite || node.is_partial;
+  const bool any_input_suffices = node.kind == OpKind::kMerge || node.kind == OpKind::kCallSite || node.is_partial;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Condition input = Of(node.inputs[i]);
     condition = any_input_suffices && i > 0 ? condition.Common(input) : condition.And(input);

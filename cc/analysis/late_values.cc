@@ -36,7 +36,7 @@ void LateValues::FindRegions() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const FlowNode& node : flow_.nodes) {
-      if (node.kind == OpKind::kSite && waits_inside_[flow_.CalleeOf(node)]) changed = mark(node.region) || changed;
+      if (node.kind == OpKind::kCallSite && waits_inside_[flow_.CalleeOf(node)]) changed = mark(node.region) || changed;
     }
   }
 }
@@ -45,7 +45,7 @@ bool LateValues::IsLateByItself(const FlowNode& node) const {
   switch (node.kind) {
     case OpKind::kKernel:
       return may_wait_(node);
-    case OpKind::kSite:
+    case OpKind::kCallSite:
       return waits_inside_[flow_.CalleeOf(node)];
     case OpKind::kLoopStart:
       return waits_inside_[flow_.loops[node.index].region];

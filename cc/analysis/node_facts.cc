@@ -12,6 +12,8 @@ using tensorflow::Node;
 
 bool IsSwitchN(const Node* node) { return Is(node, "_SwitchN") || Is(node, "_RefSwitchN"); }
 
+bool IsBodySource(const Node* node) { return Is(node, kEntryOp) || Is(node, kFrameStartOp); }
+
 bool IsCallSitePart(const Node* node) {
   return Is(node, kCallOp) || Is(node, kReturnOp) || Is(node, kJoinCallOp) || Is(node, kAnnounceCallOp);
 }

@@ -14,6 +14,9 @@ inline bool Is(const tensorflow::Node* node, const char* op) { return node->type
 
 bool IsSwitchN(const tensorflow::Node* node);
 
+// Whether the node is where a function's body begins, in every frame.
+bool IsBodySource(const tensorflow::Node* node);
+
 // Whether the node is part of a call site, which has one flow node for all its parts.
 bool IsCallSitePart(const tensorflow::Node* node);
 

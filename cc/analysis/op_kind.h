@@ -8,7 +8,7 @@
 namespace tensorflow_recursion {
 
 enum class OpKind : uint8_t {
-  // Fire in the scheduler itself.
+  // The executor itself does what these do, when they have all their inputs.
   kScalar,     // unboxed arithmetic; falls back to the kernel
   kPass,       // forwards input i to port i (Identity with control inputs, IdentityN, Const, NoOp)
   kSwitch,     // inputs data, predicate; ports false, true
@@ -16,7 +16,7 @@ enum class OpKind : uint8_t {
   kSwitchN,    // inputs data, index; ports by index
   kMerge,      // the first live input wins; ports value, value_index
   kUnion,      // fires when every input edge has been live or dead (ControlTrigger)
-  kSite,       // a call site: opens the callee's frame
+  kCallSite,   // a call site: opens the callee's frame
   kLoopStart,  // opens a loop's first iteration when every Enter has its value, or is dead if it takes_dead
   kLoopNext,   // opens the next iteration when every NextIteration has its value, or is dead if it takes_dead
   kRetval,     // a value to outside the program

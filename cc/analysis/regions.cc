@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/analysis/regions.h"
 
+#include "cc/analysis/node_facts.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -9,22 +10,6 @@ namespace tensorflow_recursion {
 
 using tensorflow::Edge;
 using tensorflow::Node;
-
-namespace {
-
-bool IsBodySource(const Node* node) { return node->type_string() == kEntryOp || node->type_string() == kFrameStartOp; }
-
-// Enter and Identity pass a KeepAlive's token on to a Return inside a loop.
-bool PassesToken(const Node* node) { return node->IsEnter() || node->IsIdentity(); }
-
-bool IsForKeepAlives(const Node* node) {
-  for (const Edge* edge : node->out_edges()) {
-    if (!edge->dst()->IsSink() && edge->dst()->type_string() != kKeepAliveOp) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 RegionId GraphRegions::FunctionRegion(const std::string& name) {
   auto [position, inserted] = functions_.try_emplace(name);
@@ -68,77 +53,14 @@ const std::string& GraphRegions::FunctionOf(const Node* node) const {
   return regions_[index == kNone ? kRoot : index].name;
 }
 
-bool GraphRegions::IsReal(const Edge* edge) const {
-  const Node* src = edge->src();
-  const Node* dst = edge->dst();
-  if (src->IsSource() || dst->IsSink()) return false;
-  return !structural_[src->id()] && !structural_[dst->id()];
-}
-
-void GraphRegions::MarkStructural(const tensorflow::Graph& graph) {
-  std::vector<const Node*> ready;
-  for (const Node* node : graph.op_nodes()) {
-    if (node->type_string() == kKeepAliveOp) ready.push_back(node);
-  }
-  while (!ready.empty()) {
-    const Node* node = ready.back();
-    ready.pop_back();
-    if (structural_[node->id()]) continue;
-    structural_[node->id()] = true;
-    for (const Edge* edge : node->out_edges()) {
-      if (!edge->IsControlEdge() && PassesToken(edge->dst())) ready.push_back(edge->dst());
-    }
-    // Grappler bundles what a KeepAlive waits for, by device.
-    for (const Edge* edge : node->in_edges()) {
-      if (edge->src()->type_string() == "NoOp" && IsForKeepAlives(edge->src())) ready.push_back(edge->src());
-    }
-  }
-}
-
-// In a partition a body falls into pieces without its FrameStart, and receives have no input that would tell what they
-// are part of. So nodes have an attribute that says it: all of them when they leave the transformation. Those that
-// stock optimizers and partitioning added belong to whom they are connected with. If no node has the attribute, as in a
-// graph that was transformed by an earlier version, the walk alone decides.
-void GraphRegions::FindOwners(const tensorflow::Graph& graph) {
-  std::vector<const Node*> ready;
-  std::vector<bool> is_known(graph.num_node_ids(), false);
-  bool is_marked = false;
-  owners_.resize(graph.num_node_ids());
-  for (const Node* node : graph.op_nodes()) {
-    const tensorflow::AttrValue* owner = node->attrs().Find(kBodyAttr);
-    is_marked = is_marked || owner != nullptr;
-    if (owner == nullptr && IsBodySource(node)) owner = node->attrs().Find(kFunctionAttr);
-    if (owner == nullptr) continue;
-    owners_[node->id()] = owner->s();
-    is_known[node->id()] = true;
-    ready.push_back(node);
-  }
-  if (!is_marked) {
-    owners_.clear();
-    return;
-  }
-  while (!ready.empty()) {
-    const Node* node = ready.back();
-    ready.pop_back();
-    auto reach = [&](const Edge* edge, const Node* other) {
-      if (!IsReal(edge) || is_known[other->id()]) return;
-      owners_[other->id()] = owners_[node->id()];
-      is_known[other->id()] = true;
-      ready.push_back(other);
-    };
-    for (const Edge* edge : node->in_edges()) reach(edge, edge->src());
-    for (const Edge* edge : node->out_edges()) reach(edge, edge->dst());
-  }
-}
-
 RegionId GraphRegions::RegionOfSource(const Node* node) {
-  if (owners_.empty() || owners_[node->id()].empty()) return kRoot;
-  return FunctionRegion(owners_[node->id()]);
+  if (!owners_.are_known() || owners_.Of(node).empty()) return kRoot;
+  return FunctionRegion(owners_.Of(node));
 }
 
 absl::Status GraphRegions::FindSources(const tensorflow::Graph& graph, std::vector<const Node*>* ready) {
   for (const Node* node : graph.op_nodes()) {
-    if (structural_[node->id()]) continue;
+    if (IsStructural(node)) continue;
     if (IsBodySource(node)) {
       std::string function;
       TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kFunctionAttr, &function));
@@ -186,11 +108,11 @@ absl::Status GraphRegions::Walk(std::vector<const Node*> ready) {
 
 absl::Status GraphRegions::Check(const tensorflow::Graph& graph) const {
   for (const Node* node : graph.op_nodes()) {
-    if (!structural_[node->id()] && region(node) == kNone) {
+    if (!IsStructural(node) && region(node) == kNone) {
       return InvalidArgument("Node '", node->name(), "' is part of a cycle that no input reaches");
     }
-    if (owners_.empty() || structural_[node->id()] || FunctionOf(node) == owners_[node->id()]) continue;
-    return InvalidArgument("Node '", node->name(), "' is marked as part of '", owners_[node->id()],
+    if (!owners_.are_known() || IsStructural(node) || FunctionOf(node) == owners_.Of(node)) continue;
+    return InvalidArgument("Node '", node->name(), "' is marked as part of '", owners_.Of(node),
                            "', but its inputs are of '", FunctionOf(node), "'");
   }
   for (const Edge* edge : graph.edges()) {
@@ -206,10 +128,9 @@ absl::Status GraphRegions::Check(const tensorflow::Graph& graph) const {
 
 absl::Status GraphRegions::Build(const tensorflow::Graph& graph) {
   region_of_.assign(graph.num_node_ids(), kNone);
-  structural_.assign(graph.num_node_ids(), false);
   regions_.Add({RegionKind::kRoot, "", kNone});
-  MarkStructural(graph);
-  FindOwners(graph);
+  structural_.Find(graph);
+  owners_.Find(graph, structural_);
   std::vector<const Node*> ready;
   TFR_RETURN_IF_ERROR(FindSources(graph, &ready));
   TFR_RETURN_IF_ERROR(Walk(std::move(ready)));

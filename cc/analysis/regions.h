@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cc/analysis/node_owners.h"
+#include "cc/analysis/structural_nodes.h"
 #include "cc/base/ids.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -42,19 +44,17 @@ class GraphRegions {
   // The function whose body the node is part of; empty for the main graph.
   const std::string& FunctionOf(const tensorflow::Node* node) const;
   // Whether the node exists against pruning only.
-  bool IsStructural(const tensorflow::Node* node) const { return structural_[node->id()]; }
+  bool IsStructural(const tensorflow::Node* node) const { return structural_.Contains(node); }
   // The region of a function's body, or kNone.
   RegionId FindFunction(const std::string& name) const;
   // The loop that an Enter node opens, or kNone.
   RegionId LoopOf(const tensorflow::Node* enter) const;
 
   // Whether the edge carries something at run time (else it exists for pruning or bookkeeping only).
-  bool IsReal(const tensorflow::Edge* edge) const;
+  bool IsReal(const tensorflow::Edge* edge) const { return structural_.IsReal(edge); }
 
  private:
   RegionId FunctionRegion(const std::string& name);
-  void MarkStructural(const tensorflow::Graph& graph);
-  void FindOwners(const tensorflow::Graph& graph);
   RegionId RegionOfSource(const tensorflow::Node* node);
   RegionId FunctionRegionOf(RegionId region) const;
   absl::Status FindSources(const tensorflow::Graph& graph, std::vector<const tensorflow::Node*>* ready);
@@ -64,8 +64,8 @@ class GraphRegions {
 
   IdVector<RegionId, Region> regions_;
   std::vector<RegionId> region_of_;  // by node id
-  std::vector<bool> structural_;
-  std::vector<std::string> owners_;  // of a partition: the function each node is part of, by node id
+  StructuralNodes structural_;
+  NodeOwners owners_;
   std::map<std::string, RegionId> functions_;
   std::map<std::pair<RegionId, std::string>, RegionId> loops_;  // by the region around it and its name
 };

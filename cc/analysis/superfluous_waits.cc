@@ -42,7 +42,7 @@ IdVector<NodeId, bool> FindOrdering(const FlowGraph& flow, const std::vector<Nod
   IdVector<NodeId, bool> orders(flow.nodes.size(), false);
   for (NodeId id : order) {
     const FlowNode& node = flow.nodes[id];
-    bool found = node.kind == OpKind::kSite || node.kind == OpKind::kLoopStart ||
+    bool found = node.kind == OpKind::kCallSite || node.kind == OpKind::kLoopStart ||
                  (node.kind == OpKind::kKernel && IsStateful(*node.node));
     ForEachSource(node, [&](const Source& source) { found = found || orders[source.node]; });
     orders[id] = found;
@@ -199,7 +199,7 @@ absl::Status DropSuperfluousWaits(FlowGraph* flow) {
   for (NodeId id : order) {
     const OpKind kind = flow->nodes[id].kind;
     if (WaitsForAll(kind)) dropper.DropAt(id);
-    if (kind == OpKind::kSite) dropper.PlaceConstantsOf(id);
+    if (kind == OpKind::kCallSite) dropper.PlaceConstantsOf(id);
   }
   PassRemover(flow).Run(order);
   return absl::OkStatus();

@@ -15,7 +15,8 @@
 namespace tensorflow_recursion {
 namespace internal {
 
-// The first overload is taken where it compiles: `0` is an int before it is a long.
+// Of each pair of overloads the first is taken where it compiles: callers pass 0, which fits `int` better than `long`.
+// Where it does not compile, because this TensorFlow lacks what it uses, the second is.
 
 template <typename Context>
 auto InterOpThreads(const Context& context, int) -> decltype(context.session_config()->inter_op_parallelism_threads()) {

@@ -21,17 +21,18 @@ void DeathTeller::Kill(Frame* frame, const DeathList& list) {
 }
 
 void DeathTeller::Learn(Frame* frame, const DeathEvent& event) {
-  switch (event.kind) {
-    case DeathEvent::Kind::kUnion:
-      return router_->MarkUnion(frame, event.op, event.index);
-    case DeathEvent::Kind::kMerge:
+  const Op& op = frame->region->ops[event.op];
+  switch (op.kind) {
+    case OpKind::kMerge:
       return LearnInMerge(frame, event);
-    case DeathEvent::Kind::kSiteArgument:
+    case OpKind::kUnion:
+      return router_->MarkUnion(frame, event.op, event.index);
+    case OpKind::kCallSite:
       return LearnInCall(frame, event);
-    case DeathEvent::Kind::kInput:
+    case OpKind::kResult:
+      return router_->DeliverResult(frame->parent, frame->site_op, op.index, Value::Dead());
+    default:
       return LearnInInput(frame, event);
-    case DeathEvent::Kind::kResult:
-      return router_->DeliverResult(frame->parent, frame->site_op, event.index, Value::Dead());
   }
 }
 
@@ -39,7 +40,7 @@ void DeathTeller::Learn(Frame* frame, const DeathEvent& event) {
 // ignores it the second time.
 inline void DeathTeller::LearnInMerge(Frame* frame, const DeathEvent& event) {
   const Op& merge = frame->region->ops[event.op];
-  if (merge.passes_on) {
+  if (merge.lets_first_through) {
     uint16_t& state = frame->pending()[event.op];
     if ((state & kMergeDecided) != 0) return;  // it has its value
     state |= static_cast<uint16_t>(1 << event.index);
@@ -58,7 +59,7 @@ inline void DeathTeller::LearnInCall(Frame* frame, const DeathEvent& event) {
   if (frame->pending()[event.op] == 0) return;
   if (!partial_calls_->AddDeadArgument(frame, event.op, event.index)) return;
   const uint32_t slot = frame->region->ops[event.op].slot + event.index;
-  router_->DeliverCallArgument(frame, {event.op, slot, event.index, EdgeKind::kSiteArgument}, Value::Dead());
+  router_->DeliverCallArgument(frame, {event.op, slot, event.index, EdgeKind::kCallArgument}, Value::Dead());
 }
 
 // An operator that fires with dead inputs too.

@@ -15,7 +15,7 @@ constexpr size_t kMostGaps = 64;
 
 bool IncompleteSites::IsIncomplete(const Frame* frame, uint32_t index) const {
   const Op& op = frame->region->ops[index];
-  if (op.kind != OpKind::kSite || op.num_tokens < 2) return false;
+  if (op.kind != OpKind::kCallSite || op.num_tokens < 2) return false;
   const size_t num_pending = frame->pending()[index];
   if (num_pending == 0) return false;
   const PartialCall* const partial = partial_calls_->Find(frame, index);

@@ -52,7 +52,7 @@ void OperatorRunner::Fire(ReadyOperator* item) {
       return FireRetain(frame, op, inputs);
     case OpKind::kRecall:
       return FireRecall(frame, op, inputs);
-    case OpKind::kSite:  // a call without tokens of its own: constant arguments in a region without conditions
+    case OpKind::kCallSite:  // a call without tokens of its own: constant arguments in a region without conditions
       return queue_->PushCall(frame, index);
     case OpKind::kGate:
     case OpKind::kResult:
@@ -71,11 +71,11 @@ inline Value* OperatorRunner::InputsOf(ReadyOperator* item, const Op& op) {
   switch (op.inputs) {
     case InputsIn::kSlots:
       return item->frame->values() + op.slot;
-    case InputsIn::kItem:
+    case InputsIn::kArrival:
       return &item->value;
     case InputsIn::kTable:
       return GatherInputs(item->frame, op);
-    case InputsIn::kItemTable:
+    case InputsIn::kTableAndArrival:
       break;
   }
   return GatherInputsWith(item, op);

@@ -12,7 +12,7 @@ bool PartialCalls::AddDeadArgument(Frame* caller, uint32_t op, uint32_t argument
 
 void PartialCalls::EraseAll(const Frame* caller) {
   for (uint32_t i = 0; i < caller->region->num_counted; ++i) {
-    if (caller->region->ops[i].kind == OpKind::kSite) Erase(caller, i);
+    if (caller->region->ops[i].kind == OpKind::kCallSite) Erase(caller, i);
   }
 }
 

@@ -60,7 +60,7 @@ const Port* TokenRouter::LetThrough(Frame** frame, const Edge& edge, Value* valu
       return ReturnToCaller(frame, op, value);
     case EdgeKind::kExit:
       return LeaveLoop(frame, op, value);
-    case EdgeKind::kSiteArgument:
+    case EdgeKind::kCallArgument:
       DeliverCallArgument(*frame, edge, *value);
       return nullptr;
     default:
@@ -84,7 +84,7 @@ inline const Port* TokenRouter::LetThroughGate(Frame* frame, const Edge& edge, c
 // The first input wins.
 inline const Port* TokenRouter::LetThroughMerge(Frame* frame, const Edge& edge, Value value) {
   const Op& merge = frame->region->ops[edge.op];
-  if (ABSL_PREDICT_TRUE(merge.passes_on)) {
+  if (ABSL_PREDICT_TRUE(merge.lets_first_through)) {
     uint16_t& state = frame->pending()[edge.op];
     if ((state & kMergeDecided) != 0) {
       value.Release();

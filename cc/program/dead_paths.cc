@@ -29,18 +29,12 @@ class DeathWalk {
     std::vector<DeathEvent> events = std::move(events_);
     for (const auto& [op, inputs] : partly_dead_) {
       if (dead_.count(op) > 0) continue;
-      for (uint16_t input : inputs) events.push_back({EventKind(region_.ops[op].kind), input, op});
+      for (uint16_t input : inputs) events.push_back({op, input});
     }
     return events;
   }
 
  private:
-  static DeathEvent::Kind EventKind(OpKind kind) {
-    if (kind == OpKind::kMerge) return DeathEvent::Kind::kMerge;
-    if (kind == OpKind::kUnion) return DeathEvent::Kind::kUnion;
-    return DeathEvent::Kind::kSiteArgument;
-  }
-
   void Die(uint32_t op) {
     if (!dead_.insert(op).second) return;
     const Op& of = region_.ops[op];
@@ -50,31 +44,28 @@ class DeathWalk {
     for (uint32_t i = of.index; i < of.gates_end; ++i) Die(region_.gates[i]);
   }
 
-  void TellOnce(uint32_t op, DeathEvent::Kind kind, uint16_t index) {
-    if (dead_.insert(op).second) events_.push_back({kind, index, op});
+  void TellOnce(uint32_t op) {
+    if (dead_.insert(op).second) events_.push_back({op, 0});
   }
 
   void Follow(const Edge& edge) {
     const Op& op = region_.ops[edge.op];
     switch (op.kind) {
       case OpKind::kResult:
-        TellOnce(edge.op, DeathEvent::Kind::kResult, static_cast<uint16_t>(op.index));
-        return;
       case OpKind::kSend:
-        TellOnce(edge.op, DeathEvent::Kind::kInput, 0);
-        return;
+        return TellOnce(edge.op);
       case OpKind::kUnion:
         partly_dead_[edge.op].insert(edge.index);
         return;
       case OpKind::kLoopStart:
         if (!op.takes_dead) return Die(edge.op);
-        events_.push_back({DeathEvent::Kind::kInput, edge.index, edge.op});
+        events_.push_back({edge.op, edge.index});
         return;
       case OpKind::kLoopNext:
-        if (op.takes_dead) events_.push_back({DeathEvent::Kind::kInput, edge.index, edge.op});
+        if (op.takes_dead) events_.push_back({edge.op, edge.index});
         return;
       case OpKind::kMerge:
-      case OpKind::kSite:
+      case OpKind::kCallSite:
         return LoseInput(edge);
       default:
         Die(edge.op);
@@ -101,13 +92,13 @@ class DeathWalk {
 
 // Whether a port of the operator may be dead while others are not.
 bool PortsDieApart(const Op& op) {
-  return op.kind == OpKind::kBranch || op.kind == OpKind::kSwitchN || op.kind == OpKind::kSite ||
+  return op.kind == OpKind::kBranch || op.kind == OpKind::kSwitchN || op.kind == OpKind::kCallSite ||
          op.kind == OpKind::kEntry || (op.kind == OpKind::kLoopStart && op.takes_dead) || op.may_be_dead;
 }
 
 // Whether the operator may die by something that happens when the program runs.
 bool DiesAsAWhole(const Op& op) {
-  return op.kind == OpKind::kMerge || op.kind == OpKind::kSite || op.kind == OpKind::kLoopStart || op.may_be_dead;
+  return op.kind == OpKind::kMerge || op.kind == OpKind::kCallSite || op.kind == OpKind::kLoopStart || op.may_be_dead;
 }
 
 void AddDeaths(uint32_t port, DeathWalk walk, Region* region) {

@@ -75,8 +75,8 @@ void DescribeEdges(Region* region) {
     op.has_controls = control.begin != control.end;
     if (op.kind != OpKind::kMerge) continue;
     const Port& position = region->ports[op.port + 1];
-    op.passes_on =
-        op.num_tokens == 1 && !op.has_controls && position.begin == position.end && op.num_inputs <= kMaxPassingInputs;
+    op.lets_first_through = op.num_tokens == 1 && !op.has_controls && position.begin == position.end &&
+                            op.num_inputs <= kMaxFirstThroughInputs;
   }
 }
 

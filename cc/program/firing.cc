@@ -73,8 +73,8 @@ EdgeKind EdgeKindInto(const FlowNode& node) {
   switch (node.kind) {
     case OpKind::kMerge:
       return EdgeKind::kMerge;
-    case OpKind::kSite:
-      return EdgeKind::kSiteArgument;
+    case OpKind::kCallSite:
+      return EdgeKind::kCallArgument;
     case OpKind::kGate:
       return EdgeKind::kGate;
     case OpKind::kResult:

@@ -76,7 +76,7 @@ class FrameLayout {
     auto add = [&](uint32_t count, SlotKind kind) { request.items.resize(count, {kind, 0}); };
     switch (node.kind) {
       case OpKind::kMerge:  // until the value comes: the inputs that are dead
-        if (!op.passes_on) add(std::max(1u, MaskSlots(op.num_inputs)), SlotKind::kAlone);
+        if (!op.lets_first_through) add(std::max(1u, MaskSlots(op.num_inputs)), SlotKind::kAlone);
         return request;
       case OpKind::kGate:
         add(1, node.inputs[0].is_constant() ? SlotKind::kAlone : SlotKind::kGate);
@@ -91,7 +91,7 @@ class FrameLayout {
       case OpKind::kSend:  // which is told of a death in its slot
         add(op.num_inputs, SlotKind::kAlone);
         return request;
-      case OpKind::kSite:
+      case OpKind::kCallSite:
         return RequestOfSite(id, node, flow_.SiteOf(node));
       default:
         return Fires(node.kind) && !WaitsForOne(node) ? RequestOfInputs(id, node) : request;
@@ -116,13 +116,13 @@ class FrameLayout {
   void MakeTable(const FlowNode& node, const std::vector<uint32_t>& slots, Op* op) {
     const bool is_only = WaitsForOne(node);
     if (is_only && op->num_inputs == 1 && !node.inputs[0].is_constant()) {
-      op->inputs = InputsIn::kItem;
+      op->inputs = InputsIn::kArrival;
       return;
     }
     bool is_in_order = slots.size() == op->num_inputs;
     for (size_t i = 1; i < slots.size(); ++i) is_in_order = is_in_order && slots[i] == slots[0] + i;
     if (is_in_order) return;
-    op->inputs = is_only ? InputsIn::kItemTable : InputsIn::kTable;
+    op->inputs = is_only ? InputsIn::kTableAndArrival : InputsIn::kTable;
     op->slot = static_cast<uint32_t>(region_.inputs.size());
     op->only = op->num_inputs;
     size_t next = 0;
@@ -180,7 +180,7 @@ class FrameLayout {
           ports.insert(ports.end(), {&region_.ports[gate], &region_.ports[gate + 1]});
         } else {
           ++num_readers;
-          is_passed = is_passed || edge.kind == EdgeKind::kSiteArgument;
+          is_passed = is_passed || edge.kind == EdgeKind::kCallArgument;
         }
       }
     }
@@ -206,7 +206,7 @@ class FrameLayout {
     for (uint32_t index = 0; index < region_.num_counted; ++index) {
       const Op& op = region_.ops[index];
       // The counts of branches, and of merges with nothing else to do, hold what has been decided.
-      const bool is_counted = op.kind != OpKind::kBranch && !op.passes_on;
+      const bool is_counted = op.kind != OpKind::kBranch && !op.lets_first_through;
       const uint16_t pending = is_counted ? static_cast<uint16_t>(op.num_tokens) : 0;
       std::memcpy(counts + index * sizeof(pending), &pending, sizeof(pending));
     }

@@ -1,4 +1,4 @@
-// The immutable tables that the scheduler runs: regions, their operators, and the edges between them.
+// The immutable tables that the executor runs: regions, their operators, and the edges between them.
 //
 // A region is a piece of graph whose operators share a frame: the root, a function's body, a loop's
 // body. A frame is an array of Values ("slots", for inputs that have to wait for others) followed by
@@ -33,7 +33,7 @@
 namespace tensorflow_recursion {
 
 // kOnly, data or control: the one thing that its operator waits for.
-enum class EdgeKind : uint8_t { kData, kControl, kOnly, kMerge, kGate, kSiteArgument, kResult, kExit, kUnion };
+enum class EdgeKind : uint8_t { kData, kControl, kOnly, kMerge, kGate, kCallArgument, kResult, kExit, kUnion };
 
 // One consumer of a port. `slot` is where a data edge stores its value; for merge and union edges
 // `index` is the input's position.
@@ -51,12 +51,11 @@ struct Port {
   uint32_t end = 0;
 };
 
-// Something that learns of a death: input `index` of a merge, union, site or what takes dead inputs, or result `index`.
+// Something that learns of a death: that input `index` of `op` is dead, or of a kResult that it is dead itself. What an
+// operator does about it follows from its kind (cc/executor/death_teller.cc).
 struct DeathEvent {
-  enum class Kind : uint8_t { kMerge, kUnion, kSiteArgument, kResult, kInput };
-  Kind kind;
-  uint16_t index;
   uint32_t op;
+  uint16_t index;
 };
 
 // A half-open range in Region::deaths.
@@ -67,7 +66,7 @@ struct DeathList {
 
 struct Region;
 
-// A call site, which an operator of kind kSite in the caller names by its index.
+// A call site, which an operator of kind kCallSite in the caller names by its index.
 struct CallSite {
   int64_t call_id = 0;
   std::string name;         // of the call node
@@ -104,29 +103,31 @@ struct Loop {
   uint32_t num_exits = 0;
 };
 
-// A merge that passes on and a branch wait for nothing that has to be counted: their pending counts hold
-// what is decided. Of such a merge one bit for each dead input and this one, of a branch its side plus one.
+// A merge that lets its first input through, and a branch, wait for nothing that has to be counted. So the 16 bits of
+// their pending counts say what has been decided. In a merge's, bit i says that input i is dead, and kMergeDecided that
+// a live input has come: there is room for 15 inputs. A branch's is 0 until the predicate comes, then 1 or 2: the side
+// that was taken, plus one.
 inline constexpr uint16_t kMergeDecided = 0x8000;
-inline constexpr uint16_t kMaxPassingInputs = 15;
+inline constexpr uint16_t kMaxFirstThroughInputs = 15;
 
 // Where an operator finds its inputs when it fires.
 enum class InputsIn : uint8_t {
-  kSlots,      // in `num_inputs` slots from `slot` on
-  kItem,       // its only input came along
-  kTable,      // by Region::inputs from `slot` on: a constant, or Empty and the slot in `position`
-  kItemTable,  // the same, but input `only` came along
+  kSlots,            // in `num_inputs` slots from `slot` on
+  kArrival,          // its only input is the value that has just arrived, which was never put into a slot
+  kTable,            // by Region::inputs from `slot` on: a constant, or Empty and the slot in `position`
+  kTableAndArrival,  // the same, but input `only` is the value that has just arrived
 };
 
 struct Op {
   OpKind kind;
   InputsIn inputs = InputsIn::kSlots;
-  bool has_controls = false;  // the last port holds control edges alone, and is not empty
-  bool may_be_dead = false;   // its kernel may leave outputs unset
-  bool passes_on = false;     // a merge with nothing to do but to let its first input through
-  bool takes_dead = false;    // of a loop's start or next: fires with dead inputs too, which lie in their slots
+  bool has_controls = false;        // the last port holds control edges alone, and is not empty
+  bool may_be_dead = false;         // its kernel may leave outputs unset
+  bool lets_first_through = false;  // a merge with nothing to do but to hand its first live input on
+  bool takes_dead = false;          // of a loop's start or next: fires with dead inputs too, which lie in their slots
   uint16_t num_inputs = 0;
   uint16_t num_ports = 0;         // data ports; port num_ports is the control port
-  uint16_t only = 0;              // of kItemTable
+  uint16_t only = 0;              // of kTableAndArrival
   uint32_t num_tokens = 0;        // arrivals it waits for: its pending count in a new frame
   uint32_t slot = 0;              // the first input, or where it is told; of a gate its data
   uint32_t port = 0;              // index of port 0 in Region::ports and Region::port_deaths

@@ -36,7 +36,7 @@ const char* Name(OpKind kind) {
       return "merge";
     case OpKind::kUnion:
       return "union";
-    case OpKind::kSite:
+    case OpKind::kCallSite:
       return "site";
     case OpKind::kLoopStart:
       return "loop_start";
@@ -80,7 +80,7 @@ const char* Name(EdgeKind kind) {
       return "merge";
     case EdgeKind::kGate:
       return "gate";
-    case EdgeKind::kSiteArgument:
+    case EdgeKind::kCallArgument:
       return "argument";
     case EdgeKind::kResult:
       return "result";
@@ -92,22 +92,6 @@ const char* Name(EdgeKind kind) {
   return "";
 }
 
-const char* Name(DeathEvent::Kind kind) {
-  switch (kind) {
-    case DeathEvent::Kind::kMerge:
-      return "merge";
-    case DeathEvent::Kind::kUnion:
-      return "union";
-    case DeathEvent::Kind::kSiteArgument:
-      return "argument";
-    case DeathEvent::Kind::kResult:
-      return "result";
-    case DeathEvent::Kind::kInput:
-      return "input";
-  }
-  return "";
-}
-
 // What tells the operator from others of its kind.
 std::string Label(const Program& program, const Op& op) {
   switch (op.kind) {
@@ -115,7 +99,7 @@ std::string Label(const Program& program, const Op& op) {
     case OpKind::kKernel:
     case OpKind::kSend:
       return absl::StrCat(program.kernels[op.index].name, " (", program.kernels[op.index].op, ")");
-    case OpKind::kSite: {
+    case OpKind::kCallSite: {
       const CallSite& site = program.sites[op.index];
       return absl::StrCat(site.name, " (call ", site.call_id, " of ", site.callee_name, ")");
     }
@@ -142,7 +126,8 @@ void AppendPorts(const Region& region, const Op& op, std::string* text) {
     const DeathList& dead = region.port_deaths[op.port + i];
     for (uint32_t d = dead.begin; d < dead.end; ++d) {
       const DeathEvent& event = region.deaths[d];
-      absl::StrAppend(text, "    dead ", i, " -> op ", event.op, " ", Name(event.kind), " input ", event.index, "\n");
+      const OpKind kind = region.ops[event.op].kind;
+      absl::StrAppend(text, "    dead ", i, " -> op ", event.op, " ", Name(kind), " input ", event.index, "\n");
     }
   }
 }

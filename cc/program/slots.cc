@@ -77,7 +77,7 @@ void SlotPlanner::Compute(NodeId id) {
       bits = BeforeAny(node);
       for (const Source& control : node.controls) Join(Before(control), &bits);
       return;
-    case OpKind::kSite:
+    case OpKind::kCallSite:
       bits = BeforeAny(node);
       break;
     default:

@@ -42,6 +42,9 @@ py::dict Names() {
   names["RETURN_OP"] = tfr::kReturnOp;
 
   names["CALLEE_ATTR"] = tfr::kCalleeAttr;
+  names["ARGUMENT_TYPES_ATTR"] = tfr::kArgumentTypesAttr;
+  names["IGNORED_TYPES_ATTR"] = tfr::kIgnoredTypesAttr;
+  names["RESULT_TYPES_ATTR"] = tfr::kResultTypesAttr;
   names["FORWARD_ATTR"] = tfr::kForwardAttr;
   names["RECORD_OF_ATTR"] = tfr::kRecordOfAttr;
   names["OUTPUT_SHAPES_ATTR"] = tfr::kOutputShapesAttr;

@@ -1,4 +1,4 @@
-// Memory for what a deep recursion holds by the million, in pieces that all of it shares.
+// Slabs: the large pieces of memory that the frames and records of a deep recursion, millions of them, are cut from.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_SLABS_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_SLABS_H_
@@ -7,7 +7,7 @@
 
 namespace tensorflow_recursion {
 
-// Large enough to be rare, small enough that what a record or frame leaves behind is soon of use to others.
+// Large enough that slabs are seldom asked for; small enough that one is soon empty, and can serve something else.
 inline constexpr size_t kSlabBytes = 256 << 10;
 
 // Slabs for all runs of the process, uninitialized. A thread-safe cache in front of the operating system. Not malloc's:

@@ -72,7 +72,7 @@ TEST_F(CallOpenerTest, ACallThatWasGivenAwayTakesItsArgumentsFromTheMessage) {
   const Region& root = built_->regions[0];
   Frame* main = NewFrame(root);
   std::vector<Value> arguments = {live_.Make(3), live_.Make(4)};
-  parts_->calls.OpenGiven(main, OpsOf(root, OpKind::kSite).front(), &arguments);
+  parts_->calls.OpenGiven(main, OpsOf(root, OpKind::kCallSite).front(), &arguments);
   WorkToTheEnd();
   EXPECT_EQ(Retvals(), std::vector<int>{3});
 }

@@ -1,4 +1,4 @@
-// Stands in for TensorFlow's kernels when the scheduler is tested, and runs programs to their end.
+// Stands in for TensorFlow's kernels when the executor is tested, and runs programs to their end.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_FAKE_RUNNER_H_
 #define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_FAKE_RUNNER_H_

@@ -31,11 +31,11 @@ class FramePoolTest : public ::testing::Test {
     }
     op_ = std::find_if(f_->ops.begin(), f_->ops.end(), [](const Op& op) { return op.kind == OpKind::kKernel; });
     ASSERT_NE(op_, f_->ops.end());
-    site_ = std::find_if(f_->ops.begin(), f_->ops.end(), [](const Op& op) { return op.kind == OpKind::kSite; });
+    site_ = std::find_if(f_->ops.begin(), f_->ops.end(), [](const Op& op) { return op.kind == OpKind::kCallSite; });
     ASSERT_NE(site_, f_->ops.end());
   }
 
-  // As the scheduler does it.
+  // As a worker does it.
   void Store(Frame* frame, uint32_t input, Value value) {
     frame->values()[op_->slot + input] = value;
     frame->owns_tensors = true;

@@ -18,7 +18,7 @@ class FrameStoreTest : public WorkerPartsTest {
     AddFib(&graph, 2);
     SetProgram(graph);
     fib_ = &RegionOf("Fib");
-    site_ = OpsOf(*fib_, OpKind::kSite).front();
+    site_ = OpsOf(*fib_, OpKind::kCallSite).front();
   }
 
   const Region* fib_ = nullptr;

@@ -19,13 +19,13 @@ class IncompleteSitesTest : public WorkerPartsTest {
     graph.Call("F/call", "F", 2, {"F/x", "F/y"}).Result("F", "F/call/return_0");
     SetProgram(graph);
     region_ = &RegionOf("F");
-    site_ = OpsOf(*region_, OpKind::kSite).front();
+    site_ = OpsOf(*region_, OpKind::kCallSite).front();
   }
 
   // As the router does it.
   void Arrive(Frame* frame, uint16_t argument, bool is_dead = false) {
     if (is_dead) partial_calls_.AddDeadArgument(frame, site_, argument);
-    const Edge edge = {site_, region_->ops[site_].slot + argument, argument, EdgeKind::kSiteArgument};
+    const Edge edge = {site_, region_->ops[site_].slot + argument, argument, EdgeKind::kCallArgument};
     sites_->NoteArgument(frame, edge, is_dead, partial_calls_.Find(frame, site_));
     --frame->pending()[site_];
   }

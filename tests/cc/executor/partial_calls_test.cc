@@ -13,7 +13,7 @@ class PartialCallsTest : public ::testing::Test {
  protected:
   PartialCallsTest() {
     region_.ops.resize(2);
-    region_.ops[0].kind = region_.ops[1].kind = OpKind::kSite;
+    region_.ops[0].kind = region_.ops[1].kind = OpKind::kCallSite;
     region_.num_counted = 2;
     caller_.region = other_.region = &region_;
   }

@@ -16,7 +16,7 @@ class RunLogTest : public ::testing::Test {
     region.kind = RegionKind::kFunction;
     region.name = "F";
     region.ops.emplace_back();
-    region.ops.back().kind = OpKind::kSite;
+    region.ops.back().kind = OpKind::kCallSite;
     region.ops.back().index = 0;
     program_.sites.emplace_back();
     program_.sites.back().call_id = 7;

@@ -40,8 +40,8 @@ TEST_F(RunStateTest, AnErrorNamesTheCallsAboveIt) {
   const Region& root = built_->regions[0];
   const Region& fib = RegionOf("Fib");
   Frame* main = NewFrame(root);
-  Frame* outer = NewFrame(fib, main, OpsOf(root, OpKind::kSite).front());
-  Frame* inner = NewFrame(fib, outer, OpsOf(fib, OpKind::kSite).front());
+  Frame* outer = NewFrame(fib, main, OpsOf(root, OpKind::kCallSite).front());
+  Frame* inner = NewFrame(fib, outer, OpsOf(fib, OpKind::kCallSite).front());
   run_->FailAt(absl::InternalError("broken"), inner);
   EXPECT_TRUE(absl::StrContains(run_->status().message(), "broken\n\t in call Fib > Fib")) << run_->status();
 }

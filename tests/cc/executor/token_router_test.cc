@@ -66,7 +66,7 @@ TEST_F(TokenRouterTest, AResultGoesStraightToItsCallersReaders) {
   SetProgram(graph);
   const Region& root = built_->regions[0];
   Frame* main = NewFrame(root);
-  Frame* child = NewFrame(RegionOf("Id"), main, OpsOf(root, OpKind::kSite).front());
+  Frame* child = NewFrame(RegionOf("Id"), main, OpsOf(root, OpKind::kCallSite).front());
   parts_->router.DeliverArgument(child, 0, Number(5));
   ASSERT_TRUE(parts_->queue.has_operators()) << "the retval";
   const ReadyOperator& item = *parts_->queue.PopOperator();
@@ -81,7 +81,7 @@ TEST_F(TokenRouterTest, AValueOnItsWayThroughWaitsWhileOthersReadItToo) {
   SetProgram(graph);
   const Region& root = built_->regions[0];
   Frame* main = NewFrame(root);
-  Frame* child = NewFrame(RegionOf("F"), main, OpsOf(root, OpKind::kSite).front());
+  Frame* child = NewFrame(RegionOf("F"), main, OpsOf(root, OpKind::kCallSite).front());
   parts_->router.DeliverArgument(child, 0, Number(5));
   EXPECT_TRUE(parts_->router.has_deferred());
   EXPECT_EQ(main->live, 3) << "its own, the retval that is ready, the value that waits";
@@ -96,7 +96,7 @@ TEST_F(TokenRouterTest, WhatIsDeferredCanBeReleased) {
   graph.Function("F", {"x"}).Result("F", "F/x").Result("F", "F/x", 1);
   SetProgram(graph);
   const Region& root = built_->regions[0];
-  Frame* child = NewFrame(RegionOf("F"), NewFrame(root), OpsOf(root, OpKind::kSite).front());
+  Frame* child = NewFrame(RegionOf("F"), NewFrame(root), OpsOf(root, OpKind::kCallSite).front());
   parts_->router.DeliverArgument(child, 0, live_.Make(5));
   ASSERT_TRUE(parts_->router.has_deferred());
   parts_->router.ClearDeferred();
@@ -115,7 +115,7 @@ TEST_F(TokenRouterTest, AResultForAnotherWorkersFrameIsAMessage) {
   other.inbox.Open();
   const Region& root = built_->regions[0];
   Frame* main = other.frames.New(root, nullptr, kNone, 0);
-  const uint32_t site = OpsOf(root, OpKind::kSite).front();
+  const uint32_t site = OpsOf(root, OpKind::kCallSite).front();
   Frame* child = NewFrame(RegionOf("Id"), main, site);
   parts_->router.DeliverArgument(child, 0, Number(5));
   EXPECT_TRUE(parts_->queue.empty());

@@ -9,18 +9,12 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/program/built_programs.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::DT_FLOAT;
-
-BuiltProgram BuildOrFail(const StaticGraph& graph) {
-  BuiltProgram built = Build(graph);
-  EXPECT_TRUE(built.status.ok()) << built.status;
-  return built;
-}
 
 void ExpectFault(const StaticGraph& graph, const std::vector<std::string>& texts) {
   const BuiltProgram built = Build(graph);
@@ -28,29 +22,7 @@ void ExpectFault(const StaticGraph& graph, const std::vector<std::string>& texts
   for (const std::string& text : texts) EXPECT_TRUE(absl::StrContains(built.status.message(), text)) << built.status;
 }
 
-const Region& RegionOf(const BuiltProgram& built, const std::string& name) {
-  for (const Region& region : built->regions) {
-    if (region.name == name) return region;
-  }
-  ADD_FAILURE() << "no region " << name;
-  return built->regions[0];
-}
-
-std::vector<const Op*> OpsOf(const Region& region, OpKind kind) {
-  std::vector<const Op*> ops;
-  for (const Op& op : region.ops) {
-    if (op.kind == kind) ops.push_back(&op);
-  }
-  return ops;
-}
-
 size_t CountOf(const Region& region, OpKind kind) { return OpsOf(region, kind).size(); }
-
-const Op& OnlyOp(const Region& region, OpKind kind) {
-  const std::vector<const Op*> ops = OpsOf(region, kind);
-  EXPECT_EQ(ops.size(), 1);
-  return *ops.at(0);
-}
 
 const Op& KernelOp(const BuiltProgram& built, const Region& region, const std::string& node) {
   for (const Op& op : region.ops) {
@@ -78,11 +50,6 @@ uint16_t TemplatePending(const Region& region, const Op& op) {
 size_t NumReaders(const Region& region, const Op& op, uint32_t port) {
   const Port& of = region.ports[op.port + port];
   return of.end - of.begin;
-}
-
-std::vector<DeathEvent> DeathsOf(const Region& region, const Op& op, uint32_t port) {
-  const DeathList& list = region.port_deaths[op.port + port];
-  return {region.deaths.begin() + list.begin, region.deaths.begin() + list.end};
 }
 
 // Sources, constants, pending counts.
@@ -124,9 +91,9 @@ TEST(ProgramTest, OperatorsThatWaitForOneThingNeedNoSlot) {
   const BuiltProgram built = BuildOrFail(graph);
   const Region& root = built->regions[0];
   const Op& sub = KernelOp(built, root, "a");
-  EXPECT_EQ(sub.inputs, InputsIn::kItemTable);
+  EXPECT_EQ(sub.inputs, InputsIn::kTableAndArrival);
   EXPECT_EQ(sub.only, 1);
-  EXPECT_EQ(KernelOp(built, root, "k").inputs, InputsIn::kItem);
+  EXPECT_EQ(KernelOp(built, root, "k").inputs, InputsIn::kArrival);
   EXPECT_EQ(root.num_slots, 0);
   EXPECT_EQ(root.num_counted, 0);
   EXPECT_TRUE(root.frame_template.empty());
@@ -198,7 +165,7 @@ TEST(ProgramTest, CallersHaveAnOperatorForEachSiteThatKnowsItsCallee) {
   ASSERT_EQ(built->sites.size(), 3);
   std::vector<std::string> called;
   for (const Region* caller : {&built->regions[0], &fib}) {
-    for (const Op* op : OpsOf(*caller, OpKind::kSite)) {
+    for (const Op* op : OpsOf(*caller, OpKind::kCallSite)) {
       const CallSite& site = built->sites.at(op->index);
       EXPECT_EQ(site.callee, &fib);
       EXPECT_EQ(caller == &fib, site.call_id > 1) << site.name;
@@ -225,7 +192,7 @@ TEST(ProgramTest, ConstantArgumentsTravelWithTheOthers) {
   graph.Function("F", {"a", "b"}).Op("F/sum", "AddV2", {"F/a", "F/b"}).Result("F", "F/sum");
   const BuiltProgram built = BuildOrFail(graph);
   const Region& root = built->regions[0];
-  const Op& site = OnlyOp(root, OpKind::kSite);
+  const Op& site = OnlyOp(root, OpKind::kCallSite);
   EXPECT_EQ(site.num_inputs, 2);
   EXPECT_EQ(site.num_tokens, 1);
   EXPECT_EQ(TemplateSlot(root, site.slot + 1).int32, 5);
@@ -237,7 +204,7 @@ TEST(ProgramTest, CallsOfConstantsAloneGetTokens) {
   graph.Function("F", {"a"}).Result("F", "F/a");
   const BuiltProgram built = BuildOrFail(graph);
   const Region& root = built->regions[0];
-  EXPECT_EQ(OnlyOp(root, OpKind::kSite).num_tokens, 1);
+  EXPECT_EQ(OnlyOp(root, OpKind::kCallSite).num_tokens, 1);
   EXPECT_EQ(root.sources.size(), 1);
 }
 
@@ -326,15 +293,15 @@ TEST(ProgramTest, MergesWithNothingElseToDoPassOn) {
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);
   const BuiltProgram built = BuildOrFail(graph);
-  EXPECT_TRUE(OnlyOp(RegionOf(built, "Fib"), OpKind::kMerge).passes_on);
+  EXPECT_TRUE(OnlyOp(RegionOf(built, "Fib"), OpKind::kMerge).lets_first_through);
 
   StaticGraph read;
   read.Arg("x").Node("merge", "Merge", {"x", "x"}, {{"T", kInt}, {"N", 2}}).Retval("merge").Retval("merge:1", 1);
   const BuiltProgram both = BuildOrFail(read);
-  EXPECT_FALSE(OnlyOp(both->regions[0], OpKind::kMerge).passes_on);
+  EXPECT_FALSE(OnlyOp(both->regions[0], OpKind::kMerge).lets_first_through);
 }
 
-TEST(ProgramTest, MergesLearnOfDeadControlsByAUnion) {
+TEST(ProgramTest, MergesWaitForControlsBehindAUnion) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"}).Kernel("effect", {"switch:1"}, 1, true);
   graph.Node("merge", "Merge", {"switch", "switch:1", "^effect"}, {{"T", kInt}, {"N", 2}}).Retval("merge");
@@ -342,13 +309,8 @@ TEST(ProgramTest, MergesLearnOfDeadControlsByAUnion) {
   const Region& root = built->regions[0];
   const Op& merge = OnlyOp(root, OpKind::kMerge);
   EXPECT_EQ(merge.num_tokens, 2);  // a value, and the union
-  EXPECT_FALSE(merge.passes_on);
+  EXPECT_FALSE(merge.lets_first_through);
   EXPECT_EQ(OnlyOp(root, OpKind::kUnion).num_tokens, 1);
-  bool is_told = false;
-  for (const DeathEvent& event : DeathsOf(root, OnlyOp(root, OpKind::kBranch), 1)) {
-    is_told |= event.kind == DeathEvent::Kind::kUnion;
-  }
-  EXPECT_TRUE(is_told);
 }
 
 TEST(ProgramTest, ResultsWithControlsWaitForThem) {
@@ -356,66 +318,6 @@ TEST(ProgramTest, ResultsWithControlsWaitForThem) {
   graph.Function("F", {"x"}).Kernel("F/effect", {"F/x"}, 0, true).Result("F", "F/x", 0, kInt, {"^F/effect"});
   const BuiltProgram built = BuildOrFail(graph);
   EXPECT_EQ(OnlyOp(RegionOf(built, "F"), OpKind::kPass).num_tokens, 2);
-}
-
-// Deaths.
-
-TEST(ProgramTest, DeadSidesAreToldToMergesAndSites) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
-  const BuiltProgram built = BuildOrFail(graph);
-  const Region& fib = RegionOf(built, "Fib");
-  const Op& branch = OnlyOp(fib, OpKind::kBranch);
-  const uint32_t merge = static_cast<uint32_t>(&OnlyOp(fib, OpKind::kMerge) - fib.ops.data());
-  // Not taken: both calls, so their sum, so input 0 of the merge. A call none of whose arguments will
-  // ever come needs no telling.
-  const std::vector<DeathEvent> not_taken = DeathsOf(fib, branch, 0);
-  ASSERT_EQ(not_taken.size(), 1);
-  EXPECT_EQ(not_taken[0].kind, DeathEvent::Kind::kMerge);
-  EXPECT_EQ(not_taken[0].op, merge);
-  EXPECT_EQ(not_taken[0].index, 0);
-  const std::vector<DeathEvent> taken = DeathsOf(fib, branch, 1);
-  ASSERT_EQ(taken.size(), 1);
-  EXPECT_EQ(taken[0].index, 1);
-}
-
-TEST(ProgramTest, SitesLearnOfSomeDeadArguments) {
-  StaticGraph graph;
-  graph.Arg("x").Arg("p", 1, tensorflow::DT_BOOL).Op("switch", "Switch", {"x", "p"});
-  graph.Call("main", "F", 1, {"x", "switch:1"}).Retval("main/return_0");
-  graph.Function("F", {"a", "b"}).Result("F", "F/a");
-  const BuiltProgram built = BuildOrFail(graph);
-  const Region& root = built->regions[0];
-  const std::vector<DeathEvent> deaths = DeathsOf(root, OnlyOp(root, OpKind::kBranch), 1);
-  ASSERT_EQ(deaths.size(), 1);
-  EXPECT_EQ(deaths[0].kind, DeathEvent::Kind::kSiteArgument);
-  EXPECT_EQ(deaths[0].index, 1);
-}
-
-TEST(ProgramTest, DeadArgumentsAreToldToResults) {
-  StaticGraph graph;
-  graph.Function("F", {"a", "b"}).Op("F/sum", "AddV2", {"F/a", "F/a"}).Result("F", "F/sum", 0).Result("F", "F/b", 1);
-  const BuiltProgram built = BuildOrFail(graph);
-  const Region& f = RegionOf(built, "F");
-  const std::vector<DeathEvent> deaths = DeathsOf(f, f.ops[f.entries[0]], 0);
-  ASSERT_EQ(deaths.size(), 1);
-  EXPECT_EQ(deaths[0].kind, DeathEvent::Kind::kResult);
-  EXPECT_EQ(deaths[0].index, 0);
-}
-
-TEST(ProgramTest, DeadPredicatesAreToldBehindTheirGates) {
-  StaticGraph graph;
-  graph.Arg("x").Arg("p", 1, tensorflow::DT_BOOL).Op("outer", "Switch", {"x", "p"});
-  graph.Op("q", "Less", {"outer:1", "outer:1"}).Op("inner", "Switch", {"x", "q"});
-  graph.Node("union", "ControlTrigger", {"^k"}).Kernel("k", {"inner:1"}).Const("one", 1, {"^union"}).Retval("one");
-  const BuiltProgram built = BuildOrFail(graph);
-  const Region& root = built->regions[0];
-  bool is_told = false;
-  for (const Op* branch : OpsOf(root, OpKind::kBranch)) {
-    for (const DeathEvent& event : DeathsOf(root, *branch, 1)) is_told |= event.kind == DeathEvent::Kind::kUnion;
-  }
-  EXPECT_TRUE(is_told);
 }
 
 // Loops.

@@ -43,7 +43,7 @@ class SlotsTest : public ::testing::Test {
   }
   const Op& CallSite() const {
     for (const Op& op : f_->ops) {
-      if (op.kind == OpKind::kSite) return op;
+      if (op.kind == OpKind::kCallSite) return op;
     }
     ADD_FAILURE() << "no call";
     return f_->ops[0];

@@ -15,14 +15,14 @@
 #include "absl/time/time.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/platform/env.h"
-#include "tests/cc/executor/scheduler_fixture.h"
+#include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 // --- Several workers ------------------------------------------------------------------------------
 
-TEST_F(SchedulerTest, CallsSpreadOverWorkers) {
+TEST_F(RunProgramTest, CallsSpreadOverWorkers) {
   StaticGraph graph;
   graph.Arg("x").Kernel("warm", {"x"}).Call("a", "F", 1, {"warm"}).Call("b", "F", 2, {"warm"});
   graph.Op("sum", "AddV2", {"a/return_0", "b/return_0"}).Retval("sum");
@@ -50,7 +50,7 @@ TEST_F(SchedulerTest, CallsSpreadOverWorkers) {
   EXPECT_EQ(runner_.workers(), 2);
 }
 
-TEST_F(SchedulerTest, ManyCallsOnSeveralWorkersGiveTheSameResult) {
+TEST_F(RunProgramTest, ManyCallsOnSeveralWorkersGiveTheSameResult) {
   StaticGraph graph;
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);
@@ -73,7 +73,7 @@ void AddTree(StaticGraph* graph) {
   Merge(graph, "F/merge", {"F/add", "F/st:1"}).Result("F", "F/merge");
 }
 
-TEST_F(SchedulerTest, ExpensiveKernelsSpreadToo) {
+TEST_F(RunProgramTest, ExpensiveKernelsSpreadToo) {
   StaticGraph graph;
   AddMain(&graph, "F", 2);
   AddTree(&graph);
@@ -103,7 +103,7 @@ TEST_F(SchedulerTest, ExpensiveKernelsSpreadToo) {
   }
 }
 
-TEST_F(SchedulerTest, OneProgramServesConcurrentRuns) {
+TEST_F(RunProgramTest, OneProgramServesConcurrentRuns) {
   StaticGraph graph;
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);
@@ -126,7 +126,7 @@ TEST_F(SchedulerTest, OneProgramServesConcurrentRuns) {
 
 // --- Asynchronous kernels -------------------------------------------------------------------------
 
-TEST_F(SchedulerTest, AsynchronousKernelsMayEndAtOnce) {
+TEST_F(RunProgramTest, AsynchronousKernelsMayEndAtOnce) {
   for (const char* node : {"F/down", "F/up"}) {
     runner_.OnAsync(node, [](KernelCall* call, FakeRunner::Done done) {
       call->outputs[0] = call->inputs[0].Take();
@@ -137,7 +137,7 @@ TEST_F(SchedulerTest, AsynchronousKernelsMayEndAtOnce) {
   ExpectInEveryOrder({50}, {50});
 }
 
-TEST_F(SchedulerTest, AsynchronousKernelsMayEndOnOtherThreads) {
+TEST_F(RunProgramTest, AsynchronousKernelsMayEndOnOtherThreads) {
   for (const char* node : {"F/down", "F/up"}) {
     runner_.OnAsync(node, [this](KernelCall* call, FakeRunner::Done done) {
       call->outputs[0] = call->inputs[0].Take();
@@ -148,7 +148,7 @@ TEST_F(SchedulerTest, AsynchronousKernelsMayEndOnOtherThreads) {
   ExpectInEveryOrder({50}, {50});
 }
 
-TEST_F(SchedulerTest, AsynchronousKernelsKeepTheirInputsUntilTheyEnd) {
+TEST_F(RunProgramTest, AsynchronousKernelsKeepTheirInputsUntilTheyEnd) {
   StaticGraph graph;
   graph.Arg("x").Kernel("slow", {"x"}).Retval("slow");
   FakeRunner::Done release;
@@ -171,7 +171,7 @@ TEST_F(SchedulerTest, AsynchronousKernelsKeepTheirInputsUntilTheyEnd) {
 // --- Threads --------------------------------------------------------------------------------------
 
 // Two workers on a pool of two threads would keep everything else in the process waiting.
-TEST_F(SchedulerTest, LeavesThePoolsThreadsToOthersAfterItsSlice) {
+TEST_F(RunProgramTest, LeavesThePoolsThreadsToOthersAfterItsSlice) {
   StaticGraph graph;
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);
@@ -201,7 +201,7 @@ TEST_F(SchedulerTest, LeavesThePoolsThreadsToOthersAfterItsSlice) {
   EXPECT_EQ(run.Wait().status.code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(SchedulerTest, GivesTheSameResultsWhenItChangesThreads) {
+TEST_F(RunProgramTest, GivesTheSameResultsWhenItChangesThreads) {
   StaticGraph graph;
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);

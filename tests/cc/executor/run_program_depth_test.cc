@@ -9,12 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "tests/cc/executor/scheduler_fixture.h"
+#include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
 namespace {
 
-class DeepRecursionTest : public SchedulerTest {
+class DeepRecursionTest : public RunProgramTest {
  protected:
   // Runs on threads whose stack would hold a few hundred bytes for a thousandth of the calls.
   Outcome RunOnSmallStacks(std::vector<Value> arguments, uint64_t seed = 0) {

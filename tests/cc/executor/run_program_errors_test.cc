@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "tests/cc/executor/scheduler_fixture.h"
+#include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -19,7 +19,7 @@ using tensorflow::DT_BOOL;
 
 // --- Errors ---------------------------------------------------------------------------------------
 
-TEST_F(SchedulerTest, AnErrorNamesThePathOfCalls) {
+TEST_F(RunProgramTest, AnErrorNamesThePathOfCalls) {
   StaticGraph graph = AsyncCount();
   runner_.On("F/down", [](KernelCall* call) {
     if (call->inputs[0].int32 == 0) return absl::InternalError("broken");
@@ -31,7 +31,7 @@ TEST_F(SchedulerTest, AnErrorNamesThePathOfCalls) {
               {"broken", "in call F > F > F > (94 more) > F > F > F"});
 }
 
-TEST_F(SchedulerTest, AnErrorOfAFallbackEndsTheRun) {
+TEST_F(RunProgramTest, AnErrorOfAFallbackEndsTheRun) {
   StaticGraph graph;
   graph.Arg("x").Arg("y", 1).Op("quotient", "FloorDiv", {"x", "y"}).Retval("quotient");
   SetProgram(graph);
@@ -40,7 +40,7 @@ TEST_F(SchedulerTest, AnErrorOfAFallbackEndsTheRun) {
   ExpectError(RunWith(Numbers({7, 0})), absl::StatusCode::kInvalidArgument, {"division by zero"});
 }
 
-TEST_F(SchedulerTest, TheFirstErrorWins) {
+TEST_F(RunProgramTest, TheFirstErrorWins) {
   StaticGraph graph;
   graph.Arg("x").Kernel("first", {"x"}).Kernel("second", {"x"}).Retval("first").Retval("second", 1);
   std::vector<FakeRunner::Done> done(2);
@@ -67,7 +67,7 @@ TEST_F(SchedulerTest, TheFirstErrorWins) {
   EXPECT_EQ(told, 1);
 }
 
-TEST_F(SchedulerTest, AnErrorReleasesEveryFrameAndTensor) {
+TEST_F(RunProgramTest, AnErrorReleasesEveryFrameAndTensor) {
   StaticGraph graph;
   AddMain(&graph, "F", 2);
   AddRepeat(&graph);
@@ -85,7 +85,7 @@ TEST_F(SchedulerTest, AnErrorReleasesEveryFrameAndTensor) {
   }
 }
 
-TEST_F(SchedulerTest, AMissingOutputIsAnError) {
+TEST_F(RunProgramTest, AMissingOutputIsAnError) {
   StaticGraph graph;
   graph.Arg("x").Kernel("k", {"x"}, 3).Retval("k:1");
   runner_.On("k", [this](KernelCall* call) {
@@ -97,7 +97,7 @@ TEST_F(SchedulerTest, AMissingOutputIsAnError) {
   ExpectError(RunWith({live_.Make(1)}), absl::StatusCode::kInternal, {"Missing output 1", "{{node k}}"});
 }
 
-TEST_F(SchedulerTest, APredicateThatIsNoScalarIsAnError) {
+TEST_F(RunProgramTest, APredicateThatIsNoScalarIsAnError) {
   StaticGraph graph;
   graph.Arg("x").Arg("p", 1, DT_BOOL).Op("switch", "Switch", {"x", "p"}).Retval("switch");
   SetProgram(graph);
@@ -108,14 +108,14 @@ TEST_F(SchedulerTest, APredicateThatIsNoScalarIsAnError) {
 
 // --- Limits ---------------------------------------------------------------------------------------
 
-TEST_F(SchedulerTest, TooDeepARecursionIsAnError) {
+TEST_F(RunProgramTest, TooDeepARecursionIsAnError) {
   SetProgram(Endless(100));
   ExpectError(RunWith({Number(0), live_.Make(1)}), absl::StatusCode::kResourceExhausted,
               {"Recursion too deep: call of 'F' would be at depth 101, the limit is 100", "max_depth", "{{node F/",
                "in call F > F > F > (94 more) > F > F > F"});
 }
 
-TEST_F(SchedulerTest, DepthsUpToTheLimitAreFine) {
+TEST_F(RunProgramTest, DepthsUpToTheLimitAreFine) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
   graph.Function("F", {"n"}, 1).Result("F", "F/n");
@@ -123,7 +123,7 @@ TEST_F(SchedulerTest, DepthsUpToTheLimitAreFine) {
   EXPECT_EQ(RunWith(Numbers({3})).Numbers(), std::vector<int>{3});
 }
 
-TEST_F(SchedulerTest, TooDeepARecursionOnSeveralWorkersLeavesNothingBehind) {
+TEST_F(RunProgramTest, TooDeepARecursionOnSeveralWorkersLeavesNothingBehind) {
   SetProgram(Endless(1000));
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("shuffle_seed ", seed));
@@ -135,7 +135,7 @@ TEST_F(SchedulerTest, TooDeepARecursionOnSeveralWorkersLeavesNothingBehind) {
 }
 
 // The call that is one too deep has been given to another worker.
-TEST_F(SchedulerTest, TooDeepACallGivenAwayReleasesItsArguments) {
+TEST_F(RunProgramTest, TooDeepACallGivenAwayReleasesItsArguments) {
   StaticGraph graph;
   graph.Arg("x").Call("main", "F", 1, {"x"}).Retval("main/return_0");
   graph.Function("F", {"x"}, 1).Kernel("F/warm", {"F/x"});
@@ -166,7 +166,7 @@ TEST_F(SchedulerTest, TooDeepACallGivenAwayReleasesItsArguments) {
 
 // --- Cancellation ---------------------------------------------------------------------------------
 
-TEST_F(SchedulerTest, CancellationEndsARecursionWithoutEnd) {
+TEST_F(RunProgramTest, CancellationEndsARecursionWithoutEnd) {
   SetProgram(Endless(int64_t{1} << 40));
   for (const int workers : {1, 4}) {
     RunEnvironment environment = Environment();
@@ -177,7 +177,7 @@ TEST_F(SchedulerTest, CancellationEndsARecursionWithoutEnd) {
   }
 }
 
-TEST_F(SchedulerTest, CancellationWaitsForKernelsInFlight) {
+TEST_F(RunProgramTest, CancellationWaitsForKernelsInFlight) {
   StaticGraph graph = Endless(int64_t{1} << 40);
   graph.Kernel("slow", {"x1"}).Retval("slow", 1);
   FakeRunner::Done release;

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/cc/executor/scheduler_fixture.h"
+#include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
 namespace {
 
-TEST_F(SchedulerTest, CallsFromLoops) {
+TEST_F(RunProgramTest, CallsFromLoops) {
   StaticGraph graph;
   graph.Arg("n");
   AddSumOfFibs(&graph, "", "n", {}, 1).Retval("exit");
@@ -21,7 +21,7 @@ TEST_F(SchedulerTest, CallsFromLoops) {
   ExpectInEveryOrder({8}, {0 + 1 + 1 + 2 + 3 + 5 + 8 + 13});
 }
 
-TEST_F(SchedulerTest, LoopsInBodies) {
+TEST_F(RunProgramTest, LoopsInBodies) {
   StaticGraph graph;
   graph.Arg("x0").Call("a", "F", 1, {"x0"}).Call("b", "F", 10, {"a/return_0"}).Retval("b/return_0");
   graph.Function("F", {"n"});
@@ -32,7 +32,7 @@ TEST_F(SchedulerTest, LoopsInBodies) {
   ExpectInEveryOrder({5}, {0 + 1 + 1 + 2 + 3 + 5 + 8});  // F(7)
 }
 
-TEST_F(SchedulerTest, LoopsCarryTensors) {
+TEST_F(RunProgramTest, LoopsCarryTensors) {
   StaticGraph graph;
   graph.Arg("n").Arg("t", 1).Const("zero", 0).Enter("enter_i", "zero", "loop").Enter("enter_n", "n", "loop", true);
   graph.Enter("enter_t", "t", "loop").Enter("weights", "t", "loop", true);
@@ -60,7 +60,7 @@ TEST_F(SchedulerTest, LoopsCarryTensors) {
 
 // Stock optimizers merge nodes that are the same: of two loop variables with one new value, first their
 // NextIterations.
-TEST_F(SchedulerTest, LoopVariablesMayShareTheirNextIteration) {
+TEST_F(RunProgramTest, LoopVariablesMayShareTheirNextIteration) {
   StaticGraph graph;
   graph.Arg("n").Arg("t", 1).Const("zero", 0).Enter("enter_i", "zero", "loop").Enter("enter_n", "n", "loop", true);
   graph.Enter("enter_t", "t", "loop");

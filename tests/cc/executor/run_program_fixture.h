@@ -1,7 +1,7 @@
-// What the tests of the scheduler share: how they run a program, and the programs that several themes run.
+// What the tests of whole runs share: how they run a program, and the programs that several themes run.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_SCHEDULER_FIXTURE_H_
-#define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_SCHEDULER_FIXTURE_H_
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_RUN_PROGRAM_FIXTURE_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_RUN_PROGRAM_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ namespace tensorflow_recursion {
 inline constexpr uint64_t kSeeds = 40;
 inline constexpr int kDeep = 1'000'000;
 
-class SchedulerTest : public ::testing::Test {
+class RunProgramTest : public ::testing::Test {
  protected:
   void SetProgram(const StaticGraph& graph) {
     built_ = Build(graph);
@@ -74,7 +74,7 @@ class SchedulerTest : public ::testing::Test {
   LiveTensors live_;
   BuiltProgram built_;
   FakeRunner runner_;
-  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "scheduler_test", 4};
+  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "run_program_test", 4};
 };
 
 // F(n, t) = t + ... + t, n times: t is handed down unchanged and read on the way up.
@@ -114,4 +114,4 @@ inline StaticGraph Endless(int64_t max_depth) {
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_SCHEDULER_FIXTURE_H_
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_RUN_PROGRAM_FIXTURE_H_

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/cc/executor/scheduler_fixture.h"
+#include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -16,7 +16,7 @@ using tensorflow::DT_BOOL;
 
 // --- Dead calls -----------------------------------------------------------------------------------
 
-TEST_F(SchedulerTest, ACallOfDeadArgumentsOpensNoFrame) {
+TEST_F(RunProgramTest, ACallOfDeadArgumentsOpensNoFrame) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"});
   graph.Call("main", "F", 1, {"switch:1", "switch:1"}).Retval("main/return_0");
@@ -29,7 +29,7 @@ TEST_F(SchedulerTest, ACallOfDeadArgumentsOpensNoFrame) {
   EXPECT_EQ(runner_.runs("F/k"), 0);
 }
 
-TEST_F(SchedulerTest, ACallOfSomeDeadArgumentsRunsAsFarAsTheOthersGo) {
+TEST_F(RunProgramTest, ACallOfSomeDeadArgumentsRunsAsFarAsTheOthersGo) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"});
   graph.Call("main", "F", 1, {"x", "switch:1"}, 3);
@@ -42,7 +42,7 @@ TEST_F(SchedulerTest, ACallOfSomeDeadArgumentsRunsAsFarAsTheOthersGo) {
 }
 
 // A dead argument that is known before the other one must not open the frame by itself.
-TEST_F(SchedulerTest, DeadArgumentsAloneOpenNoFrameWhileOthersAreAwaited) {
+TEST_F(RunProgramTest, DeadArgumentsAloneOpenNoFrameWhileOthersAreAwaited) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"});
   graph.Kernel("slow", {"x"}).Const("zero", 0).Op("late_no", "Less", {"slow", "zero"});
@@ -66,7 +66,7 @@ TEST_F(SchedulerTest, DeadArgumentsAloneOpenNoFrameWhileOthersAreAwaited) {
 }
 
 // As before, but the second argument turns out to be live.
-TEST_F(SchedulerTest, ALiveArgumentAfterADeadOneOpensTheFrame) {
+TEST_F(RunProgramTest, ALiveArgumentAfterADeadOneOpensTheFrame) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"}).Kernel("slow", {"x"});
   graph.Call("main", "F", 1, {"switch:1", "slow", "slower"}, 2).Kernel("slower", {"x"});
@@ -90,7 +90,7 @@ TEST_F(SchedulerTest, ALiveArgumentAfterADeadOneOpensTheFrame) {
   }
 }
 
-TEST_F(SchedulerTest, AConstantArgumentOfADeadBranchOpensNoFrame) {
+TEST_F(RunProgramTest, AConstantArgumentOfADeadBranchOpensNoFrame) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"}).Op("pivot", "Identity", {"switch:1"});
   graph.Node("control", "NoOp", {"^pivot"}).Const("c", 1, {"^control"});
@@ -103,7 +103,7 @@ TEST_F(SchedulerTest, AConstantArgumentOfADeadBranchOpensNoFrame) {
 
 // --- Merges and unions ----------------------------------------------------------------------------
 
-TEST_F(SchedulerTest, AMergeOfDeadInputsIsDead) {
+TEST_F(RunProgramTest, AMergeOfDeadInputsIsDead) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"});
   graph.Op("a", "Neg", {"switch:1"}).Op("b", "Neg", {"a"});
@@ -113,7 +113,7 @@ TEST_F(SchedulerTest, AMergeOfDeadInputsIsDead) {
   ExpectInEveryOrder({4}, {Outcome::kDead, 4, 1});
 }
 
-TEST_F(SchedulerTest, MergesOfManyInputsCountTheirDeaths) {
+TEST_F(RunProgramTest, MergesOfManyInputsCountTheirDeaths) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"});
   const Inputs many(130, "switch:1");
@@ -125,7 +125,7 @@ TEST_F(SchedulerTest, MergesOfManyInputsCountTheirDeaths) {
   ExpectInEveryOrder({4}, {Outcome::kDead, 4, 77});
 }
 
-TEST_F(SchedulerTest, AControlTriggerFiresAfterDeathsToo) {
+TEST_F(RunProgramTest, AControlTriggerFiresAfterDeathsToo) {
   StaticGraph graph;
   graph.Arg("x").Arg("p", 1).Const("zero", 0).Op("outer_p", "Less", {"zero", "p"});
   graph.Op("outer", "Switch", {"x", "outer_p"}).Op("q", "Less", {"zero", "outer:1"});
@@ -139,7 +139,7 @@ TEST_F(SchedulerTest, AControlTriggerFiresAfterDeathsToo) {
 }
 
 // What lowering makes of a conditional with an effect in one branch: the merge behind both waits for it.
-TEST_F(SchedulerTest, AMergeWaitsForDeadControlsWithoutDying) {
+TEST_F(RunProgramTest, AMergeWaitsForDeadControlsWithoutDying) {
   StaticGraph graph;
   graph.Arg("x").Arg("p", 1).Const("zero", 0).Op("pred", "Less", {"zero", "p"}).Op("switch", "Switch", {"x", "pred"});
   graph.Kernel("effect", {"switch:1"}, 1, true).Kernel("other", {"switch:1"}, 1, true);
@@ -159,7 +159,7 @@ TEST_F(SchedulerTest, AMergeWaitsForDeadControlsWithoutDying) {
   EXPECT_EQ(effects, 2 * (2 * static_cast<int>(kSeeds) + 1));
 }
 
-TEST_F(SchedulerTest, AMergeComesAfterTheEffectsThatItWaitsFor) {
+TEST_F(RunProgramTest, AMergeComesAfterTheEffectsThatItWaitsFor) {
   StaticGraph graph;
   graph.Arg("x").Arg("p", 1).Const("zero", 0).Op("pred", "Less", {"zero", "p"}).Op("switch", "Switch", {"x", "pred"});
   graph.Kernel("effect", {"switch:1"}, 1, true);
@@ -182,7 +182,7 @@ TEST_F(SchedulerTest, AMergeComesAfterTheEffectsThatItWaitsFor) {
 
 // A conditional in a branch, both with an effect, as the gradient of nested conditionals has them: the
 // merge in the branch is dead with it.
-TEST_F(SchedulerTest, AMergeInADeadBranchHoldsUpNoMergeOutside) {
+TEST_F(RunProgramTest, AMergeInADeadBranchHoldsUpNoMergeOutside) {
   StaticGraph graph;
   AddMain(&graph, "F", 3);
   graph.Function("F", {"x", "p", "q"}).Const("F/zero", 0, {"^F/frame_start"});
@@ -206,7 +206,7 @@ TEST_F(SchedulerTest, AMergeInADeadBranchHoldsUpNoMergeOutside) {
 
 // --- Other sources of death -----------------------------------------------------------------------
 
-TEST_F(SchedulerTest, KernelsMayLeaveAnOutputDead) {
+TEST_F(RunProgramTest, KernelsMayLeaveAnOutputDead) {
   StaticGraph graph;
   graph.Arg("x").Node("recv", "_Recv", {"^x"},
                       {{"tensor_type", kInt},
@@ -220,7 +220,7 @@ TEST_F(SchedulerTest, KernelsMayLeaveAnOutputDead) {
   ExpectInEveryOrder({3}, {Outcome::kDead, 3});
 }
 
-TEST_F(SchedulerTest, ACaseTakesTheLastBranchWhenItsIndexIsOutOfRange) {
+TEST_F(RunProgramTest, ACaseTakesTheLastBranchWhenItsIndexIsOutOfRange) {
   StaticGraph graph;
   graph.Arg("x").Arg("i", 1).Node("case", "_SwitchN", {"x", "i"}, {{"T", kInt}, {"num_outs", 3}});
   Merge(&graph, "merge", {"case", "case:1", "case:2"}).Retval("merge").Retval("merge:1", 1);

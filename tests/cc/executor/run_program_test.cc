@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/cc/executor/scheduler_fixture.h"
+#include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -23,7 +23,7 @@ std::function<std::string(const std::string&)> NamesIn(const std::string& functi
   return [function](const std::string& node) { return absl::StrCat(function, "/", node); };
 }
 
-TEST_F(SchedulerTest, RunsAGraphWithoutCalls) {
+TEST_F(RunProgramTest, RunsAGraphWithoutCalls) {
   StaticGraph graph;
   graph.Arg("x").Const("two", 2).Op("y", "Mul", {"x", "two"}).Retval("y").Retval("x", 1).Retval("two", 2);
   SetProgram(graph);
@@ -31,7 +31,7 @@ TEST_F(SchedulerTest, RunsAGraphWithoutCalls) {
 }
 
 // More than a pending count can hold.
-TEST_F(SchedulerTest, WaitsForSeventyThousandControlInputs) {
+TEST_F(RunProgramTest, WaitsForSeventyThousandControlInputs) {
   constexpr int kControls = 70'000;
   StaticGraph graph;
   graph.Arg("x");
@@ -49,7 +49,7 @@ TEST_F(SchedulerTest, WaitsForSeventyThousandControlInputs) {
 }
 
 // Else an endless recursion could keep them from ever running, by the order of the nodes.
-TEST_F(SchedulerTest, RunsOperatorsOfTheMainGraphBeforeACallOfConstants) {
+TEST_F(RunProgramTest, RunsOperatorsOfTheMainGraphBeforeACallOfConstants) {
   int effects = 0;
   int effects_before_call = 0;
   runner_.On("effect", [&](KernelCall*) {
@@ -75,7 +75,7 @@ TEST_F(SchedulerTest, RunsOperatorsOfTheMainGraphBeforeACallOfConstants) {
   }
 }
 
-TEST_F(SchedulerTest, ReleasesArgumentsThatNobodyReads) {
+TEST_F(RunProgramTest, ReleasesArgumentsThatNobodyReads) {
   StaticGraph graph;
   graph.Arg("x").Arg("y", 1).Retval("x");
   SetProgram(graph);
@@ -87,7 +87,7 @@ TEST_F(SchedulerTest, ReleasesArgumentsThatNobodyReads) {
   EXPECT_EQ(live_.count(), 0);
 }
 
-TEST_F(SchedulerTest, ComputesFib) {
+TEST_F(RunProgramTest, ComputesFib) {
   StaticGraph graph;
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);
@@ -98,7 +98,7 @@ TEST_F(SchedulerTest, ComputesFib) {
 }
 
 // ack(m, n) = n + 1 if m = 0; ack(m - 1, 1) if n = 0; else ack(m - 1, ack(m, n - 1))
-TEST_F(SchedulerTest, ComputesAckermann) {
+TEST_F(RunProgramTest, ComputesAckermann) {
   StaticGraph graph;
   AddMain(&graph, "A", 2);
   graph.Function("A", {"m", "n"}).Const("A/zero", 0, {"^A/frame_start"}).Const("A/one", 1, {"^A/frame_start"});
@@ -119,7 +119,7 @@ TEST_F(SchedulerTest, ComputesAckermann) {
 }
 
 // even(n) = n = 0 or odd(n - 1), odd(n) = n != 0 and even(n - 1)
-TEST_F(SchedulerTest, ComputesMutualRecursion) {
+TEST_F(RunProgramTest, ComputesMutualRecursion) {
   StaticGraph graph;
   AddMain(&graph, "Even", 1);
   for (const auto& [name, other, at_zero, id] : {std::tuple("Even", "Odd", 1, 2), std::tuple("Odd", "Even", 0, 3)}) {
@@ -137,7 +137,7 @@ TEST_F(SchedulerTest, ComputesMutualRecursion) {
   ExpectInEveryOrder({21}, {0});
 }
 
-TEST_F(SchedulerTest, EffectsComeBeforeWhatWaitsForThem) {
+TEST_F(RunProgramTest, EffectsComeBeforeWhatWaitsForThem) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
   graph.Function("F", {"x"}).Kernel("F/effect", {"F/x"}, 0, true).Result("F", "F/x", 0, kInt, {"^F/after"});
@@ -160,7 +160,7 @@ TEST_F(SchedulerTest, EffectsComeBeforeWhatWaitsForThem) {
 // --- Values passed on -----------------------------------------------------------------------------
 
 // F(x) = x, x, x; G(x) sends each result of F to several readers of each kind.
-TEST_F(SchedulerTest, OneValueHasReadersOfEveryKind) {
+TEST_F(RunProgramTest, OneValueHasReadersOfEveryKind) {
   StaticGraph graph;
   AddMain(&graph, "G", 1, 3);
   graph.Function("F", {"x"}).Result("F", "F/x", 0).Result("F", "F/x", 1).Result("F", "F/x", 2);
@@ -174,7 +174,7 @@ TEST_F(SchedulerTest, OneValueHasReadersOfEveryKind) {
   ExpectInEveryOrder({5}, {5, 15, 5});
 }
 
-TEST_F(SchedulerTest, TensorsGoWithTheirLastReader) {
+TEST_F(RunProgramTest, TensorsGoWithTheirLastReader) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
   graph.Function("F", {"x"}).Kernel("F/a", {"F/x"}).Kernel("F/b", {"F/a"}).Kernel("F/c", {"F/b"}).Result("F", "F/c");
@@ -190,7 +190,7 @@ TEST_F(SchedulerTest, TensorsGoWithTheirLastReader) {
   EXPECT_EQ(live_.count(), 0);
 }
 
-TEST_F(SchedulerTest, HandsTensorsDownTheRecursion) {
+TEST_F(RunProgramTest, HandsTensorsDownTheRecursion) {
   StaticGraph graph;
   AddMain(&graph, "F", 2);
   AddRepeat(&graph);
@@ -212,7 +212,7 @@ TEST_F(SchedulerTest, HandsTensorsDownTheRecursion) {
   }
 }
 
-TEST_F(SchedulerTest, SwitchesOfConstants) {
+TEST_F(RunProgramTest, SwitchesOfConstants) {
   StaticGraph graph;
   AddMain(&graph, "F", 1);
   graph.Function("F", {"x"}).Const("F/two", 2, {"^F/frame_start"}).Op("F/less", "Less", {"F/x", "F/two"});
@@ -224,7 +224,7 @@ TEST_F(SchedulerTest, SwitchesOfConstants) {
 }
 
 // swap(a, b) hands its arguments back while it is being called, to an operator that shares slots with the call.
-TEST_F(SchedulerTest, ArgumentsThatReturnAtOnceLeaveTheOthersAlone) {
+TEST_F(RunProgramTest, ArgumentsThatReturnAtOnceLeaveTheOthersAlone) {
   StaticGraph graph;
   AddMain(&graph, "F", 2);
   graph.Function("F", {"a", "b"}).Kernel("F/k", {"F/a", "F/b"}, 2).Call("F/call", "Swap", 2, {"F/k", "F/k:1"}, 2);
@@ -257,7 +257,7 @@ TEST_F(SchedulerTest, ArgumentsThatReturnAtOnceLeaveTheOthersAlone) {
 // --- Partial invocation ---------------------------------------------------------------------------
 
 // F(now, late) returns `now` at once; the kernel that makes `late` waits for that.
-TEST_F(SchedulerTest, AnOutputReturnsBeforeArgumentsItDoesNotNeed) {
+TEST_F(RunProgramTest, AnOutputReturnsBeforeArgumentsItDoesNotNeed) {
   StaticGraph graph;
   graph.Arg("x").Kernel("late", {"x"}).Call("main", "F", 1, {"x", "late"}, 2);
   graph.Kernel("seen", {"main/return_0"}).Retval("seen").Retval("main/return_1", 1);

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/values/record.h"
-#include "tests/cc/executor/scheduler_fixture.h"
+#include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -104,7 +104,7 @@ void AddRecordedMain(StaticGraph* graph, int backwards) {
   }
 }
 
-class RecordedTest : public SchedulerTest {
+class RecordedTest : public RunProgramTest {
  protected:
   ~RecordedTest() override { EXPECT_EQ(Record::LiveCount(), 0); }
 

@@ -1,0 +1,35 @@
+// Says for each node of a transformed graph whose body it is part of.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_NODE_OWNERS_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_NODE_OWNERS_H_
+
+#include <string>
+#include <vector>
+
+#include "cc/analysis/structural_nodes.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Reads the attribute that every node gets when it leaves the transformation (kBodyAttr). A node without it was added
+// by a stock optimizer or by partitioning, and belongs to those that it is connected with.
+//
+// The attribute is needed in a partition: there a body may be in pieces that its FrameStart is not connected with, and
+// a receive has no input that would tell what it is part of.
+class NodeOwners {
+ public:
+  void Find(const tensorflow::Graph& graph, const StructuralNodes& structural);
+
+  // False if no node has the attribute, as in a graph that an earlier version has transformed: then nothing is known.
+  bool are_known() const { return !owners_.empty(); }
+
+  // The function whose body the node is part of, empty for the main graph. Only for when owners are known.
+  const std::string& Of(const tensorflow::Node* node) const { return owners_[node->id()]; }
+
+ private:
+  std::vector<std::string> owners_;  // by node id
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_NODE_OWNERS_H_

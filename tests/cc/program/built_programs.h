@@ -1,0 +1,46 @@
+// Builds programs from small static graphs, and finds their regions and operators.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_PROGRAM_BUILT_PROGRAMS_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_PROGRAM_BUILT_PROGRAMS_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cc/program/program.h"
+#include "tests/cc/executor/test_graphs.h"
+
+namespace tensorflow_recursion {
+
+inline BuiltProgram BuildOrFail(const StaticGraph& graph) {
+  BuiltProgram built = Build(graph);
+  EXPECT_TRUE(built.status.ok()) << built.status;
+  return built;
+}
+
+inline const Region& RegionOf(const BuiltProgram& built, const std::string& name) {
+  for (const Region& region : built->regions) {
+    if (region.name == name) return region;
+  }
+  ADD_FAILURE() << "no region " << name;
+  return built->regions[0];
+}
+
+inline std::vector<const Op*> OpsOf(const Region& region, OpKind kind) {
+  std::vector<const Op*> ops;
+  for (const Op& op : region.ops) {
+    if (op.kind == kind) ops.push_back(&op);
+  }
+  return ops;
+}
+
+inline const Op& OnlyOp(const Region& region, OpKind kind) {
+  const std::vector<const Op*> ops = OpsOf(region, kind);
+  EXPECT_EQ(ops.size(), 1);
+  return *ops.at(0);
+}
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_PROGRAM_BUILT_PROGRAMS_H_
