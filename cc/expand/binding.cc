@@ -7,13 +7,13 @@
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/copies.h"
 #include "cc/expand/handles.h"
 #include "cc/expand/load_body.h"
 #include "cc/expand/name_table.h"
 #include "cc/expand/placement.h"
-#include "cc/expand/verify.h"
+#include "cc/expand/verify_call_sites.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow_recursion {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
-#include "cc/expand/placement.h"
-#include "cc/expand/verify.h"
+#include "cc/expand/expandable.h"
+#include "cc/expand/handle_stand_ins.h"
+#include "cc/expand/verify_nodes.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/common_runtime/lower_functional_ops.h"

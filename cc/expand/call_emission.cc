@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cc/base/names.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 

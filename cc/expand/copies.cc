@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cc/base/names.h"
 #include "cc/expand/call_emission.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/emission_names.h"
 #include "cc/expand/keep_alives.h"
 #include "cc/expand/node_writer.h"

@@ -9,7 +9,7 @@
 
 #include "cc/analysis/effects.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/colocation.h"
 #include "tensorflow/core/graph/tensor_id.h"
 

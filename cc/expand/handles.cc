@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/placement.h"
 
 namespace tensorflow_recursion {

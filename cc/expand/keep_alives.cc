@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
+#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 

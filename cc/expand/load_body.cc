@@ -6,7 +6,7 @@
 
 #include "cc/analysis/effects.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/placement.h"
 #include "cc/expand/resolve_calls.h"
 #include "tensorflow/core/framework/op_kernel.h"

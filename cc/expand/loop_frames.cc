@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/placement.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"

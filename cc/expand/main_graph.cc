@@ -7,7 +7,7 @@
 #include "cc/expand/loop_frames.h"
 #include "cc/expand/pruning.h"
 #include "cc/expand/resolve_calls.h"
-#include "cc/expand/verify.h"
+#include "cc/expand/verify_nodes.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 
 namespace tensorflow_recursion {

@@ -2,8 +2,9 @@
 #include "cc/expand/pruning.h"
 
 #include "absl/strings/match.h"
+#include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/graph/tensor_id.h"
 
 namespace tensorflow_recursion {
@@ -26,7 +27,7 @@ absl::Status ReadFetch(const std::string& fetch, const Pruner& pruner, CallProgr
     return absl::OkStatus();
   }
   const NodeDef& def = pruner.Find(node);
-  const auto outputs = def.attr().find("Tout");
+  const auto outputs = def.attr().find(kResultTypesAttr);
   if (IsInvoke(def) && (outputs == def.attr().end() || id.index() >= outputs->second.list().type_size())) {
     return InvalidArgument("Fetch '", fetch, "': the call has no such output");
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cc/base/names.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/graph/tensor_id.h"
 
 namespace tensorflow_recursion {

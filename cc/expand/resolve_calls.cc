@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow_recursion {
@@ -24,7 +24,7 @@ using tensorflow::NodeDef;
 void CallForward(NodeDef* call) {
   auto& attrs = *call->mutable_attr();
   attrs[kCalleeAttr].mutable_func()->set_name(attrs[kForwardAttr].s());
-  attrs["Tout"].mutable_list()->add_type(tensorflow::DT_VARIANT);
+  attrs[kResultTypesAttr].mutable_list()->add_type(tensorflow::DT_VARIANT);
   const auto shapes = attrs.find(kOutputShapesAttr);
   if (shapes != attrs.end() && shapes->second.list().shape_size() > 0) shapes->second.mutable_list()->add_shape();
 }
@@ -33,7 +33,7 @@ void CallForward(NodeDef* call) {
 // them. What the definition says of further inputs goes.
 NodeDef WithInputs(const Node& call, int num_inputs) {
   NodeDef def = call.def();
-  (*def.mutable_attr())["Tignored"].mutable_list()->clear_type();
+  (*def.mutable_attr())[kIgnoredTypesAttr].mutable_list()->clear_type();
   std::vector<std::string> sources(num_inputs);
   for (const Edge* edge : call.in_edges()) {
     if (edge->IsControlEdge() || edge->dst_input() >= num_inputs) continue;
@@ -75,7 +75,8 @@ absl::Status Replace(Node* call, NodeDef def, int num_inputs, Graph* graph) {
 
 absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
   std::vector<tensorflow::DataType> inputs, results;
-  if (!GetNodeAttr(call->attrs(), "Tin", &inputs).ok() || !GetNodeAttr(call->attrs(), "Tout", &results).ok()) {
+  if (!GetNodeAttr(call->attrs(), kArgumentTypesAttr, &inputs).ok() ||
+      !GetNodeAttr(call->attrs(), kResultTypesAttr, &results).ok()) {
     return absl::OkStatus();  // for others to complain
   }
   const int record = static_cast<int>(results.size());

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/loop_pivots.h"
 
 namespace tensorflow_recursion {

@@ -36,7 +36,7 @@ absl::Status ReadMaxDepth(int64_t* depth) {
 InvokeOp::InvokeOp(tensorflow::OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCalleeAttr, &function_));
   OP_REQUIRES_OK(ctx, ReadMaxDepth(&max_depth_));
-  OP_REQUIRES_OK(ctx, ctx->GetAttr("Tin", &arguments_));
+  OP_REQUIRES_OK(ctx, ctx->GetAttr(kArgumentTypesAttr, &arguments_));
   key_ = tensorflow::Canonicalize(function(), tensorflow::AttrSlice(&function_.attr()));
   if (ctx->function_library() != nullptr) {
     OP_REQUIRES_OK(ctx, CheckDefinition(*ctx->function_library()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/attach_handles_pass.h"
 
-#include "cc/expand/placement.h"
+#include "cc/expand/handle_stand_ins.h"
 
 namespace tensorflow_recursion {
 

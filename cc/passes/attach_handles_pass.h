@@ -7,7 +7,7 @@
 
 namespace tensorflow_recursion {
 
-// Runs AttachHandles, see cc/expand/placement.h.
+// Runs AttachHandles, see cc/expand/handle_stand_ins.h.
 class AttachHandlesPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

@@ -92,8 +92,8 @@ NodeDef RunDef(const std::string& device, const std::string& name, const std::ve
     run.add_input(arg->name());
   }
   for (const Node* retval : retvals) outputs.push_back(tensorflow::BaseType(retval->input_type(0)));
-  tensorflow::AddNodeAttr("Tin", inputs, &run);
-  tensorflow::AddNodeAttr("Tout", outputs, &run);
+  tensorflow::AddNodeAttr(kArgumentTypesAttr, inputs, &run);
+  tensorflow::AddNodeAttr(kResultTypesAttr, outputs, &run);
   AddMemoryTypes(device, args, &run);
   AddMemoryTypes(device, retvals, &run);
   return run;

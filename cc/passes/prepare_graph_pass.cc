@@ -6,9 +6,10 @@
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/expand/handle_stand_ins.h"
 #include "cc/expand/name_table.h"
 #include "cc/expand/placement.h"
-#include "cc/expand/verify.h"
+#include "cc/expand/verify_devices.h"
 #include "cc/passes/recursion_optimizer.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/public/session_options.h"

@@ -35,7 +35,7 @@ void FindLateArguments(const Graph& graph, const GraphRegions& regions, Boundari
   if (!HasSplitArguments(*boundaries)) return;
   FlowGraph flow;
   std::vector<NodeId> order;
-  // Of a graph that is no program nothing is known: whoever is to run it will say why.
+  // If the graph is not a valid program, no argument counts as late; the fault is reported where it is made a program.
   if (!BuildFlowGraph(graph, regions, DeviceMemory(), &flow).ok() || !SortNodes(flow, &order).ok()) return;
   const LateValues late = FindValuesAfterSideEffects(flow, order);
   for (auto& [name, body] : boundaries->bodies) {

@@ -7,8 +7,8 @@
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
-#include "cc/expand/verify.h"
+#include "cc/expand/call_nodes.h"
+#include "cc/expand/verify_nodes.h"
 #include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/graph/graph.h"
 

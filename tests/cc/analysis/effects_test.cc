@@ -11,20 +11,6 @@ namespace {
 using tensorflow::Graph;
 using tensorflow::Node;
 
-std::unique_ptr<Graph> Build(const GraphBuilder& builder) {
-  std::unique_ptr<Graph> graph;
-  const absl::Status status = Construct(builder.graph(), &graph);
-  EXPECT_TRUE(status.ok()) << status;
-  return graph;
-}
-
-const Node* FindNode(const Graph& graph, const std::string& name) {
-  for (const Node* node : graph.op_nodes()) {
-    if (node->name() == name) return node;
-  }
-  return nullptr;
-}
-
 bool Waits(const Node& node, const std::string& op) {
   for (const tensorflow::Edge* edge : node.in_edges()) {
     if (edge->IsControlEdge() && edge->src()->type_string() == op) return true;
@@ -42,7 +28,7 @@ TEST(HasEffectTest, TellsEffectsFromReads) {
   builder.Node("random", "RandomUniformInt", {"shape", "x", "x"}, {{"T", kInt}, {"Tout", kInt}});
   builder.Node("shape", "Const", {}, {{"dtype", kInt}, {"value", tensorflow::Tensor(kInt, {0})}});
   builder.Call("call", "F", {"x"});
-  const std::unique_ptr<Graph> graph = Build(builder);
+  const std::unique_ptr<Graph> graph = MakeGraph(builder);
   for (const char* effect : {"write", "assign"}) EXPECT_TRUE(HasEffect(*FindNode(*graph, effect))) << effect;
   for (const char* none : {"x", "handle", "reference", "read", "random", "call"}) {
     EXPECT_FALSE(HasEffect(*FindNode(*graph, none))) << none;
@@ -53,7 +39,8 @@ TEST(CollectEffectsTest, ListsEffectsOutsideLoops) {
   GraphBuilder builder;
   builder.Node("print", "NoOp").Node("other", "NoOp");
   std::vector<std::string> effects;
-  ASSERT_TRUE(CollectEffects(Build(builder).get(), [](const Node& n) { return n.name() == "print"; }, &effects).ok());
+  ASSERT_TRUE(
+      CollectEffects(MakeGraph(builder).get(), [](const Node& n) { return n.name() == "print"; }, &effects).ok());
   EXPECT_EQ(effects, std::vector<std::string>{"print"});
 }
 
@@ -76,7 +63,7 @@ TEST(CollectEffectsTest, LoopsWaitForTheirEffectsAndExitsStandForThem) {
   AddLoop(&builder, "outer", "x", "inner/exit");
   AddLoop(&builder, "inner", "outer/body", "inner/body");
   builder.Node("print", "NoOp", {"^inner/body"});
-  const std::unique_ptr<Graph> graph = Build(builder);
+  const std::unique_ptr<Graph> graph = MakeGraph(builder);
   std::vector<std::string> effects;
   ASSERT_TRUE(CollectEffects(graph.get(), [](const Node& n) { return n.name() == "print"; }, &effects).ok());
   EXPECT_EQ(effects, std::vector<std::string>{"outer/exit"});
@@ -88,7 +75,7 @@ TEST(CollectEffectsTest, LeavesLoopsWithoutEffectsAlone) {
   GraphBuilder builder;
   builder.Const("x");
   AddLoop(&builder, "loop", "x", "loop/body");
-  const std::unique_ptr<Graph> graph = Build(builder);
+  const std::unique_ptr<Graph> graph = MakeGraph(builder);
   const int nodes = graph->num_op_nodes();
   std::vector<std::string> effects;
   ASSERT_TRUE(CollectEffects(graph.get(), [](const Node&) { return false; }, &effects).ok());

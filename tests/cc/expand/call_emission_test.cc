@@ -29,19 +29,19 @@ TEST(CallEmissionTest, SitesHaveACallPerArgumentAndAReturnPerOutput) {
 }
 
 TEST(CallEmissionTest, SitesHaveTheirOwnIds) {
-  const GraphDef expanded = Expand(OneCall().graph(), {"z:0"});
+  const GraphDef expanded = Expand(CallAndReader().graph(), {"z:0"});
   EXPECT_EQ(CallId(expanded, "y/call_0"), 1);
   EXPECT_EQ(CallId(expanded, "F/call/call_0"), 2);
 }
 
 TEST(CallEmissionTest, CallsTakeTheControlInputsOfTheSite) {
-  GraphBuilder builder = OneCall();
+  GraphBuilder builder = CallAndReader();
   builder.Const("first").Call("later", "F", {"x", "^first"});
   EXPECT_EQ(InputsOf(Expand(builder.graph(), {"later:0"}), "later/call_0"), (Inputs{"x", "^first"}));
 }
 
 TEST(CallEmissionTest, StatedShapesStay) {
-  GraphBuilder builder = OneCall();
+  GraphBuilder builder = CallAndReader();
   GraphDef graph = builder.graph();
   NodeDef* call = graph.mutable_node(1);
   (*call->mutable_attr())["output_shapes"].mutable_list()->add_shape()->add_dim()->set_size(3);
@@ -94,20 +94,20 @@ TEST(CallEmissionTest, ArgumentsFromOutsideOfALoopWaitForItsCondition) {
 // Fetched, fed and awaited calls.
 
 TEST(CallEmissionTest, NobodyElseKeepsTheNameOfACall) {
-  const GraphDef expanded = Expand(OneCall().graph(), {"z:0"});
+  const GraphDef expanded = Expand(CallAndReader().graph(), {"z:0"});
   EXPECT_EQ(Find(expanded, "y"), nullptr);
   EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"y/return_0"});
 }
 
 TEST(CallEmissionTest, FetchedCallsKeepTheirName) {
-  const GraphDef expanded = Expand(OneCall().graph(), {"y:0", "z:0"});
+  const GraphDef expanded = Expand(CallAndReader().graph(), {"y:0", "z:0"});
   EXPECT_EQ(Find(expanded, "y")->op(), "Identity");
   EXPECT_EQ(InputsOf(expanded, "y"), Inputs{"y/return_0"});
   EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"y/return_0"});
 }
 
 TEST(CallEmissionTest, ConsumersOfFedCallsReadWhatIsFed) {
-  const GraphDef expanded = Expand(OneCall().graph(), {"z:0"}, {"y:0"});
+  const GraphDef expanded = Expand(CallAndReader().graph(), {"z:0"}, {"y:0"});
   EXPECT_EQ(Find(expanded, "y")->op(), "Identity");
   EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"y"});
 }

@@ -15,7 +15,7 @@ using tensorflow::NodeDef;
 // Bodies.
 
 TEST(EmissionTest, InputlessNodesOfBodiesStartByTheirFrameStart) {
-  EXPECT_EQ(InputsOf(Expand(OneCall().graph(), {"z:0"}), "F/one"), Inputs{"^F/recursion_frame_start"});
+  EXPECT_EQ(InputsOf(Expand(CallAndReader().graph(), {"z:0"}), "F/one"), Inputs{"^F/recursion_frame_start"});
 }
 
 TEST(EmissionTest, FrameStartsCarryTheOptions) {
@@ -23,7 +23,7 @@ TEST(EmissionTest, FrameStartsCarryTheOptions) {
   options.run.max_depth = 17;
   options.run.workers = 3;
   GraphDef expanded;
-  ASSERT_TRUE(ExpandCalls(OneCall().graph(), options, &expanded).ok());
+  ASSERT_TRUE(ExpandCalls(CallAndReader().graph(), options, &expanded).ok());
   EXPECT_EQ(Find(expanded, "F/recursion_frame_start")->attr().at("max_depth").i(), 17);
   EXPECT_EQ(Find(expanded, "F/recursion_frame_start")->attr().at("workers").i(), 3);
 }

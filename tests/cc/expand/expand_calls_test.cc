@@ -28,19 +28,21 @@ TEST(ExpandCallsTest, LeavesTheBodyOfAFunctionAlone) {
 }
 
 TEST(ExpandCallsTest, LeavesAnExpandedGraphAlone) {
-  const GraphDef once = Expand(OneCall().graph(), {"z:0"});
+  const GraphDef once = Expand(CallAndReader().graph(), {"z:0"});
   EXPECT_FALSE(HasExpandableCalls(once));
 }
 
 TEST(ExpandCallsTest, IsDeterministic) {
-  const GraphDef graph = OneCall().graph();
+  const GraphDef graph = CallAndReader().graph();
   EXPECT_EQ(Expand(graph, {"z:0"}).DebugString(), Expand(graph, {"z:0"}).DebugString());
 }
 
-TEST(ExpandCallsTest, KeepsTheLibrary) { EXPECT_EQ(Expand(OneCall().graph(), {"z:0"}).library().function_size(), 1); }
+TEST(ExpandCallsTest, KeepsTheLibrary) {
+  EXPECT_EQ(Expand(CallAndReader().graph(), {"z:0"}).library().function_size(), 1);
+}
 
 TEST(ExpandCallsTest, PutsEachBodyInOnce) {
-  GraphBuilder builder = OneCall();
+  GraphBuilder builder = CallAndReader();
   builder.Call("y2", "F", {"y"});
   const GraphDef expanded = Expand(builder.graph(), {"y2:0"});
   EXPECT_EQ(NodesOf(expanded, kEntryOp).size(), 1);
@@ -50,7 +52,7 @@ TEST(ExpandCallsTest, PutsEachBodyInOnce) {
 }
 
 TEST(ExpandCallsTest, TransformsOnlyWhatIsFetched) {
-  GraphBuilder builder = OneCall();
+  GraphBuilder builder = CallAndReader();
   builder.Call("other", "G", {"x"}).Function(Endless("G", "Undefined"));
   const GraphDef expanded = Expand(builder.graph(), {"z:0"});
   EXPECT_EQ(Find(expanded, "other"), nullptr);
@@ -58,7 +60,7 @@ TEST(ExpandCallsTest, TransformsOnlyWhatIsFetched) {
 }
 
 TEST(ExpandCallsTest, TransformsEverythingWithoutFetches) {
-  GraphBuilder builder = OneCall();
+  GraphBuilder builder = CallAndReader();
   builder.Call("other", "G", {"x"}).Function(Endless("G", "G"));
   const GraphDef expanded = Expand(builder.graph(), {});
   EXPECT_EQ(Names(NodesOf(expanded, kEntryOp)), (std::set<std::string>{"F/n", "G/n"}));
@@ -123,18 +125,18 @@ TEST(ExpandCallsTest, ReportsBrokenBodies) {
 }
 
 TEST(ExpandCallsTest, ReportsBrokenGraphs) {
-  GraphBuilder missing = OneCall();
+  GraphBuilder missing = CallAndReader();
   ExpectFault(missing.Node("w", "Identity", {"nowhere"}, {{"T", kInt}}), {"w:0"}, "input 'nowhere'");
-  GraphBuilder twice = OneCall();
+  GraphBuilder twice = CallAndReader();
   ExpectFault(twice.Const("x"), {"z:0"}, "appears twice");
-  GraphBuilder type = OneCall();
+  GraphBuilder type = CallAndReader();
   ExpectFault(type.Node("w", "Identity", {"y"}, {{"T", tensorflow::DT_FLOAT}}), {"w:0"}, "w");
 }
 
 TEST(ExpandCallsTest, ReportsWhatTensorFlowWouldDieOf) {
-  GraphBuilder inputs = OneCall();
+  GraphBuilder inputs = CallAndReader();
   ExpectFault(inputs.Node("w", "Identity", {"y", "y"}, {{"T", kInt}}), {"w:0"}, "w");
-  GraphBuilder length = OneCall();
+  GraphBuilder length = CallAndReader();
   ExpectFault(length.Node("w", "AddN", {"y"}, {{"T", kInt}, {"N", int64_t{1} << 31}}), {"w:0"},
               "attribute N is 2147483648");
   GraphBuilder value;
@@ -151,12 +153,12 @@ TEST(ExpandCallsTest, ReportsWhatTensorFlowWouldDieOf) {
 }
 
 TEST(ExpandCallsTest, ReportsUnknownFetches) {
-  ExpectFault(OneCall(), {"nowhere:0"}, "Fetch 'nowhere:0' is not in the graph");
-  ExpectFault(OneCall(), {"y:1"}, "Fetch 'y:1': the call has no such output");
+  ExpectFault(CallAndReader(), {"nowhere:0"}, "Fetch 'nowhere:0' is not in the graph");
+  ExpectFault(CallAndReader(), {"y:1"}, "Fetch 'y:1': the call has no such output");
 }
 
 TEST(ExpandCallsTest, ReportsABodyBesideCallsOfItsFunction) {
-  GraphBuilder builder = OneCall();
+  GraphBuilder builder = CallAndReader();
   builder.Node("F/n", kEntryOp, {}, {{"T", kInt}, {"function", "F"}, {"index", 0}});
   ExpectFault(builder, {"z:0"}, "Function 'F': the graph holds calls of it and its body");
 }

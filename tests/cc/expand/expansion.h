@@ -48,7 +48,8 @@ inline void ExpectFault(const GraphBuilder& builder, const Inputs& fetches, cons
   ExpectFault(builder.graph(), fetches, text);
 }
 
-inline GraphBuilder OneCall() {
+// The main graph z = y = F(x), where F only calls itself.
+inline GraphBuilder CallAndReader() {
   GraphBuilder builder;
   builder.Const("x").Call("y", "F", {"x"}).Node("z", "Identity", {"y"}, {{"T", kInt}}).Function(Endless("F", "F"));
   return builder;

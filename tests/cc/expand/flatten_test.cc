@@ -14,7 +14,7 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
 TEST(FlattenTest, BodiesAvoidNamesOfTheMainGraph) {
-  GraphBuilder builder = OneCall();
+  GraphBuilder builder = CallAndReader();
   builder.Const("F/n").Call("w", "F", {"F/n"});
   const GraphDef expanded = Expand(builder.graph(), {"w:0"});
   EXPECT_EQ(Find(expanded, "F/n")->op(), "Const");
@@ -22,14 +22,14 @@ TEST(FlattenTest, BodiesAvoidNamesOfTheMainGraph) {
 }
 
 TEST(FlattenTest, BodyNamesDoNotDependOnWhatIsFetched) {
-  GraphBuilder whole = OneCall();
+  GraphBuilder whole = CallAndReader();
   whole.Const("F/n").Const("F/unrelated");
   std::vector<std::string> names;
   for (const NodeDef& node : whole.graph().node()) names.push_back(node.name());
   const std::vector<std::string> taken = TakenNames(names, whole.graph().library());
   EXPECT_EQ(taken, std::vector<std::string>{"F/n"});
 
-  GraphDef pruned = OneCall().graph();
+  GraphDef pruned = CallAndReader().graph();
   SetAttrValue(taken, &(*pruned.mutable_node(1)->mutable_attr())[kTakenNamesAttr]);
   EXPECT_EQ(Names(NodesOf(Expand(pruned, {"z:0"}), kEntryOp)), (std::set<std::string>{"F/n_1"}));
 }

@@ -3,6 +3,8 @@
 #ifndef TENSORFLOW_RECURSION_TESTS_CC_EXPAND_GRAPHS_H_
 #define TENSORFLOW_RECURSION_TESTS_CC_EXPAND_GRAPHS_H_
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -158,6 +160,30 @@ inline absl::Status Construct(const tensorflow::GraphDef& graph, std::unique_ptr
   const absl::Status status = tensorflow::ConvertGraphDefToGraph(options, graph, built.get());
   if (result != nullptr) *result = std::move(built);
   return status;
+}
+
+// The same, for graphs without a fault.
+inline std::unique_ptr<tensorflow::Graph> MakeGraph(const tensorflow::GraphDef& graph) {
+  std::unique_ptr<tensorflow::Graph> built;
+  const absl::Status status = Construct(graph, &built);
+  EXPECT_TRUE(status.ok()) << status;
+  return built;
+}
+inline std::unique_ptr<tensorflow::Graph> MakeGraph(const GraphBuilder& builder) { return MakeGraph(builder.graph()); }
+
+// nullptr if there is none.
+inline tensorflow::Node* FindNode(const tensorflow::Graph& graph, const std::string& name) {
+  for (tensorflow::Node* node : graph.op_nodes()) {
+    if (node->name() == name) return node;
+  }
+  return nullptr;
+}
+
+// The main graph y = F(x), where F only calls itself.
+inline GraphBuilder OneCall() {
+  GraphBuilder builder;
+  builder.Const("x").Call("y", "F", {"x"}).Function(Endless("F", "F"));
+  return builder;
 }
 
 // Devices by the names of nodes: the longest key that a name starts with counts.

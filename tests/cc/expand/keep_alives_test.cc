@@ -11,7 +11,7 @@ namespace {
 using tensorflow::GraphDef;
 
 TEST(KeepAlivesTest, OnlyReturnsOfTheMainGraphHoldTheBodies) {
-  const GraphDef expanded = Expand(OneCall().graph(), {"z:0"});
+  const GraphDef expanded = Expand(CallAndReader().graph(), {"z:0"});
   EXPECT_EQ(InputsOf(expanded, "y/return_0"), (Inputs{"recursion_keep_alive/F", "^y/call_0"}));
   EXPECT_EQ(InputsOf(expanded, "F/call/return_0"), Inputs{"^F/call/call_0"});
   EXPECT_EQ(InputsOf(expanded, "recursion_keep_alive/F"), (Inputs{"^F/recursion_frame_start", "^F/r"}));

@@ -10,7 +10,7 @@ namespace {
 
 TEST(LoopFramesTest, CallsOutsideOfLoopsHaveNone) {
   std::unique_ptr<tensorflow::Graph> graph;
-  ASSERT_TRUE(Construct(OneCall().graph(), &graph).ok());
+  ASSERT_TRUE(Construct(CallAndReader().graph(), &graph).ok());
   CallProgram program;
   ASSERT_TRUE(FindLoopFrames(graph.get(), &program).ok());
   EXPECT_TRUE(program.frames.empty());

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "tests/cc/expand/graphs.h"
 
 namespace tensorflow_recursion {
@@ -38,20 +38,6 @@ GraphBuilder OneDifferentiatedCall(const Inputs& inputs = {"x"}, const Types& ig
   return builder;
 }
 
-std::unique_ptr<Graph> Build(const GraphDef& def) {
-  std::unique_ptr<Graph> graph;
-  const absl::Status status = Construct(def, &graph);
-  EXPECT_TRUE(status.ok()) << status;
-  return graph;
-}
-
-Node* FindNode(const Graph& graph, const std::string& name) {
-  for (Node* node : graph.op_nodes()) {
-    if (node->name() == name) return node;
-  }
-  return nullptr;
-}
-
 GraphDef ToGraphDef(const Graph& graph) {
   GraphDef def;
   graph.ToGraphDef(&def);
@@ -60,7 +46,7 @@ GraphDef ToGraphDef(const Graph& graph) {
 }
 
 GraphDef Resolve(const GraphDef& def, const std::string& suffix = "") {
-  const std::unique_ptr<Graph> graph = Build(def);
+  const std::unique_ptr<Graph> graph = MakeGraph(def);
   const absl::Status status = ResolveCalls(suffix, graph.get());
   EXPECT_TRUE(status.ok()) << status;
   return ToGraphDef(*graph);
@@ -124,11 +110,11 @@ TEST(ResolveCallsTest, DoesNothingTheSecondTime) {
 TEST(ResolveCallsTest, DevicesStay) {
   GraphDef def = OneDifferentiatedCall().graph();
   def.mutable_node(3)->set_device("/device:CPU:1");
-  std::unique_ptr<Graph> graph = Build(def);
+  std::unique_ptr<Graph> graph = MakeGraph(def);
   ASSERT_TRUE(ResolveCalls("", graph.get()).ok());
   EXPECT_EQ(FindNode(*graph, "y")->requested_device(), "/device:CPU:1");
 
-  graph = Build(def);
+  graph = MakeGraph(def);
   FindNode(*graph, "y")->set_assigned_device_name("/job:localhost/replica:0/task:0/device:CPU:1");
   ASSERT_TRUE(ResolveCalls("", graph.get()).ok());
   EXPECT_EQ(FindNode(*graph, "y")->assigned_device_name(), "/job:localhost/replica:0/task:0/device:CPU:1");
@@ -203,7 +189,7 @@ TEST(ResolveCallsTest, NamesTheNodeAndTheFunctionWhereForwardIsMissing) {
   builder.Node("reader", "Identity", {"y:1"}, {{"T", DT_VARIANT}});
   GraphDef def = builder.graph();
   (*def.mutable_node(3)->mutable_attr())["f"].mutable_func()->set_name("F__fn");
-  const std::unique_ptr<Graph> graph = Build(def);
+  const std::unique_ptr<Graph> graph = MakeGraph(def);
   const absl::Status status = ResolveCalls("", graph.get());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "Call 'y' of 'F': its record is read, but its attribute forward"))

@@ -23,44 +23,31 @@ ConfigProto Faulty() {
   return config;
 }
 
-GraphBuilder OneCall() {
-  GraphBuilder builder;
-  builder.Const("x").Call("y", "F", {"x"}).Function(Endless("F", "F"));
-  return builder;
-}
-
-std::unique_ptr<tensorflow::Graph> Build(const GraphBuilder& builder) {
-  std::unique_ptr<tensorflow::Graph> graph;
-  const absl::Status status = Construct(builder.graph(), &graph);
-  EXPECT_TRUE(status.ok()) << status;
-  return graph;
-}
-
 TEST(PrepareGraphTest, PadsGraphsThatGrapplerWouldSkip) {
-  const auto graph = Build(OneCall());
+  const auto graph = MakeGraph(OneCall());
   ASSERT_TRUE(PrepareGraph(SwitchedOn(), graph.get()).ok());
   EXPECT_EQ(graph->num_op_nodes(), 4);
 }
 
 TEST(PrepareGraphTest, LeavesOtherGraphsAlone) {
   GraphBuilder builder;
-  const auto plain = Build(builder.Const("x"));
+  const auto plain = MakeGraph(builder.Const("x"));
   ASSERT_TRUE(PrepareGraph(SwitchedOn(), plain.get()).ok());
   EXPECT_EQ(plain->num_op_nodes(), 1);
-  const auto dynamic = Build(OneCall());
+  const auto dynamic = MakeGraph(OneCall());
   ASSERT_TRUE(PrepareGraph(ConfigProto(), dynamic.get()).ok());
   EXPECT_EQ(dynamic->num_op_nodes(), 2);
 }
 
 TEST(PrepareGraphTest, ReportsFaultyOptionsWhereTheyMatter) {
-  EXPECT_FALSE(PrepareGraph(Faulty(), Build(OneCall()).get()).ok());
+  EXPECT_FALSE(PrepareGraph(Faulty(), MakeGraph(OneCall()).get()).ok());
   GraphBuilder builder;
-  EXPECT_TRUE(PrepareGraph(Faulty(), Build(builder.Const("x")).get()).ok());
+  EXPECT_TRUE(PrepareGraph(Faulty(), MakeGraph(builder.Const("x")).get()).ok());
 }
 
 TEST(PrepareGraphTest, MarksNamesThatBodiesCannotHave) {
   GraphBuilder builder = OneCall();
-  const auto graph = Build(builder.Const("F/n"));
+  const auto graph = MakeGraph(builder.Const("F/n"));
   ASSERT_TRUE(PrepareGraph(SwitchedOn(), graph.get()).ok());
   for (const tensorflow::Node* node : graph->op_nodes()) {
     if (node->type_string() != kInvokeOp) continue;

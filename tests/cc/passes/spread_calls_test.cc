@@ -30,12 +30,7 @@ class Spread {
     for (const tensorflow::Node* node : graph_->op_nodes()) absl::StrAppend(&text, node->assigned_device_name(), "\n");
     return text;
   }
-  const tensorflow::Node* Node(const std::string& name) const {
-    for (const tensorflow::Node* node : graph_->op_nodes()) {
-      if (node->name() == name) return node;
-    }
-    return nullptr;
-  }
+  const tensorflow::Node* Node(const std::string& name) const { return FindNode(*graph_, name); }
   const std::string& Device(const std::string& name) const { return Node(name)->assigned_device_name(); }
   std::string Body(const tensorflow::Node* node) const {
     std::string body = "unmarked";

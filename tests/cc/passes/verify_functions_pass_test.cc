@@ -9,21 +9,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-GraphBuilder OneCall() {
-  GraphBuilder builder;
-  builder.Const("x").Call("y", "F", {"x"}).Function(Endless("F", "F"));
-  return builder;
-}
-
-std::unique_ptr<tensorflow::Graph> Build(const GraphBuilder& builder) {
-  std::unique_ptr<tensorflow::Graph> graph;
-  const absl::Status status = Construct(builder.graph(), &graph);
-  EXPECT_TRUE(status.ok()) << status;
-  return graph;
-}
-
 absl::Status Verify(const GraphBuilder& builder) {
-  std::unique_ptr<tensorflow::Graph> graph = Build(builder);
+  std::unique_ptr<tensorflow::Graph> graph = MakeGraph(builder);
   tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), builder.graph().library());
   tensorflow::GraphOptimizationPassOptions options;
   options.graph = &graph;

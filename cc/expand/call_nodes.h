@@ -1,0 +1,31 @@
+// Which nodes of a graph are calls and records, and which functions they name.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_
+#define TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_
+
+#include <string>
+
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace tensorflow_recursion {
+
+// Whether the node is a call of a recursive function, as users' graphs have them.
+bool IsInvoke(const tensorflow::NodeDef& node);
+bool HasInvoke(const tensorflow::GraphDef& graph);
+
+// Whether the node writes, or reads, the record of an invocation.
+bool IsRetain(const tensorflow::NodeDef& node);
+bool IsRecall(const tensorflow::NodeDef& node);
+// Whether it is an operator of gradients that is stateful only so that stock passes leave it alone. Nothing has to wait
+// for it but those that read its outputs, and side effects.
+bool IsPureGradientOp(const std::string& op);
+// The function whose record it is; empty when the attribute is missing.
+const std::string& RecordOwner(const tensorflow::NodeDef& node);
+
+// The function an Invoke calls; empty when the attribute is missing.
+const std::string& CalleeOf(const tensorflow::NodeDef& invoke);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_

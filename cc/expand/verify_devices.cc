@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/verify_devices.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "cc/base/tensorflow_compat.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/util/device_name_utils.h"
+
+namespace tensorflow_recursion {
+
+absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library,
+                           const tensorflow::DeviceSet& devices, bool allow_soft_placement) {
+  using tensorflow::DeviceNameUtils;
+  const tensorflow::FunctionLibraryDefinition reachable = ReachableFunctions(library, graph);
+  for (const std::string& name : reachable.ListFunctionNames()) {
+    for (const tensorflow::NodeDef& node : reachable.Find(name)->node_def()) {
+      DeviceNameUtils::ParsedName wanted;
+      if (node.device().empty() || !DeviceNameUtils::ParseFullName(node.device(), &wanted)) continue;
+      if (allow_soft_placement) wanted.has_type = wanted.has_id = false;
+      std::vector<tensorflow::Device*> found;
+      devices.FindMatchingDevices(wanted, &found);
+      if (!found.empty()) continue;
+      std::vector<std::string> names;
+      for (const tensorflow::Device* device : devices.devices()) names.push_back(device->name());
+      return InvalidArgument("Function '", UserName(name), "': node '", node.name(), "' asks for device '",
+                             node.device(), "', there are: ", absl::StrJoin(names, ", "));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/verify_nodes.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cc/base/status.h"
+#include "cc/expand/expandable.h"
+#include "tensorflow/core/framework/attr_value_util.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::NodeDef;
+using tensorflow::OpDef;
+
+absl::Status FindOp(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library, const OpDef** op) {
+  const absl::Status status = library.LookUpOpDef(node.op(), op);
+  return status.ok() ? status : InvalidArgument("Node '", node.name(), "': ", status.message());
+}
+
+// More inputs or outputs than any real node has; fewer than a forged number that exhausts memory.
+constexpr int64_t kMaxListLength = 1 << 20;
+
+absl::Status VerifyLengths(const NodeDef& node, const OpDef& op) {
+  for (const auto* args : {&op.input_arg(), &op.output_arg()}) {
+    for (const OpDef::ArgDef& arg : *args) {
+      const auto length = node.attr().find(arg.number_attr());
+      if (length != node.attr().end() && length->second.i() > kMaxListLength) {
+        return InvalidArgument("Node '", node.name(), "' (", node.op(), "): attribute ", arg.number_attr(), " is ",
+                               length->second.i(), ", at most ", kMaxListLength, " makes sense");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool TakesAttributes(const tensorflow::AttrValue& value, const tensorflow::FunctionLibraryDefinition& library) {
+  const tensorflow::FunctionDef* function = library.Find(value.func().name());
+  return function != nullptr && function->signature().attr_size() > 0;
+}
+
+absl::Status VerifyLoweringOf(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library) {
+  if (!IsMarkedForLowering(node) || FindExpandable(node, library).kind != Expansion::kNone) return absl::OkStatus();
+  for (const auto& [name, value] : node.attr()) {
+    if (TakesAttributes(value, library)) return absl::OkStatus();  // what fits is known only to the instance
+  }
+  return InvalidArgument("Node '", node.name(), "' (", node.op(),
+                         "): its functions are missing or do not fit its inputs and outputs");
+}
+
+absl::Status VerifyAttributes(const NodeDef& node, const OpDef& op) {
+  for (const OpDef::AttrDef& attr : op.attr()) {
+    const auto value = node.attr().find(attr.name());
+    if (value == node.attr().end()) {
+      if (attr.has_default_value()) continue;
+      return InvalidArgument("Node '", node.name(), "' (", node.op(), "): attribute ", attr.name(), " is missing");
+    }
+    if (value->second.value_case() == tensorflow::AttrValue::kPlaceholder) continue;  // known to the instance
+    const absl::Status status = tensorflow::AttrValueHasType(value->second, attr.type());
+    if (!status.ok()) {
+      return InvalidArgument("Node '", node.name(), "' (", node.op(), "): attribute ", attr.name(), ": ",
+                             status.message());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyFunctionNode(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library) {
+  const OpDef* op = nullptr;
+  if (!FindOp(node, library, &op).ok()) return absl::OkStatus();  // TensorFlow's own checks get that far
+  TFR_RETURN_IF_ERROR(VerifyLengths(node, *op));
+  TFR_RETURN_IF_ERROR(VerifyAttributes(node, *op));
+  return VerifyLoweringOf(node, library);
+}
+
+absl::Status VerifyNode(NodeDef node, const OpDef& op) {
+  tensorflow::AddDefaultsToNodeDef(op, &node);
+  const absl::Status status = tensorflow::ValidateNodeDef(node, op);
+  return status.ok() ? status : InvalidArgument(status.message());
+}
+
+}  // namespace
+
+NodeDef DefinitionWithEdges(const tensorflow::Node& node) {
+  NodeDef definition = node.def();
+  definition.clear_input();
+  for (int i = 0; i < node.num_inputs(); ++i) definition.add_input("edge");
+  return definition;
+}
+
+absl::Status VerifyNodes(const tensorflow::GraphDef& graph) {
+  const tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), graph.library());
+  for (const NodeDef& node : graph.node()) {
+    const OpDef* op = nullptr;
+    TFR_RETURN_IF_ERROR(FindOp(node, library, &op));
+    TFR_RETURN_IF_ERROR(VerifyLengths(node, *op));
+    TFR_RETURN_IF_ERROR(VerifyNode(node, *op));
+  }
+  for (const tensorflow::FunctionDef& function : graph.library().function()) {
+    for (const NodeDef& node : function.node_def()) {
+      const OpDef* op = nullptr;
+      if (!FindOp(node, library, &op).ok()) continue;  // an error where the function is used
+      TFR_RETURN_IF_ERROR(VerifyLengths(node, *op));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyGraph(const tensorflow::Graph& graph) {
+  for (const tensorflow::Node* node : graph.op_nodes()) {
+    TFR_RETURN_IF_ERROR(VerifyNode(DefinitionWithEdges(*node), node->op_def()));
+    std::vector<bool> connected(node->num_inputs(), false);
+    for (const tensorflow::Edge* edge : node->in_edges()) {
+      if (!edge->IsControlEdge()) connected[edge->dst_input()] = true;
+    }
+    const auto gap = std::find(connected.begin(), connected.end(), false);
+    if (gap != connected.end()) {
+      return InvalidArgument("Node '", node->name(), "' (", node->type_string(), "): input ", gap - connected.begin(),
+                             " of ", connected.size(), " is missing");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyFunctions(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library) {
+  for (const tensorflow::Node* node : graph.op_nodes()) {
+    TFR_RETURN_IF_ERROR(VerifyLoweringOf(node->def(), library));
+  }
+  for (const std::string& name : library.ListFunctionNames()) {
+    for (const NodeDef& node : library.Find(name)->node_def()) {
+      const absl::Status status = VerifyFunctionNode(node, library);
+      if (!status.ok()) return InvalidArgument("Function '", name, "': ", status.message());
+    }
+    const std::string endless = FindEndlessLowering(name, library);
+    if (!endless.empty()) {
+      return InvalidArgument("Function '", endless, "' contains itself through branches or ordinary calls");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion
