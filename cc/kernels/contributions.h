@@ -1,13 +1,16 @@
-// The gradient of a weight that every frame of a recursion uses is a sum over all frames. It is handed up
-// the recursion unsummed, as what its terms are made of, and computed once by who asked for it.
+// The gradient of a weight that every frame of a recursion uses, as a sum that is not computed yet.
+//
+// Each frame adds a term. The sum is handed up the recursion as a list of what its terms are made of, and is computed
+// once, where the gradient was asked for.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTIONS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTIONS_H_
 
+#include <atomic>
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/variant_tensor_data.h"
 
 namespace tensorflow_recursion {
@@ -41,36 +44,12 @@ class Contributions {
   Term* term_ = nullptr;
 };
 
-// Wraps input 0 and input 1 as one term.
-class ContributeOp : public tensorflow::OpKernel {
- public:
-  using OpKernel::OpKernel;
-  void Compute(tensorflow::OpKernelContext* context) override;
-};
-
-// Zero.
-class ContributeNoneOp : public tensorflow::OpKernel {
- public:
-  using OpKernel::OpKernel;
-  void Compute(tensorflow::OpKernelContext* context) override;
-};
-
-// The first and the second tensors of all terms, each set concatenated along axis 0; what a row of each is
-// shaped like is attribute first_shape and second_shape, as there may be no term.
-class CollectOp : public tensorflow::OpKernel {
- public:
-  explicit CollectOp(tensorflow::OpKernelConstruction* construction);
-  void Compute(tensorflow::OpKernelContext* context) override;
-
- private:
-  tensorflow::TensorShape row_shapes_[2];
-};
-
-// Passes its first input on.
-class TotalOp : public tensorflow::OpKernel {
- public:
-  using OpKernel::OpKernel;
-  void Compute(tensorflow::OpKernelContext* context) override { context->set_output(0, context->input(0)); }
+// A pair of tensors; or the sum of two terms, and then without tensors of its own.
+struct Contributions::Term {
+  std::atomic<int> references{1};
+  Term* left = nullptr;
+  Term* right = nullptr;
+  tensorflow::Tensor tensors[2];
 };
 
 }  // namespace tensorflow_recursion

@@ -1,6 +1,6 @@
 // The kernels that the library registers with TensorFlow when it is loaded.
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/kernels/contributions.h"
+#include "cc/kernels/contribution_ops.h"
 #include "cc/kernels/invoke_op.h"
 #include "cc/kernels/record_ops.h"
 #include "cc/kernels/run_op.h"

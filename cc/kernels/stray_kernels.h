@@ -7,8 +7,8 @@
 
 namespace tensorflow_recursion {
 
-// Entry, FrameStart, Result, Call, Return, Open, Opened, KeepAlive. Placement needs a kernel of each; running one fails
-// with an InvalidArgument that names the node and what should have run it.
+// Entry, FrameStart, Result, Call, Return, AnnounceCall, JoinCall, KeepAlive. Placement needs a kernel of each; running
+// one fails with an InvalidArgument that names the node and what should have run it.
 class StrayOp : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;

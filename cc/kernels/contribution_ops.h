@@ -1,0 +1,44 @@
+// The operators that collect the gradient of a weight over all frames: Contribute, ContributeNone, Collect, Total.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
+
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow_recursion {
+
+// Makes one term of input 0 and input 1.
+class ContributeOp : public tensorflow::OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(tensorflow::OpKernelContext* context) override;
+};
+
+// Makes a sum without terms: zero.
+class ContributeNoneOp : public tensorflow::OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(tensorflow::OpKernelContext* context) override;
+};
+
+// Yields the first tensors of all terms, and the second tensors of all terms, each concatenated along axis 0.
+// Attributes first_shape and second_shape give the shape of a row of each, as there may be no term to take it from.
+class CollectOp : public tensorflow::OpKernel {
+ public:
+  explicit CollectOp(tensorflow::OpKernelConstruction* construction);
+  void Compute(tensorflow::OpKernelContext* context) override;
+
+ private:
+  tensorflow::TensorShape row_shapes_[2];
+};
+
+// Passes its first input on.
+class TotalOp : public tensorflow::OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(tensorflow::OpKernelContext* context) override { context->set_output(0, context->input(0)); }
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
