@@ -60,7 +60,7 @@ void* OfHost(const void* memory) {
 
 void Ok(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
 
-void FillStreamExecutor(SP_StreamExecutor* e) {
+void FillMemory(SP_StreamExecutor* e) {
   e->allocate = [](const SP_Device*, uint64_t size, int64_t, SP_DeviceMemoryBase* memory) {
     memory->opaque = Memory::Get().Allocate(size);
     memory->size = memory->opaque == nullptr ? 0 : size;
@@ -75,6 +75,10 @@ void FillStreamExecutor(SP_StreamExecutor* e) {
     *free = *total = static_cast<int64_t>(Memory::kBytes / 4);
     return true;
   };
+}
+
+// What is launched has run when the call returns, so streams and events have nothing to wait for.
+void FillStreams(SP_StreamExecutor* e) {
   e->create_stream = [](const SP_Device*, SP_Stream* stream, TF_Status* status) {
     *stream = new SP_Stream_st;
     Ok(status);
@@ -90,6 +94,18 @@ void FillStreamExecutor(SP_StreamExecutor* e) {
   e->get_event_status = [](const SP_Device*, SP_Event) { return SE_EVENT_COMPLETE; };
   e->record_event = [](const SP_Device*, SP_Stream, SP_Event, TF_Status* status) { Ok(status); };
   e->wait_for_event = [](const SP_Device* const, SP_Stream, SP_Event, TF_Status* const status) { Ok(status); };
+  e->block_host_for_event = [](const SP_Device*, SP_Event, TF_Status* status) { Ok(status); };
+  e->block_host_until_done = [](const SP_Device*, SP_Stream, TF_Status* status) { Ok(status); };
+  e->synchronize_all_activity = [](const SP_Device*, TF_Status* status) { Ok(status); };
+  e->host_callback = [](const SP_Device*, SP_Stream, SE_StatusCallbackFn callback, void* argument) -> TF_Bool {
+    TF_Status* const status = TF_NewStatus();
+    callback(argument, status);
+    TF_DeleteStatus(status);
+    return true;
+  };
+}
+
+void FillTimers(SP_StreamExecutor* e) {
   e->create_timer = [](const SP_Device*, SP_Timer* timer, TF_Status* status) {
     *timer = new SP_Timer_st;
     Ok(status);
@@ -97,6 +113,9 @@ void FillStreamExecutor(SP_StreamExecutor* e) {
   e->destroy_timer = [](const SP_Device*, SP_Timer timer) { delete timer; };
   e->start_timer = [](const SP_Device*, SP_Stream, SP_Timer, TF_Status* status) { Ok(status); };
   e->stop_timer = [](const SP_Device*, SP_Stream, SP_Timer, TF_Status* status) { Ok(status); };
+}
+
+void FillCopies(SP_StreamExecutor* e) {
   e->memcpy_dtoh = [](const SP_Device*, SP_Stream, void* to, const SP_DeviceMemoryBase* from, uint64_t size,
                       TF_Status* status) {
     std::memcpy(OfHost(to), At(from), size);
@@ -127,9 +146,9 @@ void FillStreamExecutor(SP_StreamExecutor* e) {
     std::memmove(At(to), At(from), size);
     Ok(status);
   };
-  e->block_host_for_event = [](const SP_Device*, SP_Event, TF_Status* status) { Ok(status); };
-  e->block_host_until_done = [](const SP_Device*, SP_Stream, TF_Status* status) { Ok(status); };
-  e->synchronize_all_activity = [](const SP_Device*, TF_Status* status) { Ok(status); };
+}
+
+void FillSets(SP_StreamExecutor* e) {
   e->mem_zero = [](const SP_Device*, SP_Stream, SP_DeviceMemoryBase* to, uint64_t size, TF_Status* status) {
     std::memset(At(to), 0, size);
     Ok(status);
@@ -146,12 +165,14 @@ void FillStreamExecutor(SP_StreamExecutor* e) {
     }
     Ok(status);
   };
-  e->host_callback = [](const SP_Device*, SP_Stream, SE_StatusCallbackFn callback, void* argument) -> TF_Bool {
-    TF_Status* const status = TF_NewStatus();
-    callback(argument, status);
-    TF_DeleteStatus(status);
-    return true;
-  };
+}
+
+void FillStreamExecutor(SP_StreamExecutor* e) {
+  FillMemory(e);
+  FillStreams(e);
+  FillTimers(e);
+  FillCopies(e);
+  FillSets(e);
 }
 
 void FillPlatform(SP_PlatformFns* p) {

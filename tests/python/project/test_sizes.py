@@ -1,0 +1,77 @@
+"""How long files and functions may be, as CONTRIBUTING.md says."""
+# SPDX-License-Identifier: Apache-2.0
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+pytestmark = pytest.mark.every_case
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+
+# Longer ones, each with a reason why phases with names would not make it easier to read.
+EXEMPT = {
+    "Interpreter::Resume": "one instruction after the other: labels that are jumped to have to be in one function",
+}
+
+_NO_FUNCTION = re.compile(
+    r"\s*(namespace|class|struct|enum|union|extern|if|for|while|switch|else|do|case|template|})\b"
+)
+
+
+def sources(*patterns):
+    for pattern in patterns:
+        for path in sorted(ROOT.glob(pattern)):
+            if not {".venv", "build"} & set(path.relative_to(ROOT).parts):
+                yield path, str(path.relative_to(ROOT))
+
+
+def python_functions(text):
+    """Yields name and length in lines of each function."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def cc_functions(text):
+    """The same for C++ in clang-format's layout: a body ends with the first brace that is indented as its head is."""
+    lines = text.split("\n")
+    for opening, line in enumerate(lines):
+        if not line.endswith(" {") or ")" not in line:
+            continue
+        first, head = opening, line
+        while head.count("(") < head.count(")") or head.lstrip().startswith(":"):
+            first -= 1
+            head = lines[first] + head
+        indent = " " * (len(head) - len(head.lstrip()))
+        last = next((i for i in range(opening + 1, len(lines)) if lines[i].startswith(indent + "}")), None)
+        name = re.search(r"([\w:~]+)\(", head)
+        if len(indent) <= 4 and last is not None and name and not _NO_FUNCTION.match(head):
+            yield name[1], last - first + 1
+
+
+def test_files_are_short():
+    code = sources("cc/**/*.cc", "cc/**/*.h", "tests/**/*.cc", "tests/**/*.h", "*/**/*.py", "*.py")
+    lengths = {name: len(path.read_text().splitlines()) for path, name in code}
+    assert len(lengths) > 300
+    assert {name: length for name, length in lengths.items() if length > MAX_FILE_LINES} == {}
+
+
+@pytest.mark.parametrize(
+    "patterns, functions",
+    [(("*/**/*.py", "*.py"), python_functions), (("cc/**/*.cc", "cc/**/*.h", "tests/cc/**/*.cc"), cc_functions)],
+    ids=["Python", "C++"],
+)
+def test_functions_are_short(patterns, functions):
+    lengths = [(name, *function) for path, name in sources(*patterns) for function in functions(path.read_text())]
+    assert len(lengths) > 1000
+    assert [entry for entry in lengths if entry[2] > MAX_FUNCTION_LINES and entry[1] not in EXEMPT] == []
+
+
+def test_length_of_a_cc_function_is_found():
+    text = "void F(int x,\n       int y) {\n  if (x) {\n  }\n}\n\nC::C(int x)\n    : x_(x) {\n  F(x, x);\n}\n"
+    assert list(cc_functions(text)) == [("F", 5), ("C::C", 4)]
