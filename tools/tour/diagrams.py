@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 from xml.sax.saxutils import escape
 
 import svg
-from svg import Picture
+from svg import Edge, Picture
 
 
 def pictures() -> dict[str, str]:
@@ -22,161 +23,178 @@ def pictures() -> dict[str, str]:
     return {name: picture.svg() for name, picture in drawn.items()} | {"design_frame": frame()}
 
 
-def path() -> Picture:
-    picture = Picture("the path of a call", spacing=(0.25, 0.3))
-    picture.node("python", "Python function", "traced once by Defun")
-    picture.node("invoke", "graph with Invokes", "one operator a call", "call")
-    picture.node("dynamic", "dynamic execution", "switch off: TensorFlow's function runtime", "helper")
-    picture.node("transform", "function_transformation", "cc/expand: every body once", "flow")
-    picture.node("stock", "TensorFlow's optimizers", "fold, prune, partition")
-    picture.node("spread", "SpreadCallsPass", "what several devices need to agree", "flow")
-    picture.node("composite", "CompositePass", "each partition becomes one Run", "flow")
-    picture.node("program", "program", "cc/analysis, cc/program: tables", "port")
-    picture.node("run", "run", "cc/executor: frames", "port")
-    picture.edge("python", "invoke")
-    picture.edge("invoke", "dynamic", "control")
-    picture.edge("invoke", "transform")
-    for source, target in zip(
-        ["transform", "stock", "spread", "composite", "program"],
-        ["stock", "spread", "composite", "program", "run"],
-        strict=True,
-    ):
-        picture.edge(source, target)
+# The nodes of a picture by group: a key, a title, a second line and a kind, of which the last two may be left out.
+_Nodes = dict[str, list[tuple[str, ...]]]
+
+
+def _drawing(
+    title: str,
+    nodes: _Nodes,
+    edges: list[Edge],
+    groups: dict[str, str] | None = None,
+    direction: str = "TB",
+    spacing: tuple[float, float] = (0.22, 0.32),
+) -> Picture:
+    picture = Picture(title, direction, edges=edges, groups=groups or {}, spacing=spacing)
+    for group, members in nodes.items():
+        for key, text, *rest in members:
+            small, kind = [*rest, "", ""][:2]
+            picture.node(key, text, small, kind, group)
     return picture
+
+
+def _chain(*keys: str) -> list[Edge]:
+    return [Edge(source, target) for source, target in itertools.pairwise(keys)]
+
+
+def path() -> Picture:
+    nodes: _Nodes = {
+        "": [
+            ("python", "Python function", "traced once by Defun"),
+            ("invoke", "graph with Invokes", "one operator a call", "call"),
+            ("dynamic", "dynamic execution", "switch off: TensorFlow's function runtime", "helper"),
+            ("transform", "function_transformation", "cc/expand: every body once", "flow"),
+            ("stock", "TensorFlow's optimizers", "fold, prune, partition"),
+            ("spread", "SpreadCallsPass", "what several devices need to agree", "flow"),
+            ("composite", "CompositePass", "each partition becomes one Run", "flow"),
+            ("program", "program", "cc/analysis, cc/program: tables", "port"),
+            ("run", "run", "cc/executor: frames", "port"),
+        ]
+    }
+    edges = [Edge("python", "invoke"), Edge("invoke", "dynamic", "control"), Edge("invoke", "transform")]
+    edges += _chain("transform", "stock", "spread", "composite", "program", "run")
+    return _drawing("the path of a call", nodes, edges, spacing=(0.25, 0.3))
 
 
 def call_graph(title: str) -> Picture:
-    picture = Picture(title, spacing=(0.35, 0.4))
-    picture.groups = {"main": "main graph", "body": "body of F"}
+    nodes: _Nodes = {"main": [], "body": [("entry", "Entry", "argument 0", "port"), ("work", "operators")]}
+    nodes["body"].append(("result", "Result", "output 0", "port"))
+    edges = []
     for site in (1, 2):
-        picture.node(f"arg{site}", f"argument {site}", "", "", "main")
-        picture.node(f"call{site}", f"Call {site}", "pushes its number", "call", "main")
-        picture.node(f"return{site}", f"Return {site}", "takes what is its own", "call", "main")
-        picture.node(f"out{site}", f"reader {site}", "", "", "main")
-        picture.edge(f"arg{site}", f"call{site}")
-        picture.edge(f"call{site}", f"return{site}", "control")
-        picture.edge(f"return{site}", f"out{site}")
-    picture.node("entry", "Entry", "argument 0", "port", "body")
-    picture.node("work", "operators", "", "", "body")
-    picture.node("result", "Result", "output 0", "port", "body")
-    picture.edge("entry", "work")
-    picture.edge("work", "result")
+        nodes["main"] += [
+            (f"arg{site}", f"argument {site}"),
+            (f"call{site}", f"Call {site}", "pushes its number", "call"),
+            (f"return{site}", f"Return {site}", "takes what is its own", "call"),
+            (f"out{site}", f"reader {site}"),
+        ]
+        edges += _chain(f"arg{site}", f"call{site}")
+        edges.append(Edge(f"call{site}", f"return{site}", "control"))
+        edges += _chain(f"return{site}", f"out{site}")
+    edges += _chain("entry", "work", "result")
     for site in (1, 2):
-        picture.edge(f"call{site}", "entry", "implicit", weight=6)
-        picture.edge("result", f"return{site}", "implicit")
-    return picture
+        edges.append(Edge(f"call{site}", "entry", "implicit", weight=6))
+        edges.append(Edge("result", f"return{site}", "implicit"))
+    groups = {"main": "main graph", "body": "body of F"}
+    return _drawing(title, nodes, edges, groups, spacing=(0.35, 0.4))
 
 
 def fib_as_one_graph() -> Picture:
     """The README's picture: fib, without what only helps."""
-    picture = Picture("fib(n) as one graph, however deep it recurses", direction="LR", spacing=(0.28, 0.3))
-    picture.groups = {"main": "your graph", "body": "Fib, once"}
-    picture.node("20", "20", "", "", "main")
-    picture.node("call1", "Call 1", "", "call", "main")
-    picture.node("return1", "Return 1", "6765", "call", "main")
-    picture.edge("20", "call1")
-    picture.node("n", "n", "", "port", "body")
-    picture.node("less", "n < 2", "", "", "body")
-    picture.node("switch", "Switch", "", "flow", "body")
-    for number, site in ((1, 2), (2, 3)):
-        picture.node(f"sub{number}", f"n - {number}", "", "", "body")
-        picture.node(f"call{site}", f"Call {site}", "", "call", "body")
-        picture.node(f"return{site}", f"Return {site}", "", "call", "body")
-        picture.edge("switch", f"sub{number}", "", "false" if number == 1 else "")
-        picture.edge(f"sub{number}", f"call{site}")
-        picture.edge(f"call{site}", "n", "implicit", ranks=False)
-        picture.edge(f"call{site}", f"return{site}", "hidden")
-        picture.edge(f"return{site}", "add")
-        picture.edge("result", f"return{site}", "implicit", ranks=False)
-    picture.node("add", "+", "", "", "body")
-    picture.node("merge", "Merge", "", "flow", "body")
-    picture.node("result", "result", "", "port", "body")
-    picture.edge("call1", "n", "implicit", weight=8)
-    picture.edge("n", "less")
-    picture.edge("n", "switch")
-    picture.edge("less", "switch")
-    picture.edge("switch", "merge", "", "true")
-    picture.edge("add", "merge")
-    picture.edge("merge", "result")
-    picture.edge("result", "return1", "implicit")
-    return picture
+    nodes: _Nodes = {
+        "main": [("20", "20"), ("call1", "Call 1", "", "call"), ("return1", "Return 1", "6765", "call")],
+        "body": [("n", "n", "", "port"), ("less", "n < 2"), ("switch", "Switch", "", "flow")],
+    }
+    edges = _chain("20", "call1")
+    for number, site, side in ((1, 2, "false"), (2, 3, "")):
+        nodes["body"] += [
+            (f"sub{number}", f"n - {number}"),
+            (f"call{site}", f"Call {site}", "", "call"),
+            (f"return{site}", f"Return {site}", "", "call"),
+        ]
+        edges.append(Edge("switch", f"sub{number}", "", side))
+        edges += _chain(f"sub{number}", f"call{site}")
+        edges.append(Edge(f"call{site}", "n", "implicit", ranks=False))
+        edges.append(Edge(f"call{site}", f"return{site}", "hidden"))
+        edges += _chain(f"return{site}", "add")
+        edges.append(Edge("result", f"return{site}", "implicit", ranks=False))
+    nodes["body"] += [("add", "+"), ("merge", "Merge", "", "flow"), ("result", "result", "", "port")]
+    edges.append(Edge("call1", "n", "implicit", weight=8))
+    edges += [Edge("n", "less"), Edge("n", "switch"), Edge("less", "switch")]
+    edges.append(Edge("switch", "merge", "", "true"))
+    edges += _chain("add", "merge", "result")
+    edges.append(Edge("result", "return1", "implicit"))
+    title = "fib(n) as one graph, however deep it recurses"
+    groups = {"main": "your graph", "body": "Fib, once"}
+    return _drawing(title, nodes, edges, groups, direction="LR", spacing=(0.28, 0.3))
 
 
 def placement() -> Picture:
-    picture = Picture("copies of a body", spacing=(0.35, 0.45))
-    picture.groups = {"cpu0": "device 0", "cpu1": "device 1"}
+    nodes: _Nodes = {}
+    edges = []
     for device, name, body in ((0, "v", "F"), (1, "w", "F__copy1")):
-        group = f"cpu{device}"
-        picture.node(f"variable{device}", f"variable {name}", "", "keep", group)
-        picture.node(f"call{device}", f"call F({name}.handle)", "", "call", group)
-        picture.node(f"body{device}", f"body {body}", f"reads {name} beside it", "port", group)
-        picture.edge(f"variable{device}", f"call{device}", "", "handle")
-        picture.edge(f"call{device}", f"body{device}", "implicit")
-    return picture
+        nodes[f"cpu{device}"] = [
+            (f"variable{device}", f"variable {name}", "", "keep"),
+            (f"call{device}", f"call F({name}.handle)", "", "call"),
+            (f"body{device}", f"body {body}", f"reads {name} beside it", "port"),
+        ]
+        edges.append(Edge(f"variable{device}", f"call{device}", "", "handle"))
+        edges.append(Edge(f"call{device}", f"body{device}", "implicit"))
+    return _drawing("copies of a body", nodes, edges, {"cpu0": "device 0", "cpu1": "device 1"}, spacing=(0.35, 0.45))
 
 
 def devices() -> Picture:
-    picture = Picture("a call of a function on two devices", spacing=(0.4, 0.45))
-    picture.groups = {"a": "device that decides", "b": "another device with a part of the callee"}
-    picture.node("args", "arguments", "", "", "a")
-    picture.node("call", "call site", "opens its frame", "call", "a")
-    picture.node("announce", "AnnounceCall", "lives or dies with the call", "flow", "a")
-    picture.node("parta", "the callee's part here", "", "port", "a")
-    picture.node("join", "JoinCall", "", "flow", "b")
-    picture.node("callb", "the same call site", "opens its frame, same tag", "call", "b")
-    picture.node("partb", "the callee's part here", "", "port", "b")
-    picture.edge("args", "call")
-    picture.edge("call", "announce")
-    picture.edge("call", "parta")
-    picture.edge("announce", "join", "implicit", "one message")
-    picture.edge("join", "callb")
-    picture.edge("callb", "partb")
-    picture.edge("parta", "partb", "implicit", "values that cross")
-    return picture
+    nodes: _Nodes = {
+        "a": [
+            ("args", "arguments"),
+            ("call", "call site", "opens its frame", "call"),
+            ("announce", "AnnounceCall", "lives or dies with the call", "flow"),
+            ("parta", "the callee's part here", "", "port"),
+        ],
+        "b": [
+            ("join", "JoinCall", "", "flow"),
+            ("callb", "the same call site", "opens its frame, same tag", "call"),
+            ("partb", "the callee's part here", "", "port"),
+        ],
+    }
+    edges = [*_chain("args", "call", "announce"), *_chain("call", "parta")]
+    edges.append(Edge("announce", "join", "implicit", "one message"))
+    edges += _chain("join", "callb", "partb")
+    edges.append(Edge("parta", "partb", "implicit", "values that cross"))
+    groups = {"a": "device that decides", "b": "another device with a part of the callee"}
+    return _drawing("a call of a function on two devices", nodes, edges, groups, spacing=(0.4, 0.45))
 
 
 def cut() -> Picture:
-    picture = Picture("one trace, cut in two", spacing=(0.4, 0.4))
-    picture.groups = {"forward": "F__forward1", "backward": "F__backward1"}
-    picture.node("x", "x", "", "port", "forward")
-    picture.node("f", "what y needs", "", "", "forward")
-    picture.node("y", "y", "", "port", "forward")
-    picture.node("retain", "Retain", "packs what crosses", "keep", "forward")
-    picture.node("recall", "Recall", "unpacks it", "keep", "backward")
-    picture.node("dy", "dy", "", "port", "backward")
-    picture.node("b", "the rest: dx from dy", "", "", "backward")
-    picture.node("dx", "dx", "", "port", "backward")
-    picture.edge("x", "f")
-    picture.edge("f", "y")
-    picture.edge("f", "retain")
-    picture.edge("retain", "recall", "implicit", "record")
-    picture.edge("recall", "b")
-    picture.edge("dy", "b")
-    picture.edge("b", "dx")
-    return picture
+    nodes: _Nodes = {
+        "forward": [
+            ("x", "x", "", "port"),
+            ("f", "what y needs"),
+            ("y", "y", "", "port"),
+            ("retain", "Retain", "packs what crosses", "keep"),
+        ],
+        "backward": [
+            ("recall", "Recall", "unpacks it", "keep"),
+            ("dy", "dy", "", "port"),
+            ("b", "the rest: dx from dy"),
+            ("dx", "dx", "", "port"),
+        ],
+    }
+    edges = [*_chain("x", "f", "y"), *_chain("f", "retain"), Edge("retain", "recall", "implicit", "record")]
+    edges += [*_chain("recall", "b"), *_chain("dy", "b", "dx")]
+    groups = {"forward": "F__forward1", "backward": "F__backward1"}
+    return _drawing("one trace, cut in two", nodes, edges, groups, spacing=(0.4, 0.4))
 
 
 def executor() -> Picture:
-    picture = Picture("what a worker does", spacing=(0.35, 0.42))
-    picture.node("ready", "1. ready operators", "the newest first", "port")
-    picture.node("calls", "2. complete calls", "the newest first", "port")
-    picture.node("partial", "3. calls with some arguments", "only if nothing else is left", "port")
-    picture.node("fire", "fire", "scalar here, else its kernel")
-    picture.node("open", "open a frame", "")
-    picture.node("pass", "gates, merges, results, exits", "pass a value on at once", "helper")
-    picture.node("slot", "slot of a frame", "until the count is zero", "keep")
-    picture.node("site", "call site", "collects arguments", "call")
-    picture.edge("ready", "fire")
-    picture.edge("calls", "open")
-    picture.edge("partial", "open")
-    picture.edge("open", "pass", "", "arguments")
-    picture.edge("fire", "pass", "", "outputs")
-    picture.edge("pass", "slot")
-    picture.edge("pass", "site")
-    picture.edge("slot", "ready", "implicit", "complete", ranks=False)
-    picture.edge("site", "calls", "implicit", "complete", ranks=False)
-    picture.edge("site", "partial", "implicit", "some", ranks=False)
-    return picture
+    nodes: _Nodes = {
+        "": [
+            ("ready", "1. ready operators", "the newest first", "port"),
+            ("calls", "2. complete calls", "the newest first", "port"),
+            ("partial", "3. calls with some arguments", "only if nothing else is left", "port"),
+            ("fire", "fire", "scalar here, else its kernel"),
+            ("open", "open a frame"),
+            ("pass", "gates, merges, results, exits", "pass a value on at once", "helper"),
+            ("slot", "slot of a frame", "until the count is zero", "keep"),
+            ("site", "call site", "collects arguments", "call"),
+        ]
+    }
+    edges = [Edge("ready", "fire"), Edge("calls", "open"), Edge("partial", "open")]
+    edges += [Edge("open", "pass", "", "arguments"), Edge("fire", "pass", "", "outputs")]
+    edges += [Edge("pass", "slot"), Edge("pass", "site")]
+    edges.append(Edge("slot", "ready", "implicit", "complete", ranks=False))
+    edges.append(Edge("site", "calls", "implicit", "complete", ranks=False))
+    edges.append(Edge("site", "partial", "implicit", "some", ranks=False))
+    return _drawing("what a worker does", nodes, edges, spacing=(0.35, 0.42))
 
 
 # What a frame of Fib consists of (the tour shows its program): bytes and what they are.

@@ -287,12 +287,17 @@ def test_worker_without_the_import_answers_with_an_error_that_says_so(bare):
 # --- When things go wrong -----------------------------------------------------------------------------------------
 
 
+def signalling(place, tmp_path, number):
+    """`number` as a tensor of the second task, and a file that is there once it has been computed."""
+    started = tmp_path / "started"
+    with tf.device(place.devices[1]):
+        return touching(started, tf1.placeholder_with_default(number, [])), started
+
+
 @pytest.mark.parametrize("victim", [0, 1], ids=["master", "other"])
 def test_run_ends_and_the_next_session_works_when_a_worker_dies_in_a_recursion(mortal, tmp_path, victim):
     place = distribution.of_cluster(mortal)
-    started = tmp_path / "started"
-    with tf.device(place.devices[1]):
-        n = touching(started, tf1.placeholder_with_default(1000, []))
+    n, started = signalling(place, tmp_path, 1000)
     y = endless(*place.devices)(n)
     fib = split_fib(*place.devices)(tf1.placeholder_with_default(10, []))
     with abandoned(place.session(isolated=False)) as session:
@@ -325,9 +330,7 @@ def runs_again(place, fetch):
 def test_survivor_is_free_again_when_the_other_worker_has_died(mortal, tmp_path, victim):
     """Nothing of the dead step stays busy: the survivor's processor time stands still."""
     place = distribution.of_cluster(mortal)
-    started = tmp_path / "started"
-    with tf.device(place.devices[1]):
-        n = touching(started, tf1.placeholder_with_default(1000, []))
+    n, started = signalling(place, tmp_path, 1000)
     y = endless(*place.devices)(n)
     with abandoned(place.session(isolated=False)) as session:  # here: a thread has a default graph of its own
         long_run = Background(lambda: session.run(y))
@@ -341,9 +344,7 @@ def test_survivor_is_free_again_when_the_other_worker_has_died(mortal, tmp_path,
 
 def test_run_goes_on_when_a_worker_was_slow(mortal, tmp_path):
     place = distribution.of_cluster(mortal)
-    started = tmp_path / "started"
-    with tf.device(place.devices[1]):
-        n = touching(started, tf1.placeholder_with_default(14, []))
+    n, started = signalling(place, tmp_path, 14)
     y = split_fib(*place.devices)(n)
     with place.session() as session:
         slow_run = Background(lambda: session.run(y))
@@ -383,9 +384,7 @@ def test_timeout_ends_endless_recursion_on_both_tasks(cluster, place):
 
 
 def test_close_from_another_thread_ends_endless_recursion_on_both_tasks(cluster, place, tmp_path):
-    started = tmp_path / "started"
-    with tf.device(place.devices[1]):
-        n = touching(started, tf1.placeholder_with_default(1000, []))
+    n, started = signalling(place, tmp_path, 1000)
     y = endless(*place.devices)(n)
     fib = split_fib(*place.devices)(tf1.placeholder_with_default(10, []))
     session = place.session()
@@ -424,12 +423,14 @@ def test_first_error_is_told_when_frames_fail_on_both_tasks(place):
                 session.run(y, {n: k}, options=distribution.TIMEOUT)
 
 
-def wait_until_memory_is_as_before(tasks, kib, warm_up, steps):
-    """Runs the steps; then waits until no task has grown by so much: steps are cleaned up after they have ended."""
-    warm_up()
+def wait_until_memory_is_as_before(tasks, kib, step, warm_up, steps):
+    """Runs so many steps; then waits until no task has grown by so much: steps are cleaned up after they have ended."""
+    for number in range(warm_up):
+        step(number)
     wait_until_idle(*tasks)
     before = [task.resident_kib() for task in tasks]
-    steps()
+    for number in range(steps):
+        step(number)
     grown = lambda: [task.resident_kib() - kib for task, kib in zip(tasks, before, strict=True)]
     wait_for(lambda: max(grown()) < kib)
 
@@ -459,15 +460,14 @@ def test_memory_of_workers_stays_when_many_steps_fail(mortal):
     good, bad = np.ones([128, 128]), np.ones([128, 129])
     with place.session() as session:
 
-        def steps(count):
-            for number in range(count):
-                if number % 4 == 3:
-                    session.run(y, {n: 3, x: good}, options=distribution.TIMEOUT)
-                    continue
-                with pytest.raises(tf.errors.InvalidArgumentError):
-                    session.run(y, {n: 3, x: bad}, options=distribution.TIMEOUT)
+        def step(number):
+            if number % 4 == 3:
+                session.run(y, {n: 3, x: good}, options=distribution.TIMEOUT)
+                return
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(y, {n: 3, x: bad}, options=distribution.TIMEOUT)
 
-        wait_until_memory_is_as_before(mortal.tasks, 24 * 1024, lambda: steps(60), lambda: steps(240))
+        wait_until_memory_is_as_before(mortal.tasks, 24 * 1024, step, warm_up=60, steps=240)
 
 
 def test_memory_of_workers_stays_when_many_steps_time_out(mortal):
@@ -488,9 +488,8 @@ def test_memory_of_workers_stays_when_many_steps_time_out(mortal):
     y = f(tf1.placeholder_with_default(0, []), tf.zeros([65_536]))
     with place.session() as session:
 
-        def steps(count):
-            for _ in range(count):
-                with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.CancelledError)):
-                    session.run(y, options=tf1.RunOptions(timeout_in_ms=100))
+        def step(_):
+            with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.CancelledError)):
+                session.run(y, options=tf1.RunOptions(timeout_in_ms=100))
 
-        wait_until_memory_is_as_before(mortal.tasks, 64 * 1024, lambda: steps(30), lambda: steps(60))
+        wait_until_memory_is_as_before(mortal.tasks, 64 * 1024, step, warm_up=30, steps=60)
