@@ -12,7 +12,8 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops, signatures
-from tensorflow_recursion._tf import functions, graphs
+from tensorflow_recursion._tf import functions, graphs, handles
+from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name
 from tensorflow_recursion.gradients.requests import Differentiation, Gradients
@@ -167,7 +168,15 @@ class Library:
         forward = self._forward_name(name, arguments)
         types, shapes = self._outputs(name)
         inputs = [*arguments, *captures]
-        return ops.invoke(self._target(name), inputs, types, shapes, name=node_name, forward=forward)
+        op = ops.invoke(self._target(name), inputs, types, shapes, name=node_name, forward=forward)
+        known = self._result_handles(name)
+        handles.set_handle_data(list(op.outputs)[: len(known)], known)
+        return op
+
+    def _result_handles(self, name: str) -> Sequence[HandleData | None]:
+        """What is known of the lists that a call of `name` returns."""
+        body = self._traces.get(name)
+        return self.differentiation.result_handles(name) or (() if body is None else body.output_handles)
 
     def _bring_up_to_date(self) -> None:
         """After traces have settled: the graph's function library, and the calls that waited for definitions."""

@@ -20,7 +20,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import functions, graphs
+from tensorflow_recursion import shapes as static_shapes
+from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name, original_of
 
@@ -74,6 +75,7 @@ class Body:
       captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
       callees: name of each function the body calls -> the captures that the first such call passed.
       output_types: dtypes of the traced outputs.
+      output_handles: what is known of the lists among the traced outputs.
       made_here: names of functions that were defined inside the body.
       traced: the function graph; None while the trace is in progress.
     """
@@ -84,6 +86,7 @@ class Body:
     captures: Tensors | None = None
     callees: dict[str, Tensors] = dataclasses.field(default_factory=dict)
     output_types: list[tf.DType] = dataclasses.field(default_factory=list)
+    output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
     made_here: list[str] = dataclasses.field(default_factory=list)
     traced: functions.TracedFunction | None = None
 
@@ -94,7 +97,7 @@ class Body:
         setattr(graph, _BODY_ATTRIBUTE, self)
         graph.seed = seed
         for tensor in self.known:
-            graph.capture(tensor)
+            handles.set_handle_data([graph.capture(tensor)], [handles.handle_data(tensor)])
         with self.variables.replay():
             yield
 
@@ -258,6 +261,7 @@ class Traces:
             with body.building(self._graph.seed), self._while_building():
                 outputs = definition.build(args, declared)
             body.output_types = [tensor.dtype.base_dtype for tensor in outputs]
+            body.output_handles = [static_shapes.elements_of(tensor) for tensor in outputs]
             return outputs
 
         options = definition.trace_options()

@@ -1,4 +1,4 @@
-"""What is known of the variable behind a resource handle, and what has a gradient."""
+"""What is known of the variable behind a resource handle or of the elements of a list, and what has a gradient."""
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Hashable, Sequence
@@ -9,17 +9,27 @@ from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework import cpp_shape_inference_pb2
 from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
 
-# Dtype and shape of the variable that a handle is one of.
+# Dtype and shape of the variable that a handle is one of, or of the elements that a list of tensors holds.
 HandleData: TypeAlias = cpp_shape_inference_pb2.CppShapeInferenceResult.HandleData
+_WITH_DATA = (tf.resource, tf.variant)
 
 
 def is_trainable(tensor: tf.Tensor) -> bool:
-    """Whether `tensor` can have a gradient, as `tf.gradients` sees it; handles of lists of tensors cannot."""
-    if tensor.dtype.base_dtype == tf.resource:
-        data = handle_data(tensor)
-        known = data.shape_and_type if data is not None else []
-        return bool(known) and is_trainable_type(tf.as_dtype(known[0].dtype))
-    return tensor.dtype.base_dtype != tf.variant and bool(backprop_util.IsTrainable(tensor))
+    """Whether `tensor` is known to have a gradient, as `tf.gradients` sees it."""
+    if tensor.dtype.base_dtype in _WITH_DATA:
+        return holds_trainable(handle_data(tensor))
+    return bool(backprop_util.IsTrainable(tensor))
+
+
+def holds_trainable(data: HandleData | None) -> bool:
+    """Whether what is known of a variable or a list says that its values have a gradient; lists in a list may."""
+    known = data.shape_and_type if data is not None else []
+    return bool(known) and (known[0].dtype == tf.variant or is_trainable_type(tf.as_dtype(known[0].dtype)))
+
+
+def is_of_unknown_kind(tensor: tf.Tensor) -> bool:
+    """Whether `tensor` is a variant of which nothing is known: a list of tensors, a dataset, or anything else."""
+    return tensor.dtype.base_dtype == tf.variant and handle_data(tensor) is None
 
 
 def is_trainable_type(dtype: tf.DType) -> bool:
@@ -28,24 +38,27 @@ def is_trainable_type(dtype: tf.DType) -> bool:
 
 
 def handle_data(tensor: tf.Tensor) -> HandleData | None:
-    """What is known of the variable whose handle `tensor` is; None if nothing is, or it is no handle."""
-    if tensor.dtype.base_dtype != tf.resource:
+    """What is known of the variable whose handle `tensor` is, or of the list; None if nothing is, or it is neither."""
+    if tensor.dtype.base_dtype not in _WITH_DATA:
         return None
     data = handle_data_util.get_resource_handle_data(tensor)
     return data if data.is_set else None
 
 
 def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> None:
-    """Let placeholders of handles say that of their variables, unless they say something already."""
+    """Let handles and lists say that of their variables and elements, unless they say something already."""
     for tensor, data in zip(tensors, known, strict=True):
         if data is not None and handle_data(tensor) is None:
             handle_data_util.set_handle_data(tensor, data)
 
 
 def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:
-    """The most that is true of both variables; of one dtype, as those are that may take one another's place."""
+    """The most that is true of both variables or lists: of one dtype, as what may take one another's place is.
+
+    What nothing is known of yet does not count.
+    """
     if a is None or b is None or a == b:
-        return a
+        return b if a is None else a
     joined = HandleData.FromString(a.SerializeToString())
     for one, other in zip(joined.shape_and_type, b.shape_and_type, strict=False):
         shape = tf.TensorShape(one.shape).most_specific_common_supertype([tf.TensorShape(other.shape)])
@@ -54,15 +67,18 @@ def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData |
 
 
 def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
-    """Dtype and static shape of the gradient for a trainable tensor: for a variable's handle those of the variable."""
+    """Dtype and static shape of the gradient for a trainable tensor: for a variable's handle those of the variable.
+
+    That for a list is a list.
+    """
     if tensor.dtype.base_dtype == tf.resource:
         return _variable_of(tensor)
     return tensor.dtype.base_dtype, tensor.shape
 
 
 def variable_key(tensor: tf.Tensor) -> Hashable:
-    """Equal for handles of which the same is known (dtype and shape of the variable); None for other tensors."""
-    if tensor.dtype.base_dtype != tf.resource or not is_trainable(tensor):
+    """Equal for handles and lists of which the same is known (dtype and shape); None for other tensors."""
+    if tensor.dtype.base_dtype not in _WITH_DATA or not is_trainable(tensor):
         return None
     dtype, shape = _variable_of(tensor)
     return dtype.name, str(shape)

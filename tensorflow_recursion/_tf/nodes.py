@@ -71,6 +71,25 @@ def branches(op: tf.Operation) -> tuple[tf.Graph, ...]:
     return tuple(cond_v2.get_func_graphs(op))
 
 
+def is_zeros(tensor: tf.Tensor) -> bool:
+    """Whether TensorFlow made `tensor` as the gradient for what has none, here or in other branches."""
+    pending = [tensor]
+    while pending:
+        tensor = pending.pop()
+        if tensor.op.type in ("Identity", *CONDITIONALS):
+            pending += branch_outputs(tensor) or [tensor.op.inputs[0]]
+        elif (outer := _captured_by(tensor)) is not None:
+            pending.append(outer)
+        elif tensor.op.type != "ZerosLike":
+            return False
+    return True
+
+
+def _captured_by(tensor: tf.Tensor) -> tf.Tensor | None:
+    """The tensor of the graph around that `tensor` stands for; None if it stands for itself."""
+    return next((outer for outer, inner in getattr(tensor.graph, "captures", ()) if inner is tensor), None)
+
+
 @contextlib.contextmanager
 def place_of(op: tf.Operation) -> Iterator[None]:
     """Create operations where `op` is: its graph, control inputs, control flow context and device."""

@@ -34,6 +34,8 @@ class BodyWithGradient:
       results: of the body.
       dys: placeholders of the gradients for the differentiable results.
       dxs: gradients for the arguments and captures that have one.
+      result_handles: what is known of the lists among the results.
+      found_trainable: positions of variants among the arguments and captures that turned out to have a gradient.
       forward: the operations of the body, without those of its gradient.
     """
 
@@ -43,6 +45,8 @@ class BodyWithGradient:
     results: list[tf.Tensor]
     dys: list[tf.Tensor]
     dxs: list[tf.Tensor]
+    result_handles: list[handles.HandleData | None]
+    found_trainable: list[int]
     forward: set[tf.Operation]
 
     def __init__(self, pair: Pair, body: Body, kinds: WeightKinds, tracer: Tracer, modes: Modes) -> None:
@@ -85,6 +89,7 @@ class BodyWithGradient:
             results = self._definition.build(args, declared)
         self.captures = [graph.capture(tensor) for tensor in body.known]
         self.results = [tf.identity(result) for result in results]
+        self.result_handles = [static_shapes.elements_of(result) for result in self.results]
         forward = set(graph.get_operations())
         self._collect_gradients_of_weights()
         with self._modes.gradient(differentiable=False):
@@ -111,15 +116,23 @@ class BodyWithGradient:
         result_shapes = self._pair.result_shapes
         self.dys, ys = [], []
         for i, result in enumerate(self.results):
-            if not handles.is_trainable_type(result.dtype):
+            if not self._is_trainable_result(i):
                 continue
             shape = result.shape if result_shapes is None else static_shapes.join(result.shape, result_shapes[i])
             self.dys.append(tf1.placeholder(result.dtype, shape, name=f"grad_{i}"))
+            handles.set_handle_data(self.dys[-1:], self.result_handles[i : i + 1])
             ys.append(result)
         inputs = [*self.args, *self.captures]
         sources = [inputs[i] for i in self._pair.trainable]
         is_collected = [self._kind(i) is not None for i in self._pair.trainable]
         self.dxs = gradients_of(self._definition, ys, self.dys, sources, is_collected)
+        unknown = [i for i, x in enumerate(inputs) if i not in self._pair.trainable and handles.is_of_unknown_kind(x)]
+        self.found_trainable = [i for i in unknown if ys and _has_gradient(ys, inputs[i], self.dys)]
+
+    def _is_trainable_result(self, position: int) -> bool:
+        dtype = self.results[position].dtype
+        known = dtype == tf.variant and handles.holds_trainable(self.result_handles[position])
+        return known or self._pair.is_trainable_result(position, dtype)
 
     def _kind(self, position: int) -> Kind | None:
         return self._kinds.kind_of(self._kinds.weight_of(self._definition, position))
@@ -160,6 +173,15 @@ def gradients_of(
             raise
         raise LookupError(f"Function '{definition.user_name}' cannot be differentiated: {error}") from error
     return [_as_tensor(dx, x, collected) for dx, x, collected in zip(dxs, xs, is_collected, strict=True)]
+
+
+def _has_gradient(ys: Sequence[tf.Tensor], x: tf.Tensor, dys: Sequence[tf.Tensor]) -> bool:
+    """Whether a variant of which nothing is known leads to `ys` by operators that have gradients."""
+    try:
+        dx = tf1.gradients(list(ys), [x], list(dys))[0]
+    except LookupError:  # a dataset, for example, that is read
+        return False
+    return dx is not None and not nodes.is_zeros(dx)
 
 
 def _as_tensor(dx: Any, x: tf.Tensor, is_collected: bool) -> tf.Tensor:

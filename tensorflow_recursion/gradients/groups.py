@@ -8,7 +8,7 @@ another way.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -21,7 +21,7 @@ from tensorflow_recursion.definitions import Definition, graph_name, order_of
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
 from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.pairs import Pair
+from tensorflow_recursion.gradients.pairs import Handles, Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.gradients.weights import WeightKinds
 from tensorflow_recursion.shapes import Shapes
@@ -82,10 +82,21 @@ class Group:
     """
 
     def __init__(
-        self, tracer: Tracer, modes: Modes, backward_names: BackwardNames, number: int, is_shaped: bool, order: int
+        self,
+        tracer: Tracer,
+        modes: Modes,
+        backward_names: BackwardNames,
+        lists: dict[str, Handles],
+        number: int,
+        is_shaped: bool,
+        order: int,
     ) -> None:
-        """Makes the `number`-th group of a graph; `is_shaped` says whether static shapes are told apart in it."""
+        """Makes the `number`-th group of a graph; `is_shaped` says whether static shapes are told apart in it.
+
+        `lists` is what earlier groups have found out of lists that functions return, and learns what this one does.
+        """
         self.order = order
+        self._lists = lists
         self.weights = WeightKinds(tracer, self._postpone_traced)
         self._tracer = tracer
         self._modes = modes
@@ -110,6 +121,7 @@ class Group:
             backward = self._names.backward(definition, self._number)
             trainable = tuple(i for i, tensor in enumerate(op.inputs) if handles.is_trainable(tensor))
             pair = Pair(definition, forward, backward, shapes, known, trainable)
+            pair.result_handles = self._lists.get(definition.user_name, ())
             self._pairs[definition.user_name] = pair
             self._pending.append(pair)
             return pair
@@ -118,12 +130,18 @@ class Group:
         if (shapes, known) != (pair.arg_shapes, pair.handles):
             pair.arg_shapes, pair.handles = shapes, known
             self._postpone(pair)
+        self._add_trainable(pair, (i for i, tensor in enumerate(op.inputs) if handles.is_trainable(tensor)))
         return pair
 
     def result_shapes(self, name: str) -> Shapes | None:
         """What is known of the shapes that calls of `name` in bodies of this group return."""
         pair = self._pairs.get(name)
         return None if pair is None else pair.result_shapes
+
+    def result_handles(self, name: str) -> Handles:
+        """What is known of the lists that calls of `name` in bodies of this group return."""
+        pair = self._pairs.get(name)
+        return () if pair is None else pair.result_handles
 
     def pairs(self) -> list[Pair]:
         """Of all functions that were differentiated in the group."""
@@ -134,6 +152,9 @@ class Group:
         try:
             while self._pending:
                 self._make(self._pending.pop())
+            for pair in self._pairs.values():
+                pair.check_asked()
+                self._lists[pair.definition.user_name] = pair.result_handles
         except Exception:
             self._pairs.clear()
             self._pending.clear()
@@ -151,8 +172,16 @@ class Group:
             if pair.rounds > 0:
                 self._postpone(pair)
 
+    def _add_trainable(self, pair: Pair, positions: Iterable[int]) -> None:
+        """Learn that inputs have a gradient, as lists may, of which less was known before: all calls return more."""
+        trainable = tuple(sorted({*pair.trainable, *positions}))
+        if trainable != pair.trainable:
+            pair.trainable = trainable
+            self._postpone(pair)
+            self._postpone_traced()
+
     def _make(self, pair: Pair) -> None:
-        """Trace one function; if it returns other shapes than was assumed, postpone all that may call it."""
+        """Trace one function; if it returns something else than was assumed, postpone all that may call it."""
         pair.rounds += 1
         if pair.rounds > _MAX_ROUNDS:
             pair.arg_shapes = tuple(tf.TensorShape(None) for _ in pair.arg_shapes)
@@ -160,10 +189,13 @@ class Group:
         body = BodyWithGradient(pair, new, self.weights, self._tracer, self._modes)
         pair.functions = cut(body, pair)
         assumed = pair.result_shapes or tuple(tf.TensorShape(None) for _ in body.results)
+        assumed_handles = pair.result_handles or tuple(None for _ in body.results)
         pair.result_shapes = self._shapes_to_assume(pair, body.results)
-        if not static_shapes.are_same(pair.result_shapes, assumed):
+        pair.result_handles = tuple(map(handles.join_handle_data, assumed_handles, body.result_handles))
+        if not static_shapes.are_same(pair.result_shapes, assumed) or pair.result_handles != assumed_handles:
             for other in self._pairs.values():
                 self._postpone(other)
+        self._add_trainable(pair, body.found_trainable)
 
     @staticmethod
     def _shapes_to_assume(pair: Pair, results: list[tf.Tensor]) -> Shapes:
@@ -184,6 +216,7 @@ class Groups:
         self._modes = modes
         self._backward_names = BackwardNames(tracer)
         self._groups: dict[_Key, Group] = {}
+        self._lists: dict[str, Handles] = {}
         # Groups whose functions are being traced, innermost last.
         self._open: list[Group] = []
 
@@ -211,6 +244,7 @@ class Groups:
                 self._tracer,
                 self._modes,
                 self._backward_names,
+                self._lists,
                 number,
                 is_shaped=key[1] is not None,
                 order=order,

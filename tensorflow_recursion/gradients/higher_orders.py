@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import names
+from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import handles, patches
 from tensorflow_recursion.definitions import Definition, TraceOptions
 from tensorflow_recursion.gradients.bodies import gradients_of
@@ -41,7 +42,9 @@ class GradientDefinition:
         self.base: Definition = base
         self.user_name = f"{base.user_name}{suffix}"
         self.graph_name = f"{base.graph_name}{suffix}"
-        self.inputs: tuple[Named, ...] = (*base.inputs, *_gradients_for(tracer.output_types(base.user_name)))
+        types = tracer.output_types(base.user_name)
+        self._of_results = [i for i, dtype in enumerate(types) if pair.is_trainable_result(i, dtype)]
+        self.inputs: tuple[Named, ...] = (*base.inputs, *((f"grad_{i}", types[i]) for i in self._of_results))
         self._tracer = tracer
         self._modes = modes
         self._trainable = pair.trainable
@@ -60,7 +63,8 @@ class GradientDefinition:
         args, dys = args[:count], args[count:]
         handles.set_handle_data(args, self._handles)
         results = self.base.build(args, self._tracer.registry.declarations.get(self.base.user_name))
-        ys = [result for result in results if handles.is_trainable_type(result.dtype)]
+        ys = [results[i] for i in self._of_results]
+        handles.set_handle_data(dys, [static_shapes.elements_of(y) for y in ys])
         graph = tf1.get_default_graph()
         inputs = [*args, *(graph.capture(tensor) for tensor in self._tracer.captures(self.base.user_name))]
         with self._modes.gradient(differentiable=True):
@@ -70,8 +74,3 @@ class GradientDefinition:
     def trace_options(self) -> TraceOptions:
         """As those of the base function."""
         return {**self.base.trace_options(), "out_names": None}
-
-
-def _gradients_for(types: Sequence[tf.DType]) -> list[Named]:
-    """Arguments for the gradients of the results that have one."""
-    return [(f"grad_{i}", dtype) for i, dtype in enumerate(types) if handles.is_trainable_type(dtype)]

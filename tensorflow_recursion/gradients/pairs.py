@@ -4,6 +4,9 @@
 import dataclasses
 from typing import TypeAlias
 
+import tensorflow as tf
+
+from tensorflow_recursion._tf import handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition
@@ -20,9 +23,11 @@ class Pair:
       definition: what is differentiated.
       forward, backward: names of the two functions.
       arg_shapes: static shapes of the declared arguments, as far as all calls of the group agree.
-      handles: what all calls of the group agree on of the variables whose handles are declared arguments.
+      handles: what all calls of the group agree on of the variables and lists whose handles are declared arguments.
       trainable: positions of the arguments and captures that have a gradient.
       result_shapes: static shapes of the results, None before the first trace.
+      result_handles: what is known of the lists among the results; empty before the first trace.
+      asked: positions of the variants among the results that a call has a gradient for.
       rounds: number of traces.
       functions: the two functions, once traced.
     """
@@ -34,5 +39,23 @@ class Pair:
     handles: Handles
     trainable: tuple[int, ...]
     result_shapes: Shapes | None = None
+    result_handles: Handles = ()
+    asked: set[int] = dataclasses.field(default_factory=set)
     rounds: int = 0
     functions: tuple[TracedFunction, ...] = ()
+
+    def is_trainable_result(self, position: int, dtype: tf.DType) -> bool:
+        """Whether a result has a gradient, as far as is known: by its dtype, or as a list of such elements."""
+        if dtype.base_dtype != tf.variant:
+            return handles.is_trainable_type(dtype.base_dtype)
+        return position < len(self.result_handles) and handles.holds_trainable(self.result_handles[position])
+
+    def check_asked(self) -> None:
+        """Raises LookupError if there is a gradient for a result of which nothing is known."""
+        for i in sorted(self.asked):
+            if not self.is_trainable_result(i, tf.variant):
+                raise LookupError(
+                    f"Function '{self.definition.user_name}' cannot be differentiated: output {i} is a variant, and "
+                    "its body does not tell what that holds; return a list of tensors (tf.raw_ops.TensorList...) whose "
+                    "dtype can be seen, or the tensors"
+                )

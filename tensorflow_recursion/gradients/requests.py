@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import functions, graphs, handles, patches
+from tensorflow_recursion._tf import functions, graphs, handles, nodes, patches
 from tensorflow_recursion.definitions import Definition, order_of, original_of
 from tensorflow_recursion.gradients import contributions, user_functions
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.groups import Group, Groups
 from tensorflow_recursion.gradients.higher_orders import GradientDefinition
 from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.pairs import Pair
+from tensorflow_recursion.gradients.pairs import Handles, Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.shapes import Shapes
 
@@ -37,7 +37,8 @@ class Differentiation:
         self.modes = Modes()
         self._tracer = tracer
         self._groups = Groups(tracer, self.modes)
-        self._gradient_definitions: dict[str, GradientDefinition] = {}
+        # By the name of the function, and what of it has gradients.
+        self._gradient_definitions: dict[Hashable, GradientDefinition] = {}
         # By the names of the functions that calls name once they are differentiated.
         self._by_forward: dict[str, Definition] = {}
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
@@ -50,6 +51,11 @@ class Differentiation:
         """What the group in progress knows of the results of a call of `name`."""
         group = self._groups.innermost
         return None if group is None else group.result_shapes(name)
+
+    def result_handles(self, name: str) -> Handles:
+        """What the group in progress knows of the lists that a call of `name` returns."""
+        group = self._groups.innermost
+        return () if group is None else group.result_handles(name)
 
     def bring_in(self, capture: tf.Tensor, chain: Sequence[tf.Graph]) -> tf.Tensor:
         """A captured tensor for a call that a gradient makes: the gradients of branches only capture step by step.
@@ -91,7 +97,9 @@ class Differentiation:
         inputs = list(op.inputs)[: ops.num_arguments(op)]
         pair, group = self._pair_for(op, definition, inputs[:count])
         record = _record_of(op, pair.forward)
-        dys = _gradients_for_results(op, grads)
+        dys = _gradients_for_results(op, pair, grads)
+        if self._groups.innermost is None:
+            pair.check_asked()
         self._check_datasets()
         kinds = {i: group.weights.kind_of(group.weights.weight_of(definition, i)) for i in pair.trainable}
         types, shapes = _types_of_gradients(inputs, kinds)
@@ -105,6 +113,8 @@ class Differentiation:
             ignored=inputs[:count] if self.modes.current.differentiable else (),
         )
         found = dict(zip(pair.trainable, backward.outputs, strict=False))
+        lists = [i for i in found if inputs[i].dtype == tf.variant]
+        handles.set_handle_data([found[i] for i in lists], [handles.handle_data(inputs[i]) for i in lists])
         for i, kind in kinds.items():
             if kind is not None and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
                 found[i] = contributions.total(kind, found[i], inputs[i], is_dense=op.graph.building_function)
@@ -181,11 +191,12 @@ class Differentiation:
     def _gradient_definition(self, pair: Pair) -> GradientDefinition:
         """E(x.., dy..) -> dx.. of a function, known to the graph."""
         name = pair.definition.user_name
-        definition = self._gradient_definitions.get(name)
+        key = (name, pair.trainable, tuple(handles.holds_trainable(known) for known in pair.result_handles))
+        definition = self._gradient_definitions.get(key)
         if definition is None:
             definition = GradientDefinition(pair, self._tracer, self.modes)
             self._tracer.adopt(definition)
-            self._gradient_definitions[name] = definition
+            self._gradient_definitions[key] = definition
         return definition
 
 
@@ -197,12 +208,16 @@ def _record_of(op: tf.Operation, forward: str) -> tf.Tensor:
     return op.outputs[-1]
 
 
-def _gradients_for_results(op: tf.Operation, grads: Sequence[Any]) -> list[tf.Tensor]:
+def _gradients_for_results(op: tf.Operation, pair: Pair, grads: Sequence[Any]) -> list[tf.Tensor]:
     """A tensor for each differentiable result of a call; zeros where nothing depends on it."""
     dys = []
     for i, (result, grad) in enumerate(zip(list(op.outputs)[:-1], grads, strict=False)):
-        if handles.is_trainable_type(result.dtype):
+        if result.dtype == tf.variant and grad is not None and not nodes.is_zeros(grad):
+            pair.asked.add(i)
+        if pair.is_trainable_result(i, result.dtype):
             dys.append(tf.zeros_like(result) if grad is None else tf.convert_to_tensor(grad, name=f"grad_{i}"))
+            if result.dtype == tf.variant:
+                handles.set_handle_data(dys[-1:], [pair.result_handles[i]])
     return dys
 
 

@@ -23,7 +23,7 @@ def of_call(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> l
     what = "grad_func" if definition.python_grad_func is None else "python_grad_func"
     arguments = [op, *grads]
     if what == "grad_func":
-        dys = [grad for grad, y in zip(grads, op.outputs, strict=False) if handles.is_trainable_type(y.dtype)]
+        dys = [grad for grad, y in zip(grads, op.outputs, strict=False) if handles.is_trainable(y)]
         arguments = [*list(op.inputs)[: len(definition.inputs)], *dys]
     result = _call(op, definition, what, arguments)
     if what == "grad_func":
@@ -31,7 +31,11 @@ def of_call(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> l
     _check_count(op, definition, what, result)
     result = result + [None] * (len(op.inputs) - len(result))
     pairs = enumerate(zip(result, op.inputs, strict=True))
-    return [_converted(op, definition, what, i, grad) if handles.is_trainable(x) else None for i, (grad, x) in pairs]
+    return [_converted(op, definition, what, i, grad) if _may_have_gradient(x) else None for i, (grad, x) in pairs]
+
+
+def _may_have_gradient(x: tf.Tensor) -> bool:
+    return handles.is_trainable(x) or handles.is_of_unknown_kind(x)
 
 
 def _call(op: tf.Operation, definition: Definition, what: str, arguments: Sequence[Any]) -> list[Any]:
