@@ -279,7 +279,8 @@ class Defun(Generic[Made]):
             if self._input_types:
                 raise ValueError(
                     f"Function '{name}': the Python function takes {len(arg_names)} arguments, "
-                    f"Defun states {len(self._input_types)} input types"
+                    f"Defun states {len(self._input_types)} input types; "
+                    "give as many tf.function input types as there are arguments"
                 )
             return OverloadedFunction(name, func, self._settings)
         function = DefinedFunction(name, func, arg_names, self._input_types, self._settings)

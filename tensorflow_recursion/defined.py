@@ -16,6 +16,7 @@ from tensorflow_recursion._tf import functions, graphs
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.definitions import TraceOptions, graph_name
+from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.results import Results
@@ -189,8 +190,9 @@ class OverloadedFunction:
         if types not in self._overloads:
             names = argument_names(self.user_name, self._func, len(types))
             if len(names) != len(types):
-                raise TypeError(
-                    f"Call of '{self.user_name}': got {len(types)} arguments, the function takes {len(names)}"
+                raise CallError(
+                    f"Call of '{self.user_name}': got {len(types)} arguments. "
+                    f"Expected {len(names)}: the function takes {len(names)}"
                 )
             name = f"{self.user_name}_{functions.type_list_key(types)}"
             function = DefinedFunction(name, self._func, names, types, self._settings)
@@ -219,14 +221,16 @@ def argument_names(function: str, func: Callable[..., Any], count: int) -> list[
             inspect.Parameter.VAR_KEYWORD,
         ):
             raise ValueError(
-                f"Function '{function}': argument '{parameter}' is optional or a keyword; Defun takes neither"
+                f"Function '{function}': argument '{parameter}' is optional or a keyword; Defun takes neither, "
+                "they are not supported"
             )
     names = [parameter.name for parameter in parameters if parameter.kind in plain]
     if any(parameter.kind == inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
         names += [f"arg{i}" for i in range(len(names), count)]
     elif len(names) < count:
         raise ValueError(
-            f"Function '{function}': the Python function takes {len(names)} arguments, Defun states {count} input types"
+            f"Function '{function}': the Python function takes {len(names)} arguments, "
+            f"Defun states {count} input types; give as many tf.function input types as there are arguments"
         )
     return names
 

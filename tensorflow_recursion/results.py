@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import signatures
+from tensorflow_recursion.errors import OutputNamesError
 from tensorflow_recursion.signatures import Signature
 
 
@@ -60,7 +61,7 @@ class Results:
             return []
         outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if any(output is None for output in outputs):
-            raise ValueError(f"Function '{self.function}' returns None among its outputs")
+            raise ValueError(f"Function '{self.function}' returns None among its outputs; it can not return None there")
         for i, output in enumerate(outputs):
             if isinstance(output, (list, tuple)) and any(map(tf.is_tensor, tf.nest.flatten(output))):
                 raise TypeError(
@@ -82,10 +83,17 @@ class Results:
 
     def _check_stated(self, outputs: Sequence[Any]) -> None:
         for what, stated in (("out_names", self.out_names), ("output_shapes", self.output_shapes)):
-            if stated is not None and len(stated) != len(outputs):
-                raise ValueError(
-                    f"Function '{self.function}' has {len(stated)} {what}, but its body returns {len(outputs)} outputs"
-                )
+            if stated is None or len(stated) == len(outputs):
+                continue
+            message = (
+                f"Function '{self.function}' has {len(stated)} {what}, but its body returns {len(outputs)} outputs"
+            )
+            if what == "output_shapes":
+                raise ValueError(message)
+            raise OutputNamesError(
+                f"{message}: output names must be either empty or equal in size to outputs. "
+                f"output names size = {len(stated)} outputs size = {len(outputs)}"
+            )
 
     def _declared_types(self, count: int) -> Sequence[tf.DType | None]:
         if self.declared is None:

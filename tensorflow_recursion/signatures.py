@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tensorflow_recursion._tf import graphs
+from tensorflow_recursion.errors import CallError
 
 _NAME = re.compile(r"[A-Za-z0-9.]([A-Za-z0-9_.\-/]*[A-Za-z0-9_.\-])?")
 _ARGUMENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -141,24 +142,24 @@ def same_types(a: Sequence[tf.DType], b: Sequence[tf.DType]) -> bool:
 
 
 def check_count(function: str, inputs: Sequence[Named], args: Sequence[Any]) -> None:
-    """Raises TypeError if a call passes another number of arguments than the function takes."""
+    """Raises CallError if a call passes another number of arguments than the function takes."""
     if len(args) != len(inputs):
         names = ", ".join(f"{name}: {dtype.name}" for name, dtype in inputs)
-        raise TypeError(
-            f"Call of '{function}': got {len(args)} argument{'s' * (len(args) != 1)}, "
-            f"the function takes {len(inputs)} ({names})"
+        raise CallError(
+            f"Call of '{function}': got {len(args)} argument{'s' * (len(args) != 1)}. "
+            f"Expected {len(inputs)}: the function takes {len(inputs)} ({names})"
         )
 
 
 def check_keywords(what: str, known: str, given: Iterable[str]) -> None:
-    """Raises TypeError if there are unknown keyword arguments `given`; `known` says in words which there are."""
+    """Raises CallError if there are unknown keyword arguments `given`; `known` says in words which there are."""
     if given := list(given):
         names = ", ".join(f"'{name}'" for name in given)
-        raise TypeError(f"{what}: unknown keyword argument{'s' * (len(given) != 1)} {names}; known: {known}")
+        raise CallError(f"{what}: Unknown keyword arguments {names}; known: {known}")
 
 
 def check_call_keywords(function: str, given: Iterable[str]) -> None:
-    """Raises TypeError if a call passes keyword arguments besides `name`."""
+    """Raises CallError if a call passes keyword arguments besides `name`."""
     check_keywords(f"Call of '{function}'", "name (arguments are positional)", given)
 
 

@@ -94,6 +94,38 @@ def test_variable_is_read_after_its_first_assignment_when_that_is_waited_for(ses
         assert session.run(y) == 2
 
 
+def after_initializer(v):
+    """The reference, for whoever waits for the first assignment."""
+    with tf.control_dependencies([v.initializer]):
+        return tf.raw_ops.RefIdentity(input=v._ref())
+
+
+# What assigns a variable its first value on the way to what is returned.
+INITIALIZING = {
+    "group": lambda v: tf.group(v.initializer, tf.constant(1).op),
+    "reference": after_initializer,
+    "tuple": lambda v: tf.tuple([after_initializer(v) + 1.0, tf.constant(2.0)])[1],
+    "slices": lambda v: tf.IndexedSlices(after_initializer(v), tf.constant([0, 1])),
+    "slices of a tuple": lambda v: tf.tuple(
+        [tf.IndexedSlices(after_initializer(v), tf.constant([0, 1])), tf.constant(2.0)]
+    )[1],
+    "argument": lambda v: handed_down(tf.float32)(2, after_initializer(v)),
+}
+
+
+@pytest.mark.parametrize("name", INITIALIZING)
+def test_variable_has_a_value_when_what_initializes_it_was_fetched(session_config, control_flow, name):
+    v = reference([2])
+    result = INITIALIZING[name](v)
+    _, call = beside_call([])
+    with tf1.Session(config=session_config) as session:
+        for _ in range(2):
+            with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value"):
+                session.run([call, v])
+        session.run([result, call])
+        assert session.run([v, call])[0].tolist() == [2, 2]
+
+
 # --- What is read shares the variable's memory on its device, as in stock TensorFlow --------------------------------
 
 

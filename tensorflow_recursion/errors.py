@@ -1,0 +1,18 @@
+"""Errors that are of the kind of the mistake, and also of the kind that stock TensorFlow's Defun raises for it.
+
+So a script that catches the stock error goes on working.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import tensorflow as tf
+
+
+class CallError(TypeError, ValueError):
+    """A call passes what the function does not take: the wrong number of arguments, or unknown keywords."""
+
+
+class OutputNamesError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]  # it has no types
+    """A body returns another number of outputs than there are names for."""
+
+    def __init__(self, message: str) -> None:
+        tf.errors.InvalidArgumentError.__init__(self, None, None, message)
