@@ -33,7 +33,7 @@ class GraphRegions {
   // Walks the graph from its sources. InvalidArgument if a node belongs to two regions or to none.
   absl::Status Build(const tensorflow::Graph& graph);
 
-  // kNone for source, sink, and nodes that exist only against pruning.
+  // kNone for source, sink, and structural nodes.
   RegionId region(const tensorflow::Node* node) const { return region_of_[node->id()]; }
   // The region that the node's outputs are delivered in: differs for Enter and Exit.
   RegionId output_region(const tensorflow::Node* node) const;
@@ -43,7 +43,7 @@ class GraphRegions {
   const IdVector<RegionId, Region>& regions() const { return regions_; }
   // The function whose body the node is part of; empty for the main graph.
   const std::string& FunctionOf(const tensorflow::Node* node) const;
-  // Whether the node exists against pruning only.
+  // Whether the node only keeps others from being pruned.
   bool IsStructural(const tensorflow::Node* node) const { return structural_.Contains(node); }
   // The region of a function's body, or kNone.
   RegionId FindFunction(const std::string& name) const;

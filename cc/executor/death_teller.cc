@@ -58,7 +58,7 @@ inline void DeathTeller::LearnInMerge(Frame* frame, const DeathEvent& event) {
 inline void DeathTeller::LearnInCall(Frame* frame, const DeathEvent& event) {
   if (frame->pending()[event.op] == 0) return;
   if (!partial_calls_->AddDeadArgument(frame, event.op, event.index)) return;
-  const uint32_t slot = frame->region->ops[event.op].slot + event.index;
+  const SlotId slot(frame->region->ops[event.op].slot + event.index);
   router_->DeliverCallArgument(frame, {event.op, slot, event.index, EdgeKind::kCallArgument}, Value::Dead());
 }
 

@@ -40,10 +40,10 @@ class TokenRouter {
   }
 
   // Hands argument `entry` of a function, or a variable of a loop, to the operators that read it.
-  void DeliverEntry(Frame* frame, uint32_t entry, Value value);
+  void DeliverEntry(Frame* frame, OpId entry, Value value);
   void DeliverArgument(Frame* callee, uint32_t index, Value value) {
-    const std::vector<uint32_t>& entries = callee->region->entries;
-    DeliverEntry(callee, index < entries.size() ? entries[index] : kNone, value);
+    const std::vector<OpId>& entries = callee->region->entries;
+    DeliverEntry(callee, index < entries.size() ? entries[index] : OpId(), value);
   }
 
   // An argument for a frame that was opened before it came. The frame may be another worker's.
@@ -128,10 +128,10 @@ inline void TokenRouter::DeliverControls(Frame* frame, const Port& port) {
 }
 
 // While the frame lives its callees, and theirs, only borrow a tensor that it lends: the slot keeps it.
-inline void TokenRouter::DeliverEntry(Frame* frame, uint32_t entry, Value value) {
+inline void TokenRouter::DeliverEntry(Frame* frame, OpId entry, Value value) {
   if (entry == kNone) return value.Release();
   const Op& op = frame->region->ops[entry];
-  const uint32_t port = op.port;
+  const PortId port = op.port;
   if (ABSL_PREDICT_FALSE(value.is_dead())) return Kill(frame, frame->region->port_deaths[port]);
   if (op.lending_slot != kNone && value.kind == Value::Kind::kTensor) {
     frame->values()[op.lending_slot] = value;

@@ -10,7 +10,7 @@
 namespace tensorflow_recursion {
 
 // Fills in `late_arguments` where a function's arguments are on several devices: those that may come only after a side
-// effect elsewhere, be it one of the very call.
+// effect elsewhere. An effect of the same call counts too.
 void FindLateArguments(const tensorflow::Graph& graph, const GraphRegions& regions, Boundaries* boundaries);
 
 // Fills in `decider`: the device with most of a function's arguments. An argument that may not be late counts for more

@@ -12,8 +12,8 @@ namespace tensorflow_recursion {
 // Fills in `hosts`. A caller has frames wherever its callees have, as these have to be opened from there.
 void FindHosts(const tensorflow::Graph& graph, const GraphRegions& regions, Boundaries* boundaries);
 
-// Whether more than one device takes part: with bodies, or with the nodes that exist against pruning only. A token that
-// crosses devices would be sent, and what sends it would pass for a part of the program.
+// Whether more than one device takes part: with bodies, or with structural nodes (cc/analysis/structural_nodes.h). A
+// KeepAlive's token that crosses devices would be sent, and the send would be taken for a part of the program.
 bool IsSpread(const tensorflow::Graph& graph, const GraphRegions& regions, const Boundaries& boundaries);
 
 }  // namespace tensorflow_recursion

@@ -1,4 +1,4 @@
-// Removes what is in a graph against pruning only.
+// Removes what only keeps other nodes from being pruned.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_KEEP_ALIVES_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_KEEP_ALIVES_H_

@@ -13,8 +13,8 @@
 
 namespace tensorflow_recursion {
 
-// Puts a FrameStart of the function on every host of its body. What the one that there was starts on another device is
-// started by the one there. InvalidArgument if the graph has none.
+// Puts a FrameStart of the function on every host of its body. Nodes that waited for the FrameStart of another device
+// wait for the one on their own device from now on. InvalidArgument if the graph has none.
 absl::Status SpreadFrameStart(const std::string& function, const BodyPorts& body, tensorflow::Graph* graph);
 
 // Lets every host of the callee know whether the call lives: an AnnounceCall on the device that decides, and a JoinCall

@@ -36,7 +36,7 @@ absl::Status AddOp(NodeId id, Layout* layout) {
   op.kind = from.kind;
   op.num_inputs = static_cast<uint16_t>(num_inputs);
   op.num_ports = static_cast<uint16_t>(from.num_ports);
-  op.port = static_cast<uint32_t>(region.ports.size());
+  op.port = PortId(region.ports.size());
   op.index = from.index;
   op.scalar = from.scalar;
   op.may_be_dead = from.may_be_dead;

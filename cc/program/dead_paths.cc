@@ -35,7 +35,7 @@ class DeathWalk {
   }
 
  private:
-  void Die(uint32_t op) {
+  void Die(OpId op) {
     if (!dead_.insert(op).second) return;
     const Op& of = region_.ops[op];
     KillOp(of);
@@ -44,7 +44,7 @@ class DeathWalk {
     for (uint32_t i = of.index; i < of.gates_end; ++i) Die(region_.gates[i]);
   }
 
-  void TellOnce(uint32_t op) {
+  void TellOnce(OpId op) {
     if (dead_.insert(op).second) events_.push_back({op, 0});
   }
 
@@ -85,8 +85,8 @@ class DeathWalk {
 
   const Region& region_;
   std::vector<uint32_t> edges_;  // to be followed
-  std::set<uint32_t> dead_;      // operators
-  std::map<uint32_t, std::set<uint16_t>> partly_dead_;
+  std::set<OpId> dead_;          // operators
+  std::map<OpId, std::set<uint16_t>> partly_dead_;
   std::vector<DeathEvent> events_;
 };
 
@@ -117,9 +117,9 @@ void FindDeaths(const SwitchesByBranch& switches, Region* region) {
     for (uint32_t port = 0; PortsDieApart(op) && port < op.num_ports; ++port) {
       DeathWalk walk(*region);
       walk.KillPort(region->ports[op.port + port]);
-      const auto of_branch = switches.find(index);
+      const auto of_branch = switches.find(OpId(index));
       if (op.kind == OpKind::kBranch && of_branch != switches.end()) {
-        for (uint32_t of : of_branch->second) walk.KillPort(region->ports[region->ops[of].port + port]);
+        for (OpId of : of_branch->second) walk.KillPort(region->ports[region->ops[of].port + port]);
       }
       AddDeaths(op.port + port, std::move(walk), region);
     }

@@ -12,7 +12,7 @@
 namespace tensorflow_recursion {
 
 // The switches of a region by the branch on their predicate, all as operators: they die with the branch's sides.
-using SwitchesByBranch = std::map<uint32_t, std::vector<uint32_t>>;
+using SwitchesByBranch = std::map<OpId, std::vector<OpId>>;
 
 // Fills in `port_deaths` and `deaths` of a region whose operators, ports, edges and gates are in place.
 void FindDeaths(const SwitchesByBranch& switches, Region* region);

@@ -40,7 +40,7 @@ void PlaceInputs(const Layout& layout, NodeId id, EdgesByPort* edges) {
     const Input& input = node.inputs[position];
     if (input.is_constant()) continue;
     const uint32_t port = layout.OpOf(input.source.node).port + input.source.port;
-    (*edges)[port].data.push_back({layout.op_of[id], 0, static_cast<uint16_t>(position), EdgeKindInto(node)});
+    (*edges)[port].data.push_back({layout.op_of[id], SlotId(), static_cast<uint16_t>(position), EdgeKindInto(node)});
   }
 }
 
@@ -52,7 +52,7 @@ void PlaceControls(const Layout& layout, NodeId id, EdgesByPort* edges) {
   for (const Source& control : node.controls) {
     const Op& source = layout.OpOf(control.node);
     const uint32_t port = control.port == Source::kWholeNode ? source.num_ports : static_cast<uint32_t>(control.port);
-    (*edges)[source.port + port].controls.push_back({layout.op_of[id], 0, bit++, kind});
+    (*edges)[source.port + port].controls.push_back({layout.op_of[id], SlotId(), bit++, kind});
   }
 }
 

@@ -140,7 +140,7 @@ class FrameLayout {
 
   void PlaceTag() {
     if (!flow_.crosses_devices) return;
-    region_.tag_slot = region_.num_slots;
+    region_.tag_slot = SlotId(region_.num_slots);
     region_.num_slots += 2;
   }
 
@@ -148,10 +148,13 @@ class FrameLayout {
     for (Edge& edge : region_.edges) {
       const Op& op = region_.ops[edge.op];
       if (edge.kind == EdgeKind::kOnly || edge.kind == EdgeKind::kControl || edge.kind == EdgeKind::kUnion) continue;
-      edge.slot = op.slot;
-      if (op.kind == OpKind::kMerge || op.kind == OpKind::kGate) continue;
-      edge.slot = op.inputs == InputsIn::kTable ? region_.inputs[op.slot + edge.index].position : op.slot + edge.index;
+      edge.slot = SlotOfInput(op, edge.index);
     }
+  }
+
+  SlotId SlotOfInput(const Op& op, uint16_t index) const {
+    if (op.kind == OpKind::kMerge || op.kind == OpKind::kGate) return SlotId(op.slot);
+    return SlotId(op.inputs == InputsIn::kTable ? region_.inputs[op.slot + index].position : op.slot + index);
   }
 
   // An argument that goes on to calls as it came, and is read here too, stays in a slot of the first frame that got it,
@@ -160,9 +163,9 @@ class FrameLayout {
   // has it.
   void FindLendingSlots() {
     if (!region_.is_function()) return;
-    for (uint32_t entry : region_.entries) {
+    for (OpId entry : region_.entries) {
       if (entry == kNone || flow_.nodes[layout_.nodes_of[id_][entry]].is_number) continue;
-      if (IsReadHereAndPassed(region_.ops[entry])) region_.ops[entry].lending_slot = region_.num_slots++;
+      if (IsReadHereAndPassed(region_.ops[entry])) region_.ops[entry].lending_slot = SlotId(region_.num_slots++);
     }
   }
 
@@ -176,7 +179,7 @@ class FrameLayout {
       for (uint32_t e = port->begin; e < port->controls; ++e) {
         const Edge& edge = region_.edges[e];
         if (edge.kind == EdgeKind::kGate) {  // whose readers count, on both sides
-          const uint32_t gate = region_.ops[edge.op].port;
+          const PortId gate = region_.ops[edge.op].port;
           ports.insert(ports.end(), {&region_.ports[gate], &region_.ports[gate + 1]});
         } else {
           ++num_readers;
@@ -211,7 +214,7 @@ class FrameLayout {
       std::memcpy(counts + index * sizeof(pending), &pending, sizeof(pending));
     }
     for (uint32_t op = 0; op < region_.num_firing; ++op) {
-      if (region_.ops[op].num_tokens == 0) region_.sources.push_back(op);
+      if (region_.ops[op].num_tokens == 0) region_.sources.push_back(OpId(op));
     }
   }
 

@@ -20,7 +20,7 @@ void LinkFunctions(Layout* layout) {
   for (const auto& [id, function] : layout->flow.functions) {
     if (id == kNone) continue;
     Region& region = layout->RegionOf(id);
-    for (NodeId entry : function.entries) region.entries.push_back(entry == kNone ? kNone : layout->op_of[entry]);
+    for (NodeId entry : function.entries) region.entries.push_back(entry == kNone ? OpId() : layout->op_of[entry]);
     if (function.frame_start != kNone) region.frame_start = layout->op_of[function.frame_start];
     region.num_results = static_cast<uint32_t>(function.num_results());
   }
@@ -40,7 +40,7 @@ class LoopLinker {
 
   void Run() {
     for (const Node* enter : from_.enters) {
-      const uint32_t entry = EntryOf(from_.entries, enter);
+      const OpId entry = EntryOf(from_.entries, enter);
       if (entry == kNone) continue;
       auto& deliveries = IsLoopConstant(*enter) ? loop_->constants : loop_->starts;
       deliveries.push_back({PositionIn(from_.enters, enter), entry, kNone});
@@ -50,9 +50,9 @@ class LoopLinker {
   }
 
  private:
-  uint32_t EntryOf(const std::map<const Node*, NodeId>& entries, const Node* node) const {
+  OpId EntryOf(const std::map<const Node*, NodeId>& entries, const Node* node) const {
     const auto position = entries.find(node);
-    return position == entries.end() ? kNone : layout_.op_of[position->second];
+    return position == entries.end() ? OpId() : layout_.op_of[position->second];
   }
 
   static uint32_t PositionIn(const std::vector<const Node*>& nodes, const Node* node) {
@@ -60,8 +60,8 @@ class LoopLinker {
   }
 
   void LinkVariable(const Node* merge) {
-    const uint32_t entry = EntryOf(from_.entries, merge);
-    const uint32_t index_entry = EntryOf(from_.index_entries, merge);
+    const OpId entry = EntryOf(from_.entries, merge);
+    const OpId index_entry = EntryOf(from_.index_entries, merge);
     for (const tensorflow::Edge* edge : merge->in_edges()) {
       if (edge->src()->IsEnter()) {
         loop_->starts.push_back({PositionIn(from_.enters, edge->src()), entry, index_entry});

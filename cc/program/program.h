@@ -38,8 +38,8 @@ enum class EdgeKind : uint8_t { kData, kControl, kOnly, kMerge, kGate, kCallArgu
 // One consumer of a port. `slot` is where a data edge stores its value; for merge and union edges
 // `index` is the input's position.
 struct Edge {
-  uint32_t op;
-  uint32_t slot;
+  OpId op;
+  SlotId slot;
   uint16_t index;
   EdgeKind kind;
 };
@@ -54,7 +54,7 @@ struct Port {
 // Something that learns of a death: that input `index` of `op` is dead, or of a kResult that it is dead itself. What an
 // operator does about it follows from its kind (cc/executor/death_teller.cc).
 struct DeathEvent {
-  uint32_t op;
+  OpId op;
   uint16_t index;
 };
 
@@ -80,8 +80,8 @@ struct CallSite {
 // it to entry `entry` of the body, and to `index_entry` which merge input it was (kNone: unread).
 struct LoopDelivery {
   uint32_t slot = 0;
-  uint32_t entry = kNone;
-  uint32_t index_entry = kNone;
+  OpId entry;
+  OpId index_entry;
   bool is_last = true;  // of the deliveries from this slot
 };
 
@@ -93,7 +93,7 @@ struct Loop {
   bool is_partial = false;       // runs with those variables that live; else they all do or none
   const Region* parent = nullptr;
   const Region* body = nullptr;
-  uint32_t start_op = 0;                // kLoopStart, in the parent: collects the Enters
+  OpId start_op;                        // kLoopStart, in the parent: collects the Enters
   std::vector<LoopDelivery> starts;     // Enters, delivered to the first iteration
   std::vector<LoopDelivery> constants;  // constant Enters, delivered to every iteration
   std::vector<LoopDelivery> nexts;      // NextIterations, collected by the body's kLoopNext
@@ -126,15 +126,15 @@ struct Op {
   bool lets_first_through = false;  // a merge with nothing to do but to hand its first live input on
   bool takes_dead = false;          // of a loop's start or next: fires with dead inputs too, which lie in their slots
   uint16_t num_inputs = 0;
-  uint16_t num_ports = 0;         // data ports; port num_ports is the control port
-  uint16_t only = 0;              // of kTableAndArrival
-  uint32_t num_tokens = 0;        // arrivals it waits for: its pending count in a new frame
-  uint32_t slot = 0;              // the first input, or where it is told; of a gate its data
-  uint32_t port = 0;              // index of port 0 in Region::ports and Region::port_deaths
-  uint32_t index = 0;             // site, loop, kernel, record, result, exit, argument or retval index; of a
-                                  // branch its first gate in Region::gates; of a gate its branch
-  uint32_t gates_end = 0;         // of a branch
-  uint32_t lending_slot = kNone;  // of an entry: the slot that keeps its tensor while others borrow it
+  uint16_t num_ports = 0;   // data ports; port num_ports is the control port
+  uint16_t only = 0;        // of kTableAndArrival
+  uint32_t num_tokens = 0;  // arrivals it waits for: its pending count in a new frame
+  uint32_t slot = 0;        // the first input, or where it is told; of a gate its data
+  PortId port;              // of its port 0: an index in Region::ports and Region::port_deaths
+  uint32_t index = 0;       // site, loop, kernel, record, result, exit, argument or retval index; of a
+                            // branch its first gate in Region::gates; of a gate its branch
+  uint32_t gates_end = 0;   // of a branch
+  SlotId lending_slot;      // of an entry: the slot that keeps its tensor while others borrow it
   ScalarFunction scalar = nullptr;
 };
 
@@ -152,14 +152,14 @@ struct Region {
   std::vector<Edge> edges;
   std::vector<DeathEvent> deaths;
 
-  std::vector<uint32_t> entries;  // ops of kind kEntry, by argument or loop entry; kNone if unused
-  uint32_t frame_start = kNone;   // op of kind kFrameStart
-  std::vector<uint32_t> sources;  // firing ops that wait for nothing
-  std::vector<uint32_t> gates;    // ops of kind kGate, by branch
+  std::vector<OpId> entries;  // ops of kind kEntry, by argument or loop entry; kNone if unused
+  OpId frame_start;           // op of kind kFrameStart
+  std::vector<OpId> sources;  // firing ops that wait for nothing
+  std::vector<OpId> gates;    // ops of kind kGate, by branch
   uint32_t num_results = 0;
 
   std::vector<Value> inputs;  // by operator, of those that find theirs by a table
-  uint32_t tag_slot = kNone;  // where a frame keeps its tag (two slots), if values cross devices
+  SlotId tag_slot;            // where a frame keeps its tag (two slots), if values cross devices
 
   // A frame's slots and pending counts at birth.
   uint32_t num_slots = 0;

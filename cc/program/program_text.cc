@@ -8,6 +8,9 @@
 namespace tensorflow_recursion {
 namespace {
 
+// An id as the number that StrCat takes.
+uint32_t Number(uint32_t id) { return id; }
+
 const char* Name(RegionKind kind) {
   switch (kind) {
     case RegionKind::kRoot:
@@ -121,13 +124,14 @@ void AppendPorts(const Region& region, const Op& op, std::string* text) {
     const Port& port = region.ports[op.port + i];
     for (uint32_t e = port.begin; e < port.end; ++e) {
       const Edge& edge = region.edges[e];
-      absl::StrAppend(text, "    port ", i, " -> op ", edge.op, " ", Name(edge.kind), " slot ", edge.slot, "\n");
+      absl::StrAppend(text, "    port ", i, " -> op ", Number(edge.op), " ", Name(edge.kind), " slot ",
+                      Number(edge.slot), "\n");
     }
     const DeathList& dead = region.port_deaths[op.port + i];
     for (uint32_t d = dead.begin; d < dead.end; ++d) {
       const DeathEvent& event = region.deaths[d];
       const OpKind kind = region.ops[event.op].kind;
-      absl::StrAppend(text, "    dead ", i, " -> op ", event.op, " ", Name(kind), " input ", event.index, "\n");
+      absl::StrAppend(text, "    dead ", i, " -> op ", Number(event.op), " ", Name(kind), " input ", event.index, "\n");
     }
   }
 }

@@ -7,133 +7,35 @@
 namespace tensorflow_recursion {
 namespace {
 
-// The sets below take space by the square of this.
+// The sets of a history take space by the square of this.
 constexpr size_t kMostNodes = 2000;
 // A value that comes out of merges of merges may have come by many ways.
 constexpr size_t kMostWays = 8;
 
-// Calls `visit` with what has fired before the node does. A gate waits for its branch. Any other switch reads the
-// predicate by itself, and may do so first.
-template <typename Visit>
-void ForEachBefore(const FlowNode& node, Visit visit) {
-  ForEachSource(node, visit);
-  if (node.kind == OpKind::kGate) visit(Source{node.branch, Source::kWholeNode});
-}
-
-bool Has(const std::vector<uint64_t>& bits, int bit) { return ((bits[bit / 64] >> (bit % 64)) & 1) != 0; }
-
-void Add(int bit, std::vector<uint64_t>* bits) { (*bits)[bit / 64] |= uint64_t{1} << (bit % 64); }
-
-void Join(const std::vector<uint64_t>& other, std::vector<uint64_t>* bits) {
-  for (size_t i = 0; i < bits->size(); ++i) (*bits)[i] |= other[i];
-}
-
 }  // namespace
 
-SlotPlanner::SlotPlanner(const FlowGraph& flow, RegionId region) : flow_(flow) {
-  local_.assign(flow.nodes.size(), -1);
-  position_.assign(flow.nodes.size(), 0);
-  for (NodeId id : flow.nodes.ids()) {
-    const FlowNode& node = flow.nodes[id];
-    if (node.region != region || node.is_removed) continue;
-    local_[id] = static_cast<int>(members_.size());
-    members_.push_back(id);
-    if (node.kind == OpKind::kBranch) branches_.push_back(id);
-  }
-  // The root has one frame.
-  shares_ = region != GraphRegions::kRoot && members_.size() <= kMostNodes;
-  if (shares_) Order();
-}
-
-// Kahn's algorithm, as nodes form no cycle; computes on the way what has happened when each fires.
-void SlotPlanner::Order() {
-  std::vector<int> waiting(members_.size(), 0);
-  std::vector<std::vector<NodeId>> readers(members_.size());
-  std::vector<NodeId> order;
-  for (NodeId node : members_) {
-    ForEachBefore(flow_.nodes[node], [&](const Source& source) {
-      ++waiting[local_[node]];
-      readers[local_[source.node]].push_back(node);
-    });
-    if (waiting[local_[node]] == 0) order.push_back(node);
-  }
-  happened_.assign(members_.size(), Bits((3 * members_.size() + 64) / 64, 0));
-  for (size_t next = 0; next < order.size(); ++next) {
-    position_[order[next]] = static_cast<int>(next);
-    Compute(order[next]);
-    for (NodeId reader : readers[local_[order[next]]]) {
-      if (--waiting[local_[reader]] == 0) order.push_back(reader);
-    }
-  }
-}
-
-void SlotPlanner::Compute(NodeId id) {
-  const FlowNode& node = flow_.nodes[id];
-  Bits& bits = happened_[local_[id]];
-  switch (node.kind) {
-    case OpKind::kUnion:  // comes dead or alive
-      return;
-    case OpKind::kMerge:
-      bits = BeforeAny(node);
-      for (const Source& control : node.controls) Join(Before(control), &bits);
-      return;
-    case OpKind::kCallSite:
-      bits = BeforeAny(node);
-      break;
-    default:
-      if (node.is_partial) {
-        bits = BeforeAny(node);
-      } else {
-        ForEachBefore(node, [&](const Source& source) { Join(Before(source), &bits); });
-      }
-  }
-  Add(Fired(id), &bits);
-}
-
-// What has happened when a value comes from `source`.
-SlotPlanner::Bits SlotPlanner::Before(const Source& source) const {
-  const FlowNode& from = flow_.nodes[source.node];
-  Bits bits = happened_[local_[source.node]];
-  if (source.port == Source::kWholeNode) return bits;
-  if (from.kind == OpKind::kBranch) Add(Side(source.node, source.port), &bits);
-  if (from.kind == OpKind::kGate || from.kind == OpKind::kSwitch) {
-    Add(Side(from.branch, source.port), &bits);
-  }
-  return bits;
-}
-
-// What has happened when any of the node's inputs has come.
-SlotPlanner::Bits SlotPlanner::BeforeAny(const FlowNode& node) const {
-  Bits all;
-  for (const Input& input : node.inputs) {
-    if (input.is_constant()) continue;
-    const Bits bits = Before(input.source);
-    if (all.empty()) all = bits;
-    for (size_t i = 0; i < all.size(); ++i) all[i] &= bits[i];
-  }
-  return all.empty() ? Bits(happened_.front().size(), 0) : all;
-}
-
-SlotPlanner::Bits SlotPlanner::BeforeFired(NodeId node) const {
-  Bits bits = happened_[local_[node]];
-  bits[Fired(node) / 64] &= ~(uint64_t{1} << (Fired(node) % 64));
-  return bits;
+// The root has one frame.
+SlotPlanner::SlotPlanner(const FlowGraph& flow, RegionId region)
+    : flow_(flow),
+      history_(flow, region),
+      shares_(region != GraphRegions::kRoot && history_.num_nodes() <= kMostNodes) {
+  if (shares_) history_.Compute();
 }
 
 void SlotPlanner::Sort(std::vector<SlotRequest>* requests) const {
   std::stable_sort(requests->begin(), requests->end(), [this](const SlotRequest& a, const SlotRequest& b) {
-    return position_[a.node] < position_[b.node];
+    return history_.PositionOf(a.node) < history_.PositionOf(b.node);
   });
 }
 
 // What has happened when a value comes from `source`, for each input of the merges that it passed last.
-void SlotPlanner::CollectWays(const Source& source, std::vector<Bits>* ways) const {
+void SlotPlanner::CollectWays(const Source& source, std::vector<Events>* ways) const {
   std::vector<Source> sources = {source};
   for (size_t next = 0; next < sources.size(); ++next) {
     const FlowNode& from = flow_.nodes[sources[next].node];
     const bool is_merge = from.kind == OpKind::kMerge && from.controls.empty();
     if (!is_merge || sources.size() + from.inputs.size() > kMostWays) {
-      ways->push_back(Before(sources[next]));
+      ways->push_back(history_.Before(sources[next]));
     } else {
       for (const Input& input : from.inputs) sources.push_back(input.source);
     }
@@ -145,11 +47,11 @@ SlotPlanner::Use SlotPlanner::UseOf(const SlotRequest& request, const SlotReques
   if (item.kind == SlotRequest::Kind::kAlone || !shares_) return use;
   const FlowNode& node = flow_.nodes[request.node];
   CollectWays(node.inputs[item.input].source, &use.before);
-  use.released = Fired(request.node);
-  if (item.kind == SlotRequest::Kind::kArgument) use.before.push_back(BeforeAny(node));
+  use.released = history_.Fired(request.node);
+  if (item.kind == SlotRequest::Kind::kArgument) use.before.push_back(history_.BeforeAny(node));
   if (item.kind == SlotRequest::Kind::kGate) {
-    use.before.push_back(BeforeFired(node.branch));
-    use.released = Fired(node.branch);
+    use.before.push_back(history_.BeforeFired(node.branch));
+    use.released = history_.Fired(node.branch);
   }
   use.needs_empty = item.kind != SlotRequest::Kind::kInput;
   use.leaves_empty = node.kind != OpKind::kScalar;  // that leaves the numbers it read
@@ -157,20 +59,14 @@ SlotPlanner::Use SlotPlanner::UseOf(const SlotRequest& request, const SlotReques
 }
 
 // Whether `first` has gone when `second` comes by this way.
-bool SlotPlanner::Precedes(const Use& first, const Use& second, const Bits& way) const {
-  return Has(way, first.released) && (first.leaves_empty || !second.needs_empty);
-}
-
-bool SlotPlanner::Exclude(const Bits& a, const Bits& b) const {
-  return std::any_of(branches_.begin(), branches_.end(), [&](NodeId branch) {
-    return (Has(a, Side(branch, 0)) && Has(b, Side(branch, 1))) || (Has(a, Side(branch, 1)) && Has(b, Side(branch, 0)));
-  });
+bool SlotPlanner::Precedes(const Use& first, const Use& second, const Events& way) const {
+  return FiringHistory::Has(way, first.released) && (first.leaves_empty || !second.needs_empty);
 }
 
 bool SlotPlanner::NeverMeet(const Use& a, const Use& b) const {
-  for (const Bits& to_a : a.before) {
-    for (const Bits& to_b : b.before) {
-      if (!Exclude(to_a, to_b) && !Precedes(a, b, to_b) && !Precedes(b, a, to_a)) return false;
+  for (const Events& to_a : a.before) {
+    for (const Events& to_b : b.before) {
+      if (!history_.Exclude(to_a, to_b) && !Precedes(a, b, to_b) && !Precedes(b, a, to_a)) return false;
     }
   }
   return true;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cc/analysis/flow_graph.h"
+#include "cc/program/firing_history.h"
 
 namespace tensorflow_recursion {
 
@@ -41,41 +42,29 @@ class SlotPlanner {
   uint32_t num_slots() const { return static_cast<uint32_t>(slots_.size()); }
 
  private:
-  using Bits = std::vector<uint64_t>;  // what has happened: operators that have fired, sides of branches
+  using Events = FiringHistory::Events;
 
-  // A tenant of a slot.
+  // A value that lies in a slot for some time.
   struct Use {
-    // What has happened when it comes, by the ways that lead there, and when its slot is looked at without it.
-    std::vector<Bits> before;
-    int released = 0;  // the event with which it has gone; 0: never
+    // What has surely happened when the value comes, for each way in which it may come. A slot that is looked at before
+    // its value has come has one entry more: what has happened by then.
+    std::vector<Events> before;
+    int released = 0;  // the event with which the value has gone; 0: never
     bool needs_empty = false;
     bool leaves_empty = false;
   };
 
-  void Order();
-  void Compute(NodeId node);
-  Bits Before(const Source& source) const;
-  Bits BeforeAny(const FlowNode& node) const;
-  Bits BeforeFired(NodeId node) const;
   Use UseOf(const SlotRequest& request, const SlotRequest::Item& item) const;
-  void CollectWays(const Source& source, std::vector<Bits>* ways) const;
+  void CollectWays(const Source& source, std::vector<Events>* ways) const;
   bool NeverMeet(const Use& a, const Use& b) const;
-  bool Precedes(const Use& first, const Use& second, const Bits& way) const;
-  bool Exclude(const Bits& a, const Bits& b) const;
+  bool Precedes(const Use& first, const Use& second, const Events& way) const;
   bool MayShare(uint32_t slot, const Use& use) const;
   std::vector<uint32_t> PlaceApart(const std::vector<Use>& uses) const;
   std::vector<uint32_t> PlaceTogether(const std::vector<Use>& uses) const;
 
-  int Fired(NodeId node) const { return 3 * local_[node] + 1; }
-  int Side(NodeId branch, int port) const { return 3 * local_[branch] + 2 + port; }
-
   const FlowGraph& flow_;
-  bool shares_ = true;
-  std::vector<NodeId> members_;  // the region's nodes
-  std::vector<NodeId> branches_;
-  IdVector<NodeId, int> local_;     // a node's position among members_
-  IdVector<NodeId, int> position_;  // a node's position in the order
-  std::vector<Bits> happened_;      // by position among members_: when it has fired
+  FiringHistory history_;
+  const bool shares_;  // whether slots are shared at all
   std::vector<std::vector<Use>> slots_;
 };
 

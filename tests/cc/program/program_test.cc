@@ -110,7 +110,7 @@ TEST(ProgramTest, OperatorsWithoutTokensAreSources) {
   graph.Const("one", 1).Kernel("k", {"one"}).Retval("k");
   const BuiltProgram built = BuildOrFail(graph);
   const Region& root = built->regions[0];
-  EXPECT_EQ(root.sources, std::vector<uint32_t>{static_cast<uint32_t>(&KernelOp(built, root, "k") - root.ops.data())});
+  EXPECT_EQ(root.sources, std::vector<OpId>{OpId(&KernelOp(built, root, "k") - root.ops.data())});
 }
 
 TEST(ProgramTest, ConstantsThatAreReturnedBecomeTokens) {

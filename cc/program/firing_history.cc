@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/program/firing_history.h"
+
+#include <algorithm>
+
+namespace tensorflow_recursion {
+namespace {
+
+// Calls `visit` with what has fired before the node does. A gate waits for its branch. Any other switch reads the
+// predicate by itself, and may do so first.
+template <typename Visit>
+void ForEachBefore(const FlowNode& node, Visit visit) {
+  ForEachSource(node, visit);
+  if (node.kind == OpKind::kGate) visit(Source{node.branch, Source::kWholeNode});
+}
+
+void Add(int bit, std::vector<uint64_t>* bits) { (*bits)[bit / 64] |= uint64_t{1} << (bit % 64); }
+
+void Join(const std::vector<uint64_t>& other, std::vector<uint64_t>* bits) {
+  for (size_t i = 0; i < bits->size(); ++i) (*bits)[i] |= other[i];
+}
+
+}  // namespace
+
+FiringHistory::FiringHistory(const FlowGraph& flow, RegionId region) : flow_(flow) {
+  local_.assign(flow.nodes.size(), -1);
+  position_.assign(flow.nodes.size(), 0);
+  for (NodeId id : flow.nodes.ids()) {
+    const FlowNode& node = flow.nodes[id];
+    if (node.region != region || node.is_removed) continue;
+    local_[id] = static_cast<int>(members_.size());
+    members_.push_back(id);
+    if (node.kind == OpKind::kBranch) branches_.push_back(id);
+  }
+}
+
+// Kahn's algorithm, as nodes form no cycle; computes on the way what has happened when each fires.
+void FiringHistory::Compute() {
+  std::vector<int> waiting(members_.size(), 0);
+  std::vector<std::vector<NodeId>> readers(members_.size());
+  std::vector<NodeId> order;
+  for (NodeId node : members_) {
+    ForEachBefore(flow_.nodes[node], [&](const Source& source) {
+      ++waiting[local_[node]];
+      readers[local_[source.node]].push_back(node);
+    });
+    if (waiting[local_[node]] == 0) order.push_back(node);
+  }
+  happened_.assign(members_.size(), Events((3 * members_.size() + 64) / 64, 0));
+  for (size_t next = 0; next < order.size(); ++next) {
+    position_[order[next]] = static_cast<int>(next);
+    ComputeNode(order[next]);
+    for (NodeId reader : readers[local_[order[next]]]) {
+      if (--waiting[local_[reader]] == 0) order.push_back(reader);
+    }
+  }
+}
+
+void FiringHistory::ComputeNode(NodeId id) {
+  const FlowNode& node = flow_.nodes[id];
+  Events& bits = happened_[local_[id]];
+  switch (node.kind) {
+    case OpKind::kUnion:  // comes dead or alive
+      return;
+    case OpKind::kMerge:
+      bits = BeforeAny(node);
+      for (const Source& control : node.controls) Join(Before(control), &bits);
+      return;
+    case OpKind::kCallSite:
+      bits = BeforeAny(node);
+      break;
+    default:
+      if (node.is_partial) {
+        bits = BeforeAny(node);
+      } else {
+        ForEachBefore(node, [&](const Source& source) { Join(Before(source), &bits); });
+      }
+  }
+  Add(Fired(id), &bits);
+}
+
+// What has happened when a value comes from `source`.
+FiringHistory::Events FiringHistory::Before(const Source& source) const {
+  const FlowNode& from = flow_.nodes[source.node];
+  Events bits = happened_[local_[source.node]];
+  if (source.port == Source::kWholeNode) return bits;
+  if (from.kind == OpKind::kBranch) Add(Side(source.node, source.port), &bits);
+  if (from.kind == OpKind::kGate || from.kind == OpKind::kSwitch) {
+    Add(Side(from.branch, source.port), &bits);
+  }
+  return bits;
+}
+
+// What has happened when any of the node's inputs has come.
+FiringHistory::Events FiringHistory::BeforeAny(const FlowNode& node) const {
+  Events all;
+  for (const Input& input : node.inputs) {
+    if (input.is_constant()) continue;
+    const Events bits = Before(input.source);
+    if (all.empty()) all = bits;
+    for (size_t i = 0; i < all.size(); ++i) all[i] &= bits[i];
+  }
+  return all.empty() ? Events(happened_.front().size(), 0) : all;
+}
+
+FiringHistory::Events FiringHistory::BeforeFired(NodeId node) const {
+  Events bits = happened_[local_[node]];
+  bits[Fired(node) / 64] &= ~(uint64_t{1} << (Fired(node) % 64));
+  return bits;
+}
+
+bool FiringHistory::Exclude(const Events& a, const Events& b) const {
+  return std::any_of(branches_.begin(), branches_.end(), [&](NodeId branch) {
+    return (Has(a, Side(branch, 0)) && Has(b, Side(branch, 1))) || (Has(a, Side(branch, 1)) && Has(b, Side(branch, 0)));
+  });
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,60 @@
+// What has surely happened in a frame when one of its operators fires.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_HISTORY_H_
+#define TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_HISTORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+
+namespace tensorflow_recursion {
+
+// For each node of one region: which other nodes have always fired before it, and which sides of branches have been
+// taken. In `y = f(g(x))`, g has fired before f; on the `then` side of a branch, that side has been taken. A merge
+// knows only what all its inputs have in common.
+class FiringHistory {
+ public:
+  // A set of events, a bit for each.
+  using Events = std::vector<uint64_t>;
+
+  FiringHistory(const FlowGraph& flow, RegionId region);
+
+  size_t num_nodes() const { return members_.size(); }
+
+  // To be called before everything below. The sets take space by the square of num_nodes().
+  void Compute();
+
+  // A node's position in an order in which the nodes may fire.
+  int PositionOf(NodeId node) const { return position_[node]; }
+
+  // What has happened when a value comes from `source`; when any of the node's inputs has come; and when all has come
+  // that the node waits for, without its own firing.
+  Events Before(const Source& source) const;
+  Events BeforeAny(const FlowNode& node) const;
+  Events BeforeFired(NodeId node) const;
+
+  // The event that the node has fired. Never 0.
+  int Fired(NodeId node) const { return 3 * local_[node] + 1; }
+
+  static bool Has(const Events& events, int event) { return ((events[event / 64] >> (event % 64)) & 1) != 0; }
+
+  // Whether the two never happen in one frame: they take both sides of some branch.
+  bool Exclude(const Events& a, const Events& b) const;
+
+ private:
+  void ComputeNode(NodeId node);
+  int Side(NodeId branch, int port) const { return 3 * local_[branch] + 2 + port; }
+
+  const FlowGraph& flow_;
+  std::vector<NodeId> members_;  // the region's nodes
+  std::vector<NodeId> branches_;
+  IdVector<NodeId, int> local_;     // a node's position among members_
+  IdVector<NodeId, int> position_;  // a node's position in the order
+  std::vector<Events> happened_;    // by position among members_: when it has fired
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_HISTORY_H_
