@@ -13,6 +13,7 @@
 #include "cc/base/status.h"
 #include "cc/kernels/flat_stack.h"
 #include "cc/kernels/invoke_op.h"
+#include "cc/kernels/recursion.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -34,15 +35,6 @@ std::atomic<int64_t> outermost_calls{0};
 // put off and nest on stacks: this many of them, of 8 MB each. Returns get more, they cannot fail.
 constexpr int kMaxThreadsOfCalls = 200;
 constexpr int kMaxThreadsOfReturns = 2000;
-
-// An error that only tells of another one: where a kernel fails, TensorFlow cancels all the others.
-bool IsConsequence(const absl::Status& status) { return absl::IsCancelled(status) || absl::IsAborted(status); }
-
-absl::Status WithMessage(const absl::Status& status, absl::string_view message) {
-  absl::Status result(status.code(), message);
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-  return result;
-}
 
 // One call under way: the call frame its executor reads arguments from and writes results to.
 //
@@ -150,7 +142,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
 
   void Finish(const absl::Status& status) {
     status_ = status.ok() ? CheckOutputs() : status;
-    if (!status_.ok()) Record(status_);
+    if (!status_.ok()) recursion_->Record(status_, [this] { return Path(); });
     if (!ctx_->run_all_kernels_inline()) {
       RunFlat([this] { Return(); });
     } else if (!RunNested([this] { Return(); }, kMaxThreadsOfReturns)) {
@@ -162,7 +154,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
   // executor on the way appends its node's name, which at depth n would cost n^2 characters.
   void Return() {
     if (!status_.ok()) {
-      ctx_->SetStatus(parent_ == nullptr ? FirstError() : absl::Status(status_.code(), "in a nested call"));
+      ctx_->SetStatus(parent_ == nullptr ? recursion_->FirstError() : absl::Status(status_.code(), "in a nested call"));
     }
     auto done = std::move(done_);
     delete this;
@@ -177,20 +169,6 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
       }
     }
     return absl::OkStatus();
-  }
-
-  // Keeps the first error of the whole recursion, told at the call where it happened.
-  void Record(const absl::Status& status) {
-    absl::MutexLock lock(&recursion_->mu);
-    absl::Status& first_error = recursion_->first_error;
-    if (!first_error.ok() && (IsConsequence(status) || !IsConsequence(first_error))) return;
-    const absl::string_view what = status.message().empty() ? "The call was cancelled" : status.message();
-    first_error = WithMessage(status, absl::StrCat(what, "\n\t in call path ", Path()));
-  }
-
-  absl::Status FirstError() {
-    absl::MutexLock lock(&recursion_->mu);
-    return recursion_->first_error;
   }
 
   std::string Path() const {

@@ -11,6 +11,7 @@
 #include "cc/base/status.h"
 #include "cc/kernels/callee_check.h"
 #include "cc/kernels/invocation.h"
+#include "cc/kernels/recursion.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 

@@ -1,0 +1,39 @@
+// What the dynamic calls of one recursion share.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_RECURSION_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_RECURSION_H_
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/rendezvous.h"
+
+namespace tensorflow_recursion {
+
+// From the outermost call down. Thread-safe: calls in different branches run on different threads.
+struct Recursion {
+  explicit Recursion(tensorflow::RendezvousInterface* rendezvous) : rendezvous(rendezvous) {}
+
+  // Keeps the first error of the whole recursion, and the path of calls at which it happened. `path` is only asked for
+  // if the error is kept: to write it takes time in proportion to the depth.
+  void Record(const absl::Status& status, const std::function<std::string()>& path);
+  absl::Status FirstError();
+
+  tensorflow::RendezvousInterface* const rendezvous;  // the real one; may be null
+  std::atomic<bool> aborted{false};                   // the rendezvous knows of an error
+  absl::Mutex mu;
+  absl::Status first_error ABSL_GUARDED_BY(mu);
+  // Handles by InvokeOp::key. In tf.data's functions every instance of a function gets a function
+  // library of its own, in which its callees would be instantiated anew: at every depth once more.
+  absl::flat_hash_map<std::string, tensorflow::FunctionLibraryRuntime::Handle> handles ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_RECURSION_H_
