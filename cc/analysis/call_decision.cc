@@ -25,7 +25,7 @@ absl::Status CallLives::Analyze(const tensorflow::Graph& graph, const GraphRegio
   for (const FlowLoop& loop : flow.loops) {
     if (conditions.IsPartial(loop.region)) partial_loops_.insert(loop.region);
   }
-  // Before what follows forgets some of the conditions.
+  // First, because DropSuperfluousWaits takes away guards that the conditions of constant arguments come from.
   CollectArguments(flow, conditions);
   TFR_RETURN_IF_ERROR(DropSuperfluousWaits(&flow));
   FindDeciding(flow, conditions);

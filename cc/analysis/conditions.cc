@@ -12,10 +12,11 @@
 namespace tensorflow_recursion {
 namespace {
 
-// That the variables of a loop live, all of them.
+// The event that all variables of a loop live.
 Condition VariablesOf(const FlowLoop& loop) { return {{loop.start, 0}}; }
 
-// What holds with each of `conditions`, and one event that stands for all that is not understood.
+// The events that all of `conditions` have in common, and the event `unknown`, which stands for the rest: no set of
+// events says that one of several conditions holds.
 Condition Unknown(const std::vector<Condition>& conditions, const Event& unknown) {
   Condition common = conditions.empty() ? Condition() : conditions[0];
   for (const Condition& condition : conditions) common = common.Common(condition);
@@ -115,8 +116,8 @@ Condition Conditions::OfMerge(NodeId id) const {
   return all;
 }
 
-// Whether a constant counts among a call's arguments is not known here: that is of no account only if it lives as the
-// others do.
+// A call lives if any of its arguments does. Whether a constant counts among these is not decided yet: so the call's
+// condition is known only if the constants live exactly when the other arguments do.
 Condition Conditions::OfSite(NodeId id) const {
   const FlowNode& node = flow_.nodes[id];
   if (flow_.SiteOf(node).join != nullptr) return Of(node.inputs.back());
@@ -144,8 +145,8 @@ Condition Conditions::OfStart(NodeId id) const {
   return AnyOf(variables).value_or(Unknown(variables, {id, static_cast<uint32_t>(node.num_ports) + 1}));
 }
 
-// A loop that starts on one device starts on all, with variables that are dead if need be. What comes from outside may
-// live then.
+// A loop that starts on one device starts on all others too, on some of them perhaps with dead variables. What the loop
+// takes from outside may be live there nevertheless, so its condition is not that of the variables.
 Condition Conditions::OfEntry(NodeId id) const {
   const FlowNode& node = flow_.nodes[id];
   if (late_entries_.count(id) > 0 || IsPartial(node.region)) return {{id, 0}};

@@ -56,7 +56,7 @@ bool TakesReference(const Node& node) {
   return std::any_of(types.begin(), types.end(), [](auto type) { return tensorflow::IsRefType(type); });
 }
 
-// One loop of a body: a place for effects to be waited for, and a way out.
+// One loop of a body: the NextIteration and the Exit that can be made to wait for the effects in it.
 struct Loop {
   int depth = 0;
   std::string parent;  // name of the frame around it; empty outside all loops

@@ -36,8 +36,8 @@ absl::Status LinkStart(FlowBuilder* builder, const FlowLoop& loop) {
   return absl::OkStatus();
 }
 
-// Adds a token that lives if the loop's condition holds. On other devices than the condition's, partitioning has made a
-// variable that is nothing but that.
+// Adds a token that lives if the loop's condition holds. On devices other than the condition's, partitioning has added
+// a variable of the loop that carries just that.
 absl::Status LinkCondition(FlowBuilder* builder, const FlowLoop& loop, std::vector<Input>* inputs) {
   if (loop.condition != nullptr) {
     Source condition;
@@ -155,7 +155,7 @@ absl::Status LinkNodes(FlowBuilder* builder) {
     if (loop.next != kNone) TFR_RETURN_IF_ERROR(LinkNext(builder, &loop));
   }
   for (const FlowCallSite& site : builder->flow->call_sites) TFR_RETURN_IF_ERROR(LinkCallSite(builder, site));
-  // What linking adds it links by itself: only the nodes that stand here now are visited.
+  // Nodes that are added on the way are linked when they are added; so only those that exist by now are visited.
   for (NodeId id : builder->flow->nodes.ids()) TFR_RETURN_IF_ERROR(LinkNode(builder, id));
   return absl::OkStatus();
 }

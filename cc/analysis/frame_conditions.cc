@@ -4,7 +4,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// What lives at a port besides what its node needs to fire.
+// What has to happen for a value to come from `source`, besides that its node fires.
 Condition OfPort(const FlowNode& node, const Source& source) {
   const auto port = static_cast<uint32_t>(source.port);
   const bool is_port = source.port != Source::kWholeNode;

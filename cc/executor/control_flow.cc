@@ -7,7 +7,7 @@
 
 namespace tensorflow_recursion {
 
-// False: it is no bool, and the run has failed.
+// Returns false if the value is no bool; the run has failed then.
 inline bool ControlFlow::TakePredicate(Frame* frame, Value* value, bool* result) {
   const bool is_valid = ReadPredicate(frame, *value, result);
   value->Release();
@@ -42,7 +42,7 @@ void ControlFlow::FireBranch(Frame* frame, const Op& op, Value* inputs) {
   if (!TakePredicate(frame, &inputs[0], &side)) return;
   const Region& region = *frame->region;
   frame->pending()[&op - region.ops.data()] = static_cast<uint16_t>(1 + side);
-  // All of it is taken out before any of it moves on, as it may move to the slot of another gate.
+  // The waiting data is taken out of all gates before any of it moves on: it may move into the slot of one of them.
   released_.clear();
   for (uint32_t i = op.index; i < op.gates_end; ++i) {
     Value& data = frame->values()[region.ops[region.gates[i]].slot];

@@ -14,8 +14,8 @@ bool IsDeadValue(const Value& value) { return value.is_dead(); }
 
 }  // namespace
 
-// Whether the loop does not run at all. The exits and sends of a loop that fires with dead inputs learn of it here; of
-// a loop that others wait for on other devices, iterations take place even so.
+// Whether the loop does not run at all. If its start fires with dead inputs, its exits and sends are told here that
+// they are dead. A loop that exchanges values with other devices runs even so, because these wait for its iterations.
 inline bool LoopRunner::IsDead(Frame* frame, const Loop& loop, const Op& op) {
   const Value* const enters = frame->values() + op.slot;
   if (ABSL_PREDICT_FALSE(loop.is_partial)) {
@@ -63,7 +63,8 @@ void LoopRunner::FireNext(Frame* frame, const Op& op) {
   Start(next);
 }
 
-// With the values that are the same in all iterations, which the frame around the loop keeps.
+// Opens the frame of an iteration, with the values that are the same in all iterations: the frame around the loop keeps
+// these.
 Frame* LoopRunner::NewIteration(const Loop& loop, Frame* parent, uint32_t iteration) {
   ++parent->live;
   Frame* const frame = frames_->New(*loop.body, parent, kNone, parent->depth);

@@ -23,7 +23,7 @@ Worker* Run::TakeIdleWorker() {
   return worker;
 }
 
-// nullptr if there are as many as there may be.
+// Returns nullptr if the run has as many workers as it may have.
 Worker* Run::MakeWorker() {
   absl::MutexLock lock(&mutex_);
   const int index = static_cast<int>(workers_.size());

@@ -18,7 +18,7 @@ void TokenRouter::DeliverPort(Frame* frame, const Port* port, Value value) {
   }
 }
 
-// For all readers but the last. Where the value would go on at once it waits for its turn, or this would recurse.
+// Serves all readers but the last. Where the value would go on at once it is deferred: to follow it here would recurse.
 void TokenRouter::DeliverCopy(Frame* frame, const Edge& edge, Value value) {
   if (edge.kind == EdgeKind::kOnly) return queue_->Push(frame, edge.op, value);
   if (edge.kind == EdgeKind::kData) return Store(frame, edge, value);

@@ -49,7 +49,7 @@ void Worker::Work(bool on_own_thread) {
   run_->state.EndActivity();  // may delete *this
 }
 
-// One piece of work; false if there is none, or the worker is to leave its thread.
+// Does one piece of work. Returns false if there is none, or if the worker has to leave its thread.
 inline bool Worker::Step() {
   if (ABSL_PREDICT_FALSE(parts_.context.must_poll()) && !Poll()) return false;
   if (ABSL_PREDICT_FALSE(parts_.router.has_deferred())) {
@@ -90,7 +90,8 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::AwaitMail() {
   return true;
 }
 
-// The look at the world around, once in kPollInterval pieces of work. Whether to go on.
+// Looks at cancellation, errors, messages and idle workers: once in kPollInterval pieces of work. Returns whether to go
+// on.
 ABSL_ATTRIBUTE_NOINLINE bool Worker::Poll() {
   parts_.context.budget = kPollInterval;
   const RunEnvironment& environment = run_->state.environment;
@@ -104,8 +105,8 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::Poll() {
   return !leaves_thread_;
 }
 
-// After an error: drops all work. Frames are left to their pool, nothing looks at them any more. Whether there may be
-// messages still.
+// After an error: drops all work. Nothing looks at the frames any more; their pool frees them. Returns whether messages
+// may have come meanwhile.
 bool Worker::Abandon() {
   parts_.queue.Clear();
   parts_.router.ClearDeferred();

@@ -14,7 +14,7 @@ constexpr size_t kMostWays = 8;
 
 }  // namespace
 
-// The root has one frame.
+// Slots of the root are not shared: it has one frame, so there would be little to gain.
 SlotPlanner::SlotPlanner(const FlowGraph& flow, RegionId region)
     : flow_(flow),
       history_(flow, region),
