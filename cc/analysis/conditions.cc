@@ -12,9 +12,6 @@
 namespace tensorflow_recursion {
 namespace {
 
-// The event that all variables of a loop live.
-Condition VariablesOf(const FlowLoop& loop) { return {{loop.start, 0}}; }
-
 // The events that all of `conditions` have in common, and the event `unknown`, which stands for the rest: no set of
 // events says that one of several conditions holds.
 Condition Unknown(const std::vector<Condition>& conditions, const Event& unknown) {
@@ -32,17 +29,15 @@ bool ComesFromDevice(const FlowNode& node) {
 
 }  // namespace
 
+Condition VariablesOf(const FlowLoop& loop) { return {{loop.start, 0}}; }
+
 absl::Status Conditions::Find() {
   TFR_RETURN_IF_ERROR(SortNodes(flow_, &order_));
   FindChoices();
-  FindExits();
   conditions_.resize(flow_.nodes.size());
-  for (bool changed = true; changed;) {
+  do {
     for (NodeId node : order_) Compute(node);
-    changed = FindLateArguments();
-    changed = FindDeadResults() || changed;
-    changed = FindPartialLoops() || changed;
-  }
+  } while (GiveUpContradicted(flow_, *this, &assumptions_));
   return absl::OkStatus();
 }
 
@@ -58,14 +53,7 @@ void Conditions::FindChoices() {
   }
 }
 
-void Conditions::FindExits() {
-  for (NodeId id : order_) {
-    const FlowNode& node = flow_.nodes[id];
-    if (node.kind == OpKind::kExit) exits_[node.region].push_back(id);
-  }
-}
-
-Condition Conditions::OfSource(const Source& source) const {
+Condition Conditions::Of(const Source& source) const {
   const FlowNode& node = flow_.nodes[source.node];
   const Condition& whole = conditions_[source.node];
   if (source.port == Source::kWholeNode) return whole;
@@ -78,7 +66,7 @@ Condition Conditions::OfSource(const Source& source) const {
     case OpKind::kSwitchN:
       return whole.And({{choices_.at(source.node), port}});
     case OpKind::kCallSite: {
-      const bool may_be_dead = dead_results_.count({flow_.CalleeOf(node), source.port}) > 0;
+      const bool may_be_dead = assumptions_.dead_results.count({flow_.CalleeOf(node), source.port}) > 0;
       return may_be_dead ? whole.And({{source.node, port + 1}}) : whole;
     }
     case OpKind::kLoopStart: {
@@ -91,8 +79,8 @@ Condition Conditions::OfSource(const Source& source) const {
 }
 
 Condition Conditions::Of(const Input& input) const {
-  Condition all = input.is_constant() ? Condition() : OfSource(input.source);
-  for (const Source& guard : input.guards) all = all.And(OfSource(guard));
+  Condition all = input.is_constant() ? Condition() : Of(input.source);
+  for (const Source& guard : input.guards) all = all.And(Of(guard));
   return all;
 }
 
@@ -103,7 +91,7 @@ std::optional<Condition> Conditions::AnyOf(const std::vector<Condition>& conditi
 Condition Conditions::OfAll(const FlowNode& node) const {
   Condition all;
   for (const Input& input : node.inputs) all = all.And(Of(input));
-  for (const Source& control : node.controls) all = all.And(OfSource(control));
+  for (const Source& control : node.controls) all = all.And(Of(control));
   return all;
 }
 
@@ -112,7 +100,7 @@ Condition Conditions::OfMerge(NodeId id) const {
   std::vector<Condition> inputs;
   for (const Input& input : node.inputs) inputs.push_back(Of(input));
   Condition all = AnyOf(inputs).value_or(Unknown(inputs, {id, 0}));
-  for (const Source& control : node.controls) all = all.And(OfSource(control));
+  for (const Source& control : node.controls) all = all.And(Of(control));
   return all;
 }
 
@@ -149,7 +137,7 @@ Condition Conditions::OfStart(NodeId id) const {
 // takes from outside may be live there nevertheless, so its condition is not that of the variables.
 Condition Conditions::OfEntry(NodeId id) const {
   const FlowNode& node = flow_.nodes[id];
-  if (late_entries_.count(id) > 0 || IsPartial(node.region)) return {{id, 0}};
+  if (assumptions_.late_entries.count(id) > 0 || IsPartial(node.region)) return {{id, 0}};
   const FlowLoop* const loop = flow_.FindLoop(node.region);
   return loop == nullptr || IsLoopConstant(*node.node) ? Condition() : VariablesOf(*loop);
 }
@@ -177,75 +165,6 @@ void Conditions::Compute(NodeId id) {
       condition = OfAll(node);
       if (ComesFromDevice(node)) condition = condition.And({{id, 0}});
   }
-}
-
-bool Conditions::FindLateArguments() {
-  const size_t before = late_entries_.size();
-  for (const FlowCallSite& site : flow_.call_sites) {
-    const auto function = flow_.functions.find(flow_.regions.FindFunction(site.callee));
-    if (function == flow_.functions.end()) continue;
-    const std::vector<NodeId>& entries = function->second.entries;
-    const std::vector<Input>& inputs = flow_.nodes[site.node].inputs;
-    for (size_t i = 0; i < std::min(inputs.size(), entries.size()); ++i) {
-      if (entries[i] != kNone && Of(inputs[i]) != conditions_[site.node]) late_entries_.insert(entries[i]);
-    }
-  }
-  return late_entries_.size() > before;
-}
-
-bool Conditions::FindDeadResults() {
-  const size_t before = dead_results_.size();
-  for (NodeId id : flow_.nodes.ids()) {
-    const FlowNode& node = flow_.nodes[id];
-    if (node.kind != OpKind::kResult || conditions_[id].is_always()) continue;
-    dead_results_.emplace(node.region, static_cast<int>(node.index));
-  }
-  return dead_results_.size() > before;
-}
-
-bool Conditions::FindPartialLoops() {
-  const size_t before = partial_loops_.size();
-  for (const FlowLoop& loop : flow_.loops) {
-    if (!IsPartial(loop.region) && (StartsPartially(loop) || EndsPartially(loop))) partial_loops_.insert(loop.region);
-  }
-  return partial_loops_.size() > before;
-}
-
-// In every other loop all variables come together, and what comes from outside lives whenever they do.
-bool Conditions::StartsPartially(const FlowLoop& loop) const {
-  const std::vector<Input>& inputs = flow_.nodes[loop.start].inputs;
-  std::optional<Condition> together;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (IsLoopConstant(*loop.enters[i])) continue;
-    const Condition variable = Of(inputs[i]);
-    if (together.value_or(variable) != variable) return true;
-    together = variable;
-  }
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&](const Input& input) { return !together.value_or(Condition()).Implies(Of(input)); });
-}
-
-// In every other loop all variables go on to the next iteration on one side of a branch, and all leave the loop on its
-// other side.
-bool Conditions::EndsPartially(const FlowLoop& loop) const {
-  const Condition variables = VariablesOf(loop);
-  std::set<Condition> ends;
-  std::set<Condition> nexts;
-  const auto exits = exits_.find(loop.region);
-  if (exits != exits_.end()) {
-    for (NodeId exit : exits->second) ends.insert(conditions_[exit].Without(variables));
-  }
-  for (size_t i = 0; i < loop.nexts.size(); ++i) {
-    Condition next = Of(flow_.nodes[loop.next].inputs[i]);
-    for (const Source& control : loop.next_controls[i]) next = next.And(OfSource(control));
-    nexts.insert(next.Without(variables));
-  }
-  const std::set<Condition> always = {Condition()};
-  if (nexts.empty()) return !ends.empty() && ends != always;
-  if (ends.size() > 1 || nexts.size() > 1 || nexts.begin()->events().size() != 1) return true;
-  if (ends.empty()) return false;
-  std::set<Condition> both = {*ends.begin(), *nexts.begin()};
-  return !JoinSides(flow_, &both) || both != always;
 }
 
 }  // namespace tensorflow_recursion

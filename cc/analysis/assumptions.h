@@ -1,0 +1,29 @@
+// What is assumed of a graph's values until something in the graph says otherwise: that they live together.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_ASSUMPTIONS_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_ASSUMPTIONS_H_
+
+#include <set>
+#include <utility>
+
+#include "cc/analysis/flow_graph.h"
+
+namespace tensorflow_recursion {
+
+class Conditions;
+
+// The exceptions from what is assumed: that all arguments of a call live if the call does, all results of a call if its
+// arguments do, and all variables of a loop together.
+struct Assumptions {
+  std::set<NodeId> late_entries;                    // arguments that may be dead in a live frame
+  std::set<std::pair<RegionId, int>> dead_results;  // by function and index: may be dead in a live frame
+  std::set<RegionId> partial_loops;                 // some variables may live while others are dead
+};
+
+// Adds the exceptions that follow from `conditions`, which were computed under `assumptions`. Returns whether there
+// were any: then the conditions have to be computed anew.
+bool GiveUpContradicted(const FlowGraph& flow, const Conditions& conditions, Assumptions* assumptions);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_ASSUMPTIONS_H_
