@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from benchmarks.harness import Case, CaseResult
     from benchmarks.nets.suite import Spec
 
-RECURSION_NAMES = ("fib", "ack", "tak", "primes")
+RECURSION_NAMES = ("fib", "ack", "tak", "primes", "simpson", "tictactoe")
 NET_NAMES = ("treernn", "treelstm")
 NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures")
 SLOW_NAMES = ("treelstm", "power", "distributed", "figures")  # --quick leaves them out unless they are named
@@ -102,7 +102,7 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     Raises:
         ValueError: an item has another form, or its name or its count of numbers is unknown.
     """
-    counts = {"fib": 1, "ack": 2, "tak": 3, "primes": 1, "trees": 1, "power": 1, "sum": 1}
+    counts = {"fib": 1, "ack": 2, "tak": 3, "primes": 1, "simpson": 2, "tictactoe": 2, "trees": 1, "power": 1, "sum": 1}
     sizes = {}
     for text in texts:
         name, _, numbers = text.partition("=")

@@ -109,10 +109,6 @@ def _fib_case(name: str, n: int, variants: Sequence[Variant], ratio: tuple[str, 
     return Case("distributed", name, variants, [(np.int32(n),)], check, [ratio])
 
 
-def _fib_calls(n: int) -> int:
-    return 1 if n < 2 else 1 + _fib_calls(n - 1) + _fib_calls(n - 2)
-
-
 def _measure_devices(n: int, repeats: int, progress: Progress) -> Measured:
     config = tfr.session_config(tf1.ConfigProto(device_count={"CPU": 2}))
     variants = [
@@ -132,7 +128,11 @@ def _measure_devices(n: int, repeats: int, progress: Progress) -> Measured:
         Figure(f"{name}, Send/Recv pairs a call", pairs, None, ""),
         Figure("Send/Recv pairs a crossing edge and call", pairs / max(edges, 1), PAIRS_PER_CROSSING_EDGE, ""),
     ]
-    return result, figures, {"devices": {"pairs_per_call": pairs, "crossing_edges": edges, "calls": _fib_calls(n)}}
+    return (
+        result,
+        figures,
+        {"devices": {"pairs_per_call": pairs, "crossing_edges": edges, "calls": workloads.fib_calls(n)}},
+    )
 
 
 def _pairs_of_bodies(metadata: config_pb2.RunMetadata) -> tuple[int, int]:
@@ -154,7 +154,7 @@ def _nodes(metadata: config_pb2.RunMetadata) -> Iterator[tf.compat.v1.NodeDef]:
 
 
 def _measure_processes(cluster: Cluster, n: int, repeats: int, progress: Progress) -> Measured:
-    config, calls = tfr.session_config(), _fib_calls(n)
+    config, calls = tfr.session_config(), workloads.fib_calls(n)
     variants = [
         Variant("one-process", lambda: _fib_runner(cluster.devices[:1], config, cluster.target), static=True),
         Variant("two-processes", lambda: _fib_runner(cluster.devices, config, cluster.target), static=True),

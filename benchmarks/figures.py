@@ -20,13 +20,15 @@ from benchmarks.workloads import SUM
 
 tf1 = tf.compat.v1
 
-STATIC_OVER_DYNAMIC = 12.0
+STATIC_OVER_DYNAMIC = 200.0
+STATIC_OVER_CPYTHON = {"fib": 5.0, "ack": 5.0, "tak": 5.0, "primes": 5.0, "simpson": 1.0, "tictactoe": 1.0}
+FIB_NANOSECONDS_A_CALL = 10.0
 FORWARD_OVER_ITERATION = 3.0  # d = 50, a tree at a time, five classes, against the loop with everything inside
 TRAINING_OVER_ITERATION = {50: 4.0, 300: 2.5}  # by d, a tree at a time
 BATCHES_OVER_ITERATION = 3.0  # d = 50
 TRAINING_OVER_PYTORCH = 1.0
-SUM_SECONDS = 1.0
-SUM_BYTES_PER_FRAME = 350.0
+SUM_SECONDS = 0.02
+SUM_BYTES_PER_FRAME = 64.0
 CALL_OVER_ADD = 2.0
 # Rounds are short here, and the question is about percents.
 SWITCH_ROUNDS_FACTOR = 3
@@ -81,11 +83,23 @@ def from_cases(results: Sequence[CaseResult]) -> list[Figure]:
     figures = []
     for result in results:
         if result.case.suite == "recursion":
-            ratio = result.ratio("dynamic", "static")
-            name = f"{result.case.name} static over dynamic"
-            figures.append(Figure(name, ratio, STATIC_OVER_DYNAMIC, " times faster", at_least=True))
+            figures += _recursion_figures(result)
         elif result.case.suite in ("treernn", "treernn5") and not result.case.details["label"]:
             figures += _treernn_figures(result)
+    return figures
+
+
+def _recursion_figures(result: CaseResult) -> list[Figure]:
+    name = result.case.name
+    limits = {"cpython": STATIC_OVER_CPYTHON[name.partition("(")[0]], "dynamic": STATIC_OVER_DYNAMIC}
+    figures = [
+        Figure(f"{name} static over {other}", result.ratio(other, "static"), limit, " times faster", at_least=True)
+        for other, limit in limits.items()
+        if other in result.variants
+    ]
+    if "calls" in result.case.details:
+        nanoseconds = 1e9 * result.variants["static"].median / result.case.details["calls"]
+        figures.append(Figure(f"{name} static, time a call", nanoseconds, FIB_NANOSECONDS_A_CALL, " ns"))
     return figures
 
 

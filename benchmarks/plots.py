@@ -35,22 +35,27 @@ Grid: TypeAlias = Literal["x", "y"]
 
 def plot_recursion(results: Sequence[CaseResult], path: Path) -> None:
     """Draws the times of every program and variant, on a logarithmic axis, with the static variant's gain."""
-    variants = list(results[0].variants)
+    variants = list(dict.fromkeys(variant for result in results for variant in result.variants))
     figure, axes = plt.subplots(figsize=(max(6.0, 1.5 + 2.1 * len(results)), 4.4), layout="constrained")
     width = 0.8 / len(variants)
     for number, variant in enumerate(variants):
-        times = [result.variants[variant].median * 1e3 for result in results]
-        places = [index + (number - (len(variants) - 1) / 2) * width for index in range(len(results))]
+        having = [(index, result) for index, result in enumerate(results) if variant in result.variants]
+        times = [result.variants[variant].median * 1e3 for _, result in having]
+        places = [index + (number - (len(variants) - 1) / 2) * width for index, _ in having]
         bars = axes.bar(places, times, width * 0.94, label=variant, color=_COLOURS[variant])
         labels = [format_seconds(time * 1e-3) for time in times]
         axes.bar_label(bars, labels, padding=2, fontsize=8, color=_INK)
-    names = [f"{result.case.name}\nstatic {result.ratio('dynamic', 'static'):.1f}x as fast" for result in results]
+    slower = ["dynamic" if "dynamic" in result.variants else "cpython" for result in results]
+    names = [
+        f"{result.case.name}\n{result.ratio(other, 'static'):.1f}x as fast as {other}"
+        for result, other in zip(results, slower, strict=True)
+    ]
     axes.set_xticks(range(len(results)), names)
     axes.set_yscale("log")
     axes.set_ylabel("median time of one call [ms]")
     axes.yaxis.set_major_formatter("{x:g}")
     axes.margins(y=0.08)
-    axes.set_title("Recursive functions: static against dynamic execution", fontsize=11)
+    axes.set_title("Recursive functions on numbers: static execution against dynamic and against CPython", fontsize=11)
     _finish(figure, axes, path, columns=len(variants))
 
 

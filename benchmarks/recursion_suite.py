@@ -1,8 +1,9 @@
-"""fib, ack, tak and primes: static against dynamic, and plain CPython beside them."""
+"""The programs on numbers: static against dynamic, and plain CPython beside them."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tensorflow as tf
@@ -25,22 +26,26 @@ def make_case(workload: Workload, size: tuple[int, ...]) -> Case:
     expected = workload.expected(size)
 
     def check(_: int, got: Any) -> None:
-        value = got if isinstance(got, int) else got[0]
-        if value != expected:
+        value = got if isinstance(got, (int, float)) else got[0]
+        if not math.isclose(value, expected, rel_tol=1e-12):  # what TensorFlow's optimizers may round otherwise
             raise WrongResult(f"expected {expected}, got {value}")
 
+    details: dict[str, Any] = {"result": expected}
+    if workload.calls is not None:
+        details["calls"] = workload.calls(*size)
+    dynamic = [Variant("dynamic", lambda: session_runner(workload, tf1.ConfigProto()))]
     return Case(
         suite="recursion",
         name=workload.label(size),
         variants=[
             Variant("static", lambda: session_runner(workload, tfr.session_config()), static=True),
-            Variant("dynamic", lambda: session_runner(workload, tf1.ConfigProto())),
+            *(dynamic if workload.runs_dynamically else []),
             Variant("cpython", lambda: PlainRunner(lambda *_: with_deep_stack(lambda: workload.oracle(*size)))),
         ],
         inputs=[tuple(workload.dtype.as_numpy_dtype(value) for value in size)],
         check=check,
-        ratios=[("dynamic", "static"), ("cpython", "static")],
-        details={"result": int(expected)},
+        ratios=[*([("dynamic", "static")] if workload.runs_dynamically else []), ("cpython", "static")],
+        details=details,
     )
 
 

@@ -16,7 +16,7 @@ ROOMS = {
     "expand": ["analysis"],
     "passes": ["expand"],
     "kernels": ["executor", "passes"],
-    "python": ["expand"],
+    "python": ["expand", "bytecode"],
 }
 
 def room():

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 
-# Least value of each option.
-_OPTIONS = {names.MAX_DEPTH: 1, names.WORKERS: 0}
+# Least value of each option that is a number.
+_NUMBERS = {names.MAX_DEPTH: 1, names.WORKERS: 0}
+_FLAGS = (names.COMPILE,)
 
 
 def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: int) -> tf.compat.v1.ConfigProto:
@@ -21,12 +22,14 @@ def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: in
       **options: options of static execution:
         max_depth (int >= 1): how deep calls may nest before the run ends in `ResourceExhaustedError`.
         workers (int >= 0): most threads that share the work of one run; 0 lets the runtime choose.
+        compile (bool): whether functions that compute with single numbers run as bytecode. True unless said otherwise;
+          results are the same.
 
     Returns:
       A new `ConfigProto` with exactly one custom optimizer `function_transformation`.
 
     Raises:
-      ValueError: if an option is unknown, not an integer, or too small.
+      ValueError: if an option is unknown, of the wrong type, or too small.
       TypeError: if `config` is not a ConfigProto.
 
     Source: `RewriterConfig.custom_optimizers` of TensorFlow (tensorflow/core/protobuf/rewriter_config.proto).
@@ -47,7 +50,10 @@ def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: in
     rewrite = result.graph_options.rewrite_options
     optimizer = _single_entry(rewrite)
     for name, value in options.items():
-        optimizer.parameter_map[name].i = _checked_option(name, value)
+        if name in _FLAGS:
+            optimizer.parameter_map[name].b = _checked_flag(name, value)
+        else:
+            optimizer.parameter_map[name].i = _checked_number(name, value)
     rewrite.min_graph_nodes = -1
     return result
 
@@ -61,11 +67,17 @@ def _single_entry(rewrite: Any) -> Any:
     return entries[found[0]] if found else entries.add(name=names.OPTIMIZER)
 
 
-def _checked_option(name: str, value: object) -> int:
-    if name not in _OPTIONS:
-        known = ", ".join(sorted(_OPTIONS))
+def _checked_flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"session_config: {name} is {value!r}, expected True or False")
+    return value
+
+
+def _checked_number(name: str, value: object) -> int:
+    if name not in _NUMBERS:
+        known = ", ".join(sorted([*_NUMBERS, *_FLAGS]))
         raise ValueError(f"session_config: unknown option {name!r}; the known ones are: {known}")
-    least = _OPTIONS[name]
+    least = _NUMBERS[name]
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) < 2**63:
         raise ValueError(f"session_config: {name} is {value!r}, expected an integer >= {least}")
     return int(value)

@@ -1,10 +1,12 @@
-"""Looks inside: the static graph that would run."""
+"""Looks inside: the static graph that would run, and what its functions are compiled to."""
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from tensorflow_recursion import names
 
 
 def transform_graph(graph_def: tf.compat.v1.GraphDef | tf.Graph, fetches: Any) -> tf.compat.v1.GraphDef:
@@ -40,18 +42,60 @@ def transform_graph(graph_def: tf.compat.v1.GraphDef | tf.Graph, fetches: Any) -
         graph_def = graph_def.as_graph_def()
     elif not isinstance(graph_def, tf.compat.v1.GraphDef):
         raise TypeError(f"transform_graph: graph_def is a {type(graph_def).__name__}, expected a GraphDef or a Graph")
-    names = [_fetch_name(fetch) for fetch in _as_list(fetches)]
+    fetch_names = [_fetch_name(fetch) for fetch in _as_list(fetches)]
     nodes = {node.name for node in graph_def.node}
-    for name in names:
+    for name in fetch_names:
         if name.partition(":")[0] not in nodes:
             raise tf.errors.InvalidArgumentError(None, None, f"Fetch '{name}' is not in the graph")
     from tensorflow_recursion import _native
 
     try:
-        static = _native.transform_graph(graph_def.SerializeToString(), names)
+        static = _native.transform_graph(graph_def.SerializeToString(), fetch_names)
     except ValueError as error:
         raise tf.errors.InvalidArgumentError(None, None, str(error)) from None
     return tf.compat.v1.GraphDef.FromString(static)
+
+
+def bytecode(session_or_graph: tf.compat.v1.Session | tf.Graph, function: str) -> str:
+    """Print what a function is compiled to.
+
+    Args:
+      session_or_graph: a session, or the graph that calls the function.
+      function: the name of the function, as in `Declare` and `Defun`.
+
+    Returns:
+      A text with one line for each instruction, `r0`, `r1`, ... being registers, the first of which hold the arguments.
+      Of a function that is not compiled, a sentence that says why.
+
+    Raises:
+      TypeError: if an argument has another type.
+      tf.errors.InvalidArgumentError: if the graph does not call the function.
+
+    Source: register machines as in Ierusalimschy, de Figueiredo and Celes, "The Implementation of Lua 5.0", Journal of
+    Universal Computer Science 11(7), 2005.
+
+    Examples:
+      >>> fib = tfr.Declare("Fib", [("n", tf.int32)], [("ret", tf.int32)])
+      >>> @tfr.Defun(tf.int32, func_name="Fib", out_names=["ret"])
+      ... def FibImpl(n):
+      ...     return tf.cond(n < 2, lambda: n, lambda: fib(n - 1) + fib(n - 2))
+      >>> y = FibImpl(5)
+      >>> print(tfr.bytecode(tf1.get_default_graph(), "Fib").splitlines()[0])
+      Fib(int32) -> int32
+    """
+    graph = session_or_graph.graph if isinstance(session_or_graph, tf.compat.v1.Session) else session_or_graph
+    if not isinstance(graph, tf.Graph):
+        raise TypeError(f"bytecode: expected a session or a graph, got a {type(session_or_graph).__name__}")
+    if not isinstance(function, str):
+        raise TypeError(f"bytecode: the function is a {type(function).__name__}, expected its name")
+    graph_def = graph.as_graph_def()
+    calls = [node.name for node in graph_def.node if node.op == names.INVOKE]
+    from tensorflow_recursion import _native
+
+    try:
+        return str(_native.bytecode(graph_def.SerializeToString(), calls, function))
+    except ValueError as error:
+        raise tf.errors.InvalidArgumentError(None, None, str(error)) from None
 
 
 def _as_list(fetches: Any) -> Sequence[Any]:

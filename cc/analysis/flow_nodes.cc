@@ -164,8 +164,9 @@ void MakeKernel(FlowBuilder* builder, const Node* node) {
   kernel.in_flight_bytes = ComesFromOtherProcess(node) ? kRemoteReceiveBytes : kInFlightBytes;
   for (int i = 0; i < node->num_inputs(); ++i) kernel.inputs.push_back(node->input_type(i));
   for (int i = 0; i < node->num_outputs(); ++i) kernel.outputs.push_back(node->output_type(i));
+  kernel.is_on_host = builder->memory.IsOnHost(*node);
   FlowNode made = NewNode(*builder, node, OpKind::kKernel, node->num_outputs(), kernel.id);
-  if (!NeedsKernel(node) && builder->memory.IsOnHost(*node)) {
+  if (!NeedsKernel(node) && kernel.is_on_host) {
     made.scalar = FindScalarFunction(kernel.op, kernel.inputs, kernel.outputs);
   }
   made.may_be_dead = node->IsRecv();

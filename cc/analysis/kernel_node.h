@@ -15,6 +15,7 @@ namespace tensorflow_recursion {
 // Static facts of a node that runs by its own kernel. The runner indexes its kernels by `id`.
 struct KernelNode {
   int id = 0;
+  bool is_on_host = true;       // all that it reads and makes is in the host's memory
   int64_t in_flight_bytes = 0;  // what it holds apart from its tensors while it is asynchronous
   const tensorflow::Node* node = nullptr;
   std::string name;

@@ -22,6 +22,7 @@ inline constexpr int64_t kDefaultWorkers = 0;
 struct Options {
   int64_t max_depth = kDefaultMaxDepth;
   int64_t workers = kDefaultWorkers;
+  bool compile = true;  // functions on numbers run as bytecode, see docs/bytecode.md
 };
 
 }  // namespace tensorflow_recursion

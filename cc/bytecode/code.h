@@ -27,7 +27,7 @@ struct Array {
   uint64_t columns = 0;  // of a matrix
 };
 
-// What a register holds, where values come in or go out.
+// What a register holds, where values come in or go out. DT_INVALID: nothing that anybody reads.
 struct RegisterType {
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
   bool is_array = false;

@@ -2,11 +2,9 @@
 #include "cc/executor/call_opener.h"
 
 #include <atomic>
-#include <string>
 
 #include "absl/base/optimization.h"
-#include "absl/strings/str_cat.h"
-#include "cc/base/options.h"
+#include "cc/executor/depth_errors.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -21,12 +19,13 @@ bool IsDead(const Op& op, const CallSite& site, const PartialCall& partial) {
 }  // namespace
 
 CallOpener::CallOpener(WorkerContext* context, FrameStore* frames, PartialCalls* partial_calls,
-                       IncompleteSites* incomplete_sites, TokenRouter* router)
+                       IncompleteSites* incomplete_sites, TokenRouter* router, CompiledCalls* compiled)
     : context_(context),
       frames_(frames),
       partial_calls_(partial_calls),
       incomplete_sites_(incomplete_sites),
       router_(router),
+      compiled_(compiled),
       arguments_(context->program.max_inputs, Value::Empty()) {}
 
 void CallOpener::OpenRoot(std::vector<Value> arguments) {
@@ -47,6 +46,11 @@ void CallOpener::Open(Frame* caller, uint32_t index) {
   const PartialCall* const partial = partial_calls_->Find(caller, index);
   if (ABSL_PREDICT_FALSE(partial != nullptr) && IsDead(op, site, *partial)) return DropDead(caller, index, *partial);
   if (ABSL_PREDICT_FALSE(!CheckDepth(caller, site))) return;
+  if (site.compiled != nullptr && partial == nullptr && caller->pending()[index] == 0) {
+    Value* const slots = caller->values() + op.slot;
+    if (compiled_->Takes(site, slots, op.num_inputs))
+      return Reopen(compiled_->Start(caller, index, slots, op.num_inputs));
+  }
   Frame* const child = NewChild(caller, index, site);
   TakeArguments(caller, index, child);
   Start(child, arguments_.data(), op.num_inputs, site);
@@ -58,6 +62,21 @@ void CallOpener::OpenGiven(Frame* caller, uint32_t index, std::vector<Value>* ar
     for (Value& value : *arguments) value.Release();
     return;
   }
+  const auto num_arguments = static_cast<uint32_t>(arguments->size());
+  if (compiled_->Takes(site, arguments->data(), num_arguments)) {
+    return Reopen(compiled_->Start(caller, index, arguments->data(), num_arguments));
+  }
+  OpenInFrame(caller, index, arguments);
+}
+
+void CallOpener::ResumeCompiled() { Reopen(compiled_->Resume()); }
+
+void CallOpener::Reopen(std::optional<CompiledCalls::Returned> call) {
+  if (call) OpenInFrame(call->caller, call->op, &call->arguments);
+}
+
+void CallOpener::OpenInFrame(Frame* caller, uint32_t index, std::vector<Value>* arguments) {
+  const CallSite& site = context_->program.sites[caller->region->ops[index].index];
   Frame* const child = NewChild(caller, index, site);
   Start(child, arguments->data(), static_cast<uint32_t>(arguments->size()), site);
 }
@@ -80,15 +99,8 @@ bool CallOpener::CheckDepth(const Frame* caller, const CallSite& site) {
   const RunState& run = *context_->run;
   const bool is_too_large = run.frame_bytes.load(std::memory_order_relaxed) > run.max_frame_bytes;
   if (ABSL_PREDICT_TRUE(!is_too_deep && !is_too_large)) return true;
-  const std::string limit = is_too_deep ? absl::StrCat("the limit is ", max_depth)
-                                        : absl::StrCat("where its frames take ", kDefaultMaxFrameBytes >> 20,
-                                                       " MiB, the limit unless max_depth is above ", kDefaultMaxDepth);
   context_->FailAt(
-      absl::ResourceExhaustedError(absl::StrCat(
-          "Recursion too deep: call of '", site.callee_name, "' would be at depth ", caller->depth + 1, ", ", limit,
-          "; raise it by the optimizer's parameter max_depth, as in session_config(max_depth=...)\n\t [[{{node ",
-          site.name, "}}]]")),
-      caller);
+      RecursionTooDeep(context_->program.options, site.callee_name, site.name, caller->depth + 1, is_too_deep), caller);
   return false;
 }
 

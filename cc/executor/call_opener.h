@@ -4,8 +4,10 @@
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_CALL_OPENER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "cc/executor/compiled_calls.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
 #include "cc/executor/incomplete_sites.h"
@@ -20,7 +22,7 @@ namespace tensorflow_recursion {
 class CallOpener {
  public:
   CallOpener(WorkerContext* context, FrameStore* frames, PartialCalls* partial_calls, IncompleteSites* incomplete_sites,
-             TokenRouter* router);
+             TokenRouter* router, CompiledCalls* compiled);
 
   // The frame of the main graph, with the arguments of the run. Takes them over.
   void OpenRoot(std::vector<Value> arguments);
@@ -32,11 +34,16 @@ class CallOpener {
   // The same for a call that another worker has given away, with all its arguments. Takes them over.
   void OpenGiven(Frame* caller, uint32_t op, std::vector<Value>* arguments);
 
+  // Goes on with a call in compiled code that was suspended.
+  void ResumeCompiled();
+
   // Nothing else moves: opens the frame's calls that have only some of their arguments.
   void OpenIncomplete(Frame* frame);
 
  private:
   bool CheckDepth(const Frame* caller, const CallSite& site);
+  void Reopen(std::optional<CompiledCalls::Returned> call);
+  void OpenInFrame(Frame* caller, uint32_t index, std::vector<Value>* arguments);
   void DropDead(Frame* caller, uint32_t index, const PartialCall& partial);
   Frame* NewChild(Frame* caller, uint32_t index, const CallSite& site);
   void TakeArguments(Frame* caller, uint32_t index, Frame* child);
@@ -47,6 +54,7 @@ class CallOpener {
   PartialCalls* const partial_calls_;
   IncompleteSites* const incomplete_sites_;
   TokenRouter* const router_;
+  CompiledCalls* const compiled_;
   std::vector<Value> arguments_;  // of the call that is opened
 };
 

@@ -53,6 +53,12 @@ class FrameStore {
     }
   }
 
+  // Ends a call that has had no frame: its count in the caller's `live` goes.
+  void EndCall(Frame* caller) {
+    if (ABSL_PREDICT_FALSE(caller->owner != owner_)) return TellOwner(caller);
+    Unref(caller);
+  }
+
   const Inbox* owner() const { return owner_; }
 
  private:

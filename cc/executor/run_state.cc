@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/call_path.h"
+#include "cc/bytecode/interpreter.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -17,24 +18,40 @@ std::string CallName(const Program& program, const Frame* frame) {
   return program.sites[frame->parent->region->ops[frame->site_op].index].callee_name;
 }
 
-// Appends the calls above and including `frame`: "\n  in call Fib > Fib > (94 more) > Fib".
-absl::Status WithCallPath(const absl::Status& status, const Program& program, const Frame* frame) {
-  while (frame != nullptr && frame->site_op == kNone) frame = frame->parent;
-  if (frame == nullptr) return status;
-  const int64_t depth = frame->depth;
-  std::vector<std::string> innermost;
-  std::vector<std::string> outermost;
-  for (int64_t level = depth; frame != nullptr; frame = frame->parent) {
-    if (frame->site_op == kNone) continue;
-    if (level <= kCallPathEnd) {
-      outermost.insert(outermost.begin(), CallName(program, frame));
-    } else if (level > depth - kCallPathEnd) {
-      innermost.insert(innermost.begin(), CallName(program, frame));
+// The ends of a path of calls, which is walked from the innermost call.
+class PathEnds {
+ public:
+  explicit PathEnds(int64_t depth) : depth_(depth), level_(depth) {}
+
+  void Add(const std::string& call) {
+    if (level_ <= kCallPathEnd) {
+      outermost_.insert(outermost_.begin(), call);
+    } else if (level_ > depth_ - kCallPathEnd) {
+      innermost_.insert(innermost_.begin(), call);
     }
-    --level;
+    --level_;
   }
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), "\n\t in call ", FormatCallPath(outermost, depth, innermost)));
+
+  std::string Format() const { return FormatCallPath(outermost_, depth_, innermost_); }
+
+ private:
+  const int64_t depth_;
+  int64_t level_;
+  std::vector<std::string> innermost_;
+  std::vector<std::string> outermost_;
+};
+
+// Appends the calls above and including `frame`, and those in compiled code: "\n  in call Fib > Fib > (94 more) > Fib".
+absl::Status WithCallPath(const absl::Status& status, const Program& program, const Frame* frame,
+                          const Interpreter* compiled) {
+  while (frame != nullptr && frame->site_op == kNone) frame = frame->parent;
+  if (frame == nullptr && compiled == nullptr) return status;
+  PathEnds path(compiled != nullptr ? compiled->depth() : frame->depth);
+  if (compiled != nullptr) compiled->ForEachFrame([&](const CodeFunction& function) { path.Add(function.name); });
+  for (; frame != nullptr; frame = frame->parent) {
+    if (frame->site_op != kNone) path.Add(CallName(program, frame));
+  }
+  return absl::Status(status.code(), absl::StrCat(status.message(), "\n\t in call ", path.Format()));
 }
 
 }  // namespace
@@ -61,8 +78,8 @@ void RunState::Fail(const absl::Status& status) {
   if (environment.on_error) environment.on_error(status);
 }
 
-void RunState::FailAt(const absl::Status& status, const Frame* frame) {
-  Fail(WithCallPath(status, *environment.program, frame));
+void RunState::FailAt(const absl::Status& status, const Frame* frame, const Interpreter* compiled) {
+  Fail(WithCallPath(status, *environment.program, frame, compiled));
 }
 
 absl::Status RunState::status() const {

@@ -17,6 +17,8 @@
 
 namespace tensorflow_recursion {
 
+class Interpreter;
+
 // Thread-safe, but for `retvals`.
 class RunState {
  public:
@@ -33,8 +35,8 @@ class RunState {
 
   // The first error wins; workers see it when they look up the next time.
   void Fail(const absl::Status& status);
-  // The same, with the calls that led to `frame` in the message.
-  void FailAt(const absl::Status& status, const Frame* frame);
+  // The same, with the calls that led to `frame` in the message, and with those that `compiled` is in, called there.
+  void FailAt(const absl::Status& status, const Frame* frame, const Interpreter* compiled = nullptr);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   absl::Status status() const;
 

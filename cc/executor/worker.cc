@@ -63,6 +63,10 @@ inline bool Worker::Step() {
     parts_.frames.Unref(frame);
     return true;
   }
+  if (ABSL_PREDICT_FALSE(parts_.compiled.has_any())) {
+    parts_.calls.ResumeCompiled();
+    return true;
+  }
   if (parts_.queue.has_calls()) {
     if (ABSL_PREDICT_FALSE(parts_.kernels.has_many_in_flight()) && AwaitMail()) return true;
     const ReadyCall call = parts_.queue.PopCall();
@@ -112,6 +116,7 @@ bool Worker::Abandon() {
   parts_.router.ClearDeferred();
   parts_.incomplete_sites.Clear();
   parts_.partial_calls.Clear();
+  parts_.compiled.Clear();
   if (!TakeMail()) return false;
   parts_.context.PollSoon();
   return true;

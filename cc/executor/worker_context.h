@@ -23,9 +23,10 @@ struct WorkerContext {
   void PollSoon() { budget = 0; }
 
   // Ends the run with an error in `frame`, and lets the worker see it at its next step.
-  void FailAt(const absl::Status& status, const Frame* frame) {
+  // The error is below that in compiled code, which `compiled` runs, if it is given.
+  void FailAt(const absl::Status& status, const Frame* frame, const Interpreter* compiled = nullptr) {
     PollSoon();
-    run->FailAt(status, frame);
+    run->FailAt(status, frame, compiled);
   }
 
   RunState* const run;

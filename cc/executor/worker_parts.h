@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cc/executor/call_opener.h"
+#include "cc/executor/compiled_calls.h"
 #include "cc/executor/control_flow.h"
 #include "cc/executor/frame_store.h"
 #include "cc/executor/inbox.h"
@@ -36,7 +37,8 @@ struct WorkerParts {
   FrameStore frames{context, &inbox, &partial_calls};
   TokenRouter router{&queue, &frames, &partial_calls, &incomplete_sites};
   KernelLauncher kernels{&context, &queue, &frames, &router};
-  CallOpener calls{&context, &frames, &partial_calls, &incomplete_sites, &router};
+  CompiledCalls compiled{&context, &frames, &router};
+  CallOpener calls{&context, &frames, &partial_calls, &incomplete_sites, &router, &compiled};
   LoopRunner loops{&context, &frames, &router};
   ControlFlow control_flow{&context, &router};
   OperatorRunner operators{&context, &queue, &router, &kernels, &loops, &control_flow};

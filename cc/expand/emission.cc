@@ -60,6 +60,7 @@ class Emitter {
     AddNodeAttr(kFunctionAttr, function.name, frame_start);
     AddNodeAttr(kMaxDepthAttr, options_.max_depth, frame_start);
     AddNodeAttr(kWorkersAttr, options_.workers, frame_start);
+    AddNodeAttr(kCompileAttr, options_.compile, frame_start);
     EmitEntries(function, boundary);
     EmitBody(function, boundary);
     EmitResults(function, boundary);

@@ -167,6 +167,7 @@ REGISTER_OP("Recursion>FrameStart")
     .Attr("function: string")
     .Attr("max_depth: int")
     .Attr("workers: int")
+    .Attr("compile: bool = false")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::NoOutputs)
     .Doc("Fires once in every frame of `function`; starts the body's operators that have no input.");

@@ -47,6 +47,15 @@ absl::Status ReadOption(const std::string& name, const tensorflow::AttrValue& va
   return absl::OkStatus();
 }
 
+absl::Status ReadFlag(const std::string& name, const tensorflow::AttrValue& value, bool* option) {
+  if (value.value_case() != tensorflow::AttrValue::kB) {
+    return InvalidArgument(kOptimizerName, ": option '", name, "' is ", tensorflow::SummarizeAttrValue(value),
+                           ", expected true or false");
+  }
+  *option = value.b();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const tensorflow::RewriterConfig_CustomGraphOptimizer* FindSwitch(const tensorflow::ConfigProto& config) {
@@ -64,9 +73,11 @@ absl::Status ReadOptions(const tensorflow::RewriterConfig_CustomGraphOptimizer& 
       TFR_RETURN_IF_ERROR(ReadOption(name, value, 1, &options->max_depth));
     } else if (name == kWorkersAttr) {
       TFR_RETURN_IF_ERROR(ReadOption(name, value, 0, &options->workers));
+    } else if (name == kCompileAttr) {
+      TFR_RETURN_IF_ERROR(ReadFlag(name, value, &options->compile));
     } else {
-      return InvalidArgument(kOptimizerName, ": unknown option '", name, "', known are '", kMaxDepthAttr, "' and '",
-                             kWorkersAttr, "'");
+      return InvalidArgument(kOptimizerName, ": unknown option '", name, "', known are '", kMaxDepthAttr, "', '",
+                             kWorkersAttr, "' and '", kCompileAttr, "'");
     }
   }
   return absl::OkStatus();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/program/program.h"
 
+#include <map>
 #include <utility>
 
 #include "cc/analysis/flow_graph.h"
 #include "cc/analysis/superfluous_waits.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/bytecode/compiler.h"
 #include "cc/program/assembler.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
@@ -21,6 +23,7 @@ absl::Status ReadOptions(const tensorflow::Graph& graph, Options* options) {
     if (node->type_string() != kFrameStartOp) continue;
     TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kMaxDepthAttr, &options->max_depth));
     TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kWorkersAttr, &options->workers));
+    TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kCompileAttr, &options->compile));
     if (options->max_depth >= 1) break;
     return InvalidArgument("Node '", node->name(), "': max_depth must be at least 1, got ", options->max_depth);
   }
@@ -38,6 +41,22 @@ absl::Status CheckBoundary(const Program& program) {
   return absl::OkStatus();
 }
 
+// Calls whose callee has parts on several devices open frames on all of them.
+void LinkCompiled(CompiledFunctions compiled, Program* program) {
+  program->code = std::move(compiled.code);
+  std::map<uint32_t, const CompiledFunction*> by_region;
+  for (const auto& [region, number] : compiled.functions) {
+    CompiledFunction& function = program->compiled.emplace_back();
+    function.number = number;
+    by_region[region] = &function;
+  }
+  for (CallSite& site : program->sites) {
+    if (site.callee == nullptr || site.waits_for_announcement || site.announce_port != kNone) continue;
+    const auto function = by_region.find(site.callee->id);
+    if (function != by_region.end()) site.compiled = function->second;
+  }
+}
+
 }  // namespace
 
 absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory,
@@ -50,7 +69,10 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   FlowGraph flow;
   TFR_RETURN_IF_ERROR(BuildFlowGraph(graph, std::move(regions), memory, &flow));
   TFR_RETURN_IF_ERROR(DropSuperfluousWaits(&flow));
+  CompiledFunctions compiled;
+  if (result->options.compile) compiled = CompileFunctions(flow);
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
+  LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));
   *program = std::move(result);
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "cc/analysis/regions.h"
 #include "cc/base/ids.h"
 #include "cc/base/options.h"
+#include "cc/bytecode/code.h"
 #include "cc/values/device_memory.h"
 #include "cc/values/record.h"
 #include "cc/values/scalar_ops.h"
@@ -66,14 +68,23 @@ struct DeathList {
 
 struct Region;
 
+// A function that is compiled besides being a region. Immutable but for the flag.
+struct CompiledFunction {
+  int number = 0;  // in the code
+  // Set by a run that finds that the function does what compiled code can't, as reading a row of a matrix where it was
+  // thought to read a number: it runs in frames from then on. Relaxed: whoever sees it late finds the same out.
+  mutable std::atomic<bool> is_unfit{false};
+};
+
 // A call site, which an operator of kind kCallSite in the caller names by its index.
 struct CallSite {
   int64_t call_id = 0;
   std::string name;         // of the call node
   std::string callee_name;  // kept even when this partition holds no part of the callee
   const Region* callee = nullptr;
-  uint32_t announce_port = 0;           // tells other devices that the call lives; kNone on one device
-  bool waits_for_announcement = false;  // another device says by the last input whether the call lives
+  const CompiledFunction* compiled = nullptr;  // nullptr: calls open frames
+  uint32_t announce_port = 0;                  // tells other devices that the call lives; kNone on one device
+  bool waits_for_announcement = false;         // another device says by the last input whether the call lives
 };
 
 // A value that a loop hands to one of its iterations: from slot `slot` of the operator that collected
@@ -175,6 +186,8 @@ struct Program {
   std::deque<CallSite> sites;
   std::deque<Loop> loops;
   std::vector<KernelNode> kernels;
+  std::unique_ptr<const Code> code;  // nullptr if no function is compiled
+  std::deque<CompiledFunction> compiled;
   size_t max_inputs = 0;            // of an operator
   std::vector<RecordType> records;  // by Op::index of a Retain or Recall
   std::deque<ConstantTensor> constants;

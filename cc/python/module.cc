@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cc/base/names.h"
+#include "cc/bytecode/listing.h"
 #include "cc/expand/expand_calls.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -23,6 +24,18 @@ py::bytes TransformGraph(const std::string& serialized, std::vector<std::string>
   const absl::Status status = tensorflow_recursion::ExpandCalls(graph, options, &expanded);
   if (!status.ok()) throw py::value_error(std::string(status.message()));
   return py::bytes(expanded.SerializeAsString());
+}
+
+std::string Bytecode(const std::string& serialized, std::vector<std::string> calls, const std::string& function) {
+  tensorflow::GraphDef graph, expanded;
+  if (!graph.ParseFromString(serialized)) throw py::value_error("not a serialized GraphDef");
+  tensorflow_recursion::ExpandOptions options;
+  options.fetches = std::move(calls);
+  std::string listing;
+  absl::Status status = tensorflow_recursion::ExpandCalls(graph, options, &expanded);
+  if (status.ok()) status = tensorflow_recursion::ListBytecode(expanded, function, &listing);
+  if (!status.ok()) throw py::value_error(std::string(status.message()));
+  return listing;
 }
 
 // The names of cc/base/names.h that the Python package writes into graphs or reads there.
@@ -56,6 +69,7 @@ py::dict Names() {
 
   names["MAX_DEPTH_OPTION"] = tfr::kMaxDepthAttr;
   names["WORKERS_OPTION"] = tfr::kWorkersAttr;
+  names["COMPILE_OPTION"] = tfr::kCompileAttr;
 
   names["MANGLED_SUFFIX"] = tfr::kMangledSuffix;
   names["FORWARD_SUFFIX"] = tfr::kForwardSuffix;
@@ -70,6 +84,8 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "Native helpers of tensorflow_recursion.";
   module.def("transform_graph", &TransformGraph, py::arg("graph_def"), py::arg("fetches"),
              "Expands all calls of recursive functions that `fetches` need in a serialized GraphDef.");
+  module.def("bytecode", &Bytecode, py::arg("graph_def"), py::arg("calls"), py::arg("function"),
+             "Lists what `function`, which some of `calls` need in a serialized GraphDef, is compiled to.");
   // By what the name is for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is "__forward".
   module.attr("NAMES") = Names();
 }

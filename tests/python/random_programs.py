@@ -104,4 +104,5 @@ def modes():
         "dynamic": tf1.ConfigProto(),
         "static, 1 worker": tfr.session_config(workers=1),
         "static, 4 workers": tfr.session_config(workers=4),
+        "static, 4 workers, in frames": tfr.session_config(workers=4, compile=False),
     }

@@ -295,7 +295,7 @@ def test_command_takes_names_between_options():
 
 @pytest.mark.parametrize("flag", ["--quick", "--demo"])
 def test_demo_runs_the_programs_and_the_treernn(flag):
-    assert command.parse_arguments([flag]).names == ["fib", "ack", "tak", "primes", "treernn"]
+    assert command.parse_arguments([flag]).names == ["fib", "ack", "tak", "primes", "simpson", "tictactoe", "treernn"]
 
 
 @pytest.mark.parametrize(

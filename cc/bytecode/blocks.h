@@ -1,0 +1,79 @@
+// Orders the nodes of a function by the branches they are in: the way back from dataflow to nested conditionals.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_BLOCKS_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_BLOCKS_H_
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/base/ids.h"
+
+namespace tensorflow_recursion {
+
+using BlockId = Id<struct BlockTag>;
+
+// A block is what runs when certain branches have taken certain sides: the whole region, one side of a conditional in
+// it, a side of a conditional in that side, and so on. For example, in
+//
+//     y = cond(p, lambda: x + 1, lambda: 2 * x)
+//
+// the addition is in the block (region, p, true), the product in (region, p, false), and the merge of both, which lives
+// whatever p is, in the block of the region.
+struct Block {
+  RegionId region;
+  BlockId parent;  // kNone: the whole region
+  NodeId branch;   // a kBranch or kSwitchN
+  int side = 0;    // port of `branch`
+};
+
+// Of the regions of one function. Built node by node, in the order of SortNodes().
+class Blocks {
+ public:
+  explicit Blocks(const FlowGraph& flow) : flow_(flow), of_(flow.nodes.size(), kNone) {}
+
+  // Finds the block of a node whose sources have theirs. False if there is none: its inputs live on different sides,
+  // say, so that it would never run, or run with some of them dead.
+  bool Place(NodeId node);
+
+  BlockId of(NodeId node) const { return of_[node]; }
+  // Where a value lives: behind a switch, in a side of its branch. kNone if nowhere.
+  BlockId OfSource(const Source& source);
+  BlockId OfRegion(RegionId region);
+  const Block& operator[](BlockId block) const { return blocks_[block]; }
+  bool IsWhole(BlockId block) const { return blocks_[block].parent == kNone; }
+  // Whether `inner` is `outer` or part of it.
+  bool Contains(BlockId outer, BlockId inner) const;
+  // The branches whose sides are parts of `block`, each once.
+  std::vector<NodeId> BranchesIn(BlockId block) const;
+  // Side `side` of `branch` within `block`; kNone if nothing is in it.
+  BlockId FindSide(BlockId block, NodeId branch, int side) const;
+  // The branch that a merge joins the sides of.
+  NodeId BranchOfMerge(NodeId merge);
+
+ private:
+  // The region, what the index is, and how many sides there are.
+  using Choice = std::tuple<RegionId, Source, ConstantId, int>;
+
+  static Choice ChoiceOf(const FlowNode& node);
+  BlockId Side(BlockId parent, NodeId branch, int side);
+  BlockId Deeper(BlockId a, BlockId b) const;
+  BlockId Common(BlockId a, BlockId b) const;
+  NodeId BranchOf(NodeId node) const;
+  BlockId OfAll(const FlowNode& node);
+  BlockId OfMerge(const FlowNode& node);
+  BlockId OfUnion(const FlowNode& node);
+
+  const FlowGraph& flow_;
+  IdVector<NodeId, BlockId> of_;
+  IdVector<BlockId, Block> blocks_;
+  std::map<std::tuple<RegionId, BlockId, NodeId, int>, BlockId> ids_;
+  // Of the kSwitchN of a region on one index, with as many sides, the first: they are one branch.
+  std::map<Choice, NodeId> choices_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_BLOCKS_H_

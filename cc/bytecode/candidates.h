@@ -1,0 +1,60 @@
+// Finds the functions that can be compiled.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_CANDIDATES_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_CANDIDATES_H_
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/bytecode/blocks.h"
+#include "cc/bytecode/element_reads.h"
+#include "cc/bytecode/register_types.h"
+
+namespace tensorflow_recursion {
+
+// The function whose body the region is, or is part of; kNone in the main graph.
+RegionId FunctionOf(const FlowGraph& flow, RegionId region);
+
+// A function is compiled if its body, loops included, is made of arithmetic on numbers, reads of single elements,
+// constants, branches, loops, and calls of functions that are compiled too. Nothing else has effects on anything, so
+// nobody can tell in which order it runs, and every result lives if the call does.
+class Candidates {
+ public:
+  // `order` is what SortNodes() says.
+  Candidates(const FlowGraph& flow, const std::vector<NodeId>& order, const ElementReads& reads, Blocks* blocks,
+             RegisterTypes* types)
+      : flow_(flow), order_(order), reads_(reads), blocks_(*blocks), types_(*types) {}
+
+  // The regions of the functions' bodies. Afterwards `blocks` and `types` know their nodes.
+  std::set<RegionId> Find();
+  // Those of `functions` that call no others.
+  std::set<RegionId> Restrict(std::set<RegionId> functions);
+  // Of functions that can't be compiled for what is in them: a node that is to blame.
+  const std::map<RegionId, const tensorflow::Node*>& misfits() const { return misfits_; }
+
+ private:
+  bool IsFit(NodeId id);
+  bool IsNumber(const Input& constant) const;
+  bool HasFitConstants(NodeId id) const;
+  bool IsFitLoop(const FlowNode& node) const;
+  bool IsFitSite(const FlowNode& node) const;
+  bool IsFitMerge(NodeId id) const;
+  bool IsWhereItShould(NodeId id);
+  void DropCallersOfOthers();
+  std::set<RegionId> WithLoops() const;
+
+  const FlowGraph& flow_;
+  const std::vector<NodeId>& order_;
+  const ElementReads& reads_;
+  Blocks& blocks_;
+  RegisterTypes& types_;
+  std::set<RegionId> functions_;
+  std::map<RegionId, const tensorflow::Node*> misfits_;
+  std::set<NodeId> read_positions_;  // merges of which it is read which input won
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_CANDIDATES_H_

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/bytecode/encoder.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cc/bytecode/register_allocation.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+Opcode ReadOfVector(ElementAccess access) {
+  static constexpr Opcode kByInt32[] = {Opcode::kElement1ByInt32, Opcode::kElement2ByInt32, Opcode::kElement4ByInt32,
+                                        Opcode::kElement8ByInt32};
+  static constexpr Opcode kByInt64[] = {Opcode::kElement1ByInt64, Opcode::kElement2ByInt64, Opcode::kElement4ByInt64,
+                                        Opcode::kElement8ByInt64};
+  return (access.is_int64 ? kByInt64 : kByInt32)[access.log_size];
+}
+
+class Encoder {
+ public:
+  Encoder(const FunctionSteps& function, CodeBuilder* builder)
+      : function_(function), builder_(*builder), allocation_(AllocateRegisters(function)) {
+    for (uint32_t i = 0; i < function.num_labels; ++i) builder_.NewLabel();
+  }
+
+  void Run() {
+    for (size_t i = 0; i < function_.steps.size(); ++i) EncodeStep(i);
+  }
+
+ private:
+  int RegisterOf(VirtualId value) const { return allocation_.registers[value]; }
+  int Operand(const Step& step, size_t i) const { return RegisterOf(step.operands[i]); }
+  int Result(const Step& step) const { return step.results.empty() ? 0 : RegisterOf(step.results[0]); }
+  static CodeBuilder::Label LabelOf(LabelId label) { return static_cast<CodeBuilder::Label>(uint32_t{label}); }
+
+  void EncodeStep(size_t index) {
+    const Step& step = function_.steps[index];
+    if (step.BindsLabel()) return builder_.Bind(LabelOf(step.bound));
+    switch (InfoOf(step.opcode).format) {
+      case Format::kRR:
+        if (step.is(Opcode::kMove)) return EncodeMoves(step);
+        return builder_.Emit(step.opcode, Result(step), Operand(step, 0));
+      case Format::kRRR:
+        AddKernelCase(step);
+        return builder_.Emit(step.opcode, Result(step), Operand(step, 0), Operand(step, 1));
+      case Format::kRRK:
+        AddKernelCase(step);
+        return builder_.Emit(step.opcode, Result(step), Operand(step, 0), builder_.Constant(*step.constant));
+      case Format::kRK:
+        return builder_.Emit(step.opcode, Result(step), builder_.Constant(*step.constant));
+      case Format::kRRJump:
+        return builder_.EmitJump(step.opcode, Operand(step, 0), Operand(step, 1), LabelOf(step.labels[0]));
+      case Format::kRKJump:
+        return builder_.EmitJump(step.opcode, Operand(step, 0), builder_.Constant(*step.constant),
+                                 LabelOf(step.labels[0]));
+      case Format::kRJump:
+        return builder_.EmitJump(step.opcode, Operand(step, 0), 0, LabelOf(step.labels[0]));
+      case Format::kJump:
+        return builder_.EmitJump(step.opcode, 0, 0, LabelOf(step.labels[0]));
+      case Format::kR:
+        return builder_.Emit(step.opcode, Operand(step, 0));
+      case Format::kCall:
+        return EncodeCall(step, allocation_.windows[index]);
+      case Format::kCase:
+        return EncodeCase(step);
+      case Format::kApply:
+        AddKernelCase(step);
+        return builder_.EmitApply(Result(step), step.target, Operand(step, 0),
+                                  step.operands.size() > 1 ? Operand(step, 1) : 0,
+                                  step.operands.size() > 2 ? Operand(step, 2) : 0);
+      case Format::kElementAt:
+        return EncodeRead(step);
+      case Format::kNone:
+        return EncodeReturnAll(step);
+    }
+  }
+
+  void EncodeCall(const Step& step, uint16_t window) {
+    builder_.AddCall(step.site, step.callee);
+    const bool has_one = step.results.size() == 1;
+    builder_.Emit(Opcode::kCall, has_one ? RegisterOf(step.results[0]) : window, step.target, window);
+  }
+
+  void EncodeCase(const Step& step) {
+    builder_.Emit(Opcode::kCase, Operand(step, 0), static_cast<int>(step.labels.size()));
+    for (LabelId label : step.labels) builder_.EmitJump(Opcode::kJump, 0, 0, LabelOf(label));
+  }
+
+  void EncodeRead(const Step& step) {
+    const ElementAccess access = ElementAccess::Decode(static_cast<uint16_t>(step.target));
+    AddKernelCase(step);
+    if (!access.is_matrix && !access.counts_from_end) {
+      return builder_.Emit(ReadOfVector(access), Result(step), Operand(step, 0), Operand(step, 1));
+    }
+    builder_.EmitElementAt(Result(step), Operand(step, 0), access, Operand(step, 1),
+                           access.is_matrix ? Operand(step, 2) : 0);
+  }
+
+  void EncodeMoves(const Step& step) {
+    std::vector<std::pair<int, int>> moves;
+    for (size_t i = 0; i < step.results.size(); ++i) moves.emplace_back(RegisterOf(step.results[i]), Operand(step, i));
+    MoveAll(std::move(moves));
+  }
+
+  void EncodeReturnAll(const Step& step) {
+    std::vector<std::pair<int, int>> moves;
+    for (size_t i = 0; i < step.operands.size(); ++i) moves.emplace_back(static_cast<int>(i), Operand(step, i));
+    MoveAll(std::move(moves), static_cast<int>(step.operands.size()));
+    builder_.Emit(Opcode::kReturnAll);
+  }
+
+  // Moves (to, from) as if at once: first what nobody reads any more is overwritten; what is left then are circles,
+  // each of which is cut by keeping one of its values in the spare register.
+  // The registers below `used` are taken besides.
+  void MoveAll(std::vector<std::pair<int, int>> moves, int used = 0) {
+    const auto is_done = [](const auto& move) { return move.first == move.second; };
+    moves.erase(std::remove_if(moves.begin(), moves.end(), is_done), moves.end());
+    while (!moves.empty()) {
+      const auto free = std::find_if(moves.begin(), moves.end(), [&](const auto& move) {
+        return std::none_of(moves.begin(), moves.end(), [&](const auto& other) { return other.second == move.first; });
+      });
+      if (free != moves.end()) {
+        builder_.Emit(Opcode::kMove, free->first, free->second);
+        moves.erase(free);
+        continue;
+      }
+      const int kept = moves.front().first;
+      const int spare = std::max<int>(allocation_.spare, used);
+      builder_.Emit(Opcode::kMove, spare, kept);
+      for (auto& move : moves) {
+        if (move.second == kept) move.second = spare;
+      }
+    }
+  }
+
+  void AddKernelCase(const Step& step) {
+    if (!step.kernel) return;
+    using Kind = KernelCase::Operand::Kind;
+    KernelCase kernel_case;
+    kernel_case.kernel = *step.kernel;
+    kernel_case.result = static_cast<uint16_t>(Result(step));
+    for (const KernelOperand& operand : step.kernel_operands) {
+      const bool is_constant = operand.value == kNone;
+      const int position = is_constant ? builder_.Constant(operand.constant) : RegisterOf(operand.value);
+      const Kind kind = is_constant ? Kind::kConstant : operand.is_array ? Kind::kArray : Kind::kNumber;
+      kernel_case.operands.push_back({kind, static_cast<uint16_t>(position)});
+    }
+    builder_.AddKernelCase(std::move(kernel_case));
+  }
+
+  const FunctionSteps& function_;
+  CodeBuilder& builder_;
+  const RegisterAllocation allocation_;
+};
+
+}  // namespace
+
+void Encode(const FunctionSteps& function, CodeBuilder* builder) { Encoder(function, builder).Run(); }
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,21 @@
+// Says of a function what it was compiled to, or why it was not.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_LISTING_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_LISTING_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "cc/base/export.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace tensorflow_recursion {
+
+// `graph` is a static graph. `function` is the name that users know, of which there may be several bodies: all are
+// listed. NotFound if the graph holds none.
+TENSORFLOW_RECURSION_EXPORT absl::Status ListBytecode(const tensorflow::GraphDef& graph, const std::string& function,
+                                                      std::string* listing);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_LISTING_H_

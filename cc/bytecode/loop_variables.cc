@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/bytecode/loop_variables.h"
+
+#include <algorithm>
+
+#include "cc/analysis/node_facts.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Node;
+
+size_t PositionIn(const std::vector<const Node*>& nodes, const Node* node) {
+  return static_cast<size_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+}
+
+LoopVariable VariableOf(const FlowGraph& flow, const FlowLoop& loop, const Node* merge) {
+  LoopVariable variable;
+  variable.entry = loop.entries.at(merge);
+  for (const tensorflow::Edge* edge : merge->in_edges()) {
+    if (edge->src()->IsEnter()) {
+      variable.start = flow.nodes[loop.start].inputs[PositionIn(loop.enters, edge->src())];
+    } else if (edge->src()->IsNextIteration()) {
+      variable.next = flow.nodes[loop.next].inputs[PositionIn(loop.nexts, edge->src())];
+    }
+  }
+  return variable;
+}
+
+}  // namespace
+
+std::vector<LoopVariable> VariablesOf(const FlowGraph& flow, const FlowLoop& loop) {
+  std::vector<LoopVariable> variables;
+  for (const Node* merge : loop.merges) variables.push_back(VariableOf(flow, loop, merge));
+  for (size_t i = 0; i < loop.enters.size(); ++i) {
+    const auto constant = loop.entries.find(loop.enters[i]);
+    if (constant == loop.entries.end()) continue;
+    variables.push_back({constant->second, flow.nodes[loop.start].inputs[i], std::nullopt});
+  }
+  return variables;
+}
+
+bool IsSimpleLoop(const FlowGraph& flow, const FlowLoop& loop) {
+  if (loop.is_partial || loop.crosses_devices || loop.next == kNone || !loop.index_entries.empty()) return false;
+  return std::all_of(loop.enters.begin(), loop.enters.end(),
+                     [&](const Node* enter) { return IsLoopConstant(*enter) || loop.entries.count(enter) == 0; });
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,27 @@
+// Gives the values of a function registers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_ALLOCATION_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_ALLOCATION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cc/bytecode/steps.h"
+
+namespace tensorflow_recursion {
+
+struct RegisterAllocation {
+  IdVector<VirtualId, uint16_t> registers;
+  // Of a kCall, by step: the caller's register where the callee's registers begin.
+  std::vector<uint16_t> windows;
+  // One that nothing uses, to move values in circles.
+  uint16_t spare = 0;
+};
+
+// Values that live at the same time get different registers, others share; few registers make small frames, and a call
+// begins right behind what the caller still needs. Arguments are in the first registers.
+RegisterAllocation AllocateRegisters(const FunctionSteps& function);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_ALLOCATION_H_

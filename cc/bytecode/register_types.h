@@ -1,0 +1,61 @@
+// Tells numbers from arrays: what a register of compiled code holds is a static fact.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/bytecode/element_reads.h"
+
+namespace tensorflow_recursion {
+
+// A graph does not say of every value whether it is a number or a tensor: shapes are mostly unknown. What is computed
+// with is a number, what elements are read of is an array, and what only travels on (an argument that is passed down,
+// a loop's variable) is what it is where it is used. So values that are handed on are joined into classes across calls.
+// A value that would have to be both says that its functions can't be compiled.
+class RegisterTypes {
+ public:
+  RegisterTypes(const FlowGraph& flow, const ElementReads& reads);
+
+  // Looks at the nodes of `regions` alone, whose calls must stay among them.
+  void Find(const std::set<RegionId>& regions);
+
+  bool IsArray(const Source& source) const;
+  // The kResult node of output `index` of the function whose body is `region`; kNone if there is none.
+  NodeId ResultOf(RegionId region, int index) const;
+  // The regions in which some value would have to be both.
+  const std::set<RegionId>& conflicts() const { return conflicts_; }
+
+ private:
+  enum class Use : uint8_t { kNone, kNumber, kArray, kBoth };
+
+  size_t ValueOf(const Source& source) const { return first_[source.node] + static_cast<size_t>(source.port); }
+  size_t Root(size_t value) const;
+  void Mark(size_t value, Use use);
+  void Mark(const Input& input, Use use);
+  void Join(size_t a, size_t b);
+  void Join(const Input& input, const Source& target);
+  void Visit(NodeId id);
+  void VisitSite(NodeId id);
+  void VisitLoop(const FlowLoop& loop);
+  void MarkUnread(NodeId id);
+  void FindConflicts(const std::set<RegionId>& regions);
+
+  const FlowGraph& flow_;
+  const ElementReads& reads_;
+  std::map<std::pair<RegionId, int>, NodeId> results_;
+  std::map<RegionId, std::vector<NodeId>> exits_;  // of loops, by the region of the body
+  IdVector<NodeId, size_t> first_;                 // the value of port 0
+  mutable std::vector<size_t> joined_;             // towards the root of the class
+  std::vector<Use> uses_;                          // of roots
+  std::set<RegionId> conflicts_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "cc/bytecode/steps.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+bool Holds(const std::vector<VirtualId>& all, VirtualId value) {
+  return std::find(all.begin(), all.end(), value) != all.end();
+}
+
+// Where each value is written and read, and where each label is and is jumped to from.
+struct Uses {
+  explicit Uses(const FunctionSteps& function)
+      : writes(function.num_virtuals),
+        reads(function.num_virtuals),
+        jumps(function.num_labels),
+        bound(function.num_labels) {
+    for (size_t i = 0; i < function.steps.size(); ++i) {
+      const Step& step = function.steps[i];
+      for (VirtualId value : step.results) writes[value].push_back(i);
+      for (VirtualId value : step.operands) reads[value].push_back(i);
+      if (step.BindsLabel()) bound[step.bound] = i;
+      for (LabelId label : step.labels) jumps[label].push_back(i);
+    }
+    for (VirtualId argument : function.arguments) writes[argument].push_back(0);
+  }
+
+  IdVector<VirtualId, std::vector<size_t>> writes;
+  IdVector<VirtualId, std::vector<size_t>> reads;
+  IdVector<LabelId, std::vector<size_t>> jumps;
+  IdVector<LabelId, size_t> bound;
+};
+
+void Erase(FunctionSteps* function, const std::vector<bool>& erased) {
+  std::vector<Step> kept;
+  for (size_t i = 0; i < function->steps.size(); ++i) {
+    if (!erased[i]) kept.push_back(std::move(function->steps[i]));
+  }
+  function->steps = std::move(kept);
+}
+
+// --- Jumps to returns -------------------------------------------------------------------------------
+
+// What a jump to `label` would do before it returns, if that is at most a move: `{Move, Return}` or `{Return}`.
+std::vector<Step> TailAt(const FunctionSteps& function, const Uses& uses, LabelId label) {
+  std::vector<Step> tail;
+  for (size_t i = uses.bound[label]; i < function.steps.size() && tail.size() < 2; ++i) {
+    const Step& step = function.steps[i];
+    if (step.BindsLabel()) continue;
+    tail.push_back(step);
+    if (step.Returns()) return tail;
+    if (!step.is(Opcode::kMove)) break;
+  }
+  return {};
+}
+
+bool CopyTails(FunctionSteps* function) {
+  const Uses uses(*function);
+  std::vector<Step> steps;
+  bool changed = false;
+  for (const Step& step : function->steps) {
+    const std::vector<Step> tail =
+        step.is(Opcode::kJump) ? TailAt(*function, uses, step.labels[0]) : std::vector<Step>();
+    changed = changed || !tail.empty();
+    if (tail.empty()) steps.push_back(step);
+    steps.insert(steps.end(), tail.begin(), tail.end());
+  }
+  function->steps = std::move(steps);
+  return changed;
+}
+
+// `Move m = x; Return m` returns x.
+bool ReturnWhatIsMoved(FunctionSteps* function) {
+  bool changed = false;
+  std::vector<bool> erased(function->steps.size(), false);
+  for (size_t i = 1; i < function->steps.size(); ++i) {
+    Step& step = function->steps[i];
+    const Step& move = function->steps[i - 1];
+    if (!move.is(Opcode::kMove) || !step.Returns()) continue;
+    for (VirtualId& operand : step.operands) {
+      const auto position = std::find(move.results.begin(), move.results.end(), operand);
+      if (position != move.results.end()) operand = move.operands[position - move.results.begin()];
+    }
+    erased[i - 1] = changed = true;
+  }
+  Erase(function, erased);
+  return changed;
+}
+
+// What stands behind a return or a jump, up to a label that is jumped to.
+bool DropUnreachable(FunctionSteps* function) {
+  const Uses uses(*function);
+  std::vector<bool> erased(function->steps.size(), false);
+  bool is_reachable = true;
+  bool changed = false;
+  for (size_t i = 0; i < function->steps.size(); ++i) {
+    const Step& step = function->steps[i];
+    const bool is_target = step.BindsLabel() && !uses.jumps[step.bound].empty();
+    is_reachable = is_reachable || is_target;
+    erased[i] = !is_reachable || (step.BindsLabel() && !is_target);
+    changed = changed || erased[i];
+    if (step.EndsBlock()) is_reachable = false;
+  }
+  Erase(function, erased);
+  return changed;
+}
+
+// A jump to what comes next anyway.
+bool DropJumpsToNext(FunctionSteps* function) {
+  std::vector<bool> erased(function->steps.size(), false);
+  bool changed = false;
+  for (size_t i = 0; i < function->steps.size(); ++i) {
+    if (!function->steps[i].is(Opcode::kJump)) continue;
+    for (size_t next = i + 1; next < function->steps.size() && function->steps[next].BindsLabel(); ++next) {
+      if (function->steps[next].bound == function->steps[i].labels[0]) erased[i] = changed = true;
+    }
+  }
+  Erase(function, erased);
+  return changed;
+}
+
+// --- Moves ------------------------------------------------------------------------------------------
+
+// Whether what runs step `first` also runs step `last` behind it, once: no jump leads out of what is between, or in.
+bool RunTogether(const FunctionSteps& function, const Uses& uses, size_t first, size_t last) {
+  const auto is_between = [&](size_t step) { return step > first && step < last; };
+  for (size_t i = first + 1; i < last; ++i) {
+    const Step& step = function.steps[i];
+    if (step.Returns()) return false;
+    for (LabelId label : step.labels) {
+      if (!is_between(uses.bound[label])) return false;
+    }
+    if (!step.BindsLabel()) continue;
+    const std::vector<size_t>& jumps = uses.jumps[step.bound];
+    if (!std::all_of(jumps.begin(), jumps.end(), is_between)) return false;
+  }
+  return true;
+}
+
+bool Touches(const FunctionSteps& function, size_t first, size_t last, VirtualId value) {
+  for (size_t i = first + 1; i < last; ++i) {
+    if (Holds(function.steps[i].operands, value) || Holds(function.steps[i].results, value)) return true;
+  }
+  return false;
+}
+
+bool HasCall(const FunctionSteps& function, size_t first, size_t last) {
+  for (size_t i = first + 1; i < last; ++i) {
+    if (function.steps[i].is(Opcode::kCall)) return true;
+  }
+  return false;
+}
+
+// Whether `from`, which step `move` alone reads, may be computed into `to` right away.
+bool MayWriteDirectly(const FunctionSteps& function, const Uses& uses, size_t move, VirtualId from, VirtualId to) {
+  if (uses.writes[from].size() != 1 || uses.reads[from].size() != 1 || Holds(function.arguments, from)) return false;
+  const size_t write = uses.writes[from][0];
+  const Step& writer = function.steps[write];
+  if (write >= move || function.is_in_window[from] || Holds(writer.results, to)) return false;
+  if (Touches(function, write, move, to) || !RunTogether(function, uses, write, move)) return false;
+  // A call would overwrite what lies in a window; it writes one itself if several results come back.
+  return !function.is_in_window[to] || (!HasCall(function, write, move) && !writer.is(Opcode::kCall));
+}
+
+bool ComputeInPlace(FunctionSteps* function) {
+  const Uses uses(*function);
+  for (size_t i = 0; i < function->steps.size(); ++i) {
+    if (!function->steps[i].is(Opcode::kMove)) continue;
+    Step& move = function->steps[i];
+    for (size_t k = 0; k < move.operands.size(); ++k) {
+      const VirtualId from = move.operands[k];
+      const VirtualId to = move.results[k];
+      if (Holds(move.operands, to) || !MayWriteDirectly(*function, uses, i, from, to)) continue;
+      Step& writer = function->steps[uses.writes[from][0]];
+      std::replace(writer.results.begin(), writer.results.end(), from, to);
+      move.operands.erase(move.operands.begin() + static_cast<std::ptrdiff_t>(k));
+      move.results.erase(move.results.begin() + static_cast<std::ptrdiff_t>(k));
+      if (move.operands.empty()) function->steps.erase(function->steps.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+  }
+  return false;
+}
+
+// --- Comparisons and results ------------------------------------------------------------------------
+
+std::optional<Opcode> JumpOnComparison(Opcode comparison) {
+  static const auto* jumps = new std::map<Opcode, Opcode>{
+#define TFR_JUMP(name, type, T) \
+  {Opcode::k##name##type, Opcode::kUnless##name##type}, {Opcode::k##name##type##K, Opcode::kUnless##name##type##K},
+      TFR_COMPARISONS(TFR_JUMP)
+#undef TFR_JUMP
+  };
+  const auto position = jumps->find(comparison);
+  return position == jumps->end() ? std::nullopt : std::optional<Opcode>(position->second);
+}
+
+bool JumpOnComparisons(FunctionSteps* function) {
+  const Uses uses(*function);
+  std::vector<bool> erased(function->steps.size(), false);
+  bool changed = false;
+  for (size_t i = 0; i < function->steps.size(); ++i) {
+    Step& jump = function->steps[i];
+    if (!jump.is(Opcode::kUnless)) continue;
+    const VirtualId condition = jump.operands[0];
+    if (uses.writes[condition].size() != 1 || uses.reads[condition].size() != 1) continue;
+    const size_t at = uses.writes[condition][0];
+    const Step& comparison = function->steps[at];
+    const bool is_computed = at < i && Holds(comparison.results, condition);  // and is no argument
+    if (!is_computed || comparison.loop != jump.loop) continue;
+    const auto opcode = JumpOnComparison(comparison.opcode);
+    const auto is_written = [&](VirtualId value) {
+      return std::any_of(uses.writes[value].begin(), uses.writes[value].end(),
+                         [&](size_t write) { return write > at && write < i; });
+    };
+    const auto& operands = comparison.operands;
+    if (!opcode || std::any_of(operands.begin(), operands.end(), is_written)) continue;
+    jump.opcode = *opcode;
+    jump.operands = operands;
+    jump.constant = comparison.constant;
+    erased[at] = changed = true;
+  }
+  Erase(function, erased);
+  return changed;
+}
+
+bool DropUnread(FunctionSteps* function) {
+  const Uses uses(*function);
+  std::vector<bool> erased(function->steps.size(), false);
+  bool changed = false;
+  for (size_t i = 0; i < function->steps.size(); ++i) {
+    const Step& step = function->steps[i];
+    const bool is_read = std::any_of(step.results.begin(), step.results.end(),
+                                     [&](VirtualId value) { return !uses.reads[value].empty(); });
+    erased[i] = step.IsPure() && !is_read;
+    changed = changed || erased[i];
+  }
+  Erase(function, erased);
+  return changed;
+}
+
+}  // namespace
+
+void SimplifySteps(FunctionSteps* function) {
+  while (DropUnread(function) || JumpOnComparisons(function) || CopyTails(function) || DropUnreachable(function) ||
+         ReturnWhatIsMoved(function) || DropJumpsToNext(function) || ComputeInPlace(function)) {
+  }
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,102 @@
+"""Random functions on numbers mean the same in Python, in frames and compiled."""
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+
+import numpy as np
+import pytest
+import scalar_programs
+import tensorflow as tf
+from limits import HANG_SECONDS
+from scalar_programs import Fails, Unsuitable
+from switches import control_flow_v2
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+CASES = 4  # arguments that each program is called with
+# TruncateDiv calls a division by zero an internal error.
+ERRORS = (tf.errors.InvalidArgumentError, tf.errors.InternalError)
+
+
+def expected(functions, fuel, arguments):
+    """What Python makes of it: a list, or Fails as a value."""
+    with np.errstate(all="ignore"):
+        try:
+            return scalar_programs.Oracle(functions, most_calls=2000).call(0, fuel, arguments)
+        except Fails:
+            return Fails
+
+
+def outcome(session, results, feeds):
+    try:
+        return session.run(results, feeds, options=tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS))
+    except ERRORS:
+        return Fails
+
+
+def assert_same(actual, wanted, note):
+    """The same bits, but that one NaN is as good as another."""
+    assert (actual is Fails) == (wanted is Fails), note
+    if wanted is Fails:
+        return
+    for a, b in zip(actual, wanted, strict=True):
+        assert a.dtype == b.dtype, note
+        assert a.tobytes() == b.tobytes() or (a != a and b != b), f"{actual} instead of {wanted}: {note}"
+
+
+def draw(seed):
+    """A program, calls of it with what Python makes of them, and whether it computes with fractions."""
+    drawer = scalar_programs.Drawer(seed)
+    functions = drawer.program()
+    calls = []
+    for fuel in range(CASES):
+        arguments = drawer.arguments()
+        with contextlib.suppress(Unsuitable):
+            calls.append((fuel, arguments, expected(functions, fuel, arguments)))
+    has_floats = any(dtype in scalar_programs.FLOATS for dtype in drawer.dtypes)
+    return functions, calls, has_floats
+
+
+def check(seed):
+    """Whether the program is compiled; fails if it does not mean the same everywhere."""
+    functions, calls, has_floats = draw(seed)
+    with tf.Graph().as_default() as graph, contextlib.ExitStack() as sessions:
+        feeds = [tf1.placeholder(dtype, []) for dtype in ["int32", *functions[0].arguments]]
+        called = scalar_programs.Builder(functions).functions[0](*feeds)
+        results = list(called) if len(functions[0].results) > 1 else [called]
+        is_compiled = "runs in frames" not in tfr.bytecode(graph, "F0")
+        configs = [tfr.session_config(), tfr.session_config(compile=False), tf1.ConfigProto()]
+        compiled, frames, dynamic = (sessions.enter_context(tf1.Session(config=config)) for config in configs)
+        for fuel, arguments, wanted in calls:
+            values = dict(zip(feeds, [fuel, *arguments], strict=True))
+            note = f"seed {seed}, fuel {fuel}, arguments {arguments}"
+            in_frames = outcome(frames, results, values)
+            assert_same(outcome(compiled, results, values), in_frames, note)
+            # TensorFlow's optimizers may round otherwise, and leave out results that no call reads, with their errors.
+            # They lose a value now and then of a conditional whose sides are alike, in dynamic execution as well.
+            if in_frames is Fails and wanted is not Fails:
+                wanted = outcome(dynamic, results, values)
+            if wanted is not Fails and not has_floats:
+                assert_same(in_frames, wanted, note)
+    return is_compiled
+
+
+def check_many(seeds):
+    """Few programs stay in frames: those whose conditionals TensorFlow's lowering leaves in no order."""
+    assert sum(map(check, seeds)) >= 0.95 * len(seeds)
+
+
+@pytest.mark.parametrize("is_v2", [True, False])
+def test_compiled_functions_mean_what_python_says(is_v2):
+    with control_flow_v2(is_v2):
+        check_many(range(25 * is_v2, 25 * is_v2 + 25))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_v2", [True, False])
+def test_many_compiled_functions_mean_what_python_says(is_v2):
+    first = 1_000_000 * (1 + is_v2)
+    with control_flow_v2(is_v2):
+        check_many(range(first, first + 5000))
