@@ -27,7 +27,8 @@ std::string Constant(const Code& code, uint16_t index, absl::string_view instruc
 
 std::string Types(const std::vector<RegisterType>& types) {
   return absl::StrJoin(types, ", ", [](std::string* out, const RegisterType& type) {
-    absl::StrAppend(out, tensorflow::DataTypeString(type.dtype), type.is_array ? "[]" : "");
+    const bool is_known = type.dtype != tensorflow::DT_INVALID;
+    absl::StrAppend(out, is_known ? tensorflow::DataTypeString(type.dtype) : "unread", type.is_array ? "[]" : "");
   });
 }
 

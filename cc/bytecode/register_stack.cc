@@ -14,9 +14,13 @@ constexpr size_t kFirstWords = 1024;
 
 // By realloc: large blocks are remapped instead of copied.
 bool RegisterStack::Grow(size_t words) {
-  const size_t size = std::max({words, 2 * size_, kFirstWords});
+  size_t size = std::max({words, 2 * size_, kFirstWords});
+  if (run_bytes_ != nullptr) {  // near the limit: what is left
+    const int64_t left = max_run_bytes_ - run_bytes_->load(std::memory_order_relaxed);
+    size = std::min(size, size_ + static_cast<size_t>(std::max<int64_t>(left, 0)) / sizeof(uint64_t));
+    if (size < words) return false;
+  }
   const auto more = static_cast<int64_t>((size - size_) * sizeof(uint64_t));
-  if (run_bytes_ != nullptr && run_bytes_->load(std::memory_order_relaxed) + more > max_run_bytes_) return false;
   auto* const grown = static_cast<uint64_t*>(std::realloc(words_, size * sizeof(uint64_t)));
   if (grown == nullptr) return false;
   if (run_bytes_ != nullptr) run_bytes_->fetch_add(more, std::memory_order_relaxed);

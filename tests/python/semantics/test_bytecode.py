@@ -1,6 +1,7 @@
 """Functions on numbers run as bytecode: the same results, errors and limits as in frames, and much faster."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
 import re
 
 import numpy as np
@@ -107,6 +108,24 @@ def test_unbounded_recursion_is_error():
     assert "call of 'Endless' would be at depth 1001, the limit is 1000" in texts[0]
     assert "Endless > Endless > Endless > (994 more) > Endless > Endless > Endless" in texts[0]
     assert texts[0] == texts[1]
+
+
+def test_large_frames_end_by_memory():
+    """A frame keeps 40 arguments of 8 bytes each, which are all needed after the call."""
+
+    def build():
+        count = 40
+        many = tfr.Declare("Many", [(f"a{i}", tf.int64) for i in range(count)], [("ret", tf.int64)])
+        names = ", ".join(f"a{i}" for i in range(count))
+        add_up = lambda *values: functools.reduce(lambda total, value: value + total, values, many(*values))
+        body = eval(f"lambda {names}: add_up({names})", {"add_up": add_up})
+        define = tfr.Defun(*[tf.int64] * count, func_name="Many", out_names=["ret"])
+        return define(body)(*[np.int64(i) for i in range(count)])
+
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="where its frames take 512 MiB") as error:
+        run(build)
+    depth = int(re.search(r"would be at depth (\d+)", error.value.message).group(1))
+    assert 512 * 2**20 / (50 * 8) < depth < 512 * 2**20 / (40 * 8)
 
 
 def test_error_names_node_and_calls():
