@@ -45,8 +45,7 @@ class Results:
             self.declared.output_types, got := [tensor.dtype for tensor in tensors]
         ):
             raise signatures.mismatch(self.declared, "returns", self.declared.output_types, got)
-        self._check_shapes(tensors)
-        return tensors
+        return self._with_stated_shapes(tensors)
 
     def _listed(self, returned: Any) -> list[Any]:
         """The outputs as a list; an operation is run for its effect, and is none."""
@@ -114,12 +113,22 @@ class Results:
             expected = "a tensor" if dtype is None else dtype.name
             raise TypeError(f"Function '{self.function}' returns {output!r}, expected {expected}: {error}") from error
 
-    def _check_shapes(self, outputs: Sequence[tf.Tensor]) -> None:
+    def _with_stated_shapes(self, outputs: list[tf.Tensor]) -> list[tf.Tensor]:
+        """The outputs with the shapes that are stated; where those of the trace do not tell, the run checks them."""
         shapes = self.output_shapes or (self.declared.output_shapes if self.declared else None)
         if shapes is None:
-            return
+            return outputs
         for i, (output, shape) in enumerate(zip(outputs, shapes, strict=True)):
             if not output.shape.is_compatible_with(shape):
                 raise ValueError(
                     f"Function '{self.function}': output {i} has shape {output.shape}, output_shapes states {shape}"
                 )
+        return [_checked(i, output, shape) for i, (output, shape) in enumerate(zip(outputs, shapes, strict=True))]
+
+
+def _checked(index: int, output: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
+    """`output`, whose shape is checked when the function runs unless the trace says enough of it."""
+    if output.dtype in (tf.resource, tf.variant) or output.shape.is_subtype_of(shape):
+        return output
+    with tf.compat.v1.device(output.device or None):
+        return tf.ensure_shape(output, shape, name=f"output_shapes_{index}")

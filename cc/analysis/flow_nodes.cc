@@ -31,8 +31,11 @@ constexpr int64_t kRemoteReceiveBytes = 16 << 10;
 
 // Whether the node can do what the executor's own arithmetic does not. A Squeeze of given dimensions fails on a scalar;
 // one of all that are 1, which conditionals put around predicates of unknown shape, hands it on as it is. A GatherV2 of
-// a batch reads no single element. A Cast may be told to cut off the digits that ours rounds.
+// a batch reads no single element. A Cast may be told to cut off the digits that ours rounds. An EnsureShape may ask
+// for something else than a scalar.
 bool NeedsKernel(const Node* node) {
+  tensorflow::PartialTensorShape shape;
+  if (Is(node, "EnsureShape") && GetNodeAttr(node->attrs(), "shape", &shape).ok()) return shape.dims() > 0;
   std::vector<int32_t> dimensions;
   if (GetNodeAttr(node->attrs(), "squeeze_dims", &dimensions).ok()) return !dimensions.empty();
   bool truncate = false;

@@ -292,7 +292,7 @@ ScalarOperator FindScalarOperator(const std::string& op, const DataTypeVector& i
   if (inputs.empty() || outputs.size() != 1) return {};
   if (op == "Cast") return FindCast(inputs[0], outputs[0]);
   if (op == "GatherV2") return FindGather(inputs[0], inputs[1]);
-  if (op == "Squeeze") return IsUnboxed(inputs[0]) ? Both<ForwardNumber, 1>() : ScalarOperator();
+  if (op == "Squeeze" || op == "EnsureShape") return IsUnboxed(inputs[0]) ? Both<ForwardNumber, 1>() : ScalarOperator();
   if (IsSelect(op)) return inputs.size() == 3 && IsUnboxed(inputs[1]) ? Both<SelectNumber, 3>() : ScalarOperator();
   const auto row = HomogeneousOperators().find(op);
   return row == HomogeneousOperators().end() ? ScalarOperator() : Find(row->second, inputs[0]);

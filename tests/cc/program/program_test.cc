@@ -142,6 +142,16 @@ TEST(ProgramTest, SqueezesOfNamedDimensionsRunByTheirKernel) {
   EXPECT_EQ(KernelOp(built, built->regions[0], "first").kind, OpKind::kKernel);
 }
 
+TEST(ProgramTest, ChecksOfOtherShapesThanScalarRunByTheirKernel) {
+  StaticGraph graph;
+  graph.Arg("x").Const("one").Node("sum", "Add", {"x", "one"}, {{"T", kInt}});
+  graph.Node("scalar", "EnsureShape", {"sum"}, {{"T", kInt}, {"shape", tensorflow::TensorShape({})}});
+  graph.Node("vector", "EnsureShape", {"sum"}, {{"T", kInt}, {"shape", tensorflow::TensorShape({3})}});
+  const BuiltProgram built = BuildOrFail(graph);
+  EXPECT_EQ(KernelOp(built, built->regions[0], "scalar").kind, OpKind::kScalar);
+  EXPECT_EQ(KernelOp(built, built->regions[0], "vector").kind, OpKind::kKernel);
+}
+
 TEST(ProgramTest, CastsThatTruncateRunByTheirKernel) {
   StaticGraph graph;
   graph.Arg("x", 0, tensorflow::DT_DOUBLE);

@@ -110,6 +110,7 @@ TYPED_TEST(NumberTest, DoesArithmetic) {
   Expect<T, T>("Minimum", {2, 3}, 2);
   Expect<T, T>("Minimum", {3, -2}, -2);
   Expect<T, T>("Squeeze", {4}, 4);
+  Expect<T, T>("EnsureShape", {4}, 4);
 }
 
 TYPED_TEST(NumberTest, Compares) {

@@ -1,0 +1,87 @@
+"""What `output_shapes` states is checked: when a body is traced as far as that tells, else when it runs."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from building import recursive
+
+tf1 = tf.compat.v1
+
+
+def handed_down(dtype, shape, define_with_shapes=False):
+    """Returns its second argument from some calls below; the declaration states `shape`, or the definition does."""
+    options = {"output_shapes": [shape]} if define_with_shapes else {}
+    f, define = recursive("Down", [tf.int32, dtype], [dtype], shapes=None if define_with_shapes else [shape], **options)
+    return define(lambda n, x: tf.cond(n < 1, lambda: x, lambda: f(n - 1, x)))
+
+
+# What is stated, and shapes of values: which are as stated, and which are not.
+STATED = [
+    ([3], [(3,)], [(1,), (), (4,), (3, 1)]),
+    ([], [()], [(1,), (0,), (1, 1)]),
+    ([None], [(1,), (0,)], [(), (1, 1)]),
+    ([None, 2], [(1, 2), (0, 2)], [(2,), (2, 1), ()]),
+    (None, [(), (3,), (1, 2)], []),
+]
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.int32, tf.bool, tf.string, tf.complex64])
+@pytest.mark.parametrize("shape, right, wrong", STATED)
+def test_result_of_another_shape_than_stated_is_error(run, dtype, shape, right, wrong):
+    x = tf1.placeholder(dtype, None)
+    y = handed_down(dtype, shape)(2, x)
+    array = lambda shape: np.full(shape, b"a" if dtype == tf.string else 1, dtype.as_numpy_dtype)
+    for fed in right:
+        assert np.shape(run(y, {x: array(fed)})) == fed
+    for fed in wrong:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Down/output_shapes_0|'Down'|in call.* Down"):
+            run(y, {x: array(fed)})
+    for fed in right:
+        assert np.shape(run(y, {x: array(fed)})) == fed
+
+
+def test_result_of_another_shape_than_the_definition_states_is_error(run, control_flow):
+    x = tf1.placeholder(tf.float32, None)
+    y = handed_down(tf.float32, [3], define_with_shapes=True)(2, x)
+    assert y.shape == [3]
+    assert run(y, {x: [1, 2, 3]}).tolist() == [1, 2, 3]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Down"):
+        run(y, {x: [1]})
+
+
+def test_only_the_output_that_is_not_as_stated_is_named(run, control_flow):
+    f, define = recursive("Pair", [tf.int32, tf.float32], [tf.float32, tf.float32], shapes=[None, [2]])
+    define(lambda n, x: tf.cond(n < 1, lambda: (x, x), lambda: f(n - 1, x)))
+    x = tf1.placeholder(tf.float32, None)
+    y = f(1, x)
+    assert [value.tolist() for value in run(y, {x: [1, 2]})] == [[1, 2], [1, 2]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Pair/output_shapes_1|output_shapes_1"):
+        run(y, {x: 1})
+
+
+def test_gradient_is_right_when_shapes_are_checked(run, control_flow):
+    f, define = recursive("Power", [tf.float64, tf.int32], [tf.float64], shapes=[[]])
+    define(lambda x, n: tf.cond(n < 1, lambda: tf.ones_like(x), lambda: x * f(x, n - 1)))
+    x = tf1.placeholder(tf.float64, None)
+    y = f(x, 3)
+    first = tf.gradients(y, x)[0]
+    second = tf.gradients(first, x)[0]
+    assert run([y, first, second], {x: 2.0}) == [8, 12, 12]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Power"):
+        run(first, {x: [2.0]})
+
+
+def test_nothing_is_checked_when_the_trace_tells_the_shape():
+    function = recursive("Ones", [tf.int32], [tf.float32], shapes=[[None]])[1](lambda n: tf.ones([3]))
+    assert not any("output_shapes" in node.name for node in function.definition.node_def)
+
+
+def test_number_is_checked_on_its_way_when_branches_are_numbers(run, control_flow):
+    f, define = recursive("Fib", [tf.int32], [tf.int32], shapes=[[]])
+    define(lambda n: tf.cond(n < 2, lambda: n, lambda: f(n - 1) + f(n - 2)))
+    n = tf1.placeholder(tf.int32, None)
+    y = f(n)
+    assert run(y, {n: 9}) == 34
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(y, {n: [0]})
