@@ -261,7 +261,8 @@ void Emitter::EmitOperator(NodeId id) {
   if (const auto read = context_.reads.reads.find(id); read != context_.reads.reads.end()) {
     return EmitRead(id, read->second);
   }
-  const bool keeps = kernel.op == "Squeeze" || (kernel.op == "Cast" && kernel.inputs[0] == kernel.outputs[0]);
+  const bool keeps = kernel.op == "Squeeze" || kernel.op == "EnsureShape" ||
+                     (kernel.op == "Cast" && kernel.inputs[0] == kernel.outputs[0]);
   if (keeps) return Define(id, 0, ValueOf(node.inputs[0]));
   if (!EmitBinary(id, kernel) && !EmitLogic(id, kernel)) EmitApply(id, kernel);
 }
