@@ -121,16 +121,6 @@ BlockId Blocks::OfUnion(const FlowNode& node) {
   return block == kNone ? OfRegion(node.region) : block;
 }
 
-std::vector<NodeId> Blocks::BranchesIn(BlockId block) const {
-  std::vector<NodeId> branches;
-  for (const Block& side : blocks_) {
-    if (side.parent == block && side.branch != kNone) branches.push_back(side.branch);
-  }
-  std::sort(branches.begin(), branches.end());
-  branches.erase(std::unique(branches.begin(), branches.end()), branches.end());
-  return branches;
-}
-
 NodeId Blocks::BranchOfMerge(NodeId merge) { return blocks_[OfSource(flow_.nodes[merge].inputs[0].source)].branch; }
 
 }  // namespace tensorflow_recursion

@@ -46,8 +46,6 @@ class Blocks {
   bool IsWhole(BlockId block) const { return blocks_[block].parent == kNone; }
   // Whether `inner` is `outer` or part of it.
   bool Contains(BlockId outer, BlockId inner) const;
-  // The branches whose sides are parts of `block`, each once.
-  std::vector<NodeId> BranchesIn(BlockId block) const;
   // Side `side` of `branch` within `block`; kNone if nothing is in it.
   BlockId FindSide(BlockId block, NodeId branch, int side) const;
   // The branch that a merge joins the sides of.

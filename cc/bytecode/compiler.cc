@@ -20,8 +20,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Bodies beyond this are no small recursive functions; simplifying takes time by the square of it.
-constexpr size_t kMostSteps = 4000;
+// Bodies beyond this are no small recursive functions, and jumps over them would be too far for an instruction.
+constexpr size_t kMostSteps = 16000;
 
 CodeFunction Signature(const FlowGraph& flow, const RegisterTypes& types, RegionId region) {
   const FlowFunction& function = flow.functions.at(region);
@@ -64,6 +64,7 @@ std::unique_ptr<Code> Compile(const FlowGraph& flow, const std::vector<NodeId>& 
       is_fit = builder.End().ok();
     }
     if (is_fit) continue;
+    compiled->reasons[region] = "its size, or conditionals that have no order";
     regions->erase(region);
     return nullptr;
   }

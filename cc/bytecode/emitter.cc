@@ -11,7 +11,12 @@
 
 namespace tensorflow_recursion {
 
-using tensorflow::DataType;
+namespace {
+
+// Conditionals in conditionals beyond this are no small recursive functions; each takes some C++ stack here.
+constexpr int kDeepestNesting = 100;
+
+}  // namespace
 
 Emitter::Emitter(CompileContext* context, RegionId function)
     : context_(*context), flow_(context->flow), blocks_(*context->blocks), function_(function) {}
@@ -24,6 +29,7 @@ bool Emitter::Run(FunctionSteps* steps) {
     if (entry != kNone) Define(entry, 0, {steps->arguments.back()});
   }
   FindOrder();
+  FindParts();
   EmitBlock(blocks_.OfRegion(function_), all_);
   if (failed_ || emitted_ != all_) return false;
   EmitReturn();
@@ -101,10 +107,12 @@ bool Emitter::EmitConditional(BlockId block, const NodeSet& allowed) {
   Rank best = kNothing;
   NodeId chosen;
   NodeSet possible;
-  for (NodeId branch : blocks_.BranchesIn(block)) {
-    if (emitted_.count(branch) == 0 || best == kWhole) continue;
+  for (auto at = parts_.lower_bound({block, NodeId(0)}); at != parts_.end() && at->first.first == block; ++at) {
+    const NodeId branch = at->first.second;
+    if (best == kWhole) break;
+    if (at->second.empty() || emitted_.count(branch) == 0) continue;
     bool has_all = false;
-    NodeSet part = PossibleIn(block, branch, allowed, &has_all);
+    NodeSet part = PossibleIn(block, &at->second, allowed, &has_all);
     if (part.empty()) continue;
     const Rank rank = IsTestOfLoop(block, branch) ? kTest : has_all ? kWhole : kPart;
     if (rank <= best) continue;
@@ -122,21 +130,25 @@ bool Emitter::EmitConditional(BlockId block, const NodeSet& allowed) {
   return true;
 }
 
-bool Emitter::IsPartOf(NodeId id, BlockId block, NodeId branch) {
-  BlockId of = blocks_.of(id);
-  if (of == block) return flow_.nodes[id].kind == OpKind::kMerge && blocks_.BranchOfMerge(id) == branch;
-  while (of != kNone && blocks_[of].parent != block) of = blocks_[of].parent;
-  return of != kNone && blocks_[of].branch == branch;
+void Emitter::FindParts() {
+  for (NodeId id : sorted_) {
+    BlockId block = blocks_.of(id);
+    if (flow_.nodes[id].kind == OpKind::kMerge) parts_[{block, blocks_.BranchOfMerge(id)}].push_back(id);
+    for (; !blocks_.IsWhole(block); block = blocks_[block].parent) {
+      parts_[{blocks_[block].parent, blocks_[block].branch}].push_back(id);
+    }
+  }
 }
 
 // What of the conditional can be emitted now, its merges included. Those have no value before its end, so what reads
 // one, though it is on a side, has to wait for another part.
-Emitter::NodeSet Emitter::PossibleIn(BlockId block, NodeId branch, const NodeSet& allowed, bool* has_all) {
+Emitter::NodeSet Emitter::PossibleIn(BlockId block, std::vector<NodeId>* part, const NodeSet& allowed, bool* has_all) {
   NodeSet on_sides;
   NodeSet merges;
   *has_all = true;
-  for (NodeId id : sorted_) {
-    if (emitted_.count(id) > 0 || !IsPartOf(id, block, branch)) continue;
+  part->erase(std::remove_if(part->begin(), part->end(), [&](NodeId id) { return emitted_.count(id) > 0; }),
+              part->end());
+  for (NodeId id : *part) {
     if (allowed.count(id) > 0 && IsReady(id, on_sides)) {
       (blocks_.of(id) == block ? merges : on_sides).insert(id);
     } else {
@@ -187,7 +199,10 @@ void Emitter::EmitSides(BlockId block, NodeId branch, const NodeSet& possible) {
 void Emitter::EmitSide(BlockId block, NodeId branch, int side, const NodeSet& possible,
                        const std::vector<NodeId>& merges) {
   const BlockId inside = blocks_.FindSide(block, branch, side);
+  failed_ = failed_ || nesting_ >= kDeepestNesting;
+  ++nesting_;
   if (inside != kNone) EmitBlock(inside, possible);
+  --nesting_;
   for (NodeId merge : merges) {
     for (const Input& input : flow_.nodes[merge].inputs) {
       if (blocks_.OfSource(input.source) != inside) continue;

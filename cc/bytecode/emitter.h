@@ -54,8 +54,8 @@ class Emitter {
   bool EmitBlock(BlockId block, const NodeSet& allowed);
   bool EmitNodes(BlockId block, const NodeSet& allowed);
   bool EmitConditional(BlockId block, const NodeSet& allowed);
-  NodeSet PossibleIn(BlockId block, NodeId branch, const NodeSet& allowed, bool* has_all);
-  bool IsPartOf(NodeId id, BlockId block, NodeId branch);
+  NodeSet PossibleIn(BlockId block, std::vector<NodeId>* part, const NodeSet& allowed, bool* has_all);
+  void FindParts();
   bool IsReady(NodeId id, const NodeSet& also) const;
   void FailBehindLoop(BlockId block);
   bool IsTestOfLoop(BlockId block, NodeId branch) const;
@@ -96,6 +96,9 @@ class Emitter {
   std::map<BlockId, std::vector<NodeId>> nodes_;  // of each block, in the order to try
   NodeSet all_;                                   // nodes of the function and its loops
   std::vector<NodeId> sorted_;                    // the same, each behind its sources
+  // By the block that a conditional is in and its branch: what is on its sides, and its merges. In the order of
+  // sorted_; what is emitted is taken out now and then.
+  std::map<std::pair<BlockId, NodeId>, std::vector<NodeId>> parts_;
   NodeSet emitted_;
   std::map<std::pair<NodeId, int>, Operand> values_;  // by node and port
   std::map<int, Operand> results_;  // of the function, by index; some may be missing because nobody reads them
@@ -110,6 +113,7 @@ class Emitter {
   };
   std::vector<OpenLoop> loops_;  // around what is emitted, innermost last
   int num_loops_ = 0;
+  int nesting_ = 0;  // of conditionals
   bool failed_ = false;
 };
 

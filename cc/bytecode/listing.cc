@@ -41,7 +41,10 @@ absl::Status ListBytecode(const tensorflow::GraphDef& graph_def, const std::stri
     } else {
       const auto reason = compiled.reasons.find(region);
       absl::StrAppend(listing, function, " runs in frames, because of ",
-                      reason == compiled.reasons.end() ? "what it calls" : reason->second, "\n");
+                      reason == compiled.reasons.end()
+                          ? "what it calls, or a value that is a number here and a tensor there"
+                          : reason->second,
+                      "\n");
     }
   }
   if (!listing->empty()) return absl::OkStatus();

@@ -165,24 +165,39 @@ bool MayWriteDirectly(const FunctionSteps& function, const Uses& uses, size_t mo
   return !function.is_in_window[to] || (!HasCall(function, write, move) && !writer.is(Opcode::kCall));
 }
 
+// Lets the step that computes `from` write `to`, and keeps `uses` true.
+void WriteDirectly(FunctionSteps* function, Uses* uses, size_t move, VirtualId from, VirtualId to) {
+  const size_t write = uses->writes[from][0];
+  std::vector<VirtualId>& results = function->steps[write].results;
+  std::replace(results.begin(), results.end(), from, to);
+  std::replace(uses->writes[to].begin(), uses->writes[to].end(), move, write);
+  uses->writes[from].clear();
+  uses->reads[from].clear();
+}
+
 bool ComputeInPlace(FunctionSteps* function) {
-  const Uses uses(*function);
+  Uses uses(*function);
+  std::vector<bool> erased(function->steps.size(), false);
+  bool changed = false;
   for (size_t i = 0; i < function->steps.size(); ++i) {
     if (!function->steps[i].is(Opcode::kMove)) continue;
     Step& move = function->steps[i];
-    for (size_t k = 0; k < move.operands.size(); ++k) {
+    for (size_t k = 0; k < move.operands.size();) {
       const VirtualId from = move.operands[k];
       const VirtualId to = move.results[k];
-      if (Holds(move.operands, to) || !MayWriteDirectly(*function, uses, i, from, to)) continue;
-      Step& writer = function->steps[uses.writes[from][0]];
-      std::replace(writer.results.begin(), writer.results.end(), from, to);
+      if (Holds(move.operands, to) || !MayWriteDirectly(*function, uses, i, from, to)) {
+        ++k;
+        continue;
+      }
+      WriteDirectly(function, &uses, i, from, to);
       move.operands.erase(move.operands.begin() + static_cast<std::ptrdiff_t>(k));
       move.results.erase(move.results.begin() + static_cast<std::ptrdiff_t>(k));
-      if (move.operands.empty()) function->steps.erase(function->steps.begin() + static_cast<std::ptrdiff_t>(i));
-      return true;
+      changed = true;
     }
+    erased[i] = move.operands.empty();
   }
-  return false;
+  Erase(function, erased);
+  return changed;
 }
 
 // --- Comparisons and results ------------------------------------------------------------------------
@@ -227,16 +242,21 @@ bool JumpOnComparisons(FunctionSteps* function) {
   return changed;
 }
 
+// From the end: what only a dropped step reads is dropped, too.
 bool DropUnread(FunctionSteps* function) {
-  const Uses uses(*function);
+  IdVector<VirtualId, size_t> reads(function->num_virtuals);
+  for (const Step& step : function->steps) {
+    for (VirtualId value : step.operands) ++reads[value];
+  }
   std::vector<bool> erased(function->steps.size(), false);
   bool changed = false;
-  for (size_t i = 0; i < function->steps.size(); ++i) {
+  for (size_t i = function->steps.size(); i-- > 0;) {
     const Step& step = function->steps[i];
-    const bool is_read = std::any_of(step.results.begin(), step.results.end(),
-                                     [&](VirtualId value) { return !uses.reads[value].empty(); });
-    erased[i] = step.IsPure() && !is_read;
-    changed = changed || erased[i];
+    const bool is_read =
+        std::any_of(step.results.begin(), step.results.end(), [&](VirtualId value) { return reads[value] > 0; });
+    if (!step.IsPure() || is_read) continue;
+    for (VirtualId value : step.operands) --reads[value];
+    erased[i] = changed = true;
   }
   Erase(function, erased);
   return changed;
