@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -18,6 +20,7 @@
 #include "cc/executor/kernel_runner.h"
 #include "cc/executor/run_program.h"
 #include "cc/values/scalar_ops.h"
+#include "tensorflow/core/lib/core/threadpool.h"
 #include "tests/cc/executor/live_tensors.h"
 #include "tests/cc/executor/test_graphs.h"
 
@@ -103,6 +106,22 @@ class FakeRunner : public KernelRunner {
   std::map<int, int> workers_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Hands input 0 on, and ends only if two calls run at once.
+class Meeting {
+ public:
+  absl::Status Join(KernelCall* call) {
+    const int me = here_++;
+    met_[me].Notify();
+    met_[1 - me].WaitForNotification();
+    call->outputs[0] = call->inputs[0].Take().Escape();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Notification met_[2];
+  std::atomic<int> here_{0};
+};
+
 // Threads with 256 KiB of stack, one per closure, joined at the end.
 class SmallStackThreads {
  public:
@@ -141,6 +160,17 @@ class SmallStackThreads {
   absl::Mutex mutex_;
   std::vector<pthread_t> threads_ ABSL_GUARDED_BY(mutex_);
 };
+
+// A run of `built` by the runner's kernels, with threads of `pool`.
+inline RunEnvironment EnvironmentOf(const BuiltProgram& built, FakeRunner* runner, tensorflow::thread::ThreadPool* pool,
+                                    uint64_t seed = 0) {
+  RunEnvironment environment;
+  environment.program = built.program.get();
+  environment.runner = runner;
+  environment.schedule = [pool](std::function<void()> work) { pool->Schedule(std::move(work)); };
+  environment.shuffle_seed = seed;
+  return environment;
+}
 
 // How a run has ended.
 struct Outcome {

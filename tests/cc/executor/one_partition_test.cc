@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -79,14 +78,7 @@ class OnePartitionTest : public ::testing::Test {
     }
   }
 
-  RunEnvironment Environment(uint64_t seed = 0) {
-    RunEnvironment environment;
-    environment.program = built_.program.get();
-    environment.runner = &runner_;
-    environment.schedule = [this](std::function<void()> work) { pool_.Schedule(std::move(work)); };
-    environment.shuffle_seed = seed;
-    return environment;
-  }
+  RunEnvironment Environment(uint64_t seed = 0) { return EnvironmentOf(built_, &runner_, &pool_, seed); }
 
   // Runs a graph that receives nothing, in several orders of ready operators.
   void ExpectSent(const StaticGraph& graph, const std::vector<int>& arguments,
@@ -391,15 +383,8 @@ TEST_F(OnePartitionTest, AnnouncementFiresForACallThatAnotherWorkerOpens) {
     Send(&graph, name + "_send", {name + "_told"});
   }
   Send(&graph, "F/send", {"F/x"});
-  absl::Notification met[2];
-  std::atomic<int> here{0};
-  runner_.On("F/meet", [&](KernelCall* call) {  // ends only if both calls run at once
-    const int me = here++;
-    met[me].Notify();
-    met[1 - me].WaitForNotification();
-    call->outputs[0] = call->inputs[0].Take().Escape();
-    return absl::OkStatus();
-  });
+  Meeting meeting;
+  runner_.On("F/meet", [&](KernelCall* call) { return meeting.Join(call); });
   auto pass = [](KernelCall* call) {
     call->outputs[0] = call->inputs[0].Take();
     return absl::OkStatus();

@@ -203,12 +203,8 @@ class PartitionTest : public ::testing::Test {
     std::map<std::string, PendingRun> runs;
     for (const auto& [device, part] : built.programs) ConnectKernels(*part.program, &rendezvous, &runner);
     for (const auto& [device, part] : built.programs) {
-      RunEnvironment environment;
-      environment.program = part.program.get();
-      environment.runner = &runner;
-      environment.schedule = schedule;
+      RunEnvironment environment = EnvironmentOf(part, &runner, &pool_, seed == 0 ? 0 : seed + runs.size());
       environment.max_workers = workers;
-      environment.shuffle_seed = seed == 0 ? 0 : seed + runs.size();
       runs[device].Start(environment, device == kDeviceA ? Numbers(arguments) : std::vector<Value>());
     }
     bool has_ended = true;
@@ -234,11 +230,7 @@ class PartitionTest : public ::testing::Test {
     std::map<std::string, PendingRun> runs;
     for (const auto& [device, part] : built.programs) ConnectKernels(*part.program, &rendezvous, &runner);
     for (const auto& [device, part] : built.programs) {
-      RunEnvironment environment;
-      environment.program = part.program.get();
-      environment.runner = &runner;
-      environment.schedule = schedule;
-      environment.shuffle_seed = seed;
+      RunEnvironment environment = EnvironmentOf(part, &runner, &pool_, seed);
       environment.is_cancelled = [&] { return is_cancelled.load(); };
       const std::vector<int> arguments(part.program->argument_types.size(), 5);
       pool_.Schedule([environment, arguments, run = &runs[device]] { run->Start(environment, Numbers(arguments)); });

@@ -31,14 +31,7 @@ class RunProgramTest : public ::testing::Test {
     ASSERT_TRUE(built_.status.ok()) << built_.status;
   }
 
-  RunEnvironment Environment(uint64_t seed = 0) {
-    RunEnvironment environment;
-    environment.program = built_.program.get();
-    environment.runner = &runner_;
-    environment.schedule = [this](std::function<void()> work) { pool_.Schedule(std::move(work)); };
-    environment.shuffle_seed = seed;
-    return environment;
-  }
+  RunEnvironment Environment(uint64_t seed = 0) { return EnvironmentOf(built_, &runner_, &pool_, seed); }
 
   Outcome RunWith(std::vector<Value> arguments, uint64_t seed = 0) {
     return RunToEnd(Environment(seed), std::move(arguments));
