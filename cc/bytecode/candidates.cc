@@ -64,7 +64,7 @@ bool Candidates::IsFit(NodeId id) {
              FindScalarOperator(kernel.op, kernel.inputs, kernel.outputs).on_numbers != nullptr;
     }
     case OpKind::kKernel:
-      return reads_.reads.count(id) > 0 || reads_.packs.count(id) > 0 || reads_.shape_checks.count(id) > 0;
+      return reads_.reads.count(id) > 0 || reads_.packs.count(id) > 0;
     case OpKind::kPass:
       return static_cast<int>(node.inputs.size()) == node.num_ports;
     case OpKind::kMerge:
@@ -108,8 +108,7 @@ bool Candidates::HasFitConstants(NodeId id) const {
                        [&](const ElementIndex& index) { return index.known || is_number(index.input); });
   }
   if (node.kind == OpKind::kSwitchN) return is_number(node.inputs[1]);
-  const bool computes = node.kind == OpKind::kScalar || node.kind == OpKind::kBranch || reads_.packs.count(id) > 0 ||
-                        reads_.shape_checks.count(id) > 0;
+  const bool computes = node.kind == OpKind::kScalar || node.kind == OpKind::kBranch || reads_.packs.count(id) > 0;
   return !computes || std::all_of(node.inputs.begin(), node.inputs.end(), is_number);
 }
 

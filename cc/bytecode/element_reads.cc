@@ -96,13 +96,6 @@ std::optional<ElementRead> FindSlice(const FlowGraph& flow, const FlowNode& node
   return ElementRead{node.inputs[0], std::move(indices), *access};
 }
 
-bool IsShapeCheck(const FlowGraph& flow, const FlowNode& node) {
-  if (!IsKernel(flow, node, "EnsureShape")) return false;
-  tensorflow::PartialTensorShape shape;
-  return IsUnboxed(node.node->output_type(0)) && tensorflow::GetNodeAttr(node.node->attrs(), "shape", &shape).ok() &&
-         shape.dims() == 0;
-}
-
 }  // namespace
 
 ElementReads FindElementReads(const FlowGraph& flow) {
@@ -113,7 +106,6 @@ ElementReads FindElementReads(const FlowGraph& flow) {
     if (auto read = FindGather(flow, node)) found.reads.emplace(id, *std::move(read));
     if (auto read = FindSlice(flow, node)) found.reads.emplace(id, *std::move(read));
     if (IsPack(flow, node)) found.packs.insert(id);
-    if (IsShapeCheck(flow, node)) found.shape_checks.insert(id);
   }
   for (NodeId id : flow.nodes.ids()) {
     const FlowNode& node = flow.nodes[id];

@@ -32,8 +32,6 @@ struct ElementReads {
   std::map<NodeId, ElementRead> reads;
   // The Packs of such bounds that nothing else reads: in compiled code they are no operators of their own.
   std::set<NodeId> packs;
-  // `tf.ensure_shape(x, [])`, which numbers pass.
-  std::set<NodeId> shape_checks;
 };
 
 ElementReads FindElementReads(const FlowGraph& flow);

@@ -245,7 +245,6 @@ void Emitter::Emit(NodeId id) {
       if (const auto read = context_.reads.reads.find(id); read != context_.reads.reads.end()) {
         return EmitRead(id, read->second);
       }
-      if (context_.reads.shape_checks.count(id) > 0) Define(id, 0, ValueOf(node.inputs[0]));
       return;  // or it packs indices, which the read takes by themselves
     case OpKind::kPass:
       for (int port = 0; port < node.num_ports; ++port) Define(id, port, ValueOf(node.inputs[port]));

@@ -96,10 +96,6 @@ void RegisterTypes::Visit(NodeId id) {
     for (const ElementIndex& index : read->second.indices) Mark(index.input, Use::kNumber);
     return Mark(ValueOf({id, 0}), Use::kNumber);
   }
-  if (reads_.shape_checks.count(id) > 0) {
-    Mark(node.inputs[0], Use::kNumber);
-    return Mark(ValueOf({id, 0}), Use::kNumber);
-  }
   switch (node.kind) {
     case OpKind::kScalar:
       for (const Input& input : node.inputs) Mark(input, Use::kNumber);
