@@ -124,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow is imported: its notes garble the output
+    os.environ.setdefault("TENSORFLOW_RECURSION_SILENCE_DYNAMIC", "1")  # dynamic execution is what is compared with
     from rich.console import Console
 
     # Where nobody watches: plain text of a fixed width, no control characters whatever the environment says.

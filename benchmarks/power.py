@@ -405,6 +405,7 @@ def plot(results: Sequence[CaseResult], path: Path) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TENSORFLOW_RECURSION_SILENCE_DYNAMIC", "1")  # dynamic execution is what is compared with
     if sys.argv[1] == "child":
         with_deep_stack(_serve)
     elif sys.argv[1] == "probe":

@@ -8,12 +8,13 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 
-# Least value of each option that is a number.
-_NUMBERS = {names.MAX_DEPTH: 1, names.WORKERS: 0}
+# Least value of each option that is a number, and the values of each that is a word.
+_LEAST = {names.MAX_DEPTH: 1, names.WORKERS: 0}
+_WORDS = {names.ON_FALLBACK: ("warn", "error")}
 _FLAGS = (names.COMPILE,)
 
 
-def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: int) -> tf.compat.v1.ConfigProto:
+def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: int | str) -> tf.compat.v1.ConfigProto:
     """Make a session configuration in which recursive functions run as one static graph.
 
     Args:
@@ -24,12 +25,14 @@ def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: in
         workers (int >= 0): most threads that share the work of one run; 0 lets the runtime choose.
         compile (bool): whether functions that compute with single numbers run as bytecode. True unless said otherwise;
           results are the same.
+        on_fallback ("warn" or "error"): what happens when calls cannot be made static, and run dynamically: a
+          `RuntimeWarning` for each function (the default), or a `FailedPreconditionError` that says the same.
 
     Returns:
       A new `ConfigProto` with exactly one custom optimizer `function_transformation`.
 
     Raises:
-      ValueError: if an option is unknown, of the wrong type, or too small.
+      ValueError: if an option is unknown, or its value is not one of those above.
       TypeError: if `config` is not a ConfigProto.
 
     Source: `RewriterConfig.custom_optimizers` of TensorFlow (tensorflow/core/protobuf/rewriter_config.proto).
@@ -50,10 +53,7 @@ def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: in
     rewrite = result.graph_options.rewrite_options
     optimizer = _single_entry(rewrite)
     for name, value in options.items():
-        if name in _FLAGS:
-            optimizer.parameter_map[name].b = _checked_flag(name, value)
-        else:
-            optimizer.parameter_map[name].i = _checked_number(name, value)
+        _set_option(optimizer.parameter_map[name], name, value)
     rewrite.min_graph_nodes = -1
     return result
 
@@ -67,17 +67,30 @@ def _single_entry(rewrite: Any) -> Any:
     return entries[found[0]] if found else entries.add(name=names.OPTIMIZER)
 
 
-def _checked_flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"session_config: {name} is {value!r}, expected True or False")
-    return value
+def has_switch(config: tf.compat.v1.ConfigProto) -> bool:
+    """Whether static execution is on in sessions with this configuration."""
+    rewrite = config.graph_options.rewrite_options
+    is_there = any(entry.name == names.OPTIMIZER for entry in rewrite.custom_optimizers)
+    return is_there and not rewrite.disable_meta_optimizer
 
 
-def _checked_number(name: str, value: object) -> int:
-    if name not in _NUMBERS:
-        known = ", ".join(sorted([*_NUMBERS, *_FLAGS]))
+def _set_option(attribute: Any, name: str, value: object) -> None:
+    """Set an entry of a parameter map to the value of an option, if that is one."""
+    if name in _WORDS:
+        if value not in _WORDS[name]:
+            wanted = " or ".join(f'"{word}"' for word in _WORDS[name])
+            raise ValueError(f"session_config: {name} is {value!r}, expected {wanted}")
+        attribute.s = str(value).encode()
+        return
+    if name in _FLAGS:
+        if not isinstance(value, bool):
+            raise ValueError(f"session_config: {name} is {value!r}, expected True or False")
+        attribute.b = value
+        return
+    if name not in _LEAST:
+        known = ", ".join(sorted([*_LEAST, *_FLAGS, *_WORDS]))
         raise ValueError(f"session_config: unknown option {name!r}; the known ones are: {known}")
-    least = _NUMBERS[name]
+    least = _LEAST[name]
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) < 2**63:
         raise ValueError(f"session_config: {name} is {value!r}, expected an integer >= {least}")
-    return int(value)
+    attribute.i = int(value)

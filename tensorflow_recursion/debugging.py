@@ -1,4 +1,4 @@
-"""Looks inside: the static graph that would run, and what its functions are compiled to."""
+"""Looks inside: the static graph that would run, whether it is static, what functions are compiled to."""
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Sequence
@@ -6,7 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
+from tensorflow_recursion import config, names
+from tensorflow_recursion._tf import sessions
+
+tf1 = tf.compat.v1
 
 
 def transform_graph(graph_def: tf.compat.v1.GraphDef | tf.Graph, fetches: Any) -> tf.compat.v1.GraphDef:
@@ -96,6 +99,86 @@ def bytecode(session_or_graph: tf.compat.v1.Session | tf.Graph, function: str) -
         return str(_native.bytecode(graph_def.SerializeToString(), calls, function))
     except ValueError as error:
         raise tf.errors.InvalidArgumentError(None, None, str(error)) from None
+
+
+def is_static(session: tf.compat.v1.Session, fetches: Any, feeds: Any = ()) -> bool:
+    """Tell whether a run of `session` for `fetches` runs no call of a recursive function dynamically.
+
+    The graph is prepared for the fetches once more, in another session with the same configuration on the same server,
+    up to where it would run. Nothing runs.
+
+    Args:
+      session: a session, or a wrapped one as `MonitoredSession`.
+      fetches: what a run asks for: a tensor, an operation, a name, a variable, or any nest of these.
+      feeds: the tensors that the run is fed, where they are not placeholders.
+
+    Returns:
+      False if a call of a recursive function runs dynamically: in a session without `tfr.session_config()`, in a
+      function of `tf.data`, or where a run warns of it. True if all are static, or the fetches need none.
+
+    Raises:
+      ValueError, KeyError: if a fetch is not in the session's graph.
+      tf.errors.OpError: if the graph cannot be prepared at all.
+
+    Source: the callables of TensorFlow's sessions (`CallableOptions` in tensorflow/core/protobuf/config.proto).
+
+    Examples:
+      >>> double = tfr.Defun(tf.int32, func_name="Double", out_names=["ret"])(lambda n: n + n)
+      >>> y = double(tf1.placeholder(tf.int32, []))
+      >>> with tf1.Session() as dynamic, tf1.Session(config=tfr.session_config()) as static:
+      ...     print(tfr.is_static(dynamic, y), tfr.is_static(static, y))
+      False True
+    """
+    wanted = _element_names(session.graph, fetches)
+    if not config.has_switch(sessions.config_of(session)):
+        return not _reaches_call(session.graph, wanted)
+    strict = config.session_config(sessions.config_of(session), on_fallback="error")
+    with tf1.Session(sessions.target_of(session), graph=session.graph, config=strict) as twin:
+        try:
+            sessions.prepare(twin, wanted, _element_names(session.graph, feeds))
+        except tf.errors.FailedPreconditionError as error:
+            if "runs dynamically" not in error.message:
+                raise
+            return False
+    return True
+
+
+def _element_names(graph: tf.Graph, elements: Any) -> list[str]:
+    found = [graph.as_graph_element(element) for element in tf.nest.flatten(elements, expand_composites=True)]
+    return [str(element.name) for element in found]
+
+
+def _reaches_call(graph: tf.Graph, wanted: Sequence[str]) -> bool:
+    """Whether tensors and operations need a call of a recursive function, be it in functions that operators run."""
+    functions = {function.signature.name: function for function in graph.as_graph_def().library.function}
+    operations = [graph.get_operation_by_name(name.partition(":")[0]) for name in wanted]
+    nodes = [operation.node_def for operation in _ancestors(operations)]
+    seen: set[str] = set()
+    while nodes:
+        node = nodes.pop()
+        if node.op == names.INVOKE:
+            return True
+        for name in {node.op, *_functions_of(node)} & functions.keys() - seen:
+            seen.add(name)
+            nodes.extend(functions[name].node_def)
+    return False
+
+
+def _ancestors(operations: Sequence[tf.Operation]) -> list[tf.Operation]:
+    """Operations and all that they need."""
+    found = list(dict.fromkeys(operations))
+    seen = set(found)
+    for operation in found:  # grows on the way
+        for source in [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]:
+            if source not in seen:
+                seen.add(source)
+                found.append(source)
+    return found
+
+
+def _functions_of(node: Any) -> list[str]:
+    attributes = node.attr.values()
+    return [a.func.name for a in attributes] + [function.name for a in attributes for function in a.list.func]
 
 
 def _as_list(fetches: Any) -> Sequence[Any]:

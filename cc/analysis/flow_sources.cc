@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_set>
 #include <utility>
 
 #include "cc/analysis/flow_constants.h"
@@ -74,16 +75,14 @@ absl::Status ResolveOrigin(FlowBuilder* builder, const Node* node, int port, Sou
 // what the constant waits for, and one out of a Call for the value that is passed.
 class ControlWalk {
  public:
-  ControlWalk(FlowBuilder* builder, std::vector<Source>* controls)
-      : builder_(builder), controls_(controls), seen_(builder->graph.num_node_ids(), false) {}
+  ControlWalk(FlowBuilder* builder, std::vector<Source>* controls) : builder_(builder), controls_(controls) {}
 
   absl::Status Run(const Node* node) {
     pending_ = {node};
     while (!pending_.empty()) {
       const Node* const current = pending_.back();
       pending_.pop_back();
-      if (seen_[current->id()]) continue;
-      seen_[current->id()] = true;
+      if (!seen_.insert(current).second) continue;
       if (Is(current, kResultOp) || current->IsRetval()) {
         return InvalidArgument("Node '", node->name(), "' ends a value's way and can't be a control input");
       }
@@ -149,7 +148,7 @@ class ControlWalk {
   FlowBuilder* const builder_;
   std::vector<Source>* const controls_;
   std::vector<const Node*> pending_;
-  std::vector<bool> seen_;  // by node id
+  std::unordered_set<const Node*> seen_;
 };
 
 }  // namespace

@@ -69,6 +69,7 @@ inline constexpr char kOutputShapesAttr[] = "output_shapes";
 inline constexpr char kMaxDepthAttr[] = "max_depth";
 inline constexpr char kWorkersAttr[] = "workers";
 inline constexpr char kCompileAttr[] = "compile";
+inline constexpr char kOnFallbackOption[] = "on_fallback";
 inline constexpr char kGraphAttr[] = "graph";
 
 // A function that is named like an operator carries this behind its name in the graph.

@@ -25,6 +25,9 @@ struct Options {
   bool compile = true;  // functions on numbers run as bytecode, see docs/bytecode.md
 };
 
+// What a session does when a call cannot be made static.
+enum class OnFallback { kWarn, kError };
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_CC_BASE_OPTIONS_H_

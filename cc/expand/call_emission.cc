@@ -87,6 +87,7 @@ void CallEmitter::EmitReturns(const NodeDef& invoke, bool is_in_main) {
   const BodyBoundary& callee = names_.boundary(function);
   const SiteNames& site = *names_.FindSite(invoke.name());
   const int num_outputs = static_cast<int>(site.returns.size()) - 1;
+  std::string first;  // waits for all Calls, and the others for it: an edge for each Return, not one for each pair
   for (int i = 0; i <= num_outputs; ++i) {
     if (site.returns[i].empty()) continue;
     const std::string token = is_in_main ? keep_alives_->Token(invoke) : "";
@@ -99,6 +100,11 @@ void CallEmitter::EmitReturns(const NodeDef& invoke, bool is_in_main) {
         i < num_outputs ? StatedShape(invoke, kOutputShapesAttr, i, num_outputs) : tensorflow::TensorShapeProto(),
         node);
     if (!token.empty()) node->add_input(token);
+    if (!first.empty()) {
+      node->add_input(Control(first));
+      continue;
+    }
+    first = site.returns[i];
     for (const std::string& call : site.calls) node->add_input(Control(call));
   }
 }

@@ -77,7 +77,8 @@ class Emitter {
 
   void EmitNode(const NodeList& list, int position, bool keeps_owner) {
     const NodeDef& node = list.nodes[position];
-    if (!list.reachable[position] || node.op() == "_Arg" || node.op() == "_Retval") return;
+    const bool is_boundary = node.op() == "_Arg" || node.op() == "_Retval";
+    if (!list.reachable[position] || (is_boundary && &list != &program_.main)) return;
     if (IsInvoke(node)) return calls_.Emit(list, position);
     NodeDef* copy = keeps_owner ? writer_.AddOwned(node) : writer_.AddCopy(node);
     wiring_.AddInputs(node, copy);

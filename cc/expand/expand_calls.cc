@@ -58,9 +58,9 @@ int64_t FirstFreeCallId(const GraphDef& graph) {
 
 }  // namespace
 
-bool HasExpandableCalls(const GraphDef& graph) {
+bool HasExpandableCalls(const GraphDef& graph, bool is_cut) {
   const auto is_boundary = [](const NodeDef& node) { return node.op() == "_Arg" || node.op() == "_Retval"; };
-  if (std::any_of(graph.node().begin(), graph.node().end(), is_boundary)) return false;
+  if (!is_cut && std::any_of(graph.node().begin(), graph.node().end(), is_boundary)) return false;
   if (HasInvoke(graph)) return true;
   const auto holds_invoke = [](const FunctionDef& function) {
     return std::any_of(function.node_def().begin(), function.node_def().end(), IsInvoke);
@@ -75,7 +75,7 @@ bool HasExpandableCalls(const GraphDef& graph) {
 }
 
 absl::Status ExpandCalls(const GraphDef& graph, const ExpandOptions& options, GraphDef* expanded) {
-  if (!HasExpandableCalls(graph)) {
+  if (!HasExpandableCalls(graph, options.is_cut)) {
     *expanded = graph;
     return absl::OkStatus();
   }

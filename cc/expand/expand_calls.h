@@ -22,10 +22,12 @@ struct ExpandOptions {
   std::vector<std::string> feeds;
   Options run;
   Placement placement;
+  bool is_cut = false;  // the feeds and fetches of the main graph are `_Arg` and `_Retval` nodes of it already
 };
 
-// Whether ExpandCalls would change `graph`: a main graph, not a function's body, with a call in it.
-bool HasExpandableCalls(const tensorflow::GraphDef& graph);
+// Whether ExpandCalls would change `graph`: a main graph with a call in it. A graph with `_Arg` or `_Retval` nodes is
+// a function's body, unless it is said to be a main graph that has been cut.
+bool HasExpandableCalls(const tensorflow::GraphDef& graph, bool is_cut = false);
 
 // Transforms `graph` into `*expanded`. Deterministic. Any fault of the graph, its functions or its calls is
 // InvalidArgument; `*expanded` is then unspecified. Without calls the result is a copy.

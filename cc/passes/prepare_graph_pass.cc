@@ -22,6 +22,8 @@ using tensorflow::Node;
 
 // What Grappler takes for RewriterConfig.min_graph_nodes = 0.
 constexpr int kDefaultMinGraphNodes = 4;
+// Who asks for more than this does not want Grappler: ExpandLeftCallsPass transforms the calls then.
+constexpr int kMostPadding = 64;
 
 std::vector<Node*> FindCalls(const Graph& graph) {
   std::vector<Node*> calls;
@@ -48,6 +50,7 @@ void MarkPinned(const std::vector<Node*>& calls) {
 }
 
 absl::Status Pad(int min_nodes, Graph* graph) {
+  if (min_nodes - graph->num_op_nodes() > kMostPadding) return absl::OkStatus();
   while (graph->num_op_nodes() < min_nodes) {
     tensorflow::NodeDef def;
     def.set_op("NoOp");

@@ -56,6 +56,15 @@ absl::Status ReadFlag(const std::string& name, const tensorflow::AttrValue& valu
   return absl::OkStatus();
 }
 
+absl::Status ReadOnFallbackOption(const tensorflow::AttrValue& value, OnFallback* on_fallback) {
+  if (value.value_case() != tensorflow::AttrValue::kS || (value.s() != "warn" && value.s() != "error")) {
+    return InvalidArgument(kOptimizerName, ": option '", kOnFallbackOption, "' is ",
+                           tensorflow::SummarizeAttrValue(value), ", expected \"warn\" or \"error\"");
+  }
+  *on_fallback = value.s() == "warn" ? OnFallback::kWarn : OnFallback::kError;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const tensorflow::RewriterConfig_CustomGraphOptimizer* FindSwitch(const tensorflow::ConfigProto& config) {
@@ -75,12 +84,20 @@ absl::Status ReadOptions(const tensorflow::RewriterConfig_CustomGraphOptimizer& 
       TFR_RETURN_IF_ERROR(ReadOption(name, value, 0, &options->workers));
     } else if (name == kCompileAttr) {
       TFR_RETURN_IF_ERROR(ReadFlag(name, value, &options->compile));
+    } else if (name == kOnFallbackOption) {
+      OnFallback ignored;
+      TFR_RETURN_IF_ERROR(ReadOnFallbackOption(value, &ignored));
     } else {
       return InvalidArgument(kOptimizerName, ": unknown option '", name, "', known are '", kMaxDepthAttr, "', '",
-                             kWorkersAttr, "' and '", kCompileAttr, "'");
+                             kWorkersAttr, "', '", kCompileAttr, "' and '", kOnFallbackOption, "'");
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadOnFallback(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, OnFallback* on_fallback) {
+  const auto found = entry.parameter_map().find(kOnFallbackOption);
+  return found == entry.parameter_map().end() ? absl::OkStatus() : ReadOnFallbackOption(found->second, on_fallback);
 }
 
 absl::Status RecursionOptimizer::Init(const tensorflow::RewriterConfig_CustomGraphOptimizer* config) {

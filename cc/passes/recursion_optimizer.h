@@ -17,8 +17,11 @@ const tensorflow::RewriterConfig_CustomGraphOptimizer* FindSwitch(const tensorfl
 // Reads the entry's parameter_map. InvalidArgument for an unknown option, or a value out of range.
 absl::Status ReadOptions(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, Options* options);
 
-// Runs after the stock optimizers of the first iteration. Grappler only logs an optimizer's failure: the graph then
-// stays as it is, and the calls run dynamically, which reports the same fault where it matters. That a bad option
+// What to do when a call cannot be made static; left alone if the entry does not say.
+absl::Status ReadOnFallback(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, OnFallback* on_fallback);
+
+// Runs after the stock optimizers of the first iteration. Grappler only logs an optimizer's failure, and the graph then
+// stays as it is. ExpandLeftCallsPass sees what is left, tells the user, or transforms it after all. That a bad option
 // reaches the user is the business of PrepareGraphPass.
 class RecursionOptimizer : public tensorflow::grappler::CustomGraphOptimizer {
  public:

@@ -7,6 +7,7 @@
 #include "cc/base/names.h"
 #include "cc/passes/attach_handles_pass.h"
 #include "cc/passes/composite_pass.h"
+#include "cc/passes/expand_left_calls_pass.h"
 #include "cc/passes/hide_callees_pass.h"
 #include "cc/passes/prepare_graph_pass.h"
 #include "cc/passes/recursion_optimizer.h"
@@ -47,6 +48,9 @@ REGISTER_GRAPH_OPTIMIZER_AS(RecursionOptimizer, kOptimizerName);
 
 // 4. After Grappler.
 
+// Grappler may have given up: it does so silently when one of the stock optimizers fails, when it takes too long, and
+// for some feeds. The calls that are left are transformed here. Those that cannot be transformed are told to the user.
+REGISTER_OPTIMIZATION(Grouping::POST_REWRITE_FOR_EXEC, -2, ExpandLeftCallsPass);
 // For the calls that were not transformed: which function such a call runs depends on what is fetched. Before their
 // functions are hidden.
 REGISTER_OPTIMIZATION(Grouping::POST_REWRITE_FOR_EXEC, -1, ResolveCallsPass);

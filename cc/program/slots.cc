@@ -103,10 +103,23 @@ std::vector<uint32_t> SlotPlanner::PlaceTogether(const std::vector<Use>& uses) c
   return result;
 }
 
+// What shares with nothing needs no search, which would make large frames cost the square of their slots.
+std::vector<uint32_t> SlotPlanner::PlaceBehind(std::vector<Use> uses) {
+  std::vector<uint32_t> result;
+  for (Use& use : uses) {
+    result.push_back(num_slots());
+    slots_.emplace_back().push_back(std::move(use));
+  }
+  return result;
+}
+
 // Together where that takes no more room: an operator then reads its inputs where they are.
 std::vector<uint32_t> SlotPlanner::Place(const SlotRequest& request) {
   std::vector<Use> uses;
   for (const SlotRequest::Item& item : request.items) uses.push_back(UseOf(request, item));
+  if (std::all_of(uses.begin(), uses.end(), [](const Use& use) { return use.released == 0; })) {
+    return PlaceBehind(std::move(uses));
+  }
   std::vector<uint32_t> result = PlaceTogether(uses);
   auto end_of = [](const std::vector<uint32_t>& slots) {
     return slots.empty() ? 0 : *std::max_element(slots.begin(), slots.end()) + 1;

@@ -61,6 +61,7 @@ class SlotPlanner {
   bool MayShare(uint32_t slot, const Use& use) const;
   std::vector<uint32_t> PlaceApart(const std::vector<Use>& uses) const;
   std::vector<uint32_t> PlaceTogether(const std::vector<Use>& uses) const;
+  std::vector<uint32_t> PlaceBehind(std::vector<Use> uses);
 
   const FlowGraph& flow_;
   FiringHistory history_;

@@ -3,11 +3,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cc/base/names.h"
+#include "cc/base/notices.h"
 #include "cc/bytecode/listing.h"
 #include "cc/expand/expand_calls.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -36,6 +38,47 @@ std::string Bytecode(const std::string& serialized, std::vector<std::string> cal
   if (status.ok()) status = tensorflow_recursion::ListBytecode(expanded, function, &listing);
   if (!status.ok()) throw py::value_error(std::string(status.message()));
   return listing;
+}
+
+using tensorflow_recursion::NoticeKind;
+
+// Notices that Python has not shown yet.
+struct NoticeQueue {
+  std::mutex mu;  // notices come from threads that prepare graphs, without Python's lock
+  std::vector<std::pair<NoticeKind, std::string>> notices;
+  bool is_scheduled = false;
+};
+
+NoticeQueue& Queue() {
+  static NoticeQueue* const queue = new NoticeQueue;
+  return *queue;
+}
+
+// Called by the interpreter in Python's main thread. An exception, from a filter that makes warnings errors, goes on
+// from there: out of the session's run, if the main thread is in it.
+int ShowNotices(void* /*unused*/) {
+  std::vector<std::pair<NoticeKind, std::string>> notices;
+  {
+    std::lock_guard<std::mutex> lock(Queue().mu);
+    notices.swap(Queue().notices);
+    Queue().is_scheduled = false;
+  }
+  try {
+    const py::object show = py::module_::import("tensorflow_recursion.notices").attr("show");
+    for (const auto& [kind, text] : notices) show(kind == NoticeKind::kFallback ? "fallback" : "no switch", text);
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return -1;
+  }
+  return 0;
+}
+
+// Who prepares a graph holds locks of the session, and a thread of Python's that waits for them may hold Python's: so
+// notices are shown later, as soon as the main thread interprets Python again.
+void QueueNotice(NoticeKind kind, const std::string& text) {
+  std::lock_guard<std::mutex> lock(Queue().mu);
+  Queue().notices.emplace_back(kind, text);
+  if (!Queue().is_scheduled) Queue().is_scheduled = Py_AddPendingCall(&ShowNotices, nullptr) == 0;
 }
 
 // The names of cc/base/names.h that the Python package writes into graphs or reads there.
@@ -70,6 +113,7 @@ py::dict Names() {
   names["MAX_DEPTH_OPTION"] = tfr::kMaxDepthAttr;
   names["WORKERS_OPTION"] = tfr::kWorkersAttr;
   names["COMPILE_OPTION"] = tfr::kCompileAttr;
+  names["ON_FALLBACK_OPTION"] = tfr::kOnFallbackOption;
 
   names["MANGLED_SUFFIX"] = tfr::kMangledSuffix;
   names["FORWARD_SUFFIX"] = tfr::kForwardSuffix;
@@ -86,6 +130,7 @@ PYBIND11_MODULE(_native, module) {
              "Expands all calls of recursive functions that `fetches` need in a serialized GraphDef.");
   module.def("bytecode", &Bytecode, py::arg("graph_def"), py::arg("calls"), py::arg("function"),
              "Lists what `function`, which some of `calls` need in a serialized GraphDef, is compiled to.");
+  tensorflow_recursion::SetNoticeListener(&QueueNotice);
   // By what the name is for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is "__forward".
   module.attr("NAMES") = Names();
 }

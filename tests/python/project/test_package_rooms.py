@@ -19,7 +19,7 @@ ORDER = """
     _loader
     names, errors
     _tf
-    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles
+    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions
     _tf.patches
     _tf.tracing
     ops, shapes, signatures, explanations
@@ -36,7 +36,8 @@ ORDER = """
     calls
     defined
     declarations
-    config, debugging, function
+    config, function, notices
+    debugging
     __init__
 """
 LEVELS = {

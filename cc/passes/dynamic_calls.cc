@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/dynamic_calls.h"
+
+#include <set>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "cc/base/names.h"
+#include "cc/base/notices.h"
+#include "cc/base/status.h"
+#include "cc/expand/call_graph.h"
+#include "tensorflow/core/framework/device.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::FunctionLibraryDefinition;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+// The functions that a node's kernel may run. What a call names is for the call.
+std::vector<std::string> FunctionsOf(const NodeDef& node, const FunctionLibraryDefinition& library) {
+  std::vector<std::string> functions;
+  if (IsInvoke(node)) return functions;
+  if (library.Find(node.op()) != nullptr) functions.push_back(node.op());
+  for (const auto& [name, value] : node.attr()) {
+    if (value.has_func()) functions.push_back(value.func().name());
+    for (const auto& function : value.list().func()) functions.push_back(function.name());
+  }
+  return functions;
+}
+
+// What the functions call that one node runs. Each function of the library is looked at once, for the first node.
+class NestedCalls {
+ public:
+  explicit NestedCalls(const FunctionLibraryDefinition& library) : library_(library) {}
+
+  std::vector<std::string> Of(const NodeDef& node) {
+    std::vector<std::string> callees;
+    std::vector<std::string> work = FunctionsOf(node, library_);
+    while (!work.empty()) {
+      const std::string name = std::move(work.back());
+      work.pop_back();
+      const tensorflow::FunctionDef* function = library_.Find(name);
+      if (function == nullptr || !seen_.insert(name).second) continue;
+      for (const NodeDef& inner : function->node_def()) {
+        if (IsInvoke(inner)) callees.push_back(CalleeOf(inner));
+        for (std::string& next : FunctionsOf(inner, library_)) work.push_back(std::move(next));
+      }
+    }
+    return callees;
+  }
+
+ private:
+  const FunctionLibraryDefinition& library_;
+  std::unordered_set<std::string> seen_;
+};
+
+// What has been said in a session. Lives among the resources of one of its devices, and so as long as the session.
+class SaidInSession : public tensorflow::ResourceBase {
+ public:
+  std::string DebugString() const override { return "what tensorflow_recursion has told the user"; }
+
+  bool IsNew(const std::string& text) {
+    absl::MutexLock lock(&mu_);
+    return said_.insert(text).second;
+  }
+
+ private:
+  absl::Mutex mu_;  // steps of one session may be prepared at once
+  std::set<std::string> said_;
+};
+
+void SayOnce(NoticeKind kind, const std::string& subject, const std::string& text,
+             const tensorflow::DeviceSet* devices) {
+  tensorflow::ResourceMgr* const resources =
+      devices == nullptr || devices->devices().empty() ? nullptr : devices->devices().front()->resource_manager();
+  if (resources == nullptr) return Notify(kind, text);
+  SaidInSession* said = nullptr;
+  const absl::Status status =
+      resources->LookupOrCreate<SaidInSession>("tensorflow_recursion", "said", &said, [](SaidInSession** made) {
+        *made = new SaidInSession;
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return Notify(kind, text);
+  const tensorflow::core::ScopedUnref unref(said);
+  if (said->IsNew(subject)) Notify(kind, text);
+}
+
+bool IsAboutDevices(absl::string_view message) {
+  return absl::StrContains(message, "Cannot colocate") || absl::StrContains(message, "Cannot assign a device") ||
+         absl::StrContains(message, "Cannot place") || absl::StrContains(message, "combinations of devices");
+}
+
+// Why a call is dynamic, and what to do about it.
+std::string Explanation(const std::string& holder, const absl::Status& failure) {
+  if (!holder.empty()) {
+    return absl::StrCat("it is called in a function that node ", holder,
+                        " runs by itself, outside of the session's graph. Call it in the graph (in tf.cond and "
+                        "tf.while_loop, too) and hand the result on");
+  }
+  if (failure.ok()) return "its call was added to the graph too late to be transformed. Make it with Defun or Declare";
+  return absl::StrCat(failure.message(), ". ",
+                      IsAboutDevices(failure.message())
+                          ? "Pin its operators with tf.device to devices that have kernels for them, beside the "
+                            "variables that they read, or set allow_soft_placement"
+                          : "Change what this message names");
+}
+
+std::string FallbackText(const std::string& function, const std::string& holder, const absl::Status& failure) {
+  return absl::StrCat("Function '", function, "' runs dynamically, many times slower than statically, because ",
+                      Explanation(holder, failure),
+                      ". (tfr.session_config(on_fallback=\"error\") makes this an error, a session without "
+                      "tfr.session_config() runs everything dynamically)");
+}
+
+}  // namespace
+
+DynamicCalls FindDynamicCalls(const tensorflow::Graph& graph, const FunctionLibraryDefinition& library) {
+  DynamicCalls calls;
+  NestedCalls nested(library);
+  for (const Node* node : graph.op_nodes()) {
+    if (IsInvoke(node->def())) calls[UserName(CalleeOf(node->def()))].clear();
+    for (const std::string& callee : nested.Of(node->def())) {
+      calls.try_emplace(UserName(callee), absl::StrCat("'", node->name(), "' (", node->type_string(), ")"));
+    }
+  }
+  return calls;
+}
+
+absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failure, OnFallback on_fallback,
+                            const tensorflow::DeviceSet* devices) {
+  for (const auto& [function, holder] : calls) {
+    const std::string text = FallbackText(function, holder, failure);
+    if (on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
+    SayOnce(NoticeKind::kFallback, function, text, devices);
+  }
+  return absl::OkStatus();
+}
+
+void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,
+                    const tensorflow::DeviceSet* devices) {
+  std::vector<std::string> functions;
+  for (const auto& [function, holder] : calls) functions.push_back(absl::StrCat("'", function, "'"));
+  const bool is_off = config.graph_options().rewrite_options().disable_meta_optimizer();
+  const std::string text = absl::StrCat(
+      "Calls of ", absl::StrJoin(functions, ", "), " run dynamically, many times slower than statically, because ",
+      is_off ? "rewrite_options.disable_meta_optimizer is set in the session's configuration. Leave it unset, and make "
+               "the session"
+             : "the session was made without tfr.session_config(). Make it",
+      " with tf.compat.v1.Session(config=tfr.session_config()); where dynamic execution is meant, the environment "
+      "variable TENSORFLOW_RECURSION_SILENCE_DYNAMIC=1 silences this");
+  SayOnce(NoticeKind::kNoSwitch, "", text, devices);
+}
+
+}  // namespace tensorflow_recursion

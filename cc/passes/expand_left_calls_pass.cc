@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/expand_left_calls_pass.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "cc/expand/expand_calls.h"
+#include "cc/passes/dynamic_calls.h"
+#include "cc/passes/recursion_optimizer.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/public/session_options.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Graph;
+using tensorflow::GraphDef;
+using tensorflow::Node;
+
+// What nobody reads was asked for: fetches, targets, sends.
+std::vector<std::string> LastNodes(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const tensorflow::Edge* edge : graph.sink_node()->in_edges()) {
+    if (edge->src()->IsOp()) names.push_back(edge->src()->name());
+  }
+  return names;
+}
+
+absl::Status MakeGraph(GraphDef def, const Graph& original, std::unique_ptr<Graph>* graph) {
+  auto made = std::make_unique<Graph>(original.flib_def());
+  def.clear_library();
+  tensorflow::GraphConstructorOptions options;
+  options.allow_internal_ops = true;
+  TFR_RETURN_IF_ERROR(ConvertGraphDefToGraph(options, std::move(def), made.get()));
+  for (Node* node : made->op_nodes()) node->set_assigned_device_name(node->requested_device());
+  *graph = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status Expand(const tensorflow::GraphOptimizationPassOptions& pass,
+                    const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, std::unique_ptr<Graph>* graph) {
+  GraphDef def, expanded;
+  (*graph)->ToGraphDef(&def, /*include_flib_def=*/false);
+  *def.mutable_library() = pass.flib_def->ReachableDefinitions(def).ToProto();
+  ExpandOptions options;
+  options.is_cut = true;
+  if (!HasExpandableCalls(def, options.is_cut)) return absl::OkStatus();
+  options.fetches = LastNodes(**graph);
+  TFR_RETURN_IF_ERROR(ReadOptions(entry, &options.run));
+  options.placement.devices = pass.device_set;
+  options.placement.allow_soft_placement = pass.session_options->config.allow_soft_placement();
+  TFR_RETURN_IF_ERROR(ExpandCalls(def, options, &expanded));
+  return MakeGraph(std::move(expanded), **graph, graph);
+}
+
+}  // namespace
+
+absl::Status ExpandLeftCallsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
+  if (options.graph == nullptr || options.flib_def == nullptr || options.session_options == nullptr ||
+      options.is_function_graph) {
+    return absl::OkStatus();
+  }
+  if (FindDynamicCalls(**options.graph, *options.flib_def).empty()) return absl::OkStatus();
+  const tensorflow::ConfigProto& config = options.session_options->config;
+  const auto* entry = FindSwitch(config);
+  if (entry == nullptr) {
+    TellOfNoSwitch(config, FindDynamicCalls(**options.graph, *options.flib_def), options.device_set);
+    return absl::OkStatus();
+  }
+  OnFallback on_fallback = OnFallback::kWarn;
+  TFR_RETURN_IF_ERROR(ReadOnFallback(*entry, &on_fallback));
+  const absl::Status expanded = Expand(options, *entry, options.graph);
+  const DynamicCalls left = FindDynamicCalls(**options.graph, *options.flib_def);
+  return TellOfFallback(left, expanded, on_fallback, options.device_set);
+}
+
+}  // namespace tensorflow_recursion
