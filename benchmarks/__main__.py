@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import sys
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
 
 RECURSION_NAMES = ("fib", "ack", "tak", "primes", "simpson", "tictactoe")
 NET_NAMES = ("treernn", "treelstm")
-NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures")
-SLOW_NAMES = ("treelstm", "power", "distributed", "figures")  # --quick leaves them out unless they are named
+NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures", "prepare")
+SLOW_NAMES = ("treelstm", "power", "distributed", "figures", "prepare")  # --quick leaves them out unless they are named
 DEFAULT_REPEATS = 9
 DEFAULT_OUT = Path(__file__).resolve().parent / "results"
 QUICK_REPEATS = 5
+PREPARE_REPEATS = 1  # the larger sizes take many seconds, most of them in Python, which makes the graph
 SEED = 20260101
 
 # For the progress bar: steps of a suite are its variants, built one by one, and the rounds of its cases.
 # (Of the figures' three cases, two run three times as many.)
-_VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {"power": 20, "figures": 10, "distributed": 11}
-_ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {"power": 7, "figures": 7, "distributed": 4}
+_VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {"power": 20, "figures": 10, "distributed": 11, "prepare": 12}
+_ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {"power": 7, "figures": 7, "distributed": 4, "prepare": 0}
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -53,7 +55,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--demo",
         dest="quick",
         action="store_true",
-        help="small sizes, ends within two minutes; without treelstm, power, distributed and figures unless named",
+        help=f"small sizes, ends within two minutes; without {', '.join(SLOW_NAMES)} unless named",
     )
     parser.add_argument("--repeats", type=int, metavar="N", help=f"rounds of each case (default: {DEFAULT_REPEATS})")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help="where plots go (%(default)s)")
@@ -92,7 +94,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _judging_names(options: argparse.Namespace) -> list[str]:
     """The named suites that judge figures."""
-    judging = ("distributed", "figures") if options.quick else ("distributed", "figures", "power")
+    judging = ("distributed", "figures") if options.quick else ("distributed", "figures", "power", "prepare")
     return [name for name in options.names if name in judging]
 
 
@@ -154,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Runs what `options` ask for, printing as it goes; returns the JSON report."""
-    from benchmarks import figures, harness, power
+    from benchmarks import figures, harness, power, prepare
 
     environment = harness.environment(SEED)
     console.print(harness.header_line(environment), soft_wrap=True, markup=False)
@@ -184,6 +186,12 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
         if "power" in _judging_names(options):
             power_figures, report["power"] = power.figures(results, options.repeats, step)
             judged += power_figures
+        if "prepare" in options.names:
+            growths, prepare_figures = prepare.run(PREPARE_REPEATS, options.quick, step)
+            for growth in growths:
+                console.print(growth.line(), soft_wrap=True, markup=False)
+            report["prepare"] = [{**dataclasses.asdict(growth), "exponent": growth.exponent} for growth in growths]
+            judged += prepare_figures
         for figure in judged:
             console.print(figure.line(), soft_wrap=True, markup=False)
 

@@ -92,7 +92,11 @@ class CallBinder {
     function.prefix = PrefixFor(name);
     function.needed.assign(function.num_outputs(), false);
     program_->order.push_back(name);
-    return LoadBody(bodies_, &function);
+    const auto device_of_handle = [&](const tensorflow::Edge& edge) {
+      LocatedNode unbound;
+      return HandleFinder(*program_, bound_).Find({&function, edge.dst()}, edge.dst_input(), {}, &unbound).device;
+    };
+    return LoadBody(bodies_, device_of_handle, &function);
   }
 
   // Whether the user has asked for the call to be on a type of device.

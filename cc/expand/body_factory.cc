@@ -84,8 +84,9 @@ absl::Status BodyFactory::Instantiate(const std::string& function, std::unique_p
   return InFunction(function, Lower(body));
 }
 
-absl::Status BodyFactory::Place(const std::string& function, const std::string& device, Graph* body) {
-  return InFunction(function, Assign(function, device, body));
+absl::Status BodyFactory::Place(const std::string& function, const std::string& device,
+                                const DeviceOfHandle& device_of_handle, Graph* body) {
+  return InFunction(function, Assign(function, device, device_of_handle, body));
 }
 
 std::string BodyFactory::PreferredBeside(const std::string& device) const {
@@ -123,7 +124,7 @@ absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
   }
   if (!any) return absl::OkStatus();
   TFR_RETURN_IF_ERROR(Lower(graph));
-  return Assign("", device, graph->get());
+  return Assign("", device, nullptr, graph->get());
 }
 
 absl::Status BodyFactory::VerifyLoweringEnds(const std::string& function) const {
@@ -141,7 +142,8 @@ absl::Status BodyFactory::Lower(std::unique_ptr<Graph>* graph) {
   return LowerFunctionalOpsPass().Run(options);
 }
 
-absl::Status BodyFactory::Assign(const std::string& function, const std::string& device, Graph* graph) {
+absl::Status BodyFactory::Assign(const std::string& function, const std::string& device,
+                                 const DeviceOfHandle& device_of_handle, Graph* graph) {
   if (placement_.devices == nullptr) {
     for (Node* node : graph->op_nodes()) {
       node->set_requested_device(CompleteDevice(node->requested_device(), device));
@@ -152,6 +154,7 @@ absl::Status BodyFactory::Assign(const std::string& function, const std::string&
                             placement_.devices->FindDeviceByName(device), placement_.allow_soft_placement,
                             /*log_device_placement=*/false);
   TFR_RETURN_IF_ERROR(DetachHandles(graph));
+  if (device_of_handle != nullptr) TFR_RETURN_IF_ERROR(DetachRecalledHandles(device_of_handle, graph));
   TFR_RETURN_IF_ERROR(placer.Run());
   return AttachHandles(graph);
 }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "absl/status/status.h"
+#include "cc/expand/handle_stand_ins.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
@@ -30,7 +31,8 @@ class BodyFactory {
   absl::Status Instantiate(const std::string& function, std::unique_ptr<tensorflow::Graph>* body);
 
   // Places the nodes of a body that have no assigned device yet. `device` serves those that ask for none.
-  absl::Status Place(const std::string& function, const std::string& device, tensorflow::Graph* body);
+  absl::Status Place(const std::string& function, const std::string& device, const DeviceOfHandle& device_of_handle,
+                     tensorflow::Graph* body);
 
   // The device that serves a body best whose call is on `device`, but need not be: the one in its process whose type
   // TensorFlow prefers.
@@ -46,7 +48,8 @@ class BodyFactory {
  private:
   absl::Status VerifyLoweringEnds(const std::string& function) const;
   absl::Status Lower(std::unique_ptr<tensorflow::Graph>* graph);
-  absl::Status Assign(const std::string& function, const std::string& device, tensorflow::Graph* graph);
+  absl::Status Assign(const std::string& function, const std::string& device, const DeviceOfHandle& device_of_handle,
+                      tensorflow::Graph* graph);
 
   const Placement placement_;
   tensorflow::FunctionLibraryDefinition library_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
@@ -16,6 +17,24 @@ using tensorflow::NodeDef;
 constexpr char kColocationPrefix[] = "loc:@";  // what a group begins with that is named after a node
 
 }  // namespace
+
+ColocationGroups::ColocationGroups(const tensorflow::Graph& graph) {
+  for (const tensorflow::Node* node : graph.op_nodes()) {
+    std::vector<std::string> beside;
+    if (!tensorflow::GetNodeAttr(node->attrs(), tensorflow::kColocationAttrName, &beside).ok()) continue;
+    for (const std::string& group : beside) {
+      const std::string own = RootOf(node->name());
+      const std::string other = RootOf(std::string(absl::StripPrefix(group, kColocationPrefix)));
+      if (own != other) parents_[own] = other;
+    }
+  }
+}
+
+std::string ColocationGroups::RootOf(const std::string& node) const {
+  std::string root = node;
+  for (auto parent = parents_.find(root); parent != parents_.end(); parent = parents_.find(root)) root = parent->second;
+  return root;
+}
 
 void RenameColocation(const std::unordered_map<std::string, std::string>& renamed, NodeDef* node) {
   const auto found = node->mutable_attr()->find(tensorflow::kColocationAttrName);

@@ -8,8 +8,23 @@
 
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
+
+// Which nodes of a graph are to be beside each other: those of which one names the other, directly or not.
+class ColocationGroups {
+ public:
+  explicit ColocationGroups(const tensorflow::Graph& graph);
+
+  // The name of the node's group: the same for all of its nodes, and for no other one.
+  std::string Of(const tensorflow::Node& node) const { return RootOf(node.name()); }
+
+ private:
+  std::string RootOf(const std::string& node) const;
+
+  std::unordered_map<std::string, std::string> parents_;  // of nodes that are not their group's first
+};
 
 // Gives the nodes that `node` is to be beside their new names. `renamed` has new names by old ones.
 void RenameColocation(const std::unordered_map<std::string, std::string>& renamed, tensorflow::NodeDef* node);

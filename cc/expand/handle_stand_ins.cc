@@ -2,6 +2,8 @@
 #include "cc/expand/handle_stand_ins.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -23,32 +25,63 @@ using tensorflow::Node;
 // On a stand-in for a resource: the tensor it stands for.
 constexpr char kHandleAttr[] = "_recursion_handle";
 
+// Lets `stand_in` take the place of what the edge carries; makes it if there is none yet.
+absl::Status StandIn(const Edge* edge, Node** stand_in, tensorflow::Graph* graph) {
+  Node* const reader = edge->dst();
+  const int input = edge->dst_input();
+  if (*stand_in == nullptr) {
+    tensorflow::NodeDef def;
+    def.set_op("Placeholder");
+    def.set_name(graph->NewName("recursion_handle"));
+    tensorflow::AddNodeAttr("dtype", tensorflow::DT_RESOURCE, &def);
+    tensorflow::AddNodeAttr(kHandleAttr, absl::StrCat(edge->src()->name(), ":", edge->src_output()), &def);
+    absl::Status status;
+    *stand_in = graph->AddNode(std::move(def), &status);
+    TFR_RETURN_IF_ERROR(status);
+    graph->AddControlEdge(edge->src(), *stand_in);
+  }
+  graph->RemoveEdge(edge);
+  graph->AddEdge(*stand_in, 0, reader, input);
+  return absl::OkStatus();
+}
+
+bool CarriesHandle(const Edge& edge) {
+  return !edge.IsControlEdge() && edge.src()->output_type(edge.src_output()) == tensorflow::DT_RESOURCE;
+}
+
 }  // namespace
 
 absl::Status DetachHandles(tensorflow::Graph* graph) {
-  std::vector<Node*> calls;
+  std::vector<Node*> passing;
   for (Node* node : graph->op_nodes()) {
     const auto& outputs = node->output_types();
     const bool returns_handles = std::count(outputs.begin(), outputs.end(), tensorflow::DT_RESOURCE) > 0;
-    if (IsInvoke(node->def()) && !returns_handles) calls.push_back(node);
+    if ((IsInvoke(node->def()) && !returns_handles) || IsRetain(node->def())) passing.push_back(node);
   }
-  for (Node* call : calls) {
-    const std::vector<const Edge*> edges(call->in_edges().begin(), call->in_edges().end());
+  for (Node* node : passing) {
+    const std::vector<const Edge*> edges(node->in_edges().begin(), node->in_edges().end());
     for (const Edge* edge : edges) {
-      if (edge->IsControlEdge() || call->input_type(edge->dst_input()) != tensorflow::DT_RESOURCE) continue;
-      tensorflow::NodeDef def;
-      def.set_op("Placeholder");
-      def.set_name(graph->NewName("recursion_handle"));
-      tensorflow::AddNodeAttr("dtype", tensorflow::DT_RESOURCE, &def);
-      tensorflow::AddNodeAttr(kHandleAttr, absl::StrCat(edge->src()->name(), ":", edge->src_output()), &def);
-      absl::Status status;
-      Node* stand_in = graph->AddNode(std::move(def), &status);
-      TFR_RETURN_IF_ERROR(status);
-      const int input = edge->dst_input();
-      graph->AddControlEdge(edge->src(), stand_in);
-      graph->RemoveEdge(edge);
-      graph->AddEdge(stand_in, 0, call, input);
+      Node* stand_in = nullptr;
+      if (CarriesHandle(*edge)) TFR_RETURN_IF_ERROR(StandIn(edge, &stand_in, graph));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DetachRecalledHandles(const DeviceOfHandle& device_of, tensorflow::Graph* graph) {
+  std::vector<const Edge*> edges;
+  for (const Node* node : graph->op_nodes()) {
+    if (!IsRecall(node->def())) continue;
+    std::copy_if(node->out_edges().begin(), node->out_edges().end(), std::back_inserter(edges),
+                 [](const Edge* edge) { return CarriesHandle(*edge); });
+  }
+  std::map<std::pair<const Node*, int>, Node*> stand_ins;
+  for (const Edge* edge : edges) {
+    const std::string device = device_of(*edge);
+    if (device.empty()) continue;
+    Node*& stand_in = stand_ins[{edge->src(), edge->src_output()}];
+    TFR_RETURN_IF_ERROR(StandIn(edge, &stand_in, graph));
+    stand_in->set_assigned_device_name(device);
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,9 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_HANDLE_STAND_INS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_HANDLE_STAND_INS_H_
 
+#include <functional>
+#include <string>
+
 #include "absl/status/status.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -12,8 +15,16 @@ namespace tensorflow_recursion {
 // different devices. But a call that will be transformed only passes them on, and must not draw the recursion to where
 // some variable is. So a stand-in takes the place of each resource that a call reads, from before placement until
 // AttachHandles. A call that returns a resource keeps what it reads: whoever reads the result is put beside the call,
-// and should be beside what the call takes.
+// and should be beside what the call takes. A Retain only passes resources on, too.
 absl::Status DetachHandles(tensorflow::Graph* graph);
+
+// The device of the resource whose handle the end of an edge reads; empty if that is not known.
+using DeviceOfHandle = std::function<std::string(const tensorflow::Edge& edge)>;
+
+// A Recall is where the record is, and hands out handles of resources that may be elsewhere. So that their readers are
+// placed beside the resources, a stand-in on that device takes the place of each handle, until AttachHandles.
+absl::Status DetachRecalledHandles(const DeviceOfHandle& device_of, tensorflow::Graph* graph);
+
 absl::Status AttachHandles(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "cc/analysis/effects.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/colocation.h"
 #include "cc/expand/placement.h"
 #include "cc/expand/resolve_calls.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -25,11 +29,15 @@ bool HasKernel(const Node& node, const std::string& device) {
          tensorflow::FindKernelDef(tensorflow::DeviceType(name.type), node.def(), nullptr, nullptr).ok();
 }
 
+bool HoldsVariant(const Node& node) {
+  if (node.num_outputs() == 0 || node.IsArg() || IsInvoke(node.def())) return false;
+  return node.output_type(0) == tensorflow::DT_VARIANT;
+}
+
 // Whether the node reads or writes records or contributions, or may pass one on.
 bool HoldsRecord(const Node& node) {
   if (IsRetain(node.def()) || IsPureGradientOp(node.type_string())) return true;
-  if (node.num_outputs() == 0 || node.IsArg() || IsInvoke(node.def())) return false;
-  return node.output_type(0) == tensorflow::DT_VARIANT && node.requested_device().empty();
+  return HoldsVariant(node) && node.requested_device().empty();
 }
 
 // An argument that is a handle or a record goes where what it stands for is. By the Placer's rules whoever reads a
@@ -53,21 +61,29 @@ void PlaceRecords(CalledFunction* function) {
                    [](const Node* node) { return IsRetain(node->def()) || IsRecall(node->def()); })) {
     return;
   }
+  const ColocationGroups groups(*function->graph);
+  std::unordered_set<std::string> held;
   for (Node* node : nodes) {
-    if (HoldsRecord(*node) && HasKernel(*node, function->record_device)) {
+    if (!HoldsRecord(*node) || !HasKernel(*node, function->record_device)) continue;
+    node->set_assigned_device_name(function->record_device);
+    held.insert(groups.Of(*node));
+  }
+  // A pin gives way where it parts a list or a sum of contributions from the operators that must be beside it: lowered
+  // loops hand on by such operators what is pinned inside of them.
+  for (Node* node : nodes) {
+    if (HoldsVariant(*node) && held.count(groups.Of(*node)) > 0)
       node->set_assigned_device_name(function->record_device);
-    }
   }
 }
 
 }  // namespace
 
-absl::Status LoadBody(BodyFactory* bodies, CalledFunction* function) {
+absl::Status LoadBody(BodyFactory* bodies, const DeviceOfHandle& device_of_handle, CalledFunction* function) {
   const std::string& name = function->definition->signature().name();
   TFR_RETURN_IF_ERROR(bodies->Instantiate(name, &function->graph));
   PlaceHandles(function);
   PlaceRecords(function);
-  TFR_RETURN_IF_ERROR(bodies->Place(name, function->device, function->graph.get()));
+  TFR_RETURN_IF_ERROR(bodies->Place(name, function->device, device_of_handle, function->graph.get()));
   TFR_RETURN_IF_ERROR(AsInvalidArgument(ResolveCalls(/*suffix=*/"", function->graph.get())));
   for (const Node* node : function->graph->op_nodes()) {
     if (HasEffect(*node)) function->has_effects = true;

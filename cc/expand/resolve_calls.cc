@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/expand/resolve_calls.h"
 
-#include <algorithm>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -73,6 +73,28 @@ absl::Status Replace(Node* call, NodeDef def, int num_inputs, Graph* graph) {
   return absl::OkStatus();
 }
 
+bool OnlyPassesOn(const Node& node) { return node.IsIdentity() || node.IsControlFlow(); }
+
+// Whether anything but operators that pass it on, to nobody in the end, reads the record that is output `record`.
+// Conditionals may return all that their branches compute.
+bool IsRecordRead(const Node& call, int record) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Edge*> work;
+  for (const Edge* edge : call.out_edges()) {
+    if (edge->src_output() == record) work.push_back(edge);
+  }
+  while (!work.empty()) {
+    const Node& reader = *work.back()->dst();
+    work.pop_back();
+    if (!OnlyPassesOn(reader)) return true;
+    if (!seen.insert(&reader).second) continue;
+    for (const Edge* edge : reader.out_edges()) {
+      if (!edge->IsControlEdge()) work.push_back(edge);
+    }
+  }
+  return false;
+}
+
 absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
   std::vector<tensorflow::DataType> inputs, results;
   if (!GetNodeAttr(call->attrs(), kArgumentTypesAttr, &inputs).ok() ||
@@ -80,8 +102,7 @@ absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
     return absl::OkStatus();  // for others to complain
   }
   const int record = static_cast<int>(results.size());
-  const bool is_forward = std::any_of(call->out_edges().begin(), call->out_edges().end(),
-                                      [&](const Edge* edge) { return edge->src_output() == record; });
+  const bool is_forward = IsRecordRead(*call, record);
   const int num_inputs = static_cast<int>(inputs.size());
   call->ClearAttr(kRecordOfAttr);  // XLA would follow it
   call->AddAttr(kRecordOfAttr, std::vector<tensorflow::NameAttrList>());

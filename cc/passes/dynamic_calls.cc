@@ -13,7 +13,7 @@
 #include "cc/base/names.h"
 #include "cc/base/notices.h"
 #include "cc/base/status.h"
-#include "cc/expand/call_graph.h"
+#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/framework/device.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 

@@ -1,0 +1,213 @@
+"""How the time to prepare a graph grows with it: the first run of a session, by the processor, static and dynamic.
+
+Each workload makes a graph of a size, of which a run itself does little. Measured are the smaller and the larger of two
+sizes; the exponent says how the time grows between them: 1 with the size, 2 with its square.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+from benchmarks.figures import Figure
+from benchmarks.harness import NotStatic, Progress, WrongResult
+
+tf1 = tf.compat.v1
+
+MOST_EXPONENT = 1.2
+MOST_OVER_DYNAMIC = 2.0
+QUICK_FACTOR = 10  # sizes are divided by this
+
+Build = Callable[[int], tuple[tf.Tensor, float]]  # of a size: what to fetch, and what comes out
+
+
+def _recursive(name: str, body: Callable[[Any], Callable[..., Any]], arguments: int = 1, outputs: int = 1) -> Any:
+    """A function of a counter and floats; `body` gets the function itself."""
+    types = [tf.int32] + [tf.float32] * arguments
+    declared = tfr.Declare(
+        name,
+        [(f"a{i}", dtype) for i, dtype in enumerate(types)],
+        [(f"r{i}", tf.float32) for i in range(outputs)],
+    )
+    return tfr.Defun(*types, func_name=name, out_names=[f"r{i}" for i in range(outputs)])(body(declared))
+
+
+def _input() -> tf.Tensor:
+    return tf1.placeholder_with_default(1.0, [])
+
+
+def calls(size: int) -> tuple[tf.Tensor, float]:
+    """The main graph has `size` calls."""
+    add = _recursive("Add", lambda add: lambda n, x: tf.cond(n < 1, lambda: x, lambda: add(n - 1, x + 1.0)))
+    x = _input()
+    return tf.add_n([add(i % 2, x) for i in range(size)]), size + size // 2
+
+
+def arguments(size: int) -> tuple[tf.Tensor, float]:
+    """A function has `size` arguments and as many outputs."""
+
+    def body(many: Any) -> Callable[..., Any]:
+        return lambda n, *values: tuple(tf.cond(n < 1, lambda: list(values), lambda: list(many(n - 1, *values))))
+
+    x = _input()
+    return tf.add_n(list(_recursive("Many", body, size, size)(1, *[x] * size))), size
+
+
+def functions(size: int) -> tuple[tf.Tensor, float]:
+    """`size` functions call one another in a chain; a run goes to the third."""
+
+    def link(following: Any) -> Callable[..., Any]:
+        return lambda n, x: tf.cond(n < 1, lambda: x, lambda: following(n - 1, x + 1.0))
+
+    last = _recursive("F0", lambda _: lambda n, x: x)
+    for i in range(1, size):
+        chained = link(last)
+        last = _recursive(f"F{i}", lambda _: chained)
+    return last(2, _input()), 3.0
+
+
+def nodes(size: int) -> tuple[tf.Tensor, float]:
+    """A body has `size` operators."""
+
+    def body(long: Any) -> Callable[..., Any]:
+        def base(x: tf.Tensor) -> tf.Tensor:
+            for _ in range(size):
+                x = tf.negative(x)
+            return x
+
+        return lambda n, x: tf.cond(n < 1, lambda: base(x), lambda: long(n - 1, x))
+
+    return _recursive("Long", body)(1, _input()), (-1.0) ** size
+
+
+def conditionals(size: int) -> tuple[tf.Tensor, float]:
+    """A body has `size` conditionals, one after the other."""
+
+    def body(many: Any) -> Callable[..., Any]:
+        def build(n: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+            for _ in range(size):
+                x = tf.cond(x > 1.5, lambda x=x: x - 1.0, lambda x=x: x + 1.0)
+            return tf.cond(n < 1, lambda: x, lambda: many(n - 1, x))
+
+        return build
+
+    return _recursive("Branches", body)(1, _input()), 1.0
+
+
+def loops(size: int) -> tuple[tf.Tensor, float]:
+    """A body has `size` loops, one after the other."""
+
+    def body(many: Any) -> Callable[..., Any]:
+        def build(n: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+            for _ in range(size):
+                (x,) = tf.while_loop(lambda value: value < 1.5, lambda value: [value + 1.0], [x])
+            return tf.cond(n < 1, lambda: x, lambda: many(n - 1, x))
+
+        return build
+
+    return _recursive("Loops", body)(1, _input()), 2.0
+
+
+# The larger size of each workload; the smaller one is half of it.
+WORKLOADS: dict[str, tuple[Build, int]] = {
+    "calls": (calls, 10_000),
+    "arguments and outputs": (arguments, 500),
+    "functions": (functions, 2_000),
+    "nodes of a body": (nodes, 20_000),
+    "conditionals in a body": (conditionals, 1_600),
+    "loops in a body": (loops, 1_600),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """What one workload takes in one mode.
+
+    Attributes:
+      sizes: the smaller and the larger size.
+      seconds: processor time of the first run, for each.
+    """
+
+    workload: str
+    mode: str
+    sizes: tuple[int, int]
+    seconds: tuple[float, float]
+
+    @property
+    def exponent(self) -> float:
+        return math.log(self.seconds[1] / self.seconds[0]) / math.log(self.sizes[1] / self.sizes[0])
+
+    def line(self) -> str:
+        """Returns the one greppable line."""
+        small, large = (f"{n:,}: {s:.2f} s" for n, s in zip(self.sizes, self.seconds, strict=True))
+        return f"PREPARE {self.workload} {self.mode}: {small}, {large}, exponent {self.exponent:.2f}"
+
+
+def measure(build: Build, size: int, mode: str) -> float:
+    """Returns the processor seconds of the first run of a graph of a size.
+
+    Raises:
+      WrongResult, NotStatic: the run gave another value, or was not what `mode` says.
+    """
+    config = tfr.session_config(on_fallback="error") if mode == "static" else tf1.ConfigProto()
+    with tf.Graph().as_default():
+        fetch, expected = build(size)
+        warm = tf.constant(1)
+        with tf1.Session(config=config) as session:
+            session.run(warm)
+            gc.collect()
+            gc.disable()  # what Python's collector does depends on what else is in the process
+            try:
+                start = time.process_time()
+                value = _run(session, fetch)
+                seconds = time.process_time() - start
+            finally:
+                gc.enable()
+    if value != expected:
+        raise WrongResult(f"prepare: expected {expected}, got {value}")
+    return seconds
+
+
+def _run(session: tf.compat.v1.Session, fetch: tf.Tensor) -> float:
+    try:
+        return float(session.run(fetch))
+    except tf.errors.FailedPreconditionError as error:
+        raise NotStatic(f"prepare: {error.message}") from None
+
+
+def run(repeats: int, quick: bool, step: Progress) -> tuple[list[Growth], list[Figure]]:
+    """Measures every workload `repeats` times in both modes, and judges the medians."""
+    measure(calls, 4, "static")
+    measure(calls, 4, "dynamic")
+    growths: list[Growth] = []
+    figures: list[Figure] = []
+    for name, (build, largest) in WORKLOADS.items():
+        large = largest // QUICK_FACTOR if quick else largest
+        sizes = (large // 2, large)
+        of_mode = {}
+        for mode in ("static", "dynamic"):
+            step(f"prepare {name}, {mode}")
+            seconds = [statistics.median(measure(build, size, mode) for _ in range(repeats)) for size in sizes]
+            of_mode[mode] = Growth(name, mode, sizes, (seconds[0], seconds[1]))
+        growths += of_mode.values()
+        figures += _judge(of_mode["static"], of_mode["dynamic"], judged=not quick)
+    return growths, figures
+
+
+def _judge(static: Growth, dynamic: Growth, judged: bool) -> list[Figure]:
+    """The figures of a workload; small graphs show no growth and are only reported."""
+    name = f"prepare {static.sizes[1]:,} {static.workload}"
+    ratio = static.seconds[1] / dynamic.seconds[1]
+    return [
+        Figure(f"{name}, exponent", static.exponent, MOST_EXPONENT if judged else None, ""),
+        Figure(f"{name}, static over dynamic", ratio, MOST_OVER_DYNAMIC if judged else None, " times"),
+    ]

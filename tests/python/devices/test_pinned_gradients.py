@@ -1,0 +1,155 @@
+"""Bodies with pins on two devices of one process, differentiated: static whatever is pinned, and as without pins."""
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from building import recursive
+from tensorflow.python.framework import function as stock
+from tensorflow.python.ops import control_flow_util_v2
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+FIRST, SECOND = "/cpu:0", "/cpu:1"
+
+
+def tensor_in_branch(f, n, x, v, at):
+    def rec():
+        with at(SECOND):
+            u = tf.sin(x) * x
+        with at(FIRST):
+            return f(n - 1, u) * u
+
+    return tf.cond(n < 1, lambda: x * v[0, 0], rec)
+
+
+def loop(f, n, x, v, at):
+    with at(SECOND):
+        u = tf.while_loop(lambda i, _: i < 2, lambda i, a: [i + 1, tf.sin(a) * x], [0, x])[1]
+    return tf.cond(n < 1, lambda: u * v[0, 1], lambda: f(n - 1, u + 0.5))
+
+
+def loop_over_two_devices(f, n, x, v, at):
+    def step(i, a):
+        with at(SECOND):
+            a = tf.sin(a) * v[1, 0]
+        with at(FIRST):
+            return [i + 1, a * x]
+
+    u = tf.while_loop(lambda i, _: i < 3, step, [0, x])[1]
+    return tf.cond(n < 1, lambda: u, lambda: f(n - 1, u + 0.5))
+
+
+def loop_of_calls(f, n, x, v, at):
+    def step(i, a):
+        with at(SECOND):
+            a = tf.sin(a)
+        return [i + 1, tf.ensure_shape(f(n - 1, a), []) * v[1, 1]]
+
+    def rec():
+        with at(FIRST):
+            return tf.while_loop(lambda i, _: i < 2, step, [0, x])[1]
+
+    return tf.cond(n < 1, lambda: x * x, rec)
+
+
+def gather(f, n, x, v, at):
+    with at(FIRST):
+        u = tf.reduce_sum(tf.gather(v, [n % 3]) * x)
+    with at(SECOND):
+        w = tf.reduce_sum(tf.gather(v, [n % 2]) * x)
+    return tf.cond(n < 1, lambda: u, lambda: f(n - 1, x * 0.5) * u + w)
+
+
+def gather_in_branch(f, n, x, v, at):
+    def rec():
+        with at(FIRST):
+            u = tf.reduce_sum(tf.nn.embedding_lookup(v, [n % 3]) * x)
+        with at(SECOND):
+            return u + f(n - 1, x * 0.5)
+
+    return tf.cond(n < 1, lambda: x, rec)
+
+
+def gather_in_loop(f, n, x, v, at):
+    def step(i, a):
+        with at(FIRST):
+            a = a * tf.reduce_sum(tf.gather(v, [n % 3]) * x)
+        with at(SECOND):
+            return [i + 1, a + 0.25]
+
+    u = tf.while_loop(lambda i, _: i < 2, step, [0, x])[1]
+    return tf.cond(n < 1, lambda: u, lambda: u * f(n - 1, x * 0.5))
+
+
+PROGRAMS = [
+    tensor_in_branch,
+    loop,
+    loop_over_two_devices,
+    loop_of_calls,
+    gather,
+    gather_in_branch,
+    gather_in_loop,
+]
+
+
+def results(program, place, config, at=tf.device):
+    """Value and gradients of a recursive function whose body `program` makes, with a variable on a device."""
+    with tf.Graph().as_default():
+        with tf.device(place):
+            v = tf1.get_variable("v", initializer=tf.reshape(tf.range(6.0) * 0.3, [3, 2]), use_resource=True)
+        f, define = recursive("F", [tf.int32, tf.float32], [tf.float32])
+        define(lambda n, x: program(f, n, x, v, at))
+        x = tf.constant(0.7)
+        y = f(3, x)
+        fetches = [y, *(tf.convert_to_tensor(gradient) for gradient in tf.gradients(y, [x, v]))]
+        with tf1.Session(config=config) as session:
+            session.run(v.initializer)
+            return session.run(fetches)
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+@pytest.mark.parametrize("place", [FIRST, SECOND])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_pins_do_not_hinder_static_gradients(program, place, soft):
+    expected = results(program, FIRST, tf1.ConfigProto(), lambda _: contextlib.nullcontext())
+    devices = tf1.ConfigProto(device_count={"CPU": 2}, allow_soft_placement=soft)
+    static = tfr.session_config(devices, on_fallback="error")
+    for value, wanted in zip(results(program, place, static), expected, strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_differentiated", [False, True], ids=["forward", "differentiated"])
+def test_branches_that_return_all_intermediates_do_not_hinder(is_differentiated, monkeypatch):
+    monkeypatch.setattr(control_flow_util_v2, "_EXPERIMENTAL_OUTPUT_ALL_INTERMEDIATES_OVERRIDE", True)
+    f, define = recursive("F", [tf.int32, tf.float32], [tf.float32])
+    define(lambda n, x: tf.cond(n < 1, lambda: x * tf.sin(x), lambda: f(n - 1, tf.sin(x) * x) * x))
+    x = tf.constant(0.7)
+    y = f(3, x)
+    fetch = tf.gradients(y, x) if is_differentiated else y
+    with tf1.Session() as session:
+        expected = session.run(fetch)
+    with tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
+        np.testing.assert_allclose(session.run(fetch), expected, rtol=1e-5)
+
+
+def test_functions_of_stock_tensorflow_are_differentiated_inside_of_bodies():
+    @stock.Defun(tf.float32, func_name="Stock")
+    def inner(x):
+        return tf.sin(x) * x
+
+    f, define = recursive("F", [tf.int32, tf.float32], [tf.float32])
+
+    def rec(n, x):
+        return f(n - 1, tf.gradients(inner(x), x)[0]) * x  # a SymbolicGradient operator
+
+    define(lambda n, x: tf.cond(n < 1, lambda: x, lambda: rec(n, x)))
+    y = f(3, tf.constant(0.7))
+    with tf1.Session() as session:
+        expected = session.run(y)
+    with tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
+        np.testing.assert_allclose(session.run(y), expected, rtol=1e-5)
