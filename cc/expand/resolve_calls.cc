@@ -88,9 +88,11 @@ bool IsRecordRead(const Node& call, int record) {
     work.pop_back();
     if (!OnlyPassesOn(reader)) return true;
     if (!seen.insert(&reader).second) continue;
+    const size_t pending = work.size();
     for (const Edge* edge : reader.out_edges()) {
       if (!edge->IsControlEdge()) work.push_back(edge);
     }
+    if (work.size() == pending && reader.IsIdentity()) return true;  // it may be fetched
   }
   return false;
 }

@@ -35,5 +35,17 @@ TEST(ColocationTest, PartnersThatAreGoneAreForgotten) {
   EXPECT_EQ(GroupsOf(graph.node(2)), Inputs{"none"});
 }
 
+TEST(ColocationTest, GroupsAreOfAllThatNameOneAnother) {
+  GraphBuilder builder;
+  builder.Node("a", "NoOp").Node("b", "NoOp", {}, {{"_class", Inputs{"loc:@a"}}});
+  builder.Node("c", "NoOp").Node("d", "NoOp", {}, {{"_class", Inputs{"loc:@c", "loc:@b"}}}).Node("e", "NoOp");
+  std::unique_ptr<tensorflow::Graph> graph;
+  ASSERT_TRUE(Construct(builder.graph(), &graph).ok());
+  const ColocationGroups groups(*graph);
+  for (const char* node : {"b", "c", "d"})
+    EXPECT_EQ(groups.Of(*FindNode(*graph, node)), groups.Of(*FindNode(*graph, "a")));
+  EXPECT_NE(groups.Of(*FindNode(*graph, "e")), groups.Of(*FindNode(*graph, "a")));
+}
+
 }  // namespace
 }  // namespace tensorflow_recursion

@@ -63,6 +63,29 @@ TEST(HandleStandInsTest, CallsThatReturnAHandleKeepThoseTheyTake) {
   EXPECT_TRUE(EdgesOf(*graph).count("v:0 -> pick:1"));
 }
 
+TEST(HandleStandInsTest, RecalledHandlesAreReadBesideTheirResources) {
+  GraphBuilder builder;
+  builder.Node("record", "Placeholder", {}, {{"dtype", tensorflow::DT_VARIANT}});
+  builder.Node("recall", kRecallOp, {"record"},
+               {{"T", tensorflow::DataTypeSlice{DT_RESOURCE, kInt}}, {"function", "F"}});
+  builder.Node("read", "ReadVariableOp", {"recall"}, {{"dtype", kInt}});
+  builder.Node("again", "ReadVariableOp", {"recall"}, {{"dtype", kInt}});
+  builder.Node("value", "Identity", {"recall:1"}, {{"T", kInt}});
+  std::unique_ptr<tensorflow::Graph> graph;
+  ASSERT_TRUE(Construct(builder.graph(), &graph).ok());
+  const std::set<std::string> before = EdgesOf(*graph);
+  const std::string device = "/job:localhost/replica:0/task:0/device:CPU:1";
+  ASSERT_TRUE(DetachRecalledHandles([&](const tensorflow::Edge&) { return device; }, graph.get()).ok());
+  const tensorflow::Node* stand_in = nullptr;
+  ASSERT_TRUE(FindNode(*graph, "read")->input_node(0, &stand_in).ok());
+  EXPECT_EQ(stand_in->type_string(), "Placeholder");
+  EXPECT_EQ(stand_in->assigned_device_name(), device);
+  EXPECT_TRUE(EdgesOf(*graph).count(absl::StrCat(stand_in->name(), ":0 -> again:0")));
+  EXPECT_TRUE(EdgesOf(*graph).count("recall:1 -> value:0"));
+  ASSERT_TRUE(AttachHandles(graph.get()).ok());
+  EXPECT_EQ(EdgesOf(*graph), before);
+}
+
 TEST(HandleStandInsTest, AHandleThatIsGoneIsAnError) {
   std::unique_ptr<tensorflow::Graph> graph;
   ASSERT_TRUE(Construct(CallsWithHandles().graph(), &graph).ok());

@@ -173,6 +173,14 @@ TEST(ResolveCallsTest, IgnoredInputsAreDropped) {
   EXPECT_TRUE(TypesOf(*Find(forward, "y/forward"), "Tignored").empty());
 }
 
+TEST(ResolveCallsTest, RecordsThatABranchReturnsToNobodyAreNotRead) {
+  GraphBuilder builder = OneCall("F__forward1");
+  builder.Node("merge", "Merge", {"y:1", "y:1"}, {{"T", DT_VARIANT}, {"N", 2}});
+  EXPECT_EQ(CalleeOf(*Find(Resolve(builder.graph()), "y")), "F");
+  builder.Node("reader", "Identity", {"merge"}, {{"T", DT_VARIANT}});
+  EXPECT_EQ(CalleeOf(*Find(Resolve(builder.graph()), "y")), "F__forward1");
+}
+
 TEST(ResolveCallsTest, NobodyFollowsRecordOf) {
   tensorflow::NameAttrList forward;
   forward.set_name("F__forward1");
