@@ -2,6 +2,7 @@
 #include "cc/expand/verify_devices.h"
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -12,6 +13,38 @@
 #include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::FunctionLibraryDefinition;
+
+// By function that is a branch, or a part of a loop: the function whose node names it.
+using Holders = std::unordered_map<std::string, std::string>;
+
+Holders FindHolders(const FunctionLibraryDefinition& library) {
+  Holders holders;
+  for (const std::string& name : library.ListFunctionNames()) {
+    for (const tensorflow::NodeDef& node : library.Find(name)->node_def()) {
+      if (node.op() == kInvokeOp) continue;
+      for (const auto& [attr, value] : node.attr()) {
+        if (value.has_func()) holders.emplace(value.func().name(), name);
+        for (const auto& function : value.list().func()) holders.emplace(function.name(), name);
+      }
+    }
+  }
+  return holders;
+}
+
+// The function that the user wrote, of which `function` is a part.
+std::string WholeFunction(const Holders& holders, std::string function) {
+  for (size_t i = 0; i < holders.size(); ++i) {  // no longer: a forged library may have cycles
+    const auto holder = holders.find(function);
+    if (holder == holders.end()) break;
+    function = holder->second;
+  }
+  return UserName(function);
+}
+
+}  // namespace
 
 absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library,
                            const tensorflow::DeviceSet& devices, bool allow_soft_placement) {
@@ -27,8 +60,8 @@ absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::Fun
       if (!found.empty()) continue;
       std::vector<std::string> names;
       for (const tensorflow::Device* device : devices.devices()) names.push_back(device->name());
-      return InvalidArgument("Function '", UserName(name), "': node '", node.name(), "' asks for device '",
-                             node.device(), "', there are: ", absl::StrJoin(names, ", "));
+      return InvalidArgument("Function '", WholeFunction(FindHolders(reachable), name), "': node '", node.name(),
+                             "' asks for device '", node.device(), "', there are: ", absl::StrJoin(names, ", "));
     }
   }
   return absl::OkStatus();
