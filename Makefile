@@ -12,6 +12,8 @@ PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadscope
 STAGES = $(PY) tools/stages.py
 # What `make test-all` tests with besides the TensorFlow of requirements-dev.txt.
 TENSORFLOWS ?= 2.16.2 2.19.1
+# The presets of CMakePresets.json that `make sanitize` runs the C++ tests under, each a target: make sanitize-tsan.
+SANITIZERS = asan ubsan tsan
 PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
 COPY = build/tensorflow-$(VERSION)
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
@@ -40,8 +42,8 @@ bench: build
 
 # Three loops, docs/testing.md: `check` while editing, `test` before a commit is pushed, `test-all` before an issue is closed.
 check: build
-	@$(STAGES) "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "C++ tests" "$(MAKE_COMMAND) test-cc" \
-	  "Python tests, one of each" "$(PYTEST) --matrix=one"
+	@$(STAGES) "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "clang-tidy" "$(MAKE_COMMAND) tidy" \
+	  "C++ tests" "$(MAKE_COMMAND) test-cc" "Python tests, one of each" "$(PYTEST) --matrix=one"
 
 test: build
 	@$(STAGES) "C++ tests" "$(MAKE_COMMAND) test-cc" "Python tests" "$(PYTEST) --matrix=pairs" \
@@ -73,8 +75,10 @@ test-tensorflow:
 	@touch -r requirements-dev.txt $(COPY)/requirements-dev.txt
 	$(MAKE) -C $(COPY) test
 
-sanitize: $(READY)
-	$(PY) tools/native.py test --preset asan
+sanitize: $(addprefix sanitize-,$(SANITIZERS))
+
+sanitize-%: $(READY)
+	$(PY) tools/native.py test --preset $*
 
 lint: $(READY)
 	$(PY) -m ruff check $(wildcard $(PYTHON_DIRS))

@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -67,7 +68,7 @@ class Build:
         with self._lock():
             self._configure()
             if self.preset == "release":
-                self._link_commands()
+                write_if_changed(ROOT / "compile_commands.json", self.commands())
             command = [self.cmake, "--build", str(self.dir), "--parallel", self.jobs(), "--target", *targets]
             if os.environ.get("V"):
                 command.append("--verbose")
@@ -85,21 +86,30 @@ class Build:
             yield
 
     def configure(self) -> None:
-        """Leaves compile_commands.json in the build directory."""
+        """Sets the build up; builds nothing."""
         self.dir.mkdir(parents=True, exist_ok=True)
         with self._lock():
             self._configure()
 
+    def commands(self) -> str:
+        """What compile_commands.json says to editors and to clang-tidy: how each file is compiled, as if by itself.
+
+        CMake's own has the files that unite several of ours, and g++'s flags for precompiled headers, which clang does
+        not understand.
+        """
+        entries = []
+        for entry in json.loads((self.dir / "compile_commands.json").read_text()):
+            words = shlex.split(entry["command"])
+            drop = {i + d for i, word in enumerate(words[:-1]) if word == "-include" for d in (0, 1)}
+            drop |= {i for i, word in enumerate(words) if word in ("-fpch-preprocess", "-Winvalid-pch")}
+            kept = [word for i, word in enumerate(words) if i not in drop]
+            for file in _united(entry["file"]):
+                command = [file if word == entry["file"] else word for word in kept]
+                entries.append({"directory": entry["directory"], "command": shlex.join(command), "file": file})
+        return json.dumps(entries, indent=1)
+
     def jobs(self) -> str:
         return os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))
-
-    def _link_commands(self) -> None:
-        """Shows editors the commands of the last build: they look for compile_commands.json in the root."""
-        link = ROOT / "compile_commands.json"
-        target = os.path.relpath(self.dir / "compile_commands.json", ROOT)
-        if not link.is_symlink() or os.readlink(link) != target:
-            link.unlink(missing_ok=True)
-            link.symlink_to(target)
 
     def _configure(self) -> None:
         """Runs CMake where there is no build yet, or one for another compiler, interpreter or CMake."""
@@ -123,6 +133,13 @@ class Build:
             print(done.stdout, done.stderr, file=sys.stderr, flush=True)
             raise BuildError("CMake could not set up the C++ build (above)")
         stamp.write_text(state)
+
+
+def _united(file: str) -> list[str]:
+    """The sources that CMake has united in `file`, or the file itself if it is one of ours."""
+    if "/Unity/" not in file:
+        return [file]
+    return [str(ROOT / name) for name in re.findall(r'^#include "(.+)"$', pathlib.Path(file).read_text(), re.MULTILINE)]
 
 
 def announce(tensorflow: TensorFlow) -> None:
@@ -190,16 +207,9 @@ def tidy(build: Build, files: list[str]) -> int:
         print("no C++ file has changed")
         return 0
     build.configure()
-    # clang does not read g++'s precompiled headers, and g++ has flags of its own for them.
-    commands = json.loads((build.dir / "compile_commands.json").read_text())
-    for entry in commands:
-        words = shlex.split(entry["command"])
-        drop = {i + d for i, word in enumerate(words[:-1]) if word == "-include" for d in (0, 1)}
-        drop |= {i for i, word in enumerate(words) if word in ("-fpch-preprocess", "-Winvalid-pch")}
-        entry["command"] = shlex.join(word for i, word in enumerate(words) if i not in drop)
     database = build.dir / "tidy"
     database.mkdir(exist_ok=True)
-    write_if_changed(database / "compile_commands.json", json.dumps(commands, indent=1))
+    write_if_changed(database / "compile_commands.json", build.commands())
     program = pathlib.Path(sys.executable).with_name("clang-tidy")
     command = [str(program), "-p", str(database), "--quiet"]
     with concurrent.futures.ThreadPoolExecutor(int(build.jobs())) as pool:

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_BUILDER_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_BUILDER_H_
 
+#include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
+
+// The largest index of an argument or an output.
+constexpr int64_t kMaxIndex = 0xffff;
 
 struct FlowBuilder {
   FlowBuilder(const tensorflow::Graph& graph, const DeviceMemory& memory, FlowGraph* flow)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cc/analysis/flow_builder.h"
 #include "cc/analysis/node_facts.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
@@ -19,8 +20,6 @@ namespace {
 
 using tensorflow::DataTypeString;
 using tensorflow::Node;
-
-constexpr int64_t kMaxIndex = 0xffff;
 
 // Adds a Call, Return, JoinCall or AnnounceCall to its site.
 absl::Status AddPart(const Node* node, FlowCallSite* site) {

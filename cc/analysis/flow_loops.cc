@@ -23,7 +23,7 @@ void AddEnter(const Node* enter, FlowLoop* loop) {
   loop->is_partial = loop->is_partial || IsOfPartialLoop(enter);
 }
 
-void AddPart(const Node* node, FlowLoop* loop) {
+void AddToLoop(const Node* node, FlowLoop* loop) {
   loop->is_partial = loop->is_partial || IsOfPartialLoop(node);
   if (node->IsNextIteration()) loop->nexts.push_back(node);
   if (node->IsExit()) loop->exits.push_back(node);
@@ -99,7 +99,7 @@ absl::Status CollectLoops(FlowBuilder* builder) {
     FlowLoop* const loop = flow.FindLoop(flow.regions.region(node));
     const bool closes = node->IsNextIteration() || node->IsExit();
     if (closes && loop == nullptr) return InvalidArgument("Node '", node->name(), "' stands outside any loop");
-    if (loop != nullptr) AddPart(node, loop);
+    if (loop != nullptr) AddToLoop(node, loop);
   }
   for (FlowLoop& loop : flow.loops) SortByName(&loop);
   return absl::OkStatus();

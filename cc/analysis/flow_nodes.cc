@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/analysis/flow_builder.h"
 #include "cc/analysis/flow_sources.h"
 #include "cc/analysis/node_facts.h"
 #include "cc/base/names.h"
@@ -22,7 +23,6 @@ namespace {
 using tensorflow::GetNodeAttr;
 using tensorflow::Node;
 
-constexpr int64_t kMaxIndex = 0xffff;
 constexpr int64_t kMaxBoundaryIndex = 0xffffff;
 
 // Measured: a kernel's context and what a rendezvous keeps of a receive; the same with a remote call.
