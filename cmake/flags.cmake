@@ -23,7 +23,8 @@ target_compile_options(our_flags INTERFACE ${COPTS})
 target_link_options(our_flags INTERFACE ${LINKOPTS})
 
 if(TFR_SANITIZER)
-  target_compile_options(our_flags INTERFACE -O1 -g1 -fno-omit-frame-pointer -fsanitize=${TFR_SANITIZER})
+  target_compile_options(our_flags INTERFACE -O1 -g1 -fno-omit-frame-pointer -fsanitize=${TFR_SANITIZER}
+                         -fno-sanitize-recover=all)
   target_link_options(our_flags INTERFACE -fsanitize=${TFR_SANITIZER} -Wl,-z,undefs)
   # Abseil changes its containers when it sees these macros, and TensorFlow was compiled without them.
   target_compile_options(our_flags INTERFACE -U__SANITIZE_ADDRESS__ -U__SANITIZE_THREAD__)

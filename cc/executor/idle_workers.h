@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 
 namespace tensorflow_recursion {
 
@@ -24,14 +24,14 @@ class IdleWorkers {
   bool MayHaveAny() const { return num_idle_.load(std::memory_order_relaxed) > 0; }
 
   void Add(Worker* worker) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     workers_.push_back(worker);
     num_idle_.fetch_add(1, std::memory_order_relaxed);
   }
 
   // The last to have been added; nullptr if there is none.
   Worker* Take() {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     if (workers_.empty()) return nullptr;
     Worker* const worker = workers_.back();
     workers_.pop_back();
@@ -44,7 +44,7 @@ class IdleWorkers {
 
   // The worker has something to do. No effect if it was taken already.
   void Leave(Worker* worker) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     const auto position = std::find(workers_.begin(), workers_.end(), worker);
     if (position == workers_.end()) return;
     workers_.erase(position);
@@ -53,7 +53,7 @@ class IdleWorkers {
 
  private:
   std::atomic<int> num_idle_;
-  absl::Mutex mutex_;  // any worker may take another
+  std::mutex mutex_;  // any worker may take another
   std::vector<Worker*> workers_ ABSL_GUARDED_BY(mutex_);
 };
 

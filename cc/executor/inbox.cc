@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/inbox.h"
 
+#include <mutex>
 #include <utility>
 
 #include "cc/executor/run_state.h"
@@ -13,7 +14,7 @@ void Inbox::Post(Message message) {
   if (run_->failed()) return message.ReleaseValues();
   bool wakes = false;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     messages_.push_back(std::move(message));
     has_mail_.store(true, std::memory_order_release);
     wakes = !is_awake_;
@@ -27,19 +28,19 @@ void Inbox::Post(Message message) {
 std::vector<Message> Inbox::Take() {
   std::vector<Message> taken;
   if (!has_mail_.load(std::memory_order_acquire)) return taken;
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
   taken.swap(messages_);
   has_mail_.store(false, std::memory_order_relaxed);
   return taken;
 }
 
 void Inbox::Open() {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
   is_awake_ = true;
 }
 
 bool Inbox::Close() {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
   if (!messages_.empty()) return false;
   is_awake_ = false;
   return true;

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/kernel_runner.h"
 #include "cc/values/value.h"
@@ -86,7 +86,7 @@ class Inbox {
   RunState* const run_;
   const std::function<void()> wake_;
 
-  absl::Mutex mutex_;  // any thread may post
+  std::mutex mutex_;  // any thread may post
   std::vector<Message> messages_ ABSL_GUARDED_BY(mutex_);
   bool is_awake_ ABSL_GUARDED_BY(mutex_) = false;
   // Set with the messages; lets the worker skip the lock when no other thread has written.

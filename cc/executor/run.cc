@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/run.h"
 
+#include <mutex>
 #include <utility>
 
 namespace tensorflow_recursion {
@@ -25,7 +26,7 @@ Worker* Run::TakeIdleWorker() {
 
 // Returns nullptr if the run has as many workers as it may have.
 Worker* Run::MakeWorker() {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
   const int index = static_cast<int>(workers_.size());
   if (index > 0 && index >= state.environment.max_workers) return nullptr;
   workers_.push_back(std::make_unique<Worker>(this, index));

@@ -4,10 +4,10 @@
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_H_
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "cc/executor/idle_workers.h"
 #include "cc/executor/run_program.h"
 #include "cc/executor/run_state.h"
@@ -33,7 +33,7 @@ class Run {
   void Finish();
 
   RunDone done_;
-  absl::Mutex mutex_;  // any worker may make another
+  std::mutex mutex_;  // any worker may make another
   std::vector<std::unique_ptr<Worker>> workers_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -70,7 +71,7 @@ RunState::RunState(RunEnvironment environment, std::function<void()> end)
 
 void RunState::Fail(const absl::Status& status) {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     if (!status_.ok()) return;
     status_ = status;
   }
@@ -83,7 +84,7 @@ void RunState::FailAt(const absl::Status& status, const Frame* frame, const Inte
 }
 
 absl::Status RunState::status() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
   return status_;
 }
 

@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/run_program.h"
 
@@ -59,7 +59,7 @@ class RunState {
   std::atomic<int> activities_{0};
   std::atomic<bool> failed_{false};
   std::atomic<int> offloads_{0};
-  mutable absl::Mutex mutex_;  // several workers may fail at once
+  mutable std::mutex mutex_;  // several workers may fail at once
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -64,8 +65,8 @@ absl::StatusOr<FunctionLibraryRuntime::Handle> InvokeOp::HandleIn(FunctionLibrar
   };
   if (const Target* target = find()) return target->handle;
   TFR_RETURN_IF_ERROR(CheckDefinition(*library));
-  absl::MutexLock lock(&recursion.mu);
-  absl::MutexLock kernel_lock(&mu_);
+  std::lock_guard<std::mutex> lock(recursion.mu);
+  std::lock_guard<std::mutex> kernel_lock(mu_);
   if (const Target* target = find()) return target->handle;
   auto made = std::make_unique<Target>(Target{library, tensorflow::kInvalidHandle, targets_.load()});
   FunctionLibraryRuntime::Handle& shared =

@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -67,7 +67,7 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
   const tensorflow::Tensor no_record_{tensorflow::DT_VARIANT, tensorflow::TensorShape({})};
   std::string key_;  // of the callee with its attributes
   int64_t max_depth_ = kDefaultDynamicMaxDepth;
-  absl::Mutex mu_;
+  std::mutex mu_;
   std::atomic<Target*> targets_{nullptr};  // grows under mu_, is read without it by every call
 };
 

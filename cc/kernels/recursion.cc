@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/kernels/recursion.h"
 
+#include <mutex>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -20,14 +22,14 @@ absl::Status WithMessage(const absl::Status& status, absl::string_view message) 
 }  // namespace
 
 void Recursion::Record(const absl::Status& status, const std::function<std::string()>& path) {
-  absl::MutexLock lock(&mu);
+  std::lock_guard<std::mutex> lock(mu);
   if (!first_error.ok() && (IsConsequence(status) || !IsConsequence(first_error))) return;
   const absl::string_view what = status.message().empty() ? "The call was cancelled" : status.message();
   first_error = WithMessage(status, absl::StrCat(what, "\n\t in call path ", path()));
 }
 
 absl::Status Recursion::FirstError() {
-  absl::MutexLock lock(&mu);
+  std::lock_guard<std::mutex> lock(mu);
   return first_error;
 }
 

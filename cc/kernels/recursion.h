@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/rendezvous.h"
 
@@ -27,7 +27,7 @@ struct Recursion {
 
   tensorflow::RendezvousInterface* const rendezvous;  // the real one; may be null
   std::atomic<bool> aborted{false};                   // the rendezvous knows of an error
-  absl::Mutex mu;
+  std::mutex mu;
   absl::Status first_error ABSL_GUARDED_BY(mu);
   // Handles by InvokeOp::key. In tf.data's functions every instance of a function gets a function
   // library of its own, in which its callees would be instantiated anew: at every depth once more.

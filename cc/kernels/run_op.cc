@@ -2,6 +2,7 @@
 #include "cc/kernels/run_op.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,7 +104,7 @@ RunOp::RunOp(tensorflow::OpKernelConstruction* construction)
 }
 
 absl::Status RunOp::EnsureBuilt(OpKernelContext* context) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
   if (is_built_) return build_status_;
   build_status_ = Build(context);
   is_built_ = true;

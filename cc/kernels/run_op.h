@@ -4,8 +4,9 @@
 #define TENSORFLOW_RECURSION_CC_KERNELS_RUN_OP_H_
 
 #include <memory>
+#include <mutex>
 
-#include "absl/synchronization/mutex.h"
+#include "absl/base/thread_annotations.h"
 #include "cc/kernels/stock_kernel_runner.h"
 #include "cc/program/program.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -29,7 +30,7 @@ class RunOp : public tensorflow::AsyncOpKernel {
   int MaxWorkers(const tensorflow::OpKernelContext* context) const;
 
   const tensorflow::DeviceType device_type_;
-  absl::Mutex mutex_;
+  std::mutex mutex_;
   bool is_built_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status build_status_ ABSL_GUARDED_BY(mutex_);
 

@@ -2,26 +2,28 @@
 #include "cc/kernels/spare_threads.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "tensorflow/core/platform/env.h"
 
 namespace tensorflow_recursion {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr std::chrono::seconds kPatience(10);
 
 class SpareThreads {
  public:
   void Run(std::function<void()> work) {
     {
-      absl::MutexLock lock(&mutex_);
+      std::lock_guard<std::mutex> lock(mutex_);
       if (!idle_.empty()) {
         idle_.back()->work = std::move(work);
+        idle_.back()->work_came.notify_one();
         idle_.pop_back();
         return;
       }
@@ -32,7 +34,7 @@ class SpareThreads {
  private:
   struct Seat {
     std::function<void()> work;
-    bool HasWork() const { return work != nullptr; }
+    std::condition_variable work_came;
   };
 
   void Serve(std::function<void()> work) {
@@ -40,15 +42,15 @@ class SpareThreads {
       work();
       work = nullptr;  // with what it holds
       Seat seat;
-      absl::MutexLock lock(&mutex_);
+      std::unique_lock<std::mutex> lock(mutex_);
       idle_.push_back(&seat);
-      mutex_.AwaitWithTimeout(absl::Condition(&seat, &Seat::HasWork), kPatience);
-      if (!seat.HasWork()) idle_.erase(std::find(idle_.begin(), idle_.end(), &seat));
+      const bool has_work = seat.work_came.wait_for(lock, kPatience, [&seat] { return seat.work != nullptr; });
+      if (!has_work) idle_.erase(std::find(idle_.begin(), idle_.end(), &seat));
       work = std::move(seat.work);
     }
   }
 
-  absl::Mutex mutex_;
+  std::mutex mutex_;
   std::vector<Seat*> idle_ ABSL_GUARDED_BY(mutex_);  // the last to come is the first to go
 };
 

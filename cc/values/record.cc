@@ -2,6 +2,7 @@
 #include "cc/values/record.h"
 
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "absl/base/optimization.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "cc/base/status.h"
 #include "cc/values/slabs.h"
 #include "tensorflow/core/framework/variant_op_registry.h"
@@ -74,12 +74,12 @@ class Totals {
   }
 
   void Add(ThreadState* state) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     states_.push_back(state);
   }
 
   void Remove(ThreadState* state) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     for (ThreadState*& other : states_) {
       if (other != state) continue;
       other = states_.back();
@@ -91,21 +91,21 @@ class Totals {
   }
 
   int64_t Count() {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     int64_t sum = count_;
     for (const ThreadState* state : states_) sum += state->count.load(std::memory_order_relaxed);
     return sum;
   }
 
   int64_t Bytes() {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     int64_t sum = bytes_;
     for (const ThreadState* state : states_) sum += state->bytes.load(std::memory_order_relaxed);
     return sum;
   }
 
  private:
-  absl::Mutex mutex_;
+  std::mutex mutex_;
   std::vector<ThreadState*> states_ ABSL_GUARDED_BY(mutex_);
   int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -3,11 +3,11 @@
 
 #include <sys/mman.h>
 
+#include <mutex>
 #include <new>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -22,7 +22,7 @@ class SpareSlabs {
   }
 
   unsigned char* Take() {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     if (spare_.empty()) return nullptr;
     unsigned char* slab = spare_.back();
     spare_.pop_back();
@@ -30,14 +30,14 @@ class SpareSlabs {
   }
 
   bool Give(unsigned char* slab) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     if (spare_.size() == kMostSpareSlabs) return false;
     spare_.push_back(slab);
     return true;
   }
 
  private:
-  absl::Mutex mutex_;
+  std::mutex mutex_;
   std::vector<unsigned char*> spare_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -9,20 +9,22 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 #include "cc/executor/kernel_runner.h"
 #include "cc/executor/run_program.h"
 #include "cc/values/scalar_ops.h"
-#include "tensorflow/core/lib/core/threadpool.h"
 #include "tests/cc/executor/live_tensors.h"
 #include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/executor/thread_pool.h"
 
 namespace tensorflow_recursion {
 
@@ -45,13 +47,13 @@ class FakeRunner : public KernelRunner {
 
   // How often the node has run.
   int runs(const std::string& node) const {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     auto position = runs_.find(node);
     return position == runs_.end() ? 0 : position->second;
   }
   // How many workers have run a kernel.
   int workers() const {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     return static_cast<int>(workers_.size());
   }
 
@@ -85,7 +87,7 @@ class FakeRunner : public KernelRunner {
   };
 
   void Count(const KernelNode& node, const KernelCall& call) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     ++runs_[node.name];
     ++workers_[call.worker];
   }
@@ -101,7 +103,7 @@ class FakeRunner : public KernelRunner {
   }
 
   std::map<std::string, Behaviour> kernels_;
-  mutable absl::Mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, int> runs_ ABSL_GUARDED_BY(mutex_);
   std::map<int, int> workers_ ABSL_GUARDED_BY(mutex_);
 };
@@ -131,7 +133,7 @@ class SmallStackThreads {
     while (true) {
       std::vector<pthread_t> threads;
       {
-        absl::MutexLock lock(&mutex_);
+        std::lock_guard<std::mutex> lock(mutex_);
         threads.swap(threads_);
       }
       if (threads.empty()) return;
@@ -144,7 +146,7 @@ class SmallStackThreads {
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackBytes);
     auto* argument = new std::function<void()>(std::move(closure));
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     pthread_t& thread = threads_.emplace_back();
     if (pthread_create(&thread, &attributes, &Main, argument) != 0) std::abort();
     pthread_attr_destroy(&attributes);
@@ -157,12 +159,12 @@ class SmallStackThreads {
     return nullptr;
   }
 
-  absl::Mutex mutex_;
+  std::mutex mutex_;
   std::vector<pthread_t> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A run of `built` by the runner's kernels, with threads of `pool`.
-inline RunEnvironment EnvironmentOf(const BuiltProgram& built, FakeRunner* runner, tensorflow::thread::ThreadPool* pool,
+inline RunEnvironment EnvironmentOf(const BuiltProgram& built, FakeRunner* runner, ThreadPool* pool,
                                     uint64_t seed = 0) {
   RunEnvironment environment;
   environment.program = built.program.get();
@@ -199,22 +201,26 @@ struct Outcome {
 class PendingRun {
  public:
   void Start(const RunEnvironment& environment, std::vector<Value> arguments) {
-    RunProgram(environment, std::move(arguments), [this](const absl::Status& status, std::vector<Value> retvals) {
-      outcome_.status = status;
-      outcome_.retvals = std::move(retvals);
-      ended_.Notify();
-    });
+    RunProgram(environment, std::move(arguments),
+               [this, ended = ended_](const absl::Status& status, std::vector<Value> retvals) {
+                 outcome_.status = status;
+                 outcome_.retvals = std::move(retvals);
+                 ended->set_value();
+               });
   }
-  bool has_ended() const { return ended_.HasBeenNotified(); }
-  bool EndsWithin(absl::Duration patience) { return ended_.WaitForNotificationWithTimeout(patience); }
+  bool has_ended() const { return EndsWithin(absl::ZeroDuration()); }
+  bool EndsWithin(absl::Duration patience) const {
+    return end_.wait_for(absl::ToChronoNanoseconds(patience)) == std::future_status::ready;
+  }
   Outcome Wait() {
-    ended_.WaitForNotification();
+    end_.wait();
     return std::move(outcome_);
   }
 
  private:
   Outcome outcome_;
-  absl::Notification ended_;
+  std::shared_ptr<std::promise<void>> ended_ = std::make_shared<std::promise<void>>();  // may outlive who waits
+  std::future<void> end_ = ended_->get_future();
 };
 
 inline Value Number(int32_t number) { return ScalarFromTensor(tensorflow::Tensor(number)); }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <tuple>
@@ -12,12 +13,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "cc/program/program.h"
-#include "tensorflow/core/lib/core/threadpool.h"
-#include "tensorflow/core/platform/env.h"
 #include "tests/cc/executor/partitions.h"
+#include "tests/cc/executor/thread_pool.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -64,14 +63,14 @@ class OnePartitionTest : public ::testing::Test {
       if (node.node->IsSend()) {
         runner_.On(node.name, [this, name = node.name](KernelCall* call) {
           EXPECT_EQ(call->is_dead, call->inputs[0].is_dead()) << name;
-          absl::MutexLock lock(&mutex_);
+          std::lock_guard<std::mutex> lock(mutex_);
           sent_[name].insert(call->is_dead ? kDead : LiveTensors::Number(call->inputs[0]));
           tags_[name].insert({call->tag.id, call->tag.iteration});
           return absl::OkStatus();
         });
       } else if (node.node->IsRecv()) {
         runner_.OnAsync(node.name, [this, name = node.name](KernelCall* call, FakeRunner::Done done) {
-          absl::MutexLock lock(&mutex_);
+          std::lock_guard<std::mutex> lock(mutex_);
           receives_[name].emplace_back(call, std::move(done));
         });
       }
@@ -98,7 +97,7 @@ class OnePartitionTest : public ::testing::Test {
   void Answer(const std::string& name, Value value) {
     std::pair<KernelCall*, FakeRunner::Done> receive;
     {
-      absl::MutexLock lock(&mutex_);
+      std::lock_guard<std::mutex> lock(mutex_);
       ASSERT_FALSE(receives_[name].empty()) << name;
       receive = std::move(receives_[name].back());
       receives_[name].pop_back();
@@ -112,11 +111,11 @@ class OnePartitionTest : public ::testing::Test {
   LiveTensors live_;
   BuiltProgram built_;
   FakeRunner runner_;
-  absl::Mutex mutex_;
+  std::mutex mutex_;
   std::map<std::string, std::multiset<int>> sent_;  // by node; numbers, or kDead
   std::map<std::string, std::set<Tag>> tags_;       // of sends
   std::map<std::string, std::vector<std::pair<KernelCall*, FakeRunner::Done>>> receives_;
-  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "one_partition_test", 4};
+  ThreadPool pool_{4};
 };
 
 // Sends.

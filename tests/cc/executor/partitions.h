@@ -10,22 +10,22 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "cc/passes/spread_calls.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph_partition.h"
-#include "tensorflow/core/lib/core/threadpool.h"
-#include "tensorflow/core/platform/env.h"
 #include "tests/cc/executor/fake_runner.h"
 #include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/executor/thread_pool.h"
 
 namespace tensorflow_recursion {
 
@@ -41,7 +41,7 @@ class FakeRendezvous {
   }
 
   void Send(const std::string& key, KernelCall* call) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     EXPECT_EQ(call->is_dead, call->inputs[0].is_dead()) << key;
     Message& message = messages_[key];
     if (message.is_sent && is_lenient_) return;
@@ -54,7 +54,7 @@ class FakeRendezvous {
   }
 
   void Receive(const std::string& key, KernelCall* call, Done done) {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     if (is_aborted_) return schedule_([done] { done(absl::CancelledError("aborted")); });
     Message& message = messages_[key];
     if (message.receiver && is_lenient_) return schedule_([done] { done(absl::InternalError("received twice")); });
@@ -66,7 +66,7 @@ class FakeRendezvous {
 
   // Ends what still waits, and says what it was.
   std::string Abort() {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     is_aborted_ = true;
     std::string waiting;
     for (auto& [key, message] : messages_) {
@@ -80,7 +80,7 @@ class FakeRendezvous {
 
   // What was sent and nobody has received.
   std::string Unreceived() const {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     std::string unreceived;
     for (const auto& [key, message] : messages_) {
       if (!message.receiver) absl::StrAppend(&unreceived, key, "\n");
@@ -89,11 +89,11 @@ class FakeRendezvous {
   }
 
   int num_sent() const {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     return num_sent_;
   }
   int num_dead() const {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     return num_dead_;
   }
 
@@ -112,7 +112,7 @@ class FakeRendezvous {
 
   const std::function<void(std::function<void()>)> schedule_;
   const bool is_lenient_;
-  mutable absl::Mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Message> messages_ ABSL_GUARDED_BY(mutex_);
   bool is_aborted_ ABSL_GUARDED_BY(mutex_) = false;
   int num_sent_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -268,7 +268,7 @@ class PartitionTest : public ::testing::Test {
   }
 
   Messages messages_;
-  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "partition_test", 4};
+  ThreadPool pool_{4};
 };
 
 // F(x) = x where its predicate says so, else the loop's or call's result: both sides may be dead.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <utility>
 #include <vector>
 
@@ -154,12 +155,12 @@ TEST_F(RunProgramTest, TooDeepACallGivenAwayReleasesItsArguments) {
   SmallStackThreads threads;
   // The call is opened elsewhere before this worker goes on.
   environment.schedule = [&](std::function<void()> work) {
-    absl::Notification ended;
-    threads.Schedule([&] {
+    auto ended = std::make_shared<std::promise<void>>();
+    threads.Schedule([work, ended] {
       work();
-      ended.Notify();
+      ended->set_value();
     });
-    ended.WaitForNotification();
+    ended->get_future().wait();
   };
   ExpectError(RunToEnd(environment, {live_.Make(1)}), absl::StatusCode::kResourceExhausted, {"depth 2"});
 }

@@ -14,10 +14,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cc/executor/run_program.h"
-#include "tensorflow/core/lib/core/threadpool.h"
-#include "tensorflow/core/platform/env.h"
 #include "tests/cc/executor/fake_runner.h"
 #include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/executor/thread_pool.h"
 
 namespace tensorflow_recursion {
 
@@ -67,7 +66,7 @@ class RunProgramTest : public ::testing::Test {
   LiveTensors live_;
   BuiltProgram built_;
   FakeRunner runner_;
-  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "run_program_test", 4};
+  ThreadPool pool_{4};
 };
 
 // F(n, t) = t + ... + t, n times: t is handed down unchanged and read on the way up.

@@ -13,9 +13,8 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "tensorflow/core/lib/core/threadpool.h"
-#include "tensorflow/core/platform/env.h"
 #include "tests/cc/executor/run_program_fixture.h"
+#include "tests/cc/executor/thread_pool.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -169,7 +168,7 @@ TEST_F(RunProgramTest, LeavesThePoolsThreadsToOthersAfterItsSlice) {
   AddMain(&graph, "Fib", 1);
   AddFib(&graph, 2);
   SetProgram(graph);
-  tensorflow::thread::ThreadPool pool(tensorflow::Env::Default(), "two", 2);
+  ThreadPool pool(2);
   SmallStackThreads threads;
   std::atomic<int> started = 0;
   std::atomic<bool> is_cancelled = false;

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -49,12 +49,12 @@ TEST(SpareThreadsTest, RunManyAtOnce) {
   for (int round = 0; round < 3; ++round) {
     absl::BlockingCounter started(kMany), ended(kMany);
     absl::Notification go;
-    absl::Mutex mutex;
+    std::mutex mutex;
     std::set<std::thread::id> threads;
     for (int i = 0; i < kMany; ++i) {
       RunOnSpareThread([&] {
         {
-          absl::MutexLock lock(&mutex);
+          std::lock_guard<std::mutex> lock(mutex);
           threads.insert(std::this_thread::get_id());
         }
         started.DecrementCount();

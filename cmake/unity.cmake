@@ -1,0 +1,34 @@
+# Several files of a room in one compilation: the templates of TensorFlow's headers are instantiated once for all of them.
+# SPDX-License-Identifier: Apache-2.0
+
+option(TFR_UNITY "Compile the files of a room together, a few at a time; off: each by itself" ON)
+
+# How many files go together. A change of one of them compiles all of them again.
+set(TFR_UNITY_FILES 7)
+
+# Divides the sources of each room into groups of nearly equal size.
+function(tfr_unity target)
+  if(NOT TFR_UNITY)
+    return()
+  endif()
+  set(rooms)
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source PARENT_PATH room)
+    cmake_path(GET room FILENAME room)
+    list(APPEND rooms ${room})
+    list(APPEND sources_${room} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES rooms)
+  foreach(room IN LISTS rooms)
+    list(LENGTH sources_${room} count)
+    math(EXPR groups "(${count} + ${TFR_UNITY_FILES} - 1) / ${TFR_UNITY_FILES}")
+    set(index 0)
+    foreach(source IN LISTS sources_${room})
+      math(EXPR group "${index} * ${groups} / ${count} + 1")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${room}_${group}")
+      math(EXPR index "${index} + 1")
+    endforeach()
+  endforeach()
+  # The paths in the files that CMake writes are relative, so that ccache finds them again in another checkout.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP UNITY_BUILD_RELOCATABLE ON)
+endfunction()
