@@ -13,7 +13,7 @@ STAGES = $(PY) tools/stages.py
 # What `make test-all` tests with besides the TensorFlow of requirements-dev.txt.
 TENSORFLOWS ?= 2.16.2 2.19.1
 # The presets of CMakePresets.json that `make sanitize` runs the C++ tests under, each a target: make sanitize-tsan.
-SANITIZERS = asan ubsan tsan
+SANITIZERS = asan tsan
 PYTHON_DIRS := tensorflow_recursion tests benchmarks examples tools setup.py
 COPY = build/tensorflow-$(VERSION)
 CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h')
