@@ -15,7 +15,6 @@
 namespace tensorflow_recursion {
 namespace {
 
-using tensorflow::Edge;
 using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
@@ -27,14 +26,14 @@ bool HasNoKernel(const Node& node) {
   return op == kCallOp || op == kResultOp || op == kRetainOp;
 }
 
-bool IsReadWithoutKernel(const Edge& edge) {
+bool IsReadWithoutKernel(const tensorflow::Edge& edge) {
   if (edge.IsControlEdge() || !edge.dst()->IsOp() || !HasNoKernel(*edge.dst())) return false;
   return tensorflow::IsRefType(edge.src()->output_type(edge.src_output())) &&
          !tensorflow::IsRefType(edge.dst()->input_type(edge.dst_input()));
 }
 
 // An Identity of what `edge` carries, in the body that this is part of.
-NodeDef ReadOf(const Edge& edge, const std::string& name) {
+NodeDef ReadOf(const tensorflow::Edge& edge, const std::string& name) {
   const Node& source = *edge.src();
   NodeDef read;
   read.set_name(name);
@@ -64,24 +63,24 @@ CallsById FindCalls(const Graph& graph) {
 
 // What the value of a reference is read after. A call is one operator in stock execution, which reads when all of its
 // arguments are there; a merge takes what comes first.
-std::vector<Node*> WaitsOf(const Edge& edge, const CallsById& calls) {
+std::vector<Node*> WaitsOf(const tensorflow::Edge& edge, const CallsById& calls) {
   const Node* const reader = edge.dst();
   std::vector<Node*> waits;
-  for (const Edge* wait : reader->in_edges()) {
+  for (const tensorflow::Edge* wait : reader->in_edges()) {
     if (wait->IsControlEdge() && wait->src()->IsOp() && !reader->IsMerge()) waits.push_back(wait->src());
   }
   int64_t id = 0;
   if (reader->type_string() != kCallOp || !tensorflow::GetNodeAttr(reader->attrs(), kCallIdAttr, &id).ok())
     return waits;
   for (const Node* argument : calls.at(id)) {
-    for (const Edge* input : argument->in_edges()) {
+    for (const tensorflow::Edge* input : argument->in_edges()) {
       if (input->src()->IsOp() && input->src() != edge.src()) waits.push_back(input->src());
     }
   }
   return waits;
 }
 
-absl::Status Read(const Edge* edge, const CallsById& calls, Graph* graph) {
+absl::Status Read(const tensorflow::Edge* edge, const CallsById& calls, Graph* graph) {
   absl::Status status;
   Node* const read = graph->AddNode(ReadOf(*edge, graph->NewName(absl::StrCat(edge->dst()->name(), "/read"))), &status);
   TFR_RETURN_IF_ERROR(status);
@@ -96,13 +95,13 @@ absl::Status Read(const Edge* edge, const CallsById& calls, Graph* graph) {
 }  // namespace
 
 absl::Status ReadReferencesByKernels(Graph* graph) {
-  std::vector<const Edge*> edges;
-  for (const Edge* edge : graph->edges()) {
+  std::vector<const tensorflow::Edge*> edges;
+  for (const tensorflow::Edge* edge : graph->edges()) {
     if (IsReadWithoutKernel(*edge)) edges.push_back(edge);
   }
   if (edges.empty()) return absl::OkStatus();
   const CallsById calls = FindCalls(*graph);
-  for (const Edge* edge : edges) TFR_RETURN_IF_ERROR(Read(edge, calls, graph));
+  for (const tensorflow::Edge* edge : edges) TFR_RETURN_IF_ERROR(Read(edge, calls, graph));
   return absl::OkStatus();
 }
 
