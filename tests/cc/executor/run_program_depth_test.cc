@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "tests/cc/executor/run_program_fixture.h"
 
 namespace tensorflow_recursion {
@@ -80,13 +80,13 @@ TEST_F(DeepRecursionTest, PassesALateArgumentDownAMillionOpenFrames) {
   AddLateChain(&graph);
   for (const bool is_boxed : {false, true}) {
     FakeRunner::Done release;
-    absl::Notification bottom;
+    std::promise<void> bottom;
     runner_.OnAsync("late", [&](KernelCall* call, FakeRunner::Done done) {
       call->outputs[0] = is_boxed ? live_.Make(42) : Number(42);
       release = std::move(done);
     });
     runner_.On("F/bottom", [&](KernelCall*) {
-      bottom.Notify();
+      bottom.set_value();
       return absl::OkStatus();
     });
     SetProgram(graph);
@@ -95,7 +95,7 @@ TEST_F(DeepRecursionTest, PassesALateArgumentDownAMillionOpenFrames) {
     environment.schedule = [&threads](std::function<void()> work) { threads.Schedule(std::move(work)); };
     PendingRun run;
     threads.Schedule([&] { run.Start(environment, Numbers({kDeep - 1})); });
-    bottom.WaitForNotification();
+    bottom.get_future().wait();
     threads.Schedule([&] { release(absl::OkStatus()); });
     Outcome outcome = run.Wait();
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
