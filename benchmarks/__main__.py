@@ -338,7 +338,7 @@ def _write_plots(folder: Path, results: Sequence[CaseResult], judged: Sequence[F
     if steps:
         written.append(folder / "power.png")
         power.plot(steps, written[-1])
-    if judged:
+    if any(figure.limit is not None for figure in judged):
         written.append(folder / "figures.png")
         plots.plot_figures(judged, written[-1])
     return written
