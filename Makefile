@@ -83,7 +83,7 @@ sanitize-%: $(READY)
 lint: $(READY)
 	$(PY) -m ruff check $(wildcard $(PYTHON_DIRS))
 	$(PY) -m ruff format --check $(wildcard $(PYTHON_DIRS))
-	$(VENV)/bin/clang-format --dry-run --Werror $(CC_FILES)
+	@echo "clang-format, $(words $(CC_FILES)) files"; $(VENV)/bin/clang-format --dry-run --Werror $(CC_FILES)
 
 # clang-tidy on the C++ files that differ from the main branch, or on FILES; .clang-tidy has the rules.
 tidy: $(READY)
