@@ -29,6 +29,6 @@ function(tfr_unity target)
       math(EXPR index "${index} + 1")
     endforeach()
   endforeach()
-  # The paths in the files that CMake writes are relative, so that ccache finds them again in another checkout.
+  # The paths in the files that CMake writes are relative (from CMake 4.0 on), so that ccache finds them in another checkout.
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP UNITY_BUILD_RELOCATABLE ON)
 endfunction()

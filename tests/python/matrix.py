@@ -12,8 +12,9 @@ What else a test is parametrized by (a program, a value) is no axis. `--matrix=`
     full        all of them: the default, and `make test-all`
     pairs       each test, with each of its other parameters, in every mode and place, with every control flow and every
                 kind of variable, but not in each combination of these: `make test`
-    one         each test function once, but none marked as `thorough`, and all cases of those marked as `every_case`:
-                `make check`
+    one         each test function once, but none marked as `thorough`, all cases of those marked as `every_case`, and
+                those marked as `every_program` once with each of their programs, in one combination, and in the next
+                one for the next program: `make check`
 
 With "pairs", a test of 5 modes and 2 control flows runs 5 times instead of 10. The control flow that meets a mode is
 another one for the next program, so that the programs together meet all combinations. A test marked as `thorough`,
@@ -48,11 +49,12 @@ def select(items, matrix, rotation):
     chosen = set()
     for function, tests in _by(_function, items).items():
         turn = zlib.crc32(function.encode()) + rotation
-        if matrix == "one":
-            chosen.update(tests if tests[0].get_closest_marker("every_case") else [tests[turn % len(tests)]])
+        marked = tests[0].get_closest_marker
+        if matrix == "one" and not marked("every_program"):
+            chosen.update(tests if marked("every_case") else [tests[turn % len(tests)]])
             continue
         for number, combinations in enumerate(_by(_program, tests).values(), start=turn):
-            if tests[0].get_closest_marker("thorough"):
+            if matrix == "one" or marked("thorough"):
                 chosen.add(combinations[number % len(combinations)])
             else:
                 chosen.update(_cover(combinations, number))

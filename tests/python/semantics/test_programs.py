@@ -31,6 +31,7 @@ FEWER_INPUTS = {
 # --- The programs in every mode -----------------------------------------------------------------------------------
 
 
+@pytest.mark.every_program
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_result_is_that_of_python_when_run(name, run, mode, control_flow):
     build, types, inputs = PROGRAMS[name]
