@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/dynamic_calls.h"
 
+#include <mutex>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -9,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/mutex.h"
 #include "cc/base/names.h"
 #include "cc/base/notices.h"
 #include "cc/base/status.h"
@@ -68,19 +68,28 @@ class SaidInSession : public tensorflow::ResourceBase {
   std::string DebugString() const override { return "what tensorflow_recursion has told the user"; }
 
   bool IsNew(const std::string& text) {
-    absl::MutexLock lock(&mu_);
+    std::lock_guard<std::mutex> lock(mu_);
     return said_.insert(text).second;
   }
 
  private:
-  absl::Mutex mu_;  // steps of one session may be prepared at once
+  std::mutex mu_;  // steps of one session may be prepared at once
   std::set<std::string> said_;
 };
 
+// Where the session keeps resources in this process: those of another process's device cannot be asked for, not even
+// whether they are there. nullptr if there are none.
+tensorflow::ResourceMgr* ResourcesHere(const tensorflow::DeviceSet* devices) {
+  if (devices == nullptr) return nullptr;
+  for (tensorflow::Device* device : devices->devices()) {
+    if (device->IsLocal()) return device->resource_manager();
+  }
+  return nullptr;
+}
+
 void SayOnce(NoticeKind kind, const std::string& subject, const std::string& text,
              const tensorflow::DeviceSet* devices) {
-  tensorflow::ResourceMgr* const resources =
-      devices == nullptr || devices->devices().empty() ? nullptr : devices->devices().front()->resource_manager();
+  tensorflow::ResourceMgr* const resources = ResourcesHere(devices);
   if (resources == nullptr) return Notify(kind, text);
   SaidInSession* said = nullptr;
   const absl::Status status =
