@@ -11,6 +11,7 @@
 #include "cc/bytecode/blocks.h"
 #include "cc/bytecode/candidates.h"
 #include "cc/bytecode/code_builder.h"
+#include "cc/bytecode/compile_context.h"
 #include "cc/bytecode/element_reads.h"
 #include "cc/bytecode/emitter.h"
 #include "cc/bytecode/encoder.h"
@@ -57,7 +58,7 @@ std::unique_ptr<Code> Compile(const FlowGraph& flow, const std::vector<NodeId>& 
   for (RegionId region : *regions) {
     FunctionSteps steps;
     builder.Begin(context.functions[region]);
-    bool is_fit = Emitter(&context, region).Run(&steps) && steps.steps.size() <= kMostSteps;
+    bool is_fit = Emitter(&context, region, &steps).Run() && steps.steps.size() <= kMostSteps;
     if (is_fit) {
       SimplifySteps(&steps);
       Encode(steps, &builder);

@@ -1,0 +1,30 @@
+// What all functions of a program share while they are compiled.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_COMPILE_CONTEXT_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_COMPILE_CONTEXT_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/bytecode/blocks.h"
+#include "cc/bytecode/code_builder.h"
+#include "cc/bytecode/element_reads.h"
+
+namespace tensorflow_recursion {
+
+struct CompileContext {
+  const FlowGraph& flow;
+  const ElementReads& reads;
+  Blocks* blocks;
+  CodeBuilder* builder;
+  Code* code;
+  std::map<RegionId, std::vector<NodeId>> nodes;  // of each function, loops included, in the order of SortNodes()
+  std::map<RegionId, int> functions;              // by region, as the code numbers them
+  std::map<ConstantId, uint64_t> arrays;          // of constants, their addresses
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_COMPILE_CONTEXT_H_

@@ -1,0 +1,66 @@
+// Writes the steps of a function, and knows in which register or constant each value of the graph is.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_STEP_WRITER_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_STEP_WRITER_H_
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/bytecode/compile_context.h"
+#include "cc/bytecode/steps.h"
+
+namespace tensorflow_recursion {
+
+// A value that is known: in a register, or as a constant.
+struct Operand {
+  VirtualId value;
+  uint64_t constant = 0;
+  bool is_constant() const { return value == kNone; }
+};
+
+// Of one function. Values get registers as their nodes are emitted: Define() says which.
+class StepWriter {
+ public:
+  StepWriter(CompileContext* context, FunctionSteps* steps) : context_(*context), steps_(*steps) {}
+
+  // The values of the graph, by node and port.
+  void Define(NodeId id, int port, Operand value) { values_[{id, port}] = value; }
+  void DefineAll(NodeId id, Operand value);
+  bool Knows(const Source& source) const { return values_.count({source.node, source.port}) > 0; }
+  // Of a value that nobody has defined, nothing: misses_values() then says so.
+  Operand ValueOf(const Input& input);
+  bool misses_values() const { return misses_values_; }
+  // The register of a merge, or of a loop's variable, to move values to.
+  VirtualId VariableOf(NodeId id) const { return values_.at({id, 0}).value; }
+
+  VirtualId NewVirtual(bool in_window = false) { return steps_.NewVirtual(in_window); }
+  LabelId NewLabel() { return steps_.NewLabel(); }
+  // The register of a value; a step puts constants into a new one.
+  VirtualId Register(const Operand& operand);
+
+  // Appends a step, in the loop of set_loop(). The reference is good until the next one is appended.
+  Step& Add(Opcode opcode);
+  void AddMove(VirtualId to, const Operand& from) { AddMoves({{to, from}}); }
+  // All at once: a value that is overwritten may be another's.
+  void AddMoves(const std::vector<std::pair<VirtualId, Operand>>& moves);
+  void AddJump(LabelId label) { Add(Opcode::kJump).labels = {label}; }
+  void Bind(LabelId label) { Add(Opcode::kMove).bound = label; }
+  // The innermost loop around the steps that come, as Step::loop has it.
+  void set_loop(int number) { loop_ = number; }
+
+ private:
+  Operand ValueOfConstant(ConstantId constant);
+
+  CompileContext& context_;
+  FunctionSteps& steps_;
+  std::map<std::pair<NodeId, int>, Operand> values_;  // by node and port
+  int loop_ = 0;
+  bool misses_values_ = false;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_STEP_WRITER_H_
