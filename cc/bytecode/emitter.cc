@@ -103,6 +103,7 @@ void Emitter::EmitSides(BlockId block, const ConditionalPart& part) {
   const FlowNode& node = flow_.nodes[part.branch];
   const LabelId end = writer_.NewLabel();
   std::vector<LabelId> sides;
+  sides.reserve(node.num_ports);
   for (int i = 0; i < node.num_ports; ++i) sides.push_back(writer_.NewLabel());
   const bool is_case = node.kind == OpKind::kSwitchN;
   const VirtualId condition = writer_.Register(writer_.ValueOf(node.inputs[is_case ? 1 : 0]));

@@ -142,6 +142,7 @@ void NodeEmitter::EmitCall(NodeId id) {
   call.callee = UserName(site.callee);
   const int num_results = flow_.functions.at(callee).num_results();
   std::vector<VirtualId> results;
+  results.reserve(num_results);
   for (int i = 0; i < num_results; ++i) results.push_back(writer_.NewVirtual(/*in_window=*/num_results > 1));
   call.results = results;
   moves.clear();
