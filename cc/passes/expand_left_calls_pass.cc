@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/expand_left_calls_pass.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,7 +11,9 @@
 #include "cc/expand/expand_calls.h"
 #include "cc/passes/dynamic_calls.h"
 #include "cc/passes/recursion_optimizer.h"
+#include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/device.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session_options.h"
@@ -42,8 +45,19 @@ absl::Status MakeGraph(GraphDef def, const Graph& original, std::unique_ptr<Grap
   return absl::OkStatus();
 }
 
+bool AreHere(const tensorflow::DeviceSet* devices) {
+  return devices == nullptr || std::all_of(devices->devices().begin(), devices->devices().end(),
+                                           [](const tensorflow::Device* device) { return device->IsLocal(); });
+}
+
+// By now the calls are placed. A forward and a backward call that are in different processes can't share a record.
 absl::Status Expand(const tensorflow::GraphOptimizationPassOptions& pass,
                     const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, std::unique_ptr<Graph>* graph) {
+  if (!AreHere(pass.device_set)) {
+    return absl::FailedPreconditionError(
+        "it was not transformed before its calls were placed on several processes; the log of the process that "
+        "prepares the graph says why ('function_transformation failed')");
+  }
   GraphDef def, expanded;
   (*graph)->ToGraphDef(&def, /*include_flib_def=*/false);
   *def.mutable_library() = pass.flib_def->ReachableDefinitions(def).ToProto();
