@@ -14,7 +14,9 @@ _WORDS = {names.ON_FALLBACK: ("warn", "error")}
 _FLAGS = (names.COMPILE,)
 
 
-def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: int | str) -> tf.compat.v1.ConfigProto:
+def session_config(
+    config: tf.compat.v1.ConfigProto | None = None, *, on_fallback: str | None = None, **options: int
+) -> tf.compat.v1.ConfigProto:
     """Make a session configuration in which recursive functions run as one static graph.
 
     Args:
@@ -52,7 +54,8 @@ def session_config(config: tf.compat.v1.ConfigProto | None = None, **options: in
         result.CopyFrom(config)
     rewrite = result.graph_options.rewrite_options
     optimizer = _single_entry(rewrite)
-    for name, value in options.items():
+    given: dict[str, int | str] = {**options} if on_fallback is None else {**options, "on_fallback": on_fallback}
+    for name, value in given.items():
         _set_option(optimizer.parameter_map[name], name, value)
     rewrite.min_graph_nodes = -1
     return result

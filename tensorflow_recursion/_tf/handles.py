@@ -41,8 +41,11 @@ def handle_data(tensor: tf.Tensor) -> HandleData | None:
     """What is known of the variable whose handle `tensor` is, or of the list; None if nothing is, or it is neither."""
     if tensor.dtype.base_dtype not in _WITH_DATA:
         return None
-    data = handle_data_util.get_resource_handle_data(tensor)
-    return data if data.is_set else None
+    if tf.is_symbolic_tensor(tensor):
+        data = handle_data_util.get_resource_handle_data(tensor)
+    else:
+        data = getattr(tensor, "_handle_data", None)  # where eager tensors have it
+    return data if data is not None and data.is_set else None
 
 
 def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> None:
