@@ -28,7 +28,8 @@ def session_config(
         compile (bool): whether functions that compute with single numbers run as bytecode. True unless said otherwise;
           results are the same.
         on_fallback ("warn" or "error"): what happens when calls cannot be made static, and run dynamically: a
-          `RuntimeWarning` for each function (the default), or a `FailedPreconditionError` that says the same.
+          `RuntimeWarning` for each function (the default), or a `FailedPreconditionError` that says the same. None leaves
+          what `config` says.
 
     Returns:
       A new `ConfigProto` with exactly one custom optimizer `function_transformation`.

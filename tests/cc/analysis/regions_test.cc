@@ -71,9 +71,7 @@ TEST(GraphRegionsTest, PutsNodesOutsideAnyBodyIntoTheRoot) {
 }
 
 TEST(GraphRegionsTest, GivesEachFunctionARegion) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  StaticGraph graph = FibGraph();
   AddFib(&graph, 4, "Other");
   const Regions built(graph);
   ASSERT_TRUE(built.status.ok()) << built.status;

@@ -14,6 +14,7 @@
 #include "cc/bytecode/disassembler.h"
 #include "cc/bytecode/interpreter.h"
 #include "cc/values/scalar_operators.h"
+#include "tests/cc/bytecode/fib_listing.h"
 #include "tests/cc/executor/test_graphs.h"
 
 namespace tensorflow_recursion {
@@ -63,20 +64,9 @@ class CompilerTest : public ::testing::Test {
 };
 
 TEST_F(CompilerTest, FibIsEightInstructions) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   Compile(graph);
-  EXPECT_EQ(Listing("Fib"),
-            "Fib(int32) -> int32\n"
-            "    0  UnlessLessInt32K         r0, 2 -> 2\n"
-            "    1  Return                   r0\n"
-            "    2  SubInt32K                r2 = r0, 1\n"
-            "    3  Call                     r1 = Fib(r2)\n"
-            "    4  SubInt32K                r3 = r0, 2\n"
-            "    5  Call                     r0 = Fib(r3)\n"
-            "    6  AddInt32                 r0 = r1, r0\n"
-            "    7  Return                   r0\n");
+  EXPECT_EQ(Listing("Fib"), kFibListing);
   EXPECT_EQ(Run("Fib", {20}), 6765);
 }
 

@@ -13,9 +13,7 @@ namespace {
 class FrameStoreTest : public WorkerPartsTest {
  protected:
   void SetUp() override {
-    StaticGraph graph;
-    AddMain(&graph, "Fib", 1);
-    AddFib(&graph, 2);
+    const StaticGraph graph = FibGraph();
     SetProgram(graph);
     fib_ = &RegionOf("Fib");
     site_ = OpsOf(*fib_, OpKind::kCallSite).front();

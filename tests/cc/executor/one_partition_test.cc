@@ -236,9 +236,7 @@ TEST_F(OnePartitionTest, AsynchronousKernelsGetTheTagOfTheirFrame) {
 }
 
 TEST_F(OnePartitionTest, FramesWithoutMessagesHaveNoTags) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   SetProgram(graph);
   for (const Region& region : built_->regions) EXPECT_EQ(region.tag_slot, kNone) << region.name;
 }

@@ -16,9 +16,7 @@ namespace tensorflow_recursion {
 namespace {
 
 TEST_F(PartitionTest, ComputesFibAnywhere) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   ExpectAnywhere(graph, {9}, {34});
   ExpectAnywhere(graph, {1}, {1});
 }

@@ -88,9 +88,7 @@ TEST_F(RunProgramTest, ReleasesArgumentsThatNobodyReads) {
 }
 
 TEST_F(RunProgramTest, ComputesFib) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   SetProgram(graph);
   ExpectInEveryOrder({0}, {0});
   ExpectInEveryOrder({1}, {1});

@@ -43,9 +43,7 @@ TEST_F(RunProgramTest, CallsSpreadOverWorkers) {
 }
 
 TEST_F(RunProgramTest, ManyCallsOnSeveralWorkersGiveTheSameResult) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   SetProgram(graph);
   for (const int workers : {2, 3, 8}) {
     RunEnvironment environment = Environment(workers);
@@ -96,9 +94,7 @@ TEST_F(RunProgramTest, ExpensiveKernelsSpreadToo) {
 }
 
 TEST_F(RunProgramTest, OneProgramServesConcurrentRuns) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   SetProgram(graph);
   std::vector<PendingRun> runs(8);
   absl::BlockingCounter started(8);
@@ -164,9 +160,7 @@ TEST_F(RunProgramTest, AsynchronousKernelsKeepTheirInputsUntilTheyEnd) {
 
 // Two workers on a pool of two threads would keep everything else in the process waiting.
 TEST_F(RunProgramTest, LeavesThePoolsThreadsToOthersAfterItsSlice) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   SetProgram(graph);
   ThreadPool pool(2);
   SmallStackThreads threads;
@@ -194,9 +188,7 @@ TEST_F(RunProgramTest, LeavesThePoolsThreadsToOthersAfterItsSlice) {
 }
 
 TEST_F(RunProgramTest, GivesTheSameResultsWhenItChangesThreads) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   SetProgram(graph);
   for (int max_workers : {1, 4}) {
     RunEnvironment environment = Environment();

@@ -12,9 +12,7 @@ namespace {
 class RunStateTest : public WorkerPartsTest {
  protected:
   void SetUp() override {
-    StaticGraph graph;
-    AddMain(&graph, "Fib", 1);
-    AddFib(&graph, 2);
+    const StaticGraph graph = FibGraph();
     SetProgram(graph, /*max_workers=*/3);
   }
 };

@@ -189,6 +189,14 @@ inline void AddMain(StaticGraph* graph, const std::string& function, int num_arg
   for (int i = 0; i < num_results; ++i) graph->Retval(absl::StrCat("main/return_", i), i);
 }
 
+// A main graph that calls Fib once, at site 1.
+inline StaticGraph FibGraph() {
+  StaticGraph graph;
+  AddMain(&graph, "Fib", 1);
+  AddFib(&graph, 2);
+  return graph;
+}
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_TEST_GRAPHS_H_

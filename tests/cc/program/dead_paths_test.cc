@@ -17,9 +17,7 @@ std::vector<DeathEvent> DeathsOf(const Region& region, const Op& op, uint32_t po
 }
 
 TEST(DeadPathsTest, DeadSidesAreToldToMergesAndSites) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   const BuiltProgram built = BuildOrFail(graph);
   const Region& fib = RegionOf(built, "Fib");
   const Op& branch = OnlyOp(fib, OpKind::kBranch);

@@ -166,9 +166,7 @@ TEST(ProgramTest, CastsThatTruncateRunByTheirKernel) {
 // Call sites.
 
 TEST(ProgramTest, CallersHaveAnOperatorForEachSiteThatKnowsItsCallee) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   const BuiltProgram built = BuildOrFail(graph);
   const Region& fib = RegionOf(built, "Fib");
   ASSERT_EQ(built->sites.size(), 3);
@@ -298,9 +296,7 @@ TEST(ProgramTest, SwitchesThatWaitForMoreAreNoGates) {
 }
 
 TEST(ProgramTest, MergesWithNothingElseToDoPassOn) {
-  StaticGraph graph;
-  AddMain(&graph, "Fib", 1);
-  AddFib(&graph, 2);
+  const StaticGraph graph = FibGraph();
   const BuiltProgram built = BuildOrFail(graph);
   EXPECT_TRUE(OnlyOp(RegionOf(built, "Fib"), OpKind::kMerge).lets_first_through);
 
