@@ -28,7 +28,9 @@ from tensorflow_recursion.names import INVOKE
 
 SCHEMA_VERSION = 1
 
-_MIN_SAMPLE_SECONDS = 0.05  # a shorter sample is repeated inside one timing: clock and scheduler noise is ~1 ms
+_MIN_SAMPLE_SECONDS = (
+    0.05  # a shorter sample is repeated inside one timing: the clock and other processes are ~1 ms of noise
+)
 _MAX_CALLS_PER_SAMPLE = 10_000
 
 _OUR_OPS = "Recursion>"

@@ -20,7 +20,8 @@ def pictures() -> dict[str, str]:
         "design_executor": executor(),
         "recursion": fib_as_one_graph(),
     }
-    return {name: picture.svg() for name, picture in drawn.items()} | {"design_frame": frame()}
+    rows = {"design_frame": frame(), "design_windows": windows()}
+    return {name: picture.svg() for name, picture in drawn.items()} | rows
 
 
 # The nodes of a picture by group: a key, a title, a second line and a kind, of which the last two may be left out.
@@ -222,3 +223,39 @@ def frame() -> str:
         offset += size
     body.append(f'<text class="small" x="{left - 10}" y="{y + 4}" text-anchor="end">{offset} bytes</text>')
     return svg.document("a frame of Fib", width, y + 18, body)
+
+
+# The words of memory while fib(3) calls fib(2), and that one fib(1): what each holds, and its kind.
+_WINDOWS = [
+    ("n = 3", "port"),
+    ("to 4, result: r1", "flow"),
+    ("n - 1 = 2", "port"),
+    ("to 4, result: r1", "flow"),
+    ("n - 1 = 1", "port"),
+]
+# Each call: its title, the word that is its r0, and how many words it reaches so far.
+_CALLS = [("registers of fib(3)", 0, 3), ("registers of fib(2)", 2, 3), ("registers of fib(1)", 4, 1)]
+
+
+def windows() -> str:
+    width, row, left, top = 700, 38, 20, 40
+    cell = (width - 2 * left) / len(_WINDOWS)
+    body = []
+    for index, (text, kind) in enumerate(_WINDOWS):
+        x = left + index * cell
+        body.append(
+            f'<text class="small" x="{x + cell / 2}" y="{top - 8}" text-anchor="middle">word {index}</text>'
+            f'<rect class="node {kind}" x="{x}" y="{top}" width="{cell - 3}" height="{row}"/>'
+            f'<text class="title" x="{x + cell / 2}" y="{top + row / 2 + 4}" text-anchor="middle" font-weight="400">'
+            f"{escape(text)}</text>"
+        )
+    for depth, (title, first, count) in enumerate(_CALLS):
+        x, y = left + first * cell, top + row + 14 + depth * (row + 6)
+        body.append(f'<text class="small" x="{x}" y="{y + 8}">{escape(title)}</text>')
+        for register in range(count):
+            body.append(
+                f'<rect class="node call" x="{x + register * cell}" y="{y + 13}" width="{cell - 3}" height="18"/>'
+                f'<text class="small" x="{x + (register + 0.5) * cell}" y="{y + 26}" text-anchor="middle">'
+                f"r{register}</text>"
+            )
+    return svg.document("calls of fib, one on top of the other", width, top + len(_CALLS) * (row + 6) + 70, body)

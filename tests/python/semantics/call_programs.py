@@ -149,7 +149,7 @@ def wide_recursion():
 
 @program([tf.int32], [0], [3])
 def many_call_sites():
-    f, define = recursive("Site", [tf.int32], [tf.int32])
+    f, define = recursive("SumToN", [tf.int32], [tf.int32])
     define(lambda n: tf.cond(n < 1, lambda: 0, lambda: f(n - 1) + n))
     return lambda n: tf.add_n([f(n + i) for i in range(60)]), lambda n: sum(k * (k + 1) // 2 for k in range(n, n + 60))
 
