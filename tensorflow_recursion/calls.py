@@ -37,7 +37,8 @@ class Library:
 
     def __init__(self, graph: tf.Graph) -> None:
         self.graph = graph
-        self.registry = Registry()
+        # In eager mode all graphs share one library of functions, the one of the process.
+        self.registry = Registry(numbers_traces=graph.building_function)
         self.differentiation = Differentiation(self)
         self._traces = Traces(graph, self.registry, self.differentiation.modes.body)
         self._installation = Installation(graph, self._traces)
@@ -92,7 +93,10 @@ class Library:
 
     def find(self, name: str, declared_in: Registry) -> None:
         """Look for a definition of `name` here, then in `declared_in`; without one, wait for it in both."""
-        if name in self.registry.definitions or functions.has_function(self.graph, graph_name(name)):
+        if name in self.registry.definitions:
+            return
+        if functions.has_function(self.graph, graph_name(name)):
+            self.registry.note_import(name)
             return
         if (definition := declared_in.definitions.get(name)) is not None:
             self.adopt(definition)
@@ -199,8 +203,7 @@ class Library:
 
     def _target(self, name: str) -> str:
         """What the graph calls the function `name`."""
-        definition = self.registry.definitions.get(name)
-        return graph_name(name) if definition is None else definition.graph_name
+        return self.registry.graph_name(name)
 
     def _outputs(self, name: str) -> tuple[Sequence[tf.DType], Sequence[tf.TensorShape] | None]:
         """Dtypes and stated shapes of what a call returns."""
@@ -223,7 +226,7 @@ class Library:
 
     def _check_imported(self, declared: Signature) -> None:
         """Check a declaration against the function of that name that the graph got by import, if any."""
-        function = functions.function_in(self.graph, graph_name(declared.name))
+        function = functions.function_in(self.graph, self._target(declared.name))
         if function is None:
             return
         signature = function.definition.signature

@@ -62,7 +62,6 @@ class DefinedFunction:
     ) -> None:
         self.base = None  # it is no gradient
         self.user_name = name
-        self.graph_name = graph_name(name)
         self.inputs = tuple(zip(signatures.legal_argument_names(arg_names), input_types, strict=True))
         self.output_shapes = settings.output_shapes
         self.grad_func = settings.grad_func
@@ -79,7 +78,7 @@ class DefinedFunction:
     @property
     def name(self) -> str:
         """Name of the function in a graph's function library: the user's, or `<name>__fn` if an operator has that."""
-        return self.graph_name
+        return graph_name(self.user_name)
 
     @property
     def definition(self) -> Any:

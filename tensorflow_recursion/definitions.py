@@ -36,8 +36,8 @@ class Definition(Protocol):
     """A function: one that the user made by Defun, or the gradient of another one.
 
     Attributes:
-      user_name: the name that the user gave it; messages say it.
-      graph_name: its name in a graph's function library.
+      user_name: the name that the user gave it, by which a graph's functions know one another; messages say it, without
+        the number that a function of one trace has in it (`names.shown`).
       inputs: `(name, dtype)` of each declared argument.
       output_shapes: the stated static shapes of the outputs, or None.
       grad_func: the user's gradient as a function of the arguments and the gradients for the outputs, or None.
@@ -49,8 +49,6 @@ class Definition(Protocol):
 
     @property
     def user_name(self) -> str: ...
-    @property
-    def graph_name(self) -> str: ...
     @property
     def inputs(self) -> tuple[Named, ...]: ...
     @property
@@ -93,7 +91,7 @@ def order_of(definition: Definition) -> int:
 
 
 def graph_name(name: str) -> str:
-    """What a function is called in a graph: as the user says, but never like an operator."""
+    """What a function is called in a graph where it is traced once: as the user says, but never like an operator."""
     return f"{name}{names.MANGLED_SUFFIX}" if graphs.is_registered_op(name) else name
 
 
@@ -105,14 +103,29 @@ class Registry:
       definitions: by the user's names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, numbers_traces: bool = False) -> None:
+        """Knows nobody yet; `numbers_traces` says whether the functions meet other traces of them in one library."""
+        self._numbers_traces = numbers_traces
+        self._graph_names: dict[str, str] = {}
         self.declarations: dict[str, Signature] = {}
         self.definitions: dict[str, Definition] = {}
         self._waiting: dict[str, weakref.WeakSet[Waiter]] = {}
 
+    def graph_name(self, name: str) -> str:
+        """What the graph calls the function `name`."""
+        if not self._numbers_traces or names.is_of_trace(name):
+            return graph_name(name)
+        if name not in self._graph_names:
+            self._graph_names[name] = names.of_trace(name)
+        return self._graph_names[name]
+
+    def note_import(self, name: str) -> None:
+        """Learn that the graph has the function `name` by import, under its own name."""
+        self._graph_names.setdefault(name, graph_name(name))
+
     def by_graph_name(self, name: str) -> Definition | None:
         """The definition of the function that the graph calls `name`."""
-        return next((known for known in self.definitions.values() if known.graph_name == name), None)
+        return next((known for key, known in self.definitions.items() if self.graph_name(key) == name), None)
 
     def wait(self, name: str, waiter: Waiter) -> None:
         """Note that `waiter` called a function that is not defined yet."""

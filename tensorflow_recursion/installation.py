@@ -44,7 +44,7 @@ class Installation:
             return
         if previous is not None:
             functions.remove_function(self._graph, previous.traced)
-        elif functions.has_function(self._graph, definition.graph_name):
+        elif functions.has_function(self._graph, self._traces.graph_name(definition.user_name)):
             raise ValueError(
                 f"Function '{definition.user_name}' is defined twice in one graph: its library has one already "
                 "(from an imported graph?); give this one another func_name"

@@ -4,6 +4,9 @@ They are written once, in cc/base/names.h; here they are read from the native mo
 """
 # SPDX-License-Identifier: Apache-2.0
 
+import itertools
+import re
+
 from tensorflow_recursion import _loader
 
 try:
@@ -42,6 +45,26 @@ COMPILE = NAMES["COMPILE_OPTION"]
 ON_FALLBACK = NAMES["ON_FALLBACK_OPTION"]
 
 MANGLED_SUFFIX = NAMES["MANGLED_SUFFIX"]
+TRACE_SUFFIX = NAMES["TRACE_SUFFIX"]
 FORWARD_SUFFIX = NAMES["FORWARD_SUFFIX"]
 BACKWARD_SUFFIX = NAMES["BACKWARD_SUFFIX"]
 GRADIENT_SUFFIX = NAMES["GRADIENT_SUFFIX"]
+
+_TRACE = re.compile(rf"{TRACE_SUFFIX}\d+")
+_OF_TRACE = re.compile(rf".*{TRACE_SUFFIX}\\d+")
+_numbers = itertools.count(1)
+
+
+def of_trace(name: str) -> str:
+    """A name for one trace of the function `name`, which no other function of the process has."""
+    return f"{name}{TRACE_SUFFIX}{next(_numbers)}"
+
+
+def is_of_trace(name: str) -> bool:
+    """Whether `name` is one that `of_trace` made."""
+    return _OF_TRACE.fullmatch(name) is not None
+
+
+def shown(name: str) -> str:
+    """What messages call a function: its name without the numbers of traces."""
+    return _TRACE.sub("", name)

@@ -23,7 +23,7 @@ import tensorflow as tf
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf import tracing as tf_tracing
-from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name, original_of
+from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 
 tf1 = tf.compat.v1
 
@@ -138,6 +138,10 @@ class Traces:
         """The latest trace of a function; it may be in progress."""
         return self._bodies.get(name)
 
+    def graph_name(self, name: str) -> str:
+        """What the graph calls the function `name`."""
+        return self._registry.graph_name(name)
+
     def bodies(self) -> list[Body]:
         """The latest trace of each function."""
         return list(self._bodies.values())
@@ -173,7 +177,7 @@ class Traces:
     def is_closed(self, name: str) -> bool:
         """Whether all that `name` reaches is defined, so that its captures are final."""
         return all(
-            known in self._bodies or functions.has_function(self._graph, graph_name(known))
+            known in self._bodies or functions.has_function(self._graph, self._registry.graph_name(known))
             for known in self.reachable(name)
         )
 
@@ -225,6 +229,8 @@ class Traces:
         for inner in previous.made_here if previous else ():
             self._registry.definitions.pop(inner, None)
             self._bodies.pop(inner, None)
+        if previous is not None and previous.traced is not None:
+            functions.remove_from_eager_context(previous.traced)
         body = self.new_body(definition)
         self._bodies[name] = body
         self._open.append(body)
@@ -264,10 +270,11 @@ class Traces:
             body.output_handles = [static_shapes.elements_of(tensor) for tensor in outputs]
             return outputs
 
+        name = self._registry.graph_name(definition.user_name)
         options = definition.trace_options()
         if options["out_names"] is None and declared is not None:
             options["out_names"] = [name for name, _ in declared.outputs]
-        return tf_tracing.trace(self._graph, func, definition.inputs, definition.graph_name, **options)
+        return tf_tracing.trace(self._graph, func, definition.inputs, name, **options)
 
     def _trace_pending(self) -> None:
         """Trace the functions whose calls were made before their trace, and those they call in turn."""

@@ -81,6 +81,10 @@ inline constexpr char kForwardSuffix[] = "__forward";
 inline constexpr char kBackwardSuffix[] = "__backward";
 inline constexpr char kGradientSuffix[] = "__gradient";
 
+// One trace of a function, in libraries where several may meet: `<f>__trace1`. Every trace of a process has its own
+// number.
+inline constexpr char kTraceSuffix[] = "__trace";
+
 // A further body of a function, for calls that pass resources of other devices: `<f>__copy1`.
 inline constexpr char kCopySuffix[] = "__copy";
 
@@ -90,6 +94,7 @@ inline std::string UserName(absl::string_view function) {
   while (!base.empty() && absl::ascii_isdigit(static_cast<unsigned char>(base.back()))) base.remove_suffix(1);
   const bool is_numbered = base.size() < function.size();
   if (is_numbered && absl::ConsumeSuffix(&base, kCopySuffix)) return UserName(base);
+  if (is_numbered && absl::ConsumeSuffix(&base, kTraceSuffix)) return UserName(base);
   if (absl::ConsumeSuffix(&base, kForwardSuffix)) return UserName(base);
   if (absl::ConsumeSuffix(&base, kBackwardSuffix) || absl::ConsumeSuffix(&base, kGradientSuffix)) {
     return absl::StrCat("gradient of ", UserName(base));

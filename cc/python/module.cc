@@ -116,6 +116,7 @@ py::dict Names() {
   names["ON_FALLBACK_OPTION"] = tfr::kOnFallbackOption;
 
   names["MANGLED_SUFFIX"] = tfr::kMangledSuffix;
+  names["TRACE_SUFFIX"] = tfr::kTraceSuffix;
   names["FORWARD_SUFFIX"] = tfr::kForwardSuffix;
   names["BACKWARD_SUFFIX"] = tfr::kBackwardSuffix;
   names["GRADIENT_SUFFIX"] = tfr::kGradientSuffix;

@@ -59,6 +59,13 @@ def add_to_eager_context(traced: TracedFunction) -> None:
             context.add_c_function(function)
 
 
+def remove_from_eager_context(traced: TracedFunction) -> None:
+    """Let another trace have the name of `traced` in the context where tf.functions run; elsewhere do nothing."""
+    traced._function_deleter = None  # which would take the other one out in the end
+    if tf1.executing_eagerly_outside_functions() and context.context().has_function(traced.name):
+        context.remove_function(traced.name)
+
+
 def make_sessions_take_library(graph: tf.Graph) -> None:
     """Let sessions that have run take functions added to `graph` since: they look only if it has a new node."""
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(None), graph.device(None):

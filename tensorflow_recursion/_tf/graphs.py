@@ -14,6 +14,8 @@ _CONTROL_FLOW_GRAPHS = (
     control_flow_v2.WhileBodyFuncGraph,
 )
 
+_EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
+
 
 def is_registered_op(name: str) -> bool:
     """Whether TensorFlow knows an operator `name`; a function of that name would be refused on import."""
@@ -21,12 +23,27 @@ def is_registered_op(name: str) -> bool:
 
 
 def enclosing_graphs(graph: tf.Graph) -> list[tf.Graph]:
-    """`graph`, the graph around it, and so on; the last one builds no function."""
+    """`graph`, the graph around it, and so on; the last one builds no function that is called in a graph."""
     graphs = [graph]
     while graph.building_function and getattr(graph, "outer_graph", None) is not None:
+        if _is_called_eagerly(graph):
+            break
         graph = graph.outer_graph
         graphs.append(graph)
     return graphs
+
+
+def _is_called_eagerly(graph: tf.Graph) -> bool:
+    """Whether `graph` is the body of a function that is made in eager mode, outside of all graphs.
+
+    TensorFlow gives it the process's default graph as the graph around it, in which nothing is. Whether eager mode is
+    on is only known while the function is being made, which is when it is asked for first; so the answer is kept.
+    """
+    if not isinstance(graph, FuncGraph) or graph.outer_graph.building_function:
+        return False
+    if not hasattr(graph, _EAGER_ATTRIBUTE):
+        setattr(graph, _EAGER_ATTRIBUTE, bool(tf.compat.v1.executing_eagerly_outside_functions()))
+    return bool(getattr(graph, _EAGER_ATTRIBUTE))
 
 
 def is_eager_tensor(tensor: tf.Tensor) -> bool:

@@ -17,7 +17,7 @@ from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import Definition, graph_name, order_of
+from tensorflow_recursion.definitions import Definition, order_of
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
 from tensorflow_recursion.gradients.modes import Modes
@@ -49,9 +49,10 @@ class BackwardNames:
         Raises:
           ValueError: if the user gave a name that another function of the graph has.
         """
+        registry = self._tracer.registry
         name = definition.gradient_name
         if name is None:
-            return f"{definition.graph_name}{names.BACKWARD_SUFFIX}{number}"
+            return f"{registry.graph_name(definition.user_name)}{names.BACKWARD_SUFFIX}{number}"
         owner = self._owners.get(name)
         if owner is None:
             self._check_free(definition, name)
@@ -61,12 +62,12 @@ class BackwardNames:
                 f"Function '{definition.user_name}': grad_func is {name!r}, which is the gradient of '{owner[0]}'; "
                 "give it another name"
             )
-        return graph_name(name) if owner[1] == number else f"{graph_name(name)}{number}"
+        return registry.graph_name(name) if owner[1] == number else f"{registry.graph_name(name)}{number}"
 
     def _check_free(self, definition: Definition, name: str) -> None:
         registry = self._tracer.registry
         is_known = name in registry.definitions or name in registry.declarations
-        if is_known or functions.has_function(self._tracer.graph, graph_name(name)):
+        if is_known or functions.has_function(self._tracer.graph, registry.graph_name(name)):
             raise ValueError(
                 f"Function '{definition.user_name}': grad_func is {name!r}, which is another function of the graph; "
                 "give the gradient another name"
@@ -117,7 +118,7 @@ class Group:
         known = tuple(handles.handle_data(tensor) for tensor in arguments)
         pair = self._pairs.get(definition.user_name)
         if pair is None:
-            forward = self.forward_name(definition.graph_name)
+            forward = self.forward_name(self._tracer.registry.graph_name(definition.user_name))
             backward = self._names.backward(definition, self._number)
             trainable = tuple(i for i, tensor in enumerate(op.inputs) if handles.is_trainable(tensor))
             pair = Pair(definition, forward, backward, shapes, known, trainable)

@@ -41,7 +41,6 @@ class GradientDefinition:
             suffix = f"_{suffix}"
         self.base: Definition = base
         self.user_name = f"{base.user_name}{suffix}"
-        self.graph_name = f"{base.graph_name}{suffix}"
         types = tracer.output_types(base.user_name)
         self._of_results = [i for i, dtype in enumerate(types) if pair.is_trainable_result(i, dtype)]
         self.inputs: tuple[Named, ...] = (*base.inputs, *((f"grad_{i}", types[i]) for i in self._of_results))

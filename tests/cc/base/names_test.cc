@@ -19,6 +19,13 @@ TEST(UserNameTest, OfAForwardFunctionIsThatOfItsFunction) {
   EXPECT_EQ(UserName("F__fn__forward12"), "F");
 }
 
+TEST(UserNameTest, OfATraceIsThatOfItsFunction) {
+  EXPECT_EQ(UserName("F__trace1"), "F");
+  EXPECT_EQ(UserName("F__trace12__forward1"), "F");
+  EXPECT_EQ(UserName("F__trace1__gradient__trace2__backward3"), "gradient of gradient of F");
+  EXPECT_EQ(UserName("F__trace"), "F__trace");
+}
+
 TEST(UserNameTest, OfACopyIsThatOfItsFunction) {
   EXPECT_EQ(UserName("F__copy1"), "F");
   EXPECT_EQ(UserName("F__fn__copy12"), "F");

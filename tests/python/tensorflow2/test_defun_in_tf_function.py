@@ -1,0 +1,73 @@
+"""Declare and Defun in TensorFlow 2: defined in eager mode, called in tf.functions."""
+# SPDX-License-Identifier: Apache-2.0
+
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+
+def scaled_sum(name, factor):
+    """x + factor * (n terms), as a Defun that captures an eager tensor."""
+    declared = tfr.Declare(name, [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+
+    @tfr.Defun(tf.float32, tf.int32, func_name=name, out_names=["y"])
+    def Impl(x, n):
+        return tf.cond(n < 1, lambda: x, lambda: factor + declared(x, n - 1))
+
+    return Impl
+
+
+def test_defun_is_called_in_several_tf_functions():
+    summed = scaled_sum("Summed", tf.constant(2.0))
+
+    @tf.function
+    def once(n):
+        return summed(1.0, n)
+
+    @tf.function
+    def twice(n):
+        return summed(1.0, n) + summed(10.0, n + 1)
+
+    assert float(once(tf.constant(3))) == 7.0
+    assert float(twice(tf.constant(3))) == 7.0 + 18.0
+    assert float(once(tf.constant(4))) == 9.0
+
+
+def test_functions_of_one_name_in_two_graphs_do_not_meet():
+    """In eager mode all tf.functions share one library of functions."""
+
+    def make(factor):
+        @tf.function
+        def call(n):
+            return scaled_sum("Shared", tf.constant(factor))(1.0, n)
+
+        return call
+
+    first, second = make(2.0), make(3.0)
+    assert float(first(tf.constant(2))) == 5.0
+    assert float(second(tf.constant(2))) == 7.0
+    assert float(first(tf.constant(4))) == 9.0
+
+
+def test_tf_function_is_called_in_another_one():
+    summed = scaled_sum("Nested", tf.constant(2.0))
+
+    @tf.function
+    def inner(n):
+        return summed(1.0, n)
+
+    @tf.function
+    def outer(n):
+        return inner(n) + summed(0.0, n)
+
+    assert float(outer(tf.constant(3))) == 13.0
+    assert float(inner(tf.constant(3))) == 7.0
+
+
+def test_body_captures_tensors_of_the_tf_function_around_it():
+    @tf.function
+    def call(factor, n):
+        return scaled_sum("Capturing", factor)(1.0, n)
+
+    assert float(call(tf.constant(2.0), tf.constant(3))) == 7.0
+    assert float(call(tf.constant(3.0), tf.constant(3))) == 10.0
