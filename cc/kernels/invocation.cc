@@ -142,7 +142,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
 
   void Finish(const absl::Status& status) {
     status_ = status.ok() ? CheckOutputs() : status;
-    if (!status_.ok()) recursion_->Record(status_, [this] { return Path(); });
+    if (!status_.ok()) recursion_->Record(status_, kernel_.function(), [this] { return Path(); });
     if (!ctx_->run_all_kernels_inline()) {
       RunFlat([this] { Return(); });
     } else if (!RunNested([this] { Return(); }, kMaxThreadsOfReturns)) {

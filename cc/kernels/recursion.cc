@@ -21,11 +21,13 @@ absl::Status WithMessage(const absl::Status& status, absl::string_view message) 
 
 }  // namespace
 
-void Recursion::Record(const absl::Status& status, const std::function<std::string()>& path) {
+void Recursion::Record(const absl::Status& status, absl::string_view function,
+                       const std::function<std::string()>& path) {
   std::lock_guard<std::mutex> lock(mu);
   if (!first_error.ok() && (IsConsequence(status) || !IsConsequence(first_error))) return;
   const absl::string_view what = status.message().empty() ? "The call was cancelled" : status.message();
-  first_error = WithMessage(status, absl::StrCat(what, "\n\t in call path ", path()));
+  first_error =
+      WithMessage(status, absl::StrCat("{{function_node ", function, "}} ", what, "\n\t in call path ", path()));
 }
 
 absl::Status Recursion::FirstError() {

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/rendezvous.h"
 
@@ -20,9 +21,10 @@ namespace tensorflow_recursion {
 struct Recursion {
   explicit Recursion(tensorflow::RendezvousInterface* rendezvous) : rendezvous(rendezvous) {}
 
-  // Keeps the first error of the whole recursion, and the path of calls at which it happened. `path` is only asked for
-  // if the error is kept: to write it takes time in proportion to the depth.
-  void Record(const absl::Status& status, const std::function<std::string()>& path);
+  // Keeps the first error of the whole recursion, with the function in whose body it happened, written as TensorFlow
+  // writes it (`{{function_node F}}`, which Python takes out of what it shows), and the path of calls. `path` is only
+  // asked for if the error is kept: to write it takes time in proportion to the depth.
+  void Record(const absl::Status& status, absl::string_view function, const std::function<std::string()>& path);
   absl::Status FirstError();
 
   tensorflow::RendezvousInterface* const rendezvous;  // the real one; may be null

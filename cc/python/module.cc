@@ -115,6 +115,7 @@ py::dict Names() {
   names["COMPILE_OPTION"] = tfr::kCompileAttr;
   names["ON_FALLBACK_OPTION"] = tfr::kOnFallbackOption;
 
+  names["COPY_SUFFIX"] = tfr::kCopySuffix;
   names["MANGLED_SUFFIX"] = tfr::kMangledSuffix;
   names["TRACE_SUFFIX"] = tfr::kTraceSuffix;
   names["FORWARD_SUFFIX"] = tfr::kForwardSuffix;

@@ -8,6 +8,7 @@ TensorFlow asks for changes here alone:
 - `nodes`: operations that are changed after they were made.
 - `functions`: the function library of a graph.
 - `handles`: what is known of the variable behind a resource handle, and what has a gradient.
+- `origins`: where in Python the operations of functions were made; errors of sessions that say so.
 - `sessions`: what sessions are made of; preparing a graph without running it.
 - `patches`: control flow whose gradient can be cut off what it is a gradient of.
 - `tracing`: Python functions become functions of the graph.

@@ -22,6 +22,15 @@ def is_registered_op(name: str) -> bool:
     return op_def_registry.get(name) is not None
 
 
+def has_operation(graph: tf.Graph, name: str) -> bool:
+    """Whether `graph` has an operation `name`."""
+    try:
+        graph.get_operation_by_name(name)
+    except KeyError:
+        return False
+    return True
+
+
 def enclosing_graphs(graph: tf.Graph) -> list[tf.Graph]:
     """`graph`, the graph around it, and so on; the last one builds no function that is called in a graph."""
     graphs = [graph]

@@ -59,7 +59,7 @@ class _Replacements:
         self._replace(control_flow_util, "EnableControlFlowV2", lambda graph: True)
         # The gradient of an operator is made on its device, so that a backward body is split as the forward one is.
         # Not by TensorFlow's colocation: its gradients of branches leave that out, and its groups name what is cut off.
-        self._replace(gradients_util, "_maybe_colocate_with", _on_device_of)
+        self._replace(gradients_util, "_maybe_colocate_with", _as_gradient_of)
         # Gradients of If get intermediates as tensors, as for XLA, not in Optionals: a kernel less for each.
         as_for_xla = _Seen(control_flow_util)
         self._replace(as_for_xla, "GraphOrParentsInXlaContext", lambda graph: True)
@@ -117,9 +117,14 @@ def has_zeros(tensor: tf.Tensor) -> bool:
     return hasattr(tensor, _ZEROS_ATTRIBUTE)
 
 
-def _on_device_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> contextlib.AbstractContextManager[None]:
-    device: contextlib.AbstractContextManager[None] = tf.compat.v1.device(op.device or None)
-    return device
+@contextlib.contextmanager
+def _as_gradient_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> Iterator[None]:
+    """Make operations on the device of `op`, and note that they compute its gradient.
+
+    TensorFlow notes that in the graph of `op`; the gradient of a branch is in another one.
+    """
+    with tf.compat.v1.device(op.device or None), tf.compat.v1.get_default_graph()._original_op(op):
+        yield
 
 
 def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: str) -> tf.Graph:

@@ -11,7 +11,7 @@ from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import function as stock
 from tensorflow.python.ops import variable_scope
 
-from tensorflow_recursion._tf import patches
+from tensorflow_recursion._tf import origins, patches
 from tensorflow_recursion._tf.functions import TracedFunction
 
 tf1 = tf.compat.v1
@@ -32,12 +32,19 @@ def trace(
     options: Mapping[str, Any],
 ) -> TracedFunction:
     """Trace `func` into a function graph whose outer graph is `graph`, clear of control dependencies and contexts."""
-    func.__doc__ = doc
+    bodies: list[tf.Graph] = []
+
+    def build(*args: tf.Tensor) -> Any:
+        bodies.append(tf1.get_default_graph())
+        return func(*args)
+
+    build.__doc__ = doc
     arg_names, arg_types = [arg for arg, _ in inputs], [dtype for _, dtype in inputs]
     with graph.as_default(), graph.control_dependencies(None):
-        traced = TracedFunction(func, arg_names, arg_types, name, out_names=out_names, **options)
+        traced = TracedFunction(build, arg_names, arg_types, name, out_names=out_names, **options)
         traced._caller_device = device
         traced._create_definition_if_needed()
+    origins.set_origins(traced, origins.origins_of(bodies[0].get_operations()))
     return traced
 
 
@@ -73,8 +80,9 @@ def make_function(
     inputs: Sequence[tf.Tensor],
     outputs: Sequence[tf.Tensor],
     out_names: Sequence[str],
+    made: origins.Origins,
 ) -> TracedFunction:
-    """The function that some operations of a function graph make up."""
+    """The function that some operations of a function graph make up; `made` says where those of the graph were made."""
     with graph._c_graph.get() as c_graph:
         c_function = pywrap_tf_session.TF_GraphToFunction_wrapper(
             c_graph,
@@ -95,4 +103,5 @@ def make_function(
         definition = function_pb2.FunctionDef.FromString(pywrap_tf_session.TF_GetBuffer(buffer))
     traced = stock._from_definition(definition)
     traced._sub_functions = graph._functions
+    origins.set_origins(traced, made)
     return traced

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import nodes
+from tensorflow_recursion._tf import nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
@@ -30,6 +30,7 @@ def cut(body: BodyWithGradient, pair: Pair) -> tuple[TracedFunction, TracedFunct
         retain = ops.retain(retained, pair.forward)
         _read_instead(gradient, retained, ops.recall(record, retained, pair.forward))
     inputs = {tensor.op for tensor in [*body.args, *body.captures, *body.dys]}
+    made = origins.origins_of(body.graph.get_operations())
     forward = tf_tracing.make_function(
         body.graph,
         pair.forward,
@@ -37,6 +38,7 @@ def cut(body: BodyWithGradient, pair: Pair) -> tuple[TracedFunction, TracedFunct
         [*body.args, *body.captures],
         [*body.results, retain.outputs[0]],
         [*_names("y", body.results), "record"],
+        made,
     )
     backward = tf_tracing.make_function(
         body.graph,
@@ -45,6 +47,7 @@ def cut(body: BodyWithGradient, pair: Pair) -> tuple[TracedFunction, TracedFunct
         [record, *body.dys, *body.captures],
         body.dxs,
         _names("dx", body.dxs),
+        made,
     )
     return forward, backward
 

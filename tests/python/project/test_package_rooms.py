@@ -20,9 +20,9 @@ ORDER = """
     names, errors
     _tf
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions
-    _tf.patches
+    _tf.patches, _tf.origins
     _tf.tracing
-    ops, shapes, signatures, explanations
+    ops, shapes, signatures, explanations, error_lines
     definitions, results
     tracing
     installation, unresolved

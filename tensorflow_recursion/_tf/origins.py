@@ -1,0 +1,117 @@
+"""Where in Python the operations of functions were made, and the errors of sessions, which can say so."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+from tensorflow.python.framework import error_interpolation
+
+from tensorflow_recursion._tf import graphs
+
+_ATTRIBUTE = "_recursion_origins"
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """Where an operation was made.
+
+    Attributes:
+      frames: of Python's stack at that time, outermost first, those of TensorFlow left out.
+      forward: if the operation computes a gradient: the same for the operation whose gradient it is.
+    """
+
+    frames: Any
+    forward: Any = None
+
+    def lines(self, skip: Callable[[str], bool]) -> list[str]:
+        """The frames as Python prints them; those in files that `skip` names are left out."""
+        return _lines(self.frames, skip)
+
+    def forward_lines(self, skip: Callable[[str], bool]) -> list[str]:
+        """The same for the operation whose gradient this is; nothing if it is none."""
+        return [] if self.forward is None else _lines(self.forward, skip)
+
+
+Origins: TypeAlias = Mapping[str, Origin]
+
+
+def origins_of(operations: Iterable[tf.Operation]) -> Origins:
+    """The origins of operations, by their names. TensorFlow's own tracebacks end with the graph; these do not."""
+    frames: dict[tf.Operation, Any] = {}
+
+    def frames_of(op: tf.Operation) -> Any:
+        if op not in frames:
+            stack = op.traceback
+            frames[op] = () if stack is None else stack.get_user_frames()
+        return frames[op]
+
+    found = {}
+    for op in operations:
+        forward = op._original_op
+        found[op.name] = Origin(frames_of(op), None if forward is None else frames_of(forward))
+    return found
+
+
+def set_origins(function: Any, origins: Origins) -> None:
+    """Let a traced function know where its operations were made."""
+    setattr(function, _ATTRIBUTE, origins)
+
+
+def origin_in(function: Any, node: str) -> Origin | None:
+    """Where a node of a function was made: of a traced one, or of a branch or loop that TensorFlow has traced.
+
+    A node may be called like its operation and a number: functions rename what is called like an argument or output.
+    """
+    origins = getattr(function, _ATTRIBUTE, None)
+    if origins is None:
+        graph = getattr(function, "_cached_graph", None)
+        if graph is None:
+            return None
+        known = [name for name in _names(node) if graphs.has_operation(graph, name)]
+        origins = origins_of([graph.get_operation_by_name(name) for name in known])
+    return next((origins[name] for name in _names(node) if name in origins), None)
+
+
+def _names(node: str) -> list[str]:
+    base, _, number = node.rpartition("_")
+    return [node, base] if base and number.isdigit() else [node]
+
+
+def _lines(frames: Sequence[Any], skip: Callable[[str], bool]) -> list[str]:
+    wanted = [frame for frame in frames if not skip(frame.filename)]
+    shown = [traceback.FrameSummary(frame.filename, frame.lineno, frame.name) for frame in wanted]
+    return [line for text in traceback.format_list(shown) for line in text.rstrip().split("\n")]
+
+
+def extend_errors(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:
+    """Let errors of sessions say more: what `described` says of a message and the graph of a session.
+
+    It returns a text, and the names of nodes that are not the main graph's although they are called like nodes of it.
+    """
+    stock = error_interpolation.interpolate_graph
+
+    def interpolate_graph(message: str, graph: tf.Graph) -> str:
+        text, others = described(message, graph)
+        shown: str = stock(message, _Without(graph, others))
+        head, separator, tail = shown.partition("\n\n")
+        return f"{head}{separator}{text}{tail}"
+
+    error_interpolation.interpolate_graph = interpolate_graph
+
+
+class _Without:
+    """A graph in which nodes of some names are not found."""
+
+    def __init__(self, graph: tf.Graph, names: Sequence[str]) -> None:
+        self._graph = graph
+        self._names = names
+
+    def get_operation_by_name(self, name: str) -> tf.Operation:
+        if name in self._names:
+            raise KeyError(name)
+        return self._graph.get_operation_by_name(name)

@@ -1,0 +1,74 @@
+"""The lines of Python that made the operators of bodies, in the errors of sessions that name such an operator.
+
+TensorFlow says of a node of the main graph where it was made. Nodes of bodies it knows only by name, and takes them for
+nodes of the main graph that happen to be called the same.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import re
+
+import tensorflow as tf
+
+from tensorflow_recursion import names
+from tensorflow_recursion._tf import functions, graphs, origins
+from tensorflow_recursion._tf.origins import Origin
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+# A node, after the function that it is in if TensorFlow knows it: {{function_node cond_true_7}}{{node Log}}.
+_NODE = re.compile(r"(?:\{\{function_node ([^{}\s]+)\}\})?\{\{node ([^{}\s]+)\}\}")
+# The function in whose body a dynamic call failed comes first.
+_FAILED_FUNCTION = re.compile(r"\{\{function_node ([^{}\s]+)\}\}")
+# A further body of a function is called F__copy1, and is made where F is.
+_COPY = re.compile(re.escape(names.COPY_SUFFIX) + r"\d+$")
+
+
+def show_in_errors() -> None:
+    """From now on, let the errors of sessions tell the lines of bodies."""
+    origins.extend_errors(described)
+
+
+def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
+    """What to say of the nodes of bodies that a message names, and the names of these nodes.
+
+    Args:
+      message: of an error of a session, with TensorFlow's marks in double braces.
+      graph: the session's.
+    """
+    texts, found = [], []
+    for function, node in _NODE.findall(message):
+        if (origin := _origin(graph, message, function, node)) is not None:
+            texts.append(_description(node, origin))
+            found.append(node)
+    return "".join(texts), found
+
+
+def _origin(graph: tf.Graph, message: str, function: str, node: str) -> Origin | None:
+    """Where a node was made; None for those of the main graph, and those of which nothing is known."""
+    if function:
+        return _origin_in(graph, function, node)
+    failed = _FAILED_FUNCTION.match(message)
+    if failed is not None and (origin := _origin_in(graph, failed[1], node)) is not None:
+        return origin
+    prefix, _, name = node.partition("/")  # in a static graph, the node `Log` of F is called F/Log
+    if not name or graphs.has_operation(graph, node):
+        return None
+    return _origin_in(graph, _COPY.sub("", prefix), name)
+
+
+def _origin_in(graph: tf.Graph, function: str, node: str) -> Origin | None:
+    known = functions.function_in(graph, function)
+    return None if known is None else origins.origin_in(known, node)
+
+
+def _description(node: str, origin: Origin) -> str:
+    """As TensorFlow says it of a node of the main graph."""
+    lines = [f"Detected at node {node!r} defined at (most recent call last):", *origin.lines(_is_ours)]
+    if forward := origin.forward_lines(_is_ours):
+        lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]
+    return "\n  ".join(lines) + f"\nNode: {node!r}\n"
+
+
+def _is_ours(file: str) -> bool:
+    return os.path.abspath(file).startswith(_PACKAGE)
