@@ -8,7 +8,7 @@ READY := $(VENV)/.requirements
 DOCS_VENV := build/docs/venv
 # As many processes as cores run Python tests: tests that share a cluster of servers are in one of them.
 JOBS ?= $(shell nproc)
-PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadgroup
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadscope
 STAGES = $(PY) tools/stages.py
 # What `make test-all` tests with besides the TensorFlow of requirements-dev.txt.
 TENSORFLOWS ?= 2.16.2 2.19.1

@@ -32,12 +32,21 @@ def pytest_configure(config):
         distribution.load_fake_gpu()
 
 
-def pytest_itemcollected(item):
-    """With `--dist=loadgroup`, one process runs all tests that share what takes seconds to start."""
-    if "test_processes.py" in item.nodeid or re.search(r"[[-]processes[]-]", item.nodeid):
-        item.add_marker(pytest.mark.xdist_group("cluster"))
-    elif "test_benchmarks.py" in item.nodeid:
-        item.add_marker(pytest.mark.xdist_group("benchmarks"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist=loadscope`: one process runs all tests that share what takes seconds to start.
+
+    Not by xdist's own groups (`--dist=loadgroup`), which pytest 9.2 does not see.
+    """
+    from xdist.dsession import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            if "test_processes.py" in nodeid or re.search(r"[[-]processes[]-]", nodeid):
+                return "cluster"
+            return "benchmarks" if "test_benchmarks.py" in nodeid else nodeid
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(trylast=True)  # what `-k` and `-m` leave out cannot be chosen
