@@ -10,7 +10,18 @@ from tensorflow_recursion._build_info import VERSION as __version__  # noqa: E40
 from tensorflow_recursion.config import session_config  # noqa: E402
 from tensorflow_recursion.debugging import bytecode, is_static, transform_graph  # noqa: E402
 from tensorflow_recursion.declarations import Declare, Defun  # noqa: E402
+from tensorflow_recursion.recursive import recursive  # noqa: E402
 
 error_lines.show_in_errors()
 
-__all__ = ["Declare", "Defun", "__version__", "bytecode", "function", "is_static", "session_config", "transform_graph"]
+__all__ = [
+    "Declare",
+    "Defun",
+    "__version__",
+    "bytecode",
+    "function",
+    "is_static",
+    "recursive",
+    "session_config",
+    "transform_graph",
+]

@@ -17,6 +17,7 @@ from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name
 from tensorflow_recursion.gradients.requests import Differentiation, Gradients
+from tensorflow_recursion.inference import Inference
 from tensorflow_recursion.installation import Installation
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.signatures import Named, Signature
@@ -43,6 +44,7 @@ class Library:
         self._traces = Traces(graph, self.registry, self.differentiation.modes.body)
         self._installation = Installation(graph, self._traces)
         self._unresolved = UnresolvedCalls(graph, self._traces, self._invoke)
+        self.inference = Inference(graph, self._traces.variables_of)
 
     # -- Names ---------------------------------------------------------------------------------------------------------
 
@@ -162,7 +164,7 @@ class Library:
         if any(graphs.is_dataset_or_tf_function(graph) for graph in chain):
             functions.hide_from_dataset_optimizer(self.graph)
         if (caller := body_around(op.graph)) is not None:
-            caller.callees.setdefault(name, captures)
+            self._traces.note_call(caller, name, captures)
         elif self._traces.is_closed(name):
             self._installation.share(name, chain[:-1])
         return op, captures

@@ -61,6 +61,9 @@ class DefinedFunction:
         settings: Settings,
     ) -> None:
         self.base = None  # it is no gradient
+        self.promise = None
+        self.orders_effects = False  # as in TensorFlow's own Defun
+        self.has_effects = False
         self.user_name = name
         self.inputs = tuple(zip(signatures.legal_argument_names(arg_names), input_types, strict=True))
         self.output_shapes = settings.output_shapes

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 import tensorflow as tf
@@ -45,6 +45,9 @@ class Definition(Protocol):
       gradient_name: what the user calls the gradient function in the graph, or None.
       create_grad_func: False if the function must not be differentiated.
       base: the function whose gradient this is; None for a function of the user's.
+      promise: what else calls rely on that a trace of the body may change.
+      orders_effects: whether the side effects of the body happen in the order in which they are written.
+      has_effects: whether a trace found some in the body; only kept where they are ordered.
     """
 
     @property
@@ -63,6 +66,12 @@ class Definition(Protocol):
     def create_grad_func(self) -> bool | None: ...
     @property
     def base(self) -> Definition | None: ...
+    @property
+    def promise(self) -> Hashable: ...
+    @property
+    def orders_effects(self) -> bool: ...
+
+    has_effects: bool
 
     def check_against(self, declared: Signature) -> None:
         """Raises TypeError if what is known before the trace does not match the declaration."""

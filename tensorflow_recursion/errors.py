@@ -10,6 +10,8 @@ import tensorflow as tf
 class CallError(TypeError, ValueError):
     """A call passes what the function does not take: the wrong number of arguments, or unknown keywords."""
 
+    __init__ = Exception.__init__  # so AutoGraph, which makes errors anew with the lines of the user, keeps the kind
+
 
 class OutputNamesError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]  # it has no types
     """A body returns another number of outputs than there are names for."""

@@ -123,10 +123,10 @@ class Results:
                 raise ValueError(
                     f"Function '{self.function}': output {i} has shape {output.shape}, output_shapes states {shape}"
                 )
-        return [_checked(i, output, shape) for i, (output, shape) in enumerate(zip(outputs, shapes, strict=True))]
+        return [checked(i, output, shape) for i, (output, shape) in enumerate(zip(outputs, shapes, strict=True))]
 
 
-def _checked(index: int, output: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
+def checked(index: int, output: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
     """`output`, whose shape is checked when the function runs unless the trace says enough of it."""
     if output.dtype in (tf.resource, tf.variant) or output.shape.is_subtype_of(shape):
         return output

@@ -15,17 +15,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
+from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import functions, graphs, handles
+from tensorflow_recursion._tf import bodies, functions, graphs, handles
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 
 tf1 = tf.compat.v1
+
+# How often a body is traced again for shapes and side effects, where functions call none but themselves.
+_ROUNDS = 8
 
 _BODY_ATTRIBUTE = "_recursion_body"
 
@@ -74,6 +78,9 @@ class Body:
       variables: the variables of this function in this graph, shared by all its traces.
       captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
       callees: name of each function the body calls -> the captures that the first such call passed.
+      relied_on: name of each function the body calls -> what the first such call relied on.
+      has_effects: whether the body, or a function it calls, has side effects; as far as it is known.
+      is_ordered: whether the side effects are in their order.
       output_types: dtypes of the traced outputs.
       output_handles: what is known of the lists among the traced outputs.
       made_here: names of functions that were defined inside the body.
@@ -85,6 +92,9 @@ class Body:
     variables: VariableLog
     captures: Tensors | None = None
     callees: dict[str, Tensors] = dataclasses.field(default_factory=dict)
+    relied_on: dict[str, Hashable] = dataclasses.field(default_factory=dict)
+    has_effects: bool = False
+    is_ordered: bool = False
     output_types: list[tf.DType] = dataclasses.field(default_factory=list)
     output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
     made_here: list[str] = dataclasses.field(default_factory=list)
@@ -162,6 +172,17 @@ class Traces:
             return ()
         return body.known if body.captures is None else body.captures
 
+    def note_call(self, caller: Body, name: str, captures: Tensors) -> None:
+        """Learn that a body calls `name`, and passes these captures."""
+        caller.callees.setdefault(name, captures)
+        caller.relied_on.setdefault(name, self._promise(caller, name))
+
+    def _promise(self, caller: Body, name: str) -> Hashable:
+        """What a call of `name` in a body relies on that a trace may change."""
+        definition, body = self._registry.definitions.get(name), self._bodies.get(name)
+        has_effects = caller.definition.orders_effects and body is not None and body.has_effects
+        return None if definition is None else definition.promise, has_effects
+
     def reachable(self, name: str) -> list[str]:
         """`name` and every function that a call of it may reach, as far as bodies are traced."""
         found = {name: None}
@@ -219,8 +240,14 @@ class Traces:
 
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, with the captures and variables that are known."""
-        log = self._variables.setdefault(original_of(definition), VariableLog())
-        return Body(definition, self.captures(definition.user_name), log)
+        return Body(definition, self.captures(definition.user_name), self._log(definition))
+
+    def variables_of(self, definition: Definition) -> contextlib.AbstractContextManager[None]:
+        """Inside, the body of `definition` is built for a while, with its variables."""
+        return self._log(definition).replay()
+
+    def _log(self, definition: Definition) -> VariableLog:
+        return self._variables.setdefault(original_of(definition), VariableLog())
 
     def trace(self, definition: Definition) -> None:
         """Trace a function, again if it was before."""
@@ -232,6 +259,7 @@ class Traces:
         if previous is not None and previous.traced is not None:
             functions.remove_from_eager_context(previous.traced)
         body = self.new_body(definition)
+        body.has_effects = body.is_ordered = definition.has_effects
         self._bodies[name] = body
         self._open.append(body)
         try:
@@ -248,14 +276,14 @@ class Traces:
           ValueError: if a body captures a new tensor each time it is traced.
         """
         self._trace_pending()
-        # Each round carries a capture one call further, so this many rounds are enough.
-        for _ in range(len(self._bodies) + 2):
+        # Each round carries a capture, or that there is a side effect, one call further; a shape becomes more general.
+        for _ in range(_ROUNDS + 2 * len(self._bodies)):
             if not (stale := self._trace_stale()):
                 return
             self._trace_pending()
-        names = ", ".join(f"'{name}'" for name in stale)
+        text = ", ".join(f"'{names.shown(name)}'" for name in stale)
         raise ValueError(
-            f"Function {names}: the body captures a new tensor of the surrounding graph each time it is traced; "
+            f"Function {text}: the body captures a new tensor of the surrounding graph each time it is traced; "
             "create that tensor outside of the body"
         )
 
@@ -266,6 +294,9 @@ class Traces:
         def func(*args: tf.Tensor) -> list[tf.Tensor]:
             with body.building(self._graph.seed), self._while_building():
                 outputs = definition.build(args, declared)
+            body.has_effects |= bodies.has_effects(tf1.get_default_graph(), names.INVOKE, self._has_effects)
+            if body.has_effects and definition.orders_effects:
+                definition.has_effects = True
             body.output_types = [tensor.dtype.base_dtype for tensor in outputs]
             body.output_handles = [static_shapes.elements_of(tensor) for tensor in outputs]
             return outputs
@@ -276,6 +307,12 @@ class Traces:
             options["out_names"] = [name for name, _ in declared.outputs]
         return tf_tracing.trace(self._graph, func, definition.inputs, name, **options)
 
+    def _has_effects(self, callee: str) -> bool:
+        """Whether the function that the graph calls `callee` has side effects, as far as it is known."""
+        definition = self._registry.by_graph_name(callee)
+        body = None if definition is None else self._bodies.get(definition.user_name)
+        return body is not None and body.has_effects
+
     def _trace_pending(self) -> None:
         """Trace the functions whose calls were made before their trace, and those they call in turn."""
         while self._pending:
@@ -284,16 +321,23 @@ class Traces:
                 self.trace(definition)
 
     def _trace_stale(self) -> list[str]:
-        """Trace again each function whose body passes less than its callees capture; returns their names."""
+        """Trace again each function of whose callees more is known now, captures above all; returns their names."""
         stale = []
         for name in reversed(list(self._bodies)):  # callees, which mostly come later, before their callers
             body = self._bodies.get(name)  # None if it was defined inside another body and went with it
-            if body is not None and any(
-                not are_same(passed, self.captures(callee)) for callee, passed in body.callees.items()
-            ):
+            if body is not None and self._is_stale(body):
                 stale.append(name)
                 self.trace(body.definition)
         return stale
+
+    def _is_stale(self, body: Body) -> bool:
+        """Whether a body was traced when less was known."""
+        if body.has_effects and body.definition.orders_effects and not body.is_ordered:
+            return True
+        return any(
+            not are_same(passed, self.captures(callee)) or body.relied_on[callee] != self._promise(body, callee)
+            for callee, passed in body.callees.items()
+        )
 
 
 def are_same(a: Tensors, b: Tensors) -> bool:

@@ -2,13 +2,11 @@
 
 TensorFlow's own gradients of conditionals are made so that forward and backward part stand in one graph. While a body
 is differentiated, a few functions of `cond_v2`, `control_flow_util` and `gradients_util` are replaced so that the two
-can be told apart. They are replaced for the whole process, as long as any thread differentiates a body; but what
-replaces them does what TensorFlow does in every thread that does not.
+can be told apart.
 """
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,76 +15,32 @@ from tensorflow.python.framework.func_graph import func_graph_from_py_func
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util
 
 from tensorflow_recursion._tf import handles
+from tensorflow_recursion._tf.replacements import Replacements
 
 _LOOPS = ("While", "StatelessWhile")
 _TO_ZERO = "_convert_dynamic_dimension_to_zero"
 _ZEROS_ATTRIBUTE = "_recursion_zeros"
 
 
-class _Replacements:
-    """Functions of TensorFlow that are replaced while any thread is inside of `active`, and what replaces them."""
-
-    def __init__(self) -> None:
-        self._depth = threading.local()  # how many `active` of this thread are open
-        self._lock = threading.Lock()  # guards what follows: threads enter and leave on their own
-        self._users = 0
-        self._originals: list[tuple[Any, str, Any]] = []
-
-    @property
-    def are_active(self) -> bool:
-        """Whether this thread is inside of `active`."""
-        return getattr(self._depth, "value", 0) > 0
-
-    @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
-        """Inside, the replacements do their work in this thread."""
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                self._install()
-        self._depth.value = getattr(self._depth, "value", 0) + 1
-        try:
-            yield
-        finally:
-            self._depth.value -= 1
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    self._uninstall()
+class _ForGradients(Replacements):
+    """What makes gradients of conditionals and loops such that they can be cut off."""
 
     def _install(self) -> None:
         # Conditionals and loops are If and While.
-        self._replace(control_flow_util, "EnableControlFlowV2", lambda graph: True)
+        self.replace(control_flow_util, "EnableControlFlowV2", lambda graph: True)
         # The gradient of an operator is made on its device, so that a backward body is split as the forward one is.
         # Not by TensorFlow's colocation: its gradients of branches leave that out, and its groups name what is cut off.
-        self._replace(gradients_util, "_maybe_colocate_with", _as_gradient_of)
+        self.replace(gradients_util, "_maybe_colocate_with", _as_gradient_of)
         # Gradients of If get intermediates as tensors, as for XLA, not in Optionals: a kernel less for each.
         as_for_xla = _Seen(control_flow_util)
-        self._replace(as_for_xla, "GraphOrParentsInXlaContext", lambda graph: True)
-        self._set(cond_v2, "control_flow_util", as_for_xla)
+        self.replace(as_for_xla, "GraphOrParentsInXlaContext", lambda graph: True)
+        self.put(cond_v2, "control_flow_util", as_for_xla)
         if hasattr(cond_v2, _TO_ZERO):  # XLA takes no open dimension; everyone else would take 0 for true
-            self._replace(cond_v2, _TO_ZERO, lambda shape: shape)
+            self.replace(cond_v2, _TO_ZERO, lambda shape: shape)
         zeros = _Seen(default_gradient)
-        self._replace(zeros, "zeros_like", _zeros_like)
-        self._set(cond_v2, "default_gradient", zeros)
-        self._replace(cond_v2, "_create_grad_func", _create_branch_gradient)
-
-    def _uninstall(self) -> None:
-        while self._originals:
-            setattr(*self._originals.pop())
-
-    def _replace(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-        """Let `replacement` be called in place of a function, in threads where replacements are active."""
-        original = getattr(owner, name)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return (replacement if self.are_active else original)(*args, **kwargs)
-
-        self._set(owner, name, call)
-
-    def _set(self, owner: Any, name: str, value: Any) -> None:
-        self._originals.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, value)
+        self.replace(zeros, "zeros_like", _zeros_like)
+        self.put(cond_v2, "default_gradient", zeros)
+        self.replace(cond_v2, "_create_grad_func", _create_branch_gradient)
 
 
 class _Seen:
@@ -99,7 +53,7 @@ class _Seen:
         return getattr(self._module, name)
 
 
-_replacements = _Replacements()
+_replacements = _ForGradients()
 
 
 def control_flow_for_gradients() -> contextlib.AbstractContextManager[None]:

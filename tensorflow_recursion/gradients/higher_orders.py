@@ -32,6 +32,9 @@ class GradientDefinition:
     gradient_name = None
     create_grad_func = None
     output_shapes = None
+    promise = None
+    orders_effects = False
+    has_effects = False
 
     def __init__(self, pair: Pair, tracer: Tracer, modes: Modes) -> None:
         """Defines the gradient of the function of which `pair` is one forward and backward function."""

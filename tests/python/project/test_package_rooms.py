@@ -20,12 +20,13 @@ ORDER = """
     names, errors
     _tf
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions
-    _tf.patches, _tf.origins
+    _tf.replacements, _tf.nests, _tf.bodies, _tf.function_types
+    _tf.patches, _tf.inferring, _tf.origins
     _tf.tracing
     ops, shapes, signatures, explanations, error_lines
     definitions, results
-    tracing
-    installation, unresolved
+    tracing, specializations
+    installation, unresolved, inference
     gradients
     gradients.modes, gradients.pairs, gradients.tracer, gradients.contributions, gradients.user_functions
     gradients.weights
@@ -34,7 +35,7 @@ ORDER = """
     gradients.groups
     gradients.requests
     calls
-    defined
+    defined, recursive
     declarations
     config, function, notices
     debugging

@@ -1,0 +1,91 @@
+"""Python functions built as tf.function builds them: converted by AutoGraph, with their side effects in order."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import function_pb2
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.eager.polymorphic_function import autograph_util
+from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
+
+_FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
+
+# Stateful operators that change nothing which another one sees, apart from those that read resources: handles, and
+# lists whose operations are in order by their data.
+_WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeholder", "Recursion>")
+
+
+def call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, autograph: bool) -> Any:
+    """Call a Python function, in which control flow may go by tensors if `autograph` says so.
+
+    Then `==` compares tensors, also in TF1 graphs, where by itself it asks whether two are the same object.
+    """
+    if not autograph:
+        with ag_ctx.ControlStatusCtx(status=ag_ctx.Status.DISABLED):
+            return func(*args, **kwargs)
+    features = None if tf.compat.v1.executing_eagerly_outside_functions() else _FEATURES
+    with ag_ctx.ControlStatusCtx(status=ag_ctx.Status.ENABLED):
+        return autograph_util.py_func_from_autograph(func, features)(*args, **kwargs)
+
+
+def in_order(build: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
+    """What `build` returns, in the default graph, after all its side effects, which happen in their order."""
+    with auto_control_deps.AutomaticControlDependencies() as order:
+        return [order.mark_as_return(tensor) for tensor in build()]
+
+
+def has_effects(graph: tf.Graph, call: str, has_callee: Callable[[str], bool]) -> bool:
+    """Whether something in `graph`, a function graph, has a side effect.
+
+    Args:
+      graph: where to look, and whose function library to look into.
+      call: the operator that calls functions by their name in its attribute `f`.
+      has_callee: whether such a function has side effects.
+    """
+    seen: set[str] = set()
+    pending: list[Iterable[Any]] = [[op.node_def for op in graph.get_operations() if op._is_stateful]]
+    while pending:
+        for node in pending.pop():
+            if node.op == call:
+                if has_callee(node.attr["f"].func.name):
+                    return True
+                continue
+            names = _functions_of(node)
+            if not names and _is_effect(node.op):
+                return True
+            for name in names - seen:
+                seen.add(name)
+                definition = _definition(graph, name)
+                if definition is None:
+                    return True
+                pending.append(definition.node_def)
+    return False
+
+
+def _functions_of(node: Any) -> set[str]:
+    found: set[str] = set()
+    for value in node.attr.values():
+        functions = [value.func] if value.HasField("func") else value.list.func
+        found.update(function.name for function in functions if function.name)
+    return found
+
+
+def _definition(graph: tf.Graph, name: str) -> function_pb2.FunctionDef | None:
+    function = graph._get_function(name)
+    return None if function is None else function.cached_definition
+
+
+def _is_effect(op_type: str) -> bool:
+    definition = op_def_registry.get(op_type)
+    if definition is not None and not definition.is_stateful:
+        return False
+    is_harmless = (
+        op_type in auto_control_deps_utils.RESOURCE_READ_OPS
+        or op_type in auto_control_deps.LEGACY_RANDOM_OPS
+        or op_type.startswith(_WITHOUT_EFFECT)
+    )
+    return not is_harmless

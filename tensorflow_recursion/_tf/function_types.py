@@ -1,0 +1,153 @@
+"""How a call binds to the parameters of a Python function, and which tensors it passes: as tf.function has it."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+from tensorflow.core.function.polymorphism import function_type, type_dispatch
+from tensorflow.python.eager.polymorphic_function import function_type_utils
+from tensorflow.python.util import nest
+
+# The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
+CallType: TypeAlias = function_type.FunctionType
+
+
+class Parameters:
+    """The parameters of a Python function, some of which an `input_signature` restricts."""
+
+    def __init__(self, func: Callable[..., Any], input_signature: Sequence[Any] | None) -> None:
+        """Reads the parameters of `func`; errors as those of tf.function."""
+        self._signature = inspect.signature(func)
+        self._input_signature = None if input_signature is None else tuple(input_signature)
+        self._type, self._defaults = function_type_utils.make_function_type(func, input_signature)
+
+    @property
+    def names(self) -> str:
+        """The parameters as they are written, for messages."""
+        return str(self._signature)
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+        """The arguments of a call.
+
+        Raises:
+          TypeError: if they do not fit the parameters, or are not what the `input_signature` says.
+        """
+        self._signature.bind(*args, **kwargs)  # for its message
+        try:
+            bound = function_type_utils.canonicalize_function_inputs(
+                tuple(args), dict(kwargs), self._type, self._defaults
+            )
+        except TypeError as error:
+            raise TypeError(str(error.__cause__ or error)) from error
+        typed, by_keyword = nest.map_structure(_with_spec, (bound.args, bound.kwargs))
+        if self._input_signature is not None:
+            typed = (*self._input_signature, *typed[len(self._input_signature) :])
+        call_type, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, by_keyword, {}, self._type)
+        return Arguments(call_type, bound)
+
+
+def is_binding_error(error: TypeError) -> bool:
+    """Whether a tf.function raised `error` because the arguments of a call do not fit its parameters."""
+    return str(error).startswith("Binding inputs to tf.function failed")
+
+
+class Arguments:
+    """The arguments of one call.
+
+    Attributes:
+      type: what they are.
+    """
+
+    def __init__(self, call_type: CallType, bound: inspect.BoundArguments) -> None:
+        self.type = call_type
+        self._bound = bound
+
+    def tensors(self, target: CallType) -> list[tf.Tensor]:
+        """The tensors to pass to a function for arguments of the type `target`, which is this one or more general."""
+        bound = target.bind(*self._bound.args, **self._bound.kwargs)
+        return [tf.convert_to_tensor(tensor) for tensor in target.unpack_inputs(bound)]
+
+
+def tensor_specs(call_type: CallType) -> list[tf.TensorSpec]:
+    """The specs of the tensors that a call passes, of each variable once."""
+    specs, seen = [], set()
+    for spec in call_type.flat_inputs:
+        alias = spec._alias_id()
+        if alias is None or alias not in seen:
+            specs.append(spec)
+        if alias is not None:
+            seen.add(alias)
+    return specs
+
+
+def parameter_names(call_type: CallType) -> list[str]:
+    """For each tensor that a call passes: the name of the parameter which it is, or is part of."""
+    names, seen = [], set()
+    for parameter in call_type._sorted_parameters:
+        for spec in parameter.type_constraint.flatten():
+            alias = spec._alias_id()
+            if alias is None or alias not in seen:
+                names.append(parameter.name)
+            if alias is not None:
+                seen.add(alias)
+    return names
+
+
+def values(call_type: CallType, tensors: Sequence[tf.Tensor]) -> tuple[list[Any], dict[str, Any]]:
+    """The positional and keyword arguments that `tensors`, in the order of `tensor_specs`, stand for."""
+    given = iter(_with_aliases(call_type, tensors))
+    found = {
+        parameter.name: parameter.type_constraint.from_tensors(given) for parameter in call_type._sorted_parameters
+    }
+    args, kwargs = [], {}
+    for parameter in call_type.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            kwargs[parameter.name] = found[parameter.name]
+        else:
+            args.append(found[parameter.name])
+    return args, kwargs
+
+
+def _with_aliases(call_type: CallType, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """`tensors`, with each variable as often as it was passed."""
+    given, found, by_alias = iter(tensors), [], {}
+    for spec in call_type.flat_inputs:
+        alias = spec._alias_id()
+        if alias is None:
+            found.append(next(given))
+            continue
+        if alias not in by_alias:
+            by_alias[alias] = next(given)
+        found.append(by_alias[alias])
+    return found
+
+
+def _with_spec(leaf: Any) -> Any:
+    """A leaf of the arguments, or what tells its type: without it a list of tensors is taken for a Python object."""
+    return tf.TensorArraySpec.from_value(leaf) if isinstance(leaf, tf.TensorArray) else leaf
+
+
+class TypeTable:
+    """The types of calls for which a function has been traced, and which of them serves a call."""
+
+    def __init__(self) -> None:
+        self._table = type_dispatch.TypeDispatchTable()
+
+    def __len__(self) -> int:
+        return len(list(self._table.targets))
+
+    def find(self, call_type: CallType) -> CallType | None:
+        """The closest type that serves such a call, or None."""
+        found: CallType | None = self._table.dispatch(call_type)
+        return found
+
+    def add(self, call_type: CallType, *, generalize: bool) -> CallType:
+        """Enter a type; to `generalize` makes it serve calls of known types, too, whose shapes are others."""
+        if generalize:
+            call_type = self._table.try_generalizing_function_type(call_type)
+        self._table.add_target(call_type)
+        return call_type

@@ -1,0 +1,131 @@
+"""Graphs that are built to find out what a function returns, and thrown away.
+
+In such a graph it may turn up that something is not known yet: a call of the function whose results are looked for.
+Then `Unknown` is raised, and what is being built is given up, up to the innermost conditional. That one goes by its
+other branches: what they return is what the conditional returns. Loops return what they begin with.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.ops import cond_v2, while_v2
+from tensorflow.python.util import nest
+
+from tensorflow_recursion._tf import nests
+from tensorflow_recursion._tf.replacements import Replacements
+
+tf1 = tf.compat.v1
+
+_COND = cond_v2.cond_v2
+_CASE = cond_v2.indexed_case
+_LOOP = while_v2.while_loop
+
+_ATTRIBUTE = "_recursion_is_for_inference"
+
+
+class Unknown(BaseException):  # not an Exception: what is built may catch those
+    """Raised where the results of a function are needed that are not known yet.
+
+    Attributes:
+      of: what tells that function from others.
+    """
+
+    def __init__(self, of: object) -> None:
+        super().__init__()
+        self.of = of
+
+
+def is_inferring() -> bool:
+    """Whether the default graph is one of these, not part of another function made while one is built."""
+    return hasattr(tf1.get_default_graph(), _ATTRIBUTE)
+
+
+@contextlib.contextmanager
+def inferring(outer: tf.Graph, name: str) -> Iterator[None]:
+    """Inside, the default graph is one for inference, of a function in `outer`."""
+    with outer.as_default(), outer.control_dependencies(None):
+        graph = FuncGraph(name)
+        setattr(graph, _ATTRIBUTE, True)
+        with graph.as_default(), _replacements.active():
+            yield
+
+
+def placeholders(specs: Sequence[tf.TensorSpec]) -> list[tf.Tensor]:
+    """Tensors of which just the specs are known."""
+    return [tf1.placeholder(tf.as_dtype(spec.dtype.as_datatype_enum), spec.shape) for spec in specs]
+
+
+def _any_of(spec: Any) -> Any:
+    """A nest of which just the spec is known."""
+    return nests.pack(spec, placeholders(nests.tensor_specs(spec)))
+
+
+def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any]) -> Any:
+    """What a conditional returns: what its branches do, as far as that is known; `build` makes it."""
+    known, unknown = [], None
+    for branch in branches:
+        try:
+            known.append(nests.to_tensors(branch()))
+        except Unknown as error:
+            unknown = error
+    if not known:
+        assert unknown is not None  # a conditional has branches
+        raise unknown
+    if len(known) == 1:
+        return known[0]
+    try:
+        spec = nests.spec_of(known[0])
+        for value in known[1:]:
+            spec = nests.join(spec, nests.spec_of(value))
+    except ValueError:
+        return build()  # raises TensorFlow's own error
+    return _any_of(spec)
+
+
+def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
+    def build() -> Any:
+        return _COND(pred, true_fn, false_fn, name)
+
+    return _one_of([true_fn, false_fn], build) if is_inferring() else build()
+
+
+def _case(index: Any, branches: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    def build() -> Any:
+        return _CASE(index, branches, *args, **kwargs)
+
+    return _one_of(branches, build) if is_inferring() else build()
+
+
+def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **options: Any) -> Any:
+    if not is_inferring():
+        return _LOOP(cond, body, loop_vars, shape_invariants, **options)
+    spec = nests.spec_of(nests.to_tensors(loop_vars))
+    if shape_invariants is not None:
+        spec = nest.map_structure_up_to(spec, _with_shape, spec, shape_invariants)
+    result = _any_of(spec)
+    flat = nest.flatten(result, expand_composites=True)
+    return flat[0] if len(flat) == 1 and not options.get("return_same_structure", True) else result
+
+
+def _with_shape(spec: Any, invariant: Any) -> Any:
+    if isinstance(invariant, tf.TypeSpec):
+        return invariant
+    return tf.TensorSpec(invariant, spec.dtype) if isinstance(spec, tf.TensorSpec) else spec
+
+
+class _ForInference(Replacements):
+    """Conditionals go by the branches that are known, loops by what they begin with."""
+
+    def _install(self) -> None:
+        self.replace(cond_v2, "cond_v2", _cond)
+        self.replace(cond_v2, "indexed_case", _case)
+        self.replace(while_v2, "while_loop", _loop)
+
+
+_replacements = _ForInference()

@@ -1,0 +1,80 @@
+"""Finds out what functions return before their bodies are traced: from the paths through them that do not recurse."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tensorflow_recursion._tf import inferring, nests
+from tensorflow_recursion._tf.inferring import Unknown
+from tensorflow_recursion.specializations import Specialization
+
+
+class Inference:
+    """What the functions of one outermost graph return.
+
+    A body is built in a graph that is thrown away. A call in it of a function of which nothing is known gives up what
+    is being built, up to the innermost conditional, which goes by its other branches. So what is found may lack what
+    the given up paths return; that is left to the trace. Where no path is left, the function that was called comes
+    first.
+    """
+
+    def __init__(
+        self, graph: tf.Graph, building: Callable[[Specialization], contextlib.AbstractContextManager[None]]
+    ) -> None:
+        """Looks at functions of `graph`; each body is built inside a `building(specialization)`."""
+        self._graph = graph
+        self._building = building
+        self._is_building = False
+
+    def result_of(self, function: Specialization) -> Any:
+        """What a call returns in a graph that is built for inference: tensors of which just the specs are known."""
+        self.require(function)
+        return nests.pack(function.returns, inferring.placeholders(nests.tensor_specs(function.returns)))
+
+    def require(self, function: Specialization) -> None:
+        """Find out what `function` returns unless it is known.
+
+        Raises:
+          Unknown: if it is not known, and a body is being built to find out about another function.
+          TypeError: if every path through the body needs the results of the function itself.
+        """
+        if function.is_known:
+            return
+        if self._is_building:
+            raise Unknown(function)
+        waiting = [function]  # each for the next one
+        while waiting:
+            needed = self._look_at(waiting[-1])
+            if needed is None:
+                waiting.pop()
+            elif needed in waiting:
+                raise _endless(needed)
+            else:
+                waiting.append(needed)
+
+    def _look_at(self, function: Specialization) -> Specialization | None:
+        """Build the body of a function, which learns from that; returns another one if that has to be known first."""
+        self._is_building = True
+        try:
+            with inferring.inferring(self._graph, function.user_name), self._building(function):
+                function.learn(function.call(inferring.placeholders(function.specs)))
+        except Unknown as unknown:
+            assert isinstance(unknown.of, Specialization)  # raised above
+            return unknown.of
+        finally:
+            self._is_building = False
+        return None
+
+
+def _endless(function: Specialization) -> TypeError:
+    name = function.source.name
+    return TypeError(
+        f"Function '{name}': what it returns cannot be found out, as every path through its body needs the result of "
+        f"another call of '{name}'; let a path return without one, or state what it returns: "
+        "@tfr.recursive(output_signature=tf.TensorSpec(shape, dtype))"
+    )

@@ -1,0 +1,307 @@
+"""tfr.recursive: recursive functions in eager mode, in tf.functions and in TF1 graphs."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, overload
+
+import tensorflow as tf
+
+from tensorflow_recursion import calls, ops, signatures
+from tensorflow_recursion._tf import bodies, function_types, inferring, nests
+from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
+from tensorflow_recursion._tf.typed import not_converted
+from tensorflow_recursion.calls import Library
+from tensorflow_recursion.errors import CallError
+from tensorflow_recursion.specializations import Source, Specialization
+
+__all__ = ["recursive"]
+
+# For so many kinds of arguments a function is traced in one graph; more are taken for a recursion that never ends.
+_MAX_SPECIALIZATIONS = 256
+
+
+class Options(TypedDict):
+    """What `recursive` takes besides the function; see there."""
+
+    input_signature: Sequence[Any] | None
+    output_signature: Any
+    autograph: bool
+    reduce_retracing: bool
+    name: str | None
+    max_depth: int | None
+
+
+class _Known:
+    """The specializations of one function in one outermost graph."""
+
+    def __init__(self) -> None:
+        self.table = TypeTable()
+        self.by_type: dict[CallType, Specialization] = {}
+
+
+class RecursiveFunction:
+    """A function made by `tfr.recursive`. Called as the Python function is, it returns what that one returns.
+
+    In eager mode a call runs in a `tf.function`, which TensorFlow makes and keeps as it does any other; inside of it,
+    and in graphs, a call is one node.
+
+    Attributes:
+      input_signature: as given to `tfr.recursive`.
+      output_signature: as given to `tfr.recursive`.
+      python_function: the Python function; of a method, the one that takes no `self`.
+    """
+
+    def __init__(self, func: Callable[..., Any], options: Options, owner: Any = None) -> None:
+        """Makes a function of `func`, or of the method of `owner` that it is."""
+        self._func = func
+        self._options = options
+        self._owner = None if owner is None else weakref.ref(owner)
+        python_function = func if owner is None else func.__get__(owner)
+        self._name = options["name"] or _name_of(func)
+        self.__name__ = self._name
+        self.__doc__ = func.__doc__
+        self.__signature__ = inspect.signature(python_function)
+        self.input_signature = options["input_signature"]
+        self.output_signature = options["output_signature"]
+        self._parameters = function_types.Parameters(python_function, self.input_signature)
+        has_signature = self.output_signature is not None
+        self._source = Source(
+            self._name,
+            lambda args, kwargs: bodies.call(self.python_function, args, kwargs, autograph=options["autograph"]),
+            func.__doc__,
+            nests.checked_spec(self.output_signature) if has_signature else None,
+            has_signature,
+        )
+        self._known: weakref.WeakKeyDictionary[Library, _Known] = weakref.WeakKeyDictionary()
+        # By the identity of the instance, which need not have a hash: it, and its function.
+        self._methods: dict[int, tuple[weakref.ref[Any], RecursiveFunction]] = {}
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        if self._owner is None:
+            return self._func
+        owner = self._owner()
+        if owner is None:
+            raise ReferenceError(f"Function '{self._name}' is a method of an object that is gone")
+        method: Callable[..., Any] = self._func.__get__(owner)
+        return method
+
+    @not_converted
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function: at once in eager mode, else as a node of the default graph."""
+        if not tf.executing_eagerly():
+            return self._in_graph(args, kwargs)
+        try:
+            return self._eagerly(*args, **kwargs)
+        except TypeError as error:
+            if function_types.is_binding_error(error):
+                self._bind(args, kwargs)  # says which function it is
+            raise
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of a `tf.function`: the function for arguments of one kind, given as values or as specs."""
+        return self._eagerly.get_concrete_function(*args, **kwargs)
+
+    def pretty_printed_signature(self) -> str:
+        """The parameters and results of what has been traced in eager mode, as text."""
+        return str(self._eagerly.pretty_printed_concrete_signatures())
+
+    def experimental_get_tracing_count(self) -> int:
+        """How often calls in eager mode have traced the function."""
+        return int(self._eagerly.experimental_get_tracing_count())
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The function as a method of `instance`."""
+        if instance is None:
+            return self
+        return Method(self._bound_to(instance), instance)
+
+    def _bound_to(self, instance: Any) -> RecursiveFunction:
+        """The function of one instance, which does not keep that one alive."""
+        key, methods = id(instance), self._methods
+        if key not in methods:
+            is_gone = weakref.ref(instance, lambda _: methods.pop(key, None))
+            methods[key] = (is_gone, RecursiveFunction(self._func, self._options, owner=instance))
+        return methods[key][1]
+
+    @functools.cached_property
+    def _eagerly(self) -> Any:
+        """The tf.function that makes one call."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._in_graph(args, kwargs)
+
+        call.__name__ = call.__qualname__ = self._name
+        call.__wrapped__ = self._func  # type: ignore[attr-defined]  # what TensorFlow counts traces by
+        call.__doc__ = self.__doc__
+        call.__signature__ = self.__signature__  # type: ignore[attr-defined]
+        return tf.function(
+            call,
+            input_signature=self.input_signature,
+            autograph=False,
+            reduce_retracing=self._options["reduce_retracing"],
+        )
+
+    def _in_graph(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Add a call to the default graph."""
+        arguments = self._bind(args, kwargs)
+        library = calls.current_library()
+        function = self._specialization(library, arguments.type)
+        tensors = arguments.tensors(function.call_type)
+        if inferring.is_inferring():
+            return library.inference.result_of(function)
+        library.inference.require(function)
+        library.declare(function.signature)
+        library.adopt(function)
+        result = library.call(function.user_name, function.inputs, tensors, self._name)
+        return nests.pack(function.returns, _listed(result))
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+        try:
+            return self._parameters.bind(args, kwargs)
+        except TypeError as error:
+            raise CallError(f"Call of '{self._name}': {error}; the function takes {self._parameters.names}") from None
+
+    def _specialization(self, library: Library, call_type: CallType) -> Specialization:
+        """The function of a graph that serves such a call."""
+        known = self._known.setdefault(library, _Known())
+        found = known.table.find(call_type)
+        if found is None:
+            if len(known.by_type) >= _MAX_SPECIALIZATIONS:
+                raise CallError(
+                    f"Call of '{self._name}': it is traced for {len(known.by_type)} kinds of arguments already, and "
+                    "here is another one. Python values and shapes that differ from call to call of a recursion make "
+                    "it trace without end; pass numbers as tensors, tf.constant(n), or state "
+                    "input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions that differ"
+                )
+            found = known.table.add(call_type, generalize=self._options["reduce_retracing"])
+            known.by_type[found] = Specialization(self._source, found)
+        return known.by_type[found]
+
+    def __repr__(self) -> str:
+        return f"<tfr.recursive '{self._name}'{self._parameters.names}>"
+
+
+class Method:
+    """A recursive function as a method of an instance, as long as that one is asked for it."""
+
+    def __init__(self, function: RecursiveFunction, instance: Any) -> None:
+        self._function = function
+        self.__self__ = instance
+
+    @not_converted
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As for the function."""
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+
+def _listed(result: ops.Result) -> list[tf.Tensor]:
+    if isinstance(result, tf.Operation):
+        return []
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+@overload
+def recursive(func: Callable[..., Any], /) -> RecursiveFunction: ...
+
+
+@overload
+def recursive(
+    input_signature: Sequence[Any] | None = None,
+    output_signature: Any = None,
+    *,
+    autograph: bool = True,
+    reduce_retracing: bool = True,
+    name: str | None = None,
+    max_depth: int | None = None,
+) -> Callable[[Callable[..., Any]], RecursiveFunction]: ...
+
+
+def recursive(
+    input_signature: Any = None,
+    output_signature: Any = None,
+    *,
+    autograph: bool = True,
+    reduce_retracing: bool = True,
+    name: str | None = None,
+    max_depth: int | None = None,
+) -> Any:
+    """Decorator that makes a Python function a recursive function of TensorFlow.
+
+    In its body its own name is the function itself, and functions made so call each other, whichever is defined first.
+    It can be called in eager mode, in a `tf.function`, in Keras layers and `tf.data` functions, and in TF1 graphs; it
+    can be a method. AutoGraph converts the body, as that of a `tf.function`: `if`, `while`, `for`, `and`, `or`, `not`
+    may go by tensors. Side effects happen in the order in which they are written.
+
+    Args:
+      input_signature: a `tf.TensorSpec` (or a nest of such) for each argument. Left out, the function is traced for
+        each kind of arguments: dtypes and shapes of tensors, and values of all others, as with `tf.function`.
+      output_signature: a `tf.TensorSpec`, a dtype, or a nest of such: what the function returns. Left out, it is found
+        from the paths through the body that do not recurse.
+      autograph: whether AutoGraph converts the body.
+      reduce_retracing: whether a function that is called with several shapes is traced for dimensions that are open.
+      name: what messages and graphs call the function; by default the Python function's name.
+      max_depth: how deep calls may nest before the run ends in `ResourceExhaustedError`.
+
+    Returns:
+      The function. As a `tf.function` it has `get_concrete_function`, `input_signature`, `pretty_printed_signature` and
+      `experimental_get_tracing_count`.
+
+    Raises:
+      TypeError: if what is decorated is no function, or a signature holds what is no spec.
+      ValueError: if `max_depth` is no integer >= 1, or `name` is not legal.
+
+    Source: `tf.function`.
+
+    Examples:
+      >>> @tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+      ... def fib(n):
+      ...     if n < 2:
+      ...         return n
+      ...     return fib(n - 1) + fib(n - 2)
+      >>> @tf.function
+      ... def twice(n):
+      ...     return 2 * fib(n)
+      >>> with tf1.Session(config=tfr.session_config()) as session:  # in eager mode print(twice(20)) does
+      ...     print(session.run(twice(20)))
+      13530
+    """
+    is_bare = callable(input_signature)
+    options = Options(
+        input_signature=None if is_bare else input_signature,
+        output_signature=output_signature,
+        autograph=autograph,
+        reduce_retracing=reduce_retracing,
+        name=name,
+        max_depth=max_depth,
+    )
+    _check_options(options)
+    return _decorated(options, input_signature) if is_bare else functools.partial(_decorated, options)
+
+
+def _decorated(options: Options, func: Callable[..., Any]) -> RecursiveFunction:
+    if not callable(func):
+        raise TypeError(f"recursive decorates a Python function, got {func!r}")
+    return RecursiveFunction(func, options)
+
+
+def _check_options(options: Options) -> None:
+    max_depth = options["max_depth"]
+    if options["name"] is not None:
+        signatures.checked_name(options["name"])
+    if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):
+        raise ValueError(f"recursive: max_depth is {max_depth!r}, expected an integer >= 1")
+
+
+def _name_of(func: Callable[..., Any]) -> str:
+    """The name of a Python function, such that a graph may call a function so."""
+    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in getattr(func, "__name__", "function"))
+    return name.strip("_") or "function"

@@ -1,0 +1,174 @@
+"""A Python function for arguments of one kind: what `tfr.recursive` traces, and what it learns from that."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tensorflow_recursion import names, signatures
+from tensorflow_recursion._tf import bodies, function_types, nests
+from tensorflow_recursion._tf.function_types import CallType
+from tensorflow_recursion.definitions import TraceOptions
+from tensorflow_recursion.explanations import explained
+from tensorflow_recursion.results import checked
+from tensorflow_recursion.signatures import Signature
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The Python function behind the specializations.
+
+    Attributes:
+      name: what messages call it.
+      call: calls the function with positional and keyword arguments; AutoGraph converts it then, if it is to.
+      doc: its docstring.
+      output_signature: what it returns, as a nest of specs; None if it is to be found out.
+      has_signature: whether the user stated that.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    doc: str | None
+    output_signature: Any
+    has_signature: bool
+
+
+class Specialization:
+    """One function of a graph: a Python function for arguments of one kind.
+
+    What it returns is known before its body is traced: stated by the user, or by inference, which goes by the paths
+    through the body that do not call it. The trace may find a shape to be more general. Then those who called it by
+    what was known before are traced again (`promise`).
+
+    Attributes:
+      returns: the spec of what it returns, as a nest; None before it is known.
+      is_known: whether it is.
+      has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
+    """
+
+    base = None
+    grad_func = None
+    python_grad_func = None
+    gradient_name = None
+    create_grad_func = None
+    orders_effects = True
+
+    def __init__(self, source: Source, call_type: CallType) -> None:
+        self.user_name = names.of_trace(source.name)
+        self.source = source
+        self.call_type = call_type
+        self.specs = function_types.tensor_specs(call_type)
+        arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))
+        types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in self.specs]
+        self.inputs = tuple(zip(arg_names, types, strict=True))
+        self.returns: Any = source.output_signature
+        self.is_known = source.has_signature
+        self.has_effects = False
+
+    @property
+    def signature(self) -> Signature:
+        """The function as a declaration says it; once it is known what it returns."""
+        outputs = nests.tensor_specs(self.returns)
+        types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in outputs]
+        return Signature(self.user_name, self.inputs, tuple((f"output_{i}", dtype) for i, dtype in enumerate(types)))
+
+    @property
+    def output_shapes(self) -> tuple[tf.TensorShape, ...]:
+        """The static shapes of the outputs, as far as they are known."""
+        return tuple(spec.shape for spec in nests.tensor_specs(self.returns))
+
+    @property
+    def promise(self) -> Hashable:
+        """What calls rely on that a trace may change."""
+        return str(self.output_shapes)
+
+    def check_against(self, declared: Signature) -> None:
+        """It is declared as it is."""
+
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """Build the body in the default graph."""
+
+        def build() -> list[tf.Tensor]:
+            return self._checked(self.call(args))
+
+        return bodies.in_order(build) if self.has_effects else build()
+
+    def call(self, args: Sequence[tf.Tensor]) -> Any:
+        """What the Python function returns for tensors as its arguments, as a nest of tensors."""
+        for tensor, spec in zip(args, self.specs, strict=True):
+            tensor.set_shape(spec.shape)
+        positional, by_keyword = function_types.values(self.call_type, args)
+        with self._explained():
+            returned = self.source.call(positional, by_keyword)
+        try:
+            return nests.to_tensors(returned, self.returns)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"Function '{self.source.name}' returns {returned!r}, expected tensors, or what converts to them, in "
+                f"tuples, lists or dictionaries: {error}"
+            ) from error
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Let errors of the body say what is wrong with it, and what its calls are taken to return."""
+        try:
+            with explained(self.source.name):
+                yield
+        except (TypeError, ValueError) as error:
+            if not self.is_known or self.source.has_signature or str(error).startswith(("Function '", "Call of '")):
+                raise
+            raise type(error)(
+                f"{error}\n\nFunction '{self.source.name}': from the paths through its body that do not call it, it is "
+                f"taken to return {self.returns}; where that is not meant, state output_signature in tfr.recursive"
+            ) from error
+
+    def learn(self, returned: Any) -> None:
+        """Take what inference found the function to return."""
+        self.returns = nests.spec_of(returned)
+        self.is_known = True
+
+    def trace_options(self) -> TraceOptions:
+        """As a function without names of outputs or a device of its own."""
+        options = {"capture_resource_var_by_value": False}
+        return {"doc": self.source.doc, "out_names": None, "device": None, "options": options}
+
+    def _checked(self, returned: Any) -> list[tf.Tensor]:
+        """The tensors of what a trace of the body returned; more general shapes than known are noted."""
+        found = nests.spec_of(returned)
+        try:
+            joined = nests.join(self.returns, found)
+        except ValueError as error:
+            how = "output_signature states" if self.source.has_signature else "other paths through its body return"
+            raise TypeError(
+                f"Function '{self.source.name}' returns {found}, but {how} {self.returns}; they differ in {error}"
+            ) from error
+        tensors = nests.tensors_of(returned)
+        if not self.source.has_signature:
+            self.returns = joined
+            return tensors
+        stated = self.output_shapes
+        for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True)):
+            if not tensor.shape.is_compatible_with(shape):
+                raise ValueError(
+                    f"Function '{self.source.name}': output {i} has shape {tensor.shape}, output_signature states "
+                    f"{shape}"
+                )
+        return [checked(i, tensor, shape) for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True))]
+
+
+def _unique(arg_names: Sequence[str]) -> list[str]:
+    """The names, with a number behind those that are there already."""
+    found: list[str] = []
+    for name in arg_names:
+        number = 0
+        unique = name
+        while unique in found:
+            number += 1
+            unique = f"{name}_{number}"
+        found.append(unique)
+    return found
