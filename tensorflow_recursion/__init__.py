@@ -5,7 +5,7 @@ from tensorflow_recursion import _loader
 
 _loader.load()
 
-from tensorflow_recursion import error_lines, function  # noqa: E402
+from tensorflow_recursion import config, error_lines, function  # noqa: E402
 from tensorflow_recursion._build_info import VERSION as __version__  # noqa: E402
 from tensorflow_recursion.config import session_config  # noqa: E402
 from tensorflow_recursion.debugging import bytecode, is_static, transform_graph  # noqa: E402
@@ -19,6 +19,7 @@ __all__ = [
     "Defun",
     "__version__",
     "bytecode",
+    "config",
     "function",
     "is_static",
     "recursive",

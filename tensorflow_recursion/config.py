@@ -1,12 +1,15 @@
-"""The switch: a session configuration that turns static execution on."""
+"""How recursive functions run: the switch of a session, and what holds for calls outside of sessions."""
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import numbers
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
+from tensorflow_recursion import _native, names
 
 # Least value of each option that is a number, and the values of each that is a word.
 _LEAST = {names.MAX_DEPTH: 1, names.WORKERS: 0}
@@ -28,8 +31,8 @@ def session_config(
         compile (bool): whether functions that compute with single numbers run as bytecode. True unless said otherwise;
           results are the same.
         on_fallback ("warn" or "error"): what happens when calls cannot be made static, and run dynamically: a
-          `RuntimeWarning` for each function (the default), or a `FailedPreconditionError` that says the same. None leaves
-          what `config` says.
+          `RuntimeWarning` for each function (the default), or a `FailedPreconditionError` that says the same. None
+          leaves what `config` says.
 
     Returns:
       A new `ConfigProto` with exactly one custom optimizer `function_transformation`.
@@ -62,6 +65,132 @@ def session_config(
     return result
 
 
+def set_static_execution(enabled: bool) -> None:
+    """Turn static execution of calls outside of TF1 sessions on or off, for the whole process.
+
+    It is on from the start, unless the environment variable `TENSORFLOW_RECURSION_STATIC` is `0`. It concerns calls in
+    a `tf.function`, in functions of `tf.data`, and in SavedModels made of these. Every call that begins afterwards
+    obeys, also one in a function that was traced before. What a session with `session_config` has prepared does not.
+
+    Args:
+      enabled: False lets every call run dynamically, through TensorFlow's function runtime: many times slower, with the
+        same results.
+
+    Raises:
+      TypeError: if `enabled` is not a bool.
+
+    Examples:
+      >>> tfr.config.set_static_execution(False)
+      >>> tfr.config.is_static_execution()
+      False
+      >>> tfr.config.set_static_execution(True)
+    """
+    _change(is_on=_checked_bool("set_static_execution", "enabled", enabled))
+
+
+def is_static_execution() -> bool:
+    """Tell whether calls outside of TF1 sessions are made static.
+
+    Returns:
+      What `set_static_execution` or the environment variable `TENSORFLOW_RECURSION_STATIC` has said last.
+
+    Examples:
+      >>> tfr.config.is_static_execution()
+      True
+    """
+    return bool(_native.static_settings()["is_on"])
+
+
+@contextlib.contextmanager
+def static_execution(enabled: bool) -> Iterator[None]:
+    """Turn static execution on or off as `set_static_execution` does, and back at the end of a `with` block.
+
+    Args:
+      enabled: as of `set_static_execution`. It holds for the whole process, for calls in other threads too.
+
+    Yields:
+      None.
+
+    Raises:
+      TypeError: if `enabled` is not a bool.
+
+    Examples:
+      >>> with tfr.config.static_execution(False):
+      ...     tfr.config.is_static_execution()
+      False
+    """
+    before = is_static_execution()
+    set_static_execution(enabled)
+    try:
+        yield
+    finally:
+        set_static_execution(before)
+
+
+def set_options(**options: int | str) -> None:
+    """Set options of static execution for calls outside of TF1 sessions, for the whole process.
+
+    A function that has an option of its own, as `max_depth` of a decorator, goes before. A session has its own options,
+    see `session_config`.
+
+    Args:
+      **options: `max_depth`, `workers`, `compile`, `on_fallback`, as of `session_config`. What is not named stays.
+
+    Raises:
+      ValueError: if an option is unknown, or its value is not one that it may have.
+
+    Examples:
+      >>> tfr.config.set_options(max_depth=100_000)
+      >>> tfr.config.get_options()["max_depth"]
+      100000
+      >>> tfr.config.set_options(max_depth=2_000_000)
+    """
+    for name, value in options.items():
+        _set_option(tf.compat.v1.AttrValue(), name, value, "set_options")
+    _change(**options)
+
+
+def get_options() -> dict[str, int | str]:
+    """Tell the options of static execution of calls outside of TF1 sessions.
+
+    Returns:
+      The values of `max_depth`, `workers`, `compile` and `on_fallback` by name.
+
+    Examples:
+      >>> tfr.config.get_options()["on_fallback"]
+      'warn'
+    """
+    return {name: value for name, value in _native.static_settings().items() if name != "is_on"}
+
+
+def outermost_calls() -> dict[str, int]:
+    """Count the calls outside of TF1 sessions' graphs that have begun in this process.
+
+    Returns:
+      How many ran statically, `"static"`, and how many that might have done so ran dynamically, `"dynamic"`. Calls that
+      a body makes are part of the call around them.
+
+    Examples:
+      >>> sorted(tfr.config.outermost_calls())
+      ['dynamic', 'static']
+    """
+    return dict(_native.outermost_calls())
+
+
+_changes = threading.Lock()  # what is set at once in two threads must not be lost
+
+
+def _change(**settings: Any) -> None:
+    with _changes:
+        _native.set_static_settings({**_native.static_settings(), **settings})
+
+
+def _checked_bool(function: str, name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{function}: {name} is {value!r}, expected True or False")
+    return value
+
+
 def _single_entry(rewrite: Any) -> Any:
     """The optimizer's entry in a RewriterConfig: the first one there is, later ones removed, or a new one."""
     entries = rewrite.custom_optimizers
@@ -78,23 +207,23 @@ def has_switch(config: tf.compat.v1.ConfigProto) -> bool:
     return is_there and not rewrite.disable_meta_optimizer
 
 
-def _set_option(attribute: Any, name: str, value: object) -> None:
-    """Set an entry of a parameter map to the value of an option, if that is one."""
+def _set_option(attribute: Any, name: str, value: object, function: str = "session_config") -> None:
+    """Set an entry of a parameter map to the value of an option, if that is one; errors name `function`."""
     if name in _WORDS:
         if value not in _WORDS[name]:
             wanted = " or ".join(f'"{word}"' for word in _WORDS[name])
-            raise ValueError(f"session_config: {name} is {value!r}, expected {wanted}")
+            raise ValueError(f"{function}: {name} is {value!r}, expected {wanted}")
         attribute.s = str(value).encode()
         return
     if name in _FLAGS:
         if not isinstance(value, bool):
-            raise ValueError(f"session_config: {name} is {value!r}, expected True or False")
+            raise ValueError(f"{function}: {name} is {value!r}, expected True or False")
         attribute.b = value
         return
     if name not in _LEAST:
         known = ", ".join(sorted([*_LEAST, *_FLAGS, *_WORDS]))
-        raise ValueError(f"session_config: unknown option {name!r}; the known ones are: {known}")
+        raise ValueError(f"{function}: unknown option {name!r}; the known ones are: {known}")
     least = _LEAST[name]
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) < 2**63:
-        raise ValueError(f"session_config: {name} is {value!r}, expected an integer >= {least}")
+        raise ValueError(f"{function}: {name} is {value!r}, expected an integer >= {least}")
     attribute.i = int(value)

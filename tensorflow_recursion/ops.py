@@ -7,7 +7,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import nodes
+from tensorflow_recursion._tf import graphs, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
 
 tf1 = tf.compat.v1
@@ -62,6 +62,8 @@ def invoke(
         attrs[names.RECORD_OF] = tf1.AttrValue()
         attrs[names.RECORD_OF].list.func.add().name = record_of
     graph = tf1.get_default_graph()
+    if graphs.is_func_graph(graphs.enclosing_graphs(graph)[-1]):  # no session transforms it
+        attrs[names.STATIC] = tf1.AttrValue(b=True)
     return graph.create_op(names.INVOKE, [*inputs, *ignored], [*output_types, tf.variant], name=name, attrs=attrs)
 
 

@@ -18,6 +18,11 @@ inline constexpr char kOptimizerName[] = "function_transformation";
 // What a user's graph holds: one operator per call, the callee in attribute `f`.
 inline constexpr char kInvokeOp[] = "Recursion>Invoke";
 
+// On an Invoke: if no other call of ours is around it, its kernel makes a static graph of its own and runs that.
+inline constexpr char kStaticAttr[] = "_recursion_static";
+// Options of such a call are attributes of it, this before the option's name: `_recursion_max_depth`.
+inline constexpr char kOptionAttrPrefix[] = "_recursion_";
+
 // What an invocation keeps for its gradient: written by `<f>__forward`, read by `<f>__backward`.
 inline constexpr char kRetainOp[] = "Recursion>Retain";
 inline constexpr char kRecallOp[] = "Recursion>Recall";

@@ -18,11 +18,18 @@ inline constexpr int64_t kDefaultMaxFrameBytes = int64_t{512} << 20;
 // 0: as many workers as pay, at most one per inter-op thread.
 inline constexpr int64_t kDefaultWorkers = 0;
 
-// Travels from the optimizer to the executor as attributes of every Recursion>FrameStart node.
+// How a user raises max_depth, for messages: in a session, and where calls make static graphs of their own.
+inline constexpr char kDepthSettingOfSession[] =
+    "by the optimizer's parameter max_depth, as in session_config(max_depth=...)";
+inline constexpr char kDepthSettingOfCall[] =
+    "with max_depth: an argument of the function's decorator, or of tfr.config.set_options(max_depth=...)";
+
+// Travels from the optimizer to the executor as attributes of every Recursion>FrameStart node, but for the last.
 struct Options {
   int64_t max_depth = kDefaultMaxDepth;
   int64_t workers = kDefaultWorkers;
   bool compile = true;  // functions on numbers run as bytecode, see docs/bytecode.md
+  const char* depth_setting = kDepthSettingOfSession;
 };
 
 // What a session does when a call cannot be made static.

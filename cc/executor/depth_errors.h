@@ -18,10 +18,9 @@ inline absl::Status RecursionTooDeep(const Options& options, const std::string& 
   const std::string limit = is_too_deep ? absl::StrCat("the limit is ", options.max_depth)
                                         : absl::StrCat("where its frames take ", kDefaultMaxFrameBytes >> 20,
                                                        " MiB, the limit unless max_depth is above ", kDefaultMaxDepth);
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "Recursion too deep: call of '", callee, "' would be at depth ", depth, ", ", limit,
-      "; raise it by the optimizer's parameter max_depth, as in session_config(max_depth=...)\n\t [[{{node ", site,
-      "}}]]"));
+  return absl::ResourceExhaustedError(absl::StrCat("Recursion too deep: call of '", callee, "' would be at depth ",
+                                                   depth, ", ", limit, "; raise it ", options.depth_setting,
+                                                   "\n\t [[{{node ", site, "}}]]"));
 }
 
 }  // namespace tensorflow_recursion

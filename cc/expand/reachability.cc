@@ -51,6 +51,13 @@ class ReachabilityFinder {
     }
   }
 
+  // Whether a record may come from another program, or be read by another one: a feed or a fetch that may hold one.
+  static bool IsVariantBoundary(const NodeDef& node) {
+    const auto type = node.attr().find("T");
+    const bool is_boundary = node.op() == "_Arg" || node.op() == "_Retval";
+    return is_boundary && type != node.attr().end() && type->second.type() == tensorflow::DT_VARIANT;
+  }
+
   // All of it, so that its outputs stay where they are.
   void NeedRecalled(const NodeDef& recall) {
     const int count = recall.attr().at(kTypeAttr).list().type_size();
@@ -62,7 +69,9 @@ class ReachabilityFinder {
     list->reachable[node] = true;
     nodes_.emplace_back(list, node);
     if (IsInvoke(list->nodes[node])) NeedFunction(Callee(list->nodes[node]));
-    if (MayTakeRecords(list->nodes[node])) RetainAll();
+    if (MayTakeRecords(list->nodes[node]) || (list == &program_->main && IsVariantBoundary(list->nodes[node]))) {
+      RetainAll();
+    }
   }
 
   void NeedFunction(CalledFunction* function) {
@@ -102,6 +111,7 @@ class ReachabilityFinder {
   void FollowInputs(NodeList* list, int node) {
     const NodeDef& def = list->nodes[node];
     if (IsRetain(def)) return FollowRetained(list, node);
+    if (IsRecall(def)) FollowRecall(list, node);
     for (const std::string& input : def.input()) FollowInput(list, input);
   }
 
@@ -115,6 +125,12 @@ class ReachabilityFinder {
       const bool is_control = tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(def.input(i)));
       if (is_control || (i < static_cast<int>(needed.size()) && needed[i])) FollowInput(list, def.input(i));
     }
+  }
+
+  // What reads a record of another program must know all of its values, whichever it reads.
+  void FollowRecall(NodeList* list, int node) {
+    recalls_.emplace_back(list, node);
+    if (retains_all_) NeedRecalled(list->nodes[node]);
   }
 
   // Whether the node may hand a record to a function that is left as it is, which recalls every value.
@@ -136,6 +152,7 @@ class ReachabilityFinder {
     for (const auto& [function, nodes] : found) {
       for (const auto& [list, node] : nodes) NeedAllRetained(list->nodes[node]);
     }
+    for (const auto& [list, node] : recalls_) NeedRecalled(list->nodes[node]);
   }
 
   void NeedAllRetained(const NodeDef& retain) {
@@ -179,6 +196,7 @@ class ReachabilityFinder {
   std::vector<CalledFunction*> done_;             // awaited, their effects not yet followed
   bool retains_all_ = false;
   std::map<std::string, std::vector<std::pair<NodeList*, int>>> retains_;  // reachable Retains, by function
+  std::vector<std::pair<NodeList*, int>> recalls_;                         // reachable Recalls
 };
 
 }  // namespace

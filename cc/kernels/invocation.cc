@@ -50,7 +50,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
       : kernel_(kernel),
         ctx_(ctx),
         done_(std::move(done)),
-        parent_(EnclosingCall(ctx->rendezvous())),
+        parent_(Enclosing(ctx->rendezvous())),
         recursion_(parent_ == nullptr ? new Recursion(ctx->rendezvous()) : parent_->recursion_),
         depth_(parent_ == nullptr ? outermost_calls.fetch_add(1, std::memory_order_relaxed) + 1 : parent_->depth_ + 1) {
     // Outermost calls count each other only to bound a recursion that goes unseen.
@@ -77,6 +77,12 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
     } else if (!RunNested([this] { Run(); }, kMaxThreadsOfCalls)) {
       Finish(TooDeepInline());
     }
+  }
+
+  // The call that has a rendezvous, or nullptr.
+  static Invocation* Enclosing(RendezvousInterface* rendezvous) {
+    if (rendezvous == nullptr || typeid(*rendezvous) != typeid(Invocation)) return nullptr;
+    return static_cast<Invocation*>(rendezvous);
   }
 
   // CallFrameInterface: the kernel's own inputs and outputs, without a copy between. Arguments are
@@ -123,11 +129,6 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
   }
 
  private:
-  static Invocation* EnclosingCall(RendezvousInterface* rendezvous) {
-    if (rendezvous == nullptr || typeid(*rendezvous) != typeid(Invocation)) return nullptr;
-    return static_cast<Invocation*>(rendezvous);
-  }
-
   void Run() {
     FunctionLibraryRuntime::Options options(ctx_->step_id());
     options.rendezvous = this;
@@ -219,6 +220,8 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
 };
 
 }  // namespace
+
+bool IsInsideOfInvocation(const OpKernelContext& ctx) { return Invocation::Enclosing(ctx.rendezvous()) != nullptr; }
 
 void StartInvocation(InvokeOp& kernel, OpKernelContext* ctx, tensorflow::AsyncOpKernel::DoneCallback done) {
   (new Invocation(kernel, ctx, std::move(done)))->Start();

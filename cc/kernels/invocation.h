@@ -9,6 +9,9 @@ namespace tensorflow_recursion {
 
 class InvokeOp;
 
+// Whether another call of ours, which runs dynamically, is around the kernel that `ctx` is for.
+bool IsInsideOfInvocation(const tensorflow::OpKernelContext& ctx);
+
 // Runs the callee of `kernel` with the kernel's inputs and outputs, and calls `done` when it has ended.
 void StartInvocation(InvokeOp& kernel, tensorflow::OpKernelContext* ctx, tensorflow::AsyncOpKernel::DoneCallback done);
 

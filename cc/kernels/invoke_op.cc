@@ -9,10 +9,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
+#include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "cc/kernels/callee_check.h"
 #include "cc/kernels/invocation.h"
 #include "cc/kernels/recursion.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -39,6 +41,12 @@ InvokeOp::InvokeOp(tensorflow::OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCalleeAttr, &function_));
   OP_REQUIRES_OK(ctx, ReadMaxDepth(&max_depth_));
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kArgumentTypesAttr, &arguments_));
+  bool is_static = false;
+  if (tensorflow::TryGetNodeAttr(ctx->def(), kStaticAttr, &is_static) && is_static) {
+    absl::StatusOr<std::unique_ptr<StaticCalls>> calls = StaticCalls::Make(ctx->def());
+    OP_REQUIRES_OK(ctx, calls.status());
+    static_calls_ = *std::move(calls);
+  }
   key_ = tensorflow::Canonicalize(function(), tensorflow::AttrSlice(&function_.attr()));
   if (ctx->function_library() != nullptr) {
     OP_REQUIRES_OK(ctx, CheckDefinition(*ctx->function_library()));
@@ -53,6 +61,12 @@ void InvokeOp::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
   OP_REQUIRES_ASYNC(ctx, ctx->function_library() != nullptr,
                     absl::InternalError(absl::StrCat("Call '", name(), "': no function library here")), done);
   ctx->set_output(num_results(), no_record_);
+  if (static_calls_ != nullptr && !IsInsideOfInvocation(*ctx)) {
+    const absl::StatusOr<const StaticProgram*> program = static_calls_->Find(ctx->function_library());
+    OP_REQUIRES_OK_ASYNC(ctx, program.status(), done);
+    NoteOutermostCall(/*is_static=*/*program != nullptr);
+    if (*program != nullptr) return (*program)->Run(ctx, std::move(done));
+  }
   StartInvocation(*this, ctx, std::move(done));
 }
 

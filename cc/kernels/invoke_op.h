@@ -1,15 +1,17 @@
-// The dynamic path: the kernel of Recursion>Invoke runs the callee through the function runtime.
+// The kernel of Recursion>Invoke: runs the callee, as a static program or through the function runtime.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_INVOKE_OP_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_INVOKE_OP_H_
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "cc/kernels/static_calls.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -24,8 +26,9 @@ inline constexpr char kDynamicMaxDepthVariable[] = "TENSORFLOW_RECURSION_DYNAMIC
 
 struct Recursion;
 
-// Each call is one run of the callee's own executor, as for any function of stock TensorFlow: the
-// baseline of static execution, and what runs wherever no graph is transformed (tf.data functions).
+// A node that says so, and is called by no other call of ours, runs as a static program that the kernel makes at its
+// first run. Otherwise each call is one run of the callee's own executor, as for any function of stock TensorFlow:
+// dynamic execution, the baseline of the static one.
 //
 // The constructor checks the node against the callee's definition. ComputeAsync may run concurrently.
 class InvokeOp : public tensorflow::AsyncOpKernel {
@@ -63,7 +66,8 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
   absl::Status CheckDefinition(const tensorflow::FunctionLibraryRuntime& library) const;
 
   tensorflow::NameAttrList function_;
-  tensorflow::DataTypeVector arguments_;  // types of those that are passed on
+  std::unique_ptr<StaticCalls> static_calls_;  // null: all calls are dynamic
+  tensorflow::DataTypeVector arguments_;       // types of those that are passed on
   const tensorflow::Tensor no_record_{tensorflow::DT_VARIANT, tensorflow::TensorShape({})};
   std::string key_;  // of the callee with its attributes
   int64_t max_depth_ = kDefaultDynamicMaxDepth;

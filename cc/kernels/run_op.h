@@ -7,10 +7,9 @@
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "cc/kernels/stock_kernel_runner.h"
-#include "cc/program/program.h"
+#include "cc/kernels/static_program.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
 
@@ -27,18 +26,14 @@ class RunOp : public tensorflow::AsyncOpKernel {
  private:
   absl::Status EnsureBuilt(tensorflow::OpKernelContext* context);
   absl::Status Build(tensorflow::OpKernelContext* context);
-  int MaxWorkers(const tensorflow::OpKernelContext* context) const;
 
-  const tensorflow::DeviceType device_type_;
   std::mutex mutex_;
   bool is_built_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status build_status_ ABSL_GUARDED_BY(mutex_);
 
   // Written once under mutex_, then constant.
   tensorflow::GraphDef graph_def_;
-  std::unique_ptr<tensorflow::Graph> graph_;
-  std::unique_ptr<Program> program_;
-  KernelTable kernels_;
+  std::unique_ptr<StaticProgram> program_;
 };
 
 }  // namespace tensorflow_recursion

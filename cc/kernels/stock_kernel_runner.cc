@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_segment.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tsl/profiler/lib/traceme.h"
 
 namespace tensorflow_recursion {
 
@@ -95,19 +97,33 @@ absl::Status CheckServes(const OpKernel& kernel, const KernelNode& node) {
                          "'; give one of the two another name");
 }
 
+// Not by the runtime, unless the operator is the name of a function: that of a tf.function refuses to create kernels.
+absl::Status Create(const std::shared_ptr<const tensorflow::NodeProperties>& properties,
+                    tensorflow::FunctionLibraryRuntime* library, OpKernel** kernel) {
+  const std::string& op = properties->node_def.op();
+  if (library->GetFunctionLibraryDefinition()->Find(op) != nullptr) return library->CreateKernel(properties, kernel);
+  return tensorflow::CreateNonCachedKernel(library->device(), library, properties, library->graph_def_version(),
+                                           kernel);
+}
+
+// As in stock execution, cheap kernels show only in a detailed profile.
+int TraceLevel(const KernelTable::Entry& entry) {
+  return tsl::profiler::GetTFTraceMeLevel(/*is_expensive=*/entry.may_be_expensive || entry.async != nullptr);
+}
+
 }  // namespace
 
 absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
                                        const std::string& session_handle, OpKernel** kernel) {
   const auto& properties = node.node->properties();
   if (tensorflow::OpSegment::ShouldOwnKernel(library, node.op)) {
-    auto create = [&](OpKernel** created) { return library->CreateKernel(properties, created); };
+    auto create = [&](OpKernel** created) { return Create(properties, library, created); };
     const absl::Status status =
         library->device()->op_segment()->FindOrCreate(session_handle, node.name, kernel, create);
     if (status.ok()) return CheckServes(**kernel, node);
     if (!absl::IsNotFound(status)) return status;
   }
-  TFR_RETURN_IF_ERROR(library->CreateKernel(properties, kernel));
+  TFR_RETURN_IF_ERROR(Create(properties, library, kernel));
   owned_.emplace_back(*kernel);
   return absl::OkStatus();
 }
@@ -247,6 +263,8 @@ absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::E
   {
     OpKernelContext context(&scratch.params, static_cast<int>(node.outputs.size()));
     tensorflow::NodeExecStatsInterface* stats = StartStats(node);
+    const tsl::profiler::TraceMe trace([&] { return entry.kernel->TraceString(context, /*verbose=*/false); },
+                                       TraceLevel(entry));
     if (ABSL_PREDICT_TRUE(table_->launcher() == nullptr)) {
       entry.kernel->Compute(&context);
     } else {
@@ -291,6 +309,8 @@ void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::fun
   }
   flight->context = std::make_unique<OpKernelContext>(&flight->scratch.params, static_cast<int>(node.outputs.size()));
   flight->stats = StartStats(node);
+  const tsl::profiler::TraceMe trace([&] { return entry.kernel->TraceString(*flight->context, /*verbose=*/false); },
+                                     TraceLevel(entry));
   auto finish = [this, flight, call, &node, &entry, done = std::move(done)] {
     EndStats(flight->stats, flight->context.get());
     absl::Status status = flight->context->status();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/dynamic_calls.h"
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <unordered_set>
@@ -15,6 +16,7 @@
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
 #include "tensorflow/core/framework/device.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 
 namespace tensorflow_recursion {
@@ -36,31 +38,50 @@ std::vector<std::string> FunctionsOf(const NodeDef& node, const FunctionLibraryD
   return functions;
 }
 
+// A call that nothing makes static where it is.
+bool IsDynamicCall(const NodeDef& node) {
+  bool is_static = false;
+  return IsInvoke(node) && !(tensorflow::TryGetNodeAttr(node, kStaticAttr, &is_static) && is_static);
+}
+
+bool HoldsDynamicCall(const tensorflow::FunctionDef& function) {
+  return std::any_of(function.node_def().begin(), function.node_def().end(), IsDynamicCall);
+}
+
 // What the functions call that one node runs. Each function of the library is looked at once, for the first node.
 class NestedCalls {
  public:
   explicit NestedCalls(const FunctionLibraryDefinition& library) : library_(library) {}
 
-  std::vector<std::string> Of(const NodeDef& node) {
-    std::vector<std::string> callees;
+  // The functions that hold calls.
+  std::vector<const tensorflow::FunctionDef*> Of(const NodeDef& node) {
+    std::vector<const tensorflow::FunctionDef*> holders;
     std::vector<std::string> work = FunctionsOf(node, library_);
     while (!work.empty()) {
       const std::string name = std::move(work.back());
       work.pop_back();
       const tensorflow::FunctionDef* function = library_.Find(name);
       if (function == nullptr || !seen_.insert(name).second) continue;
+      if (HoldsDynamicCall(*function)) holders.push_back(function);
       for (const NodeDef& inner : function->node_def()) {
-        if (IsInvoke(inner)) callees.push_back(CalleeOf(inner));
         for (std::string& next : FunctionsOf(inner, library_)) work.push_back(std::move(next));
       }
     }
-    return callees;
+    return holders;
   }
 
  private:
   const FunctionLibraryDefinition& library_;
   std::unordered_set<std::string> seen_;
 };
+
+// The option on_fallback is always there: it says that a session has done this.
+void LeaveToKernel(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, NodeDef* call) {
+  auto& attributes = *call->mutable_attr();
+  attributes[kStaticAttr].set_b(true);
+  attributes[absl::StrCat(kOptionAttrPrefix, kOnFallbackOption)].set_s("warn");
+  for (const auto& [name, value] : entry.parameter_map()) attributes[absl::StrCat(kOptionAttrPrefix, name)] = value;
+}
 
 // What has been said in a session. Lives among the resources of one of its devices, and so as long as the session.
 class SaidInSession : public tensorflow::ResourceBase {
@@ -122,11 +143,17 @@ std::string Explanation(const std::string& holder, const absl::Status& failure) 
                           : "Change what this message names");
 }
 
-std::string FallbackText(const std::string& function, const std::string& holder, const absl::Status& failure) {
+constexpr char kRemedyInSession[] =
+    "tfr.session_config(on_fallback=\"error\") makes this an error, a session without tfr.session_config() runs "
+    "everything dynamically";
+constexpr char kRemedyElsewhere[] =
+    "tfr.config.set_options(on_fallback=\"error\") makes this an error, tfr.config.set_static_execution(False) runs "
+    "everything dynamically";
+
+std::string FallbackText(const std::string& function, const std::string& holder, const absl::Status& failure,
+                         bool is_of_session) {
   return absl::StrCat("Function '", function, "' runs dynamically, many times slower than statically, because ",
-                      Explanation(holder, failure),
-                      ". (tfr.session_config(on_fallback=\"error\") makes this an error, a session without "
-                      "tfr.session_config() runs everything dynamically)");
+                      Explanation(holder, failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
 }
 
 }  // namespace
@@ -135,22 +162,47 @@ DynamicCalls FindDynamicCalls(const tensorflow::Graph& graph, const FunctionLibr
   DynamicCalls calls;
   NestedCalls nested(library);
   for (const Node* node : graph.op_nodes()) {
-    if (IsInvoke(node->def())) calls[UserName(CalleeOf(node->def()))].clear();
-    for (const std::string& callee : nested.Of(node->def())) {
-      calls.try_emplace(UserName(callee), absl::StrCat("'", node->name(), "' (", node->type_string(), ")"));
+    if (IsDynamicCall(node->def())) calls[UserName(CalleeOf(node->def()))].clear();
+    for (const tensorflow::FunctionDef* holder : nested.Of(node->def())) {
+      for (const NodeDef& inner : holder->node_def()) {
+        if (!IsDynamicCall(inner)) continue;
+        calls.try_emplace(UserName(CalleeOf(inner)), absl::StrCat("'", node->name(), "' (", node->type_string(), ")"));
+      }
     }
   }
   return calls;
 }
 
+absl::Status LeaveNestedCallsToKernels(const tensorflow::Graph& graph,
+                                       const tensorflow::RewriterConfig_CustomGraphOptimizer& entry,
+                                       FunctionLibraryDefinition* library) {
+  std::map<std::string, tensorflow::FunctionDef> changed;
+  NestedCalls nested(*library);
+  for (const Node* node : graph.op_nodes()) {
+    for (const tensorflow::FunctionDef* holder : nested.Of(node->def())) {
+      tensorflow::FunctionDef function = *holder;
+      for (NodeDef& inner : *function.mutable_node_def()) {
+        if (IsDynamicCall(inner)) LeaveToKernel(entry, &inner);
+      }
+      changed[function.signature().name()] = std::move(function);
+    }
+  }
+  for (const auto& [name, function] : changed) TFR_RETURN_IF_ERROR(library->ReplaceFunction(name, function));
+  return absl::OkStatus();
+}
+
 absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failure, OnFallback on_fallback,
                             const tensorflow::DeviceSet* devices) {
   for (const auto& [function, holder] : calls) {
-    const std::string text = FallbackText(function, holder, failure);
+    const std::string text = FallbackText(function, holder, failure, /*is_of_session=*/true);
     if (on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
     SayOnce(NoticeKind::kFallback, function, text, devices);
   }
   return absl::OkStatus();
+}
+
+std::string KernelFallbackText(const std::string& function, const absl::Status& failure, bool is_of_session) {
+  return FallbackText(function, /*holder=*/"", failure, is_of_session);
 }
 
 void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,

@@ -89,6 +89,7 @@ absl::Status ExpandLeftCallsPass::Run(const tensorflow::GraphOptimizationPassOpt
   OnFallback on_fallback = OnFallback::kWarn;
   TFR_RETURN_IF_ERROR(ReadOnFallback(*entry, &on_fallback));
   const absl::Status expanded = Expand(options, *entry, options.graph);
+  TFR_RETURN_IF_ERROR(LeaveNestedCallsToKernels(**options.graph, *entry, options.flib_def));
   const DynamicCalls left = FindDynamicCalls(**options.graph, *options.flib_def);
   return TellOfFallback(left, expanded, on_fallback, options.device_set);
 }

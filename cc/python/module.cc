@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "cc/base/names.h"
 #include "cc/base/notices.h"
+#include "cc/base/static_settings.h"
 #include "cc/bytecode/listing.h"
 #include "cc/expand/expand_calls.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -81,6 +83,43 @@ void QueueNotice(NoticeKind kind, const std::string& text) {
   if (!Queue().is_scheduled) Queue().is_scheduled = Py_AddPendingCall(&ShowNotices, nullptr) == 0;
 }
 
+using tensorflow_recursion::OnFallback;
+using tensorflow_recursion::StaticSettings;
+
+// By the names of the options, and whether static execution is on as "is_on".
+py::dict GetSettings() {
+  namespace tfr = tensorflow_recursion;
+  const StaticSettings settings = tfr::GetStaticSettings();
+  py::dict result;
+  result["is_on"] = settings.is_on;
+  result[tfr::kMaxDepthAttr] = settings.options.max_depth;
+  result[tfr::kWorkersAttr] = settings.options.workers;
+  result[tfr::kCompileAttr] = settings.options.compile;
+  result[tfr::kOnFallbackOption] = settings.on_fallback == OnFallback::kError ? "error" : "warn";
+  return result;
+}
+
+// All of what GetSettings returns.
+void SetSettings(const py::dict& values) {
+  namespace tfr = tensorflow_recursion;
+  StaticSettings settings;
+  settings.is_on = values["is_on"].cast<bool>();
+  settings.options.max_depth = values[tfr::kMaxDepthAttr].cast<int64_t>();
+  settings.options.workers = values[tfr::kWorkersAttr].cast<int64_t>();
+  settings.options.compile = values[tfr::kCompileAttr].cast<bool>();
+  settings.on_fallback =
+      values[tfr::kOnFallbackOption].cast<std::string>() == "error" ? OnFallback::kError : OnFallback::kWarn;
+  tfr::SetStaticSettings(settings);
+}
+
+py::dict OutermostCalls() {
+  const tensorflow_recursion::OutermostCalls counted = tensorflow_recursion::CountOutermostCalls();
+  py::dict result;
+  result["static"] = counted.as_static;
+  result["dynamic"] = counted.as_dynamic;
+  return result;
+}
+
 // The names of cc/base/names.h that the Python package writes into graphs or reads there.
 py::dict Names() {
   namespace tfr = tensorflow_recursion;
@@ -115,6 +154,9 @@ py::dict Names() {
   names["COMPILE_OPTION"] = tfr::kCompileAttr;
   names["ON_FALLBACK_OPTION"] = tfr::kOnFallbackOption;
 
+  names["STATIC_ATTR"] = tfr::kStaticAttr;
+  names["OPTION_ATTR_PREFIX"] = tfr::kOptionAttrPrefix;
+
   names["COPY_SUFFIX"] = tfr::kCopySuffix;
   names["MANGLED_SUFFIX"] = tfr::kMangledSuffix;
   names["TRACE_SUFFIX"] = tfr::kTraceSuffix;
@@ -132,6 +174,9 @@ PYBIND11_MODULE(_native, module) {
              "Expands all calls of recursive functions that `fetches` need in a serialized GraphDef.");
   module.def("bytecode", &Bytecode, py::arg("graph_def"), py::arg("calls"), py::arg("function"),
              "Lists what `function`, which some of `calls` need in a serialized GraphDef, is compiled to.");
+  module.def("static_settings", &GetSettings, "What holds for calls outside of sessions, by name.");
+  module.def("set_static_settings", &SetSettings, py::arg("settings"), "Replaces all that static_settings returns.");
+  module.def("outermost_calls", &OutermostCalls, "How many calls outside of sessions' graphs ran in which way.");
   tensorflow_recursion::SetNoticeListener(&QueueNotice);
   // By what the name is for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is "__forward".
   module.attr("NAMES") = Names();

@@ -42,33 +42,34 @@ def counter(name):
 
 
 def in_dataset(*functions):
-    """A tensor that is computed in a function of tf.data, by calls of `functions` that nothing can make static."""
+    """A tensor that is computed in a function of tf.data, by calls of `functions`."""
     dataset = tf1.data.Dataset.range(3).map(lambda i: sum(f(tf.cast(i, tf.int32)) for f in functions))
     return tf1.data.make_one_shot_iterator(dataset.repeat()).get_next()
 
 
-def beside_its_own_body(fib):
-    """A call of Fib in a graph that holds the body of Fib already, because it was transformed and imported."""
-    static = tfr.transform_graph(tf1.get_default_graph(), fib(5))
-    (imported,) = tf1.import_graph_def(static, return_elements=["Fib:0"], name="")
-    return imported + fib(3)
+def beside_its_own_body(*functions):
+    """Calls of functions in a graph that holds their bodies already, because it was transformed and imported."""
+    calls = [function(5) for function in functions]
+    static = tfr.transform_graph(tf1.get_default_graph(), calls)
+    imported = tf1.import_graph_def(static, return_elements=[call.name for call in calls], name="")
+    return sum(imported) + sum(function(3) for function in functions)
 
 
 # --- What falls back ----------------------------------------------------------------------------------------------
 
 
 def test_fallback_warns_once_for_each_function():
-    y = in_dataset(counter("First"), counter("Second"))
-    other = in_dataset(counter("Third"))
+    y = beside_its_own_body(counter("First"), counter("Second"))
+    other = beside_its_own_body(counter("Third"))
     with warned() as texts, tf1.Session(config=tfr.session_config()) as session:
         for fetch in (y, y, other, [y, other]):
             session.run(fetch)
     assert [text.split("'")[1] for text in texts] == ["First", "Second", "Third"]
-    assert all("OneShotIterator" in text and "Call it in the graph" in text for text in texts)
+    assert all("body" in text and "Change what" in text for text in texts)
 
 
 def test_fallback_warns_in_each_session():
-    y = in_dataset(counter("Count"))
+    y = beside_its_own_body(counter("Count"))
     with warned() as texts:
         for _ in range(2):
             with tf1.Session(config=tfr.session_config(on_fallback="warn")) as session:
@@ -87,7 +88,7 @@ def test_fallback_says_what_the_transformation_failed_of(fib):
 
 
 def test_fallback_warning_points_at_the_users_line():
-    y = in_dataset(counter("Count"))
+    y = beside_its_own_body(counter("Count"))
     with warnings.catch_warnings(record=True) as caught, tf1.Session(config=tfr.session_config()) as session:
         warnings.simplefilter("always")
         session.run(y)
@@ -95,19 +96,19 @@ def test_fallback_warning_points_at_the_users_line():
 
 
 def test_fallback_is_an_error_of_the_run_where_that_is_asked_for():
-    y = in_dataset(counter("Count"))
+    y = beside_its_own_body(counter("Count"))
     static = counter("Other")(5)
     with warned() as texts, tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
         assert session.run(static) == 0
         for _ in range(2):
-            with pytest.raises(tf.errors.FailedPreconditionError, match=r"'Count' runs dynamically.*OneShotIterator"):
+            with pytest.raises(tf.errors.FailedPreconditionError, match=r"'Count' runs dynamically.*its body"):
                 session.run(y)
         assert session.run(static) == 0
     assert texts == []
 
 
 def test_fallback_is_an_error_where_warnings_are():
-    y = in_dataset(counter("Count"))
+    y = beside_its_own_body(counter("Count"))
     with warnings.catch_warnings(), tf1.Session(config=tfr.session_config()) as session:
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="Count"):
@@ -116,7 +117,7 @@ def test_fallback_is_an_error_where_warnings_are():
 
 
 def test_fallback_warns_of_runs_in_other_threads():
-    y = in_dataset(counter("Count"))
+    y = beside_its_own_body(counter("Count"))
     with warned() as texts, tf1.Session(config=tfr.session_config()) as session:
         thread = threading.Thread(target=session.run, args=(y,))
         thread.start()
@@ -139,6 +140,52 @@ def test_on_fallback_is_refused_in_a_configuration_made_by_hand(fib):
         pytest.raises(tf.errors.InvalidArgumentError, match="'on_fallback' is \"never\", expected"),
     ):
         session.run(fib(3))
+
+
+# --- Functions that kernels run -----------------------------------------------------------------------------------
+
+
+def counted(session, fetch, feed=None):
+    """What a fetch is, and how many calls ran statically and dynamically by their own kernels for it."""
+    before = tfr.config.outermost_calls()
+    value = session.run(fetch, feed)
+    after = tfr.config.outermost_calls()
+    return value, after["static"] - before["static"], after["dynamic"] - before["dynamic"]
+
+
+def test_calls_in_dataset_functions_are_static(fib):
+    nested = in_dataset(fib, counter("Count"))
+    with warned() as texts, tf1.Session(config=tfr.session_config()) as session:
+        values, static, dynamic = zip(*[counted(session, nested) for _ in range(3)], strict=True)
+    assert values == (0, 1, 1)
+    assert sum(static) >= 6 and sum(dynamic) == 0  # the iterator reads ahead
+    with tf1.Session() as session:
+        assert counted(session, nested)[1:] == (0, 0)
+    assert texts == []
+
+
+def test_calls_in_functions_obey_the_options_of_the_session(fib):
+    nested = in_dataset(lambda n: counter("Count")(n + 100))
+    config = tfr.session_config(max_depth=50)
+    config.graph_options.rewrite_options.min_graph_nodes = 0
+    with tf1.Session(config=config) as session:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=r"limit is 50; .* session_config\(max_depth"):
+            session.run(nested)
+    with tf1.Session(config=tfr.session_config(max_depth=200)) as session:
+        value, static, dynamic = counted(session, nested)
+    assert (value, dynamic) == (0, 0) and static >= 1
+
+
+def test_calls_in_loops_that_a_kernel_runs_are_static(fib):
+    x = tf1.placeholder(tf.float32, [])  # an If takes any number, a Switch does not
+    tf1.enable_control_flow_v2()
+    then = tf.function(lambda: fib(10)).get_concrete_function()
+    other = tf.function(lambda: fib(11)).get_concrete_function()
+    y = tf.raw_ops.If(cond=x, input=[], Tout=[tf.int32], then_branch=then, else_branch=other)[0]
+    with warned() as texts, tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
+        assert counted(session, y, {x: 1.0}) == (55, 1, 0)
+        assert counted(session, y, {x: 0.0}) == (89, 1, 0)
+    assert texts == []
 
 
 # --- What Grappler leaves -----------------------------------------------------------------------------------------
@@ -200,7 +247,7 @@ def test_is_static_tells_the_mode_of_what_is_fetched(fib):
     with tf1.Session(config=tfr.session_config()) as session:
         assert tfr.is_static(session, y)
         assert tfr.is_static(session, {"a": [y, plain.op], "b": "Fib:0"})
-        assert not tfr.is_static(session, [y, nested])
+        assert tfr.is_static(session, [y, nested])
         assert session.run(y) == 5
     with tf1.Session() as session:
         assert tfr.is_static(session, plain)
@@ -225,10 +272,10 @@ def test_is_static_runs_nothing_and_warns_of_nothing():
     count = counter("Count")
     add = tfr.Defun(tf.int32, func_name="Add", out_names=["r"])(lambda n: v.assign_add(n).read_value())
     y = add(count(3) + 1)
-    nested = in_dataset(count)
+    dynamic = beside_its_own_body(count)
     with warned() as texts, tf1.Session(config=tfr.session_config()) as session:
         session.run(v.initializer)
-        assert tfr.is_static(session, y) and not tfr.is_static(session, nested)
+        assert tfr.is_static(session, y) and not tfr.is_static(session, dynamic)
         assert session.run(v) == 0
     assert texts == []
 
@@ -238,7 +285,7 @@ def test_is_static_asks_the_server_of_a_session(fib):
     y = fib(5)
     with tf1.Session(server.target, config=tfr.session_config()) as session:
         assert tfr.is_static(session, y)
-        assert not tfr.is_static(session, in_dataset(fib))
+        assert not tfr.is_static(session, beside_its_own_body(fib))
     with tf1.Session(server.target) as session:
         assert not tfr.is_static(session, y)
 

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/kernels/static_calls.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "cc/base/names.h"
+#include "cc/base/notices.h"
+#include "cc/base/static_settings.h"
+#include "cc/base/status.h"
+#include "cc/expand/call_nodes.h"
+#include "cc/kernels/static_graph.h"
+#include "cc/passes/dynamic_calls.h"
+#include "cc/passes/recursion_optimizer.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/attr_value_util.h"
+#include "tensorflow/core/protobuf/rewriter_config.pb.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::FunctionLibraryRuntime;
+using tensorflow::NodeDef;
+
+// How one call is to be made static.
+struct CallSettings {
+  Options options;
+  OnFallback on_fallback = OnFallback::kWarn;
+  bool is_of_session = false;  // a session has said so, for a call in a function that it runs
+};
+
+// The options that the node has as attributes, in the form in which a session's configuration has them.
+tensorflow::RewriterConfig_CustomGraphOptimizer OptionsOf(const NodeDef& call) {
+  tensorflow::RewriterConfig_CustomGraphOptimizer entry;
+  for (const char* option : {kMaxDepthAttr, kWorkersAttr, kCompileAttr, kOnFallbackOption}) {
+    const auto found = call.attr().find(absl::StrCat(kOptionAttrPrefix, option));
+    if (found != call.attr().end()) (*entry.mutable_parameter_map())[option] = found->second;
+  }
+  return entry;
+}
+
+// What the process says, unless the node says otherwise.
+absl::Status ReadSettings(const NodeDef& call, const StaticSettings& of_process, CallSettings* settings) {
+  const auto entry = OptionsOf(call);
+  settings->options = of_process.options;
+  settings->on_fallback = of_process.on_fallback;
+  settings->is_of_session = entry.parameter_map().count(kOnFallbackOption) > 0;
+  if (settings->is_of_session) settings->options.depth_setting = kDepthSettingOfSession;
+  TFR_RETURN_IF_ERROR(ReadOptions(entry, &settings->options));
+  return ReadOnFallback(entry, &settings->on_fallback);
+}
+
+}  // namespace
+
+class StaticCalls::Shared {
+ public:
+  // All that have one key at a time have one Shared.
+  static std::shared_ptr<Shared> Of(const std::string& key) {
+    static std::mutex* const mu = new std::mutex;
+    static auto* const known = new absl::flat_hash_map<std::string, std::weak_ptr<Shared>>;
+    const std::lock_guard<std::mutex> lock(*mu);
+    std::weak_ptr<Shared>& found = (*known)[key];
+    std::shared_ptr<Shared> shared = found.lock();
+    if (shared == nullptr) {
+      shared = std::shared_ptr<Shared>(new Shared, [key](Shared* last) {
+        delete last;
+        const std::lock_guard<std::mutex> lock(*mu);
+        const auto entry = known->find(key);
+        if (entry != known->end() && entry->second.expired()) known->erase(entry);
+      });
+      found = shared;
+    }
+    return shared;
+  }
+
+  // nullptr if there is none: then an error, or a notice.
+  absl::StatusOr<const StaticProgram*> Get(const NodeDef& call, FunctionLibraryRuntime* library,
+                                           const CallSettings& settings) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (!is_made_) status_ = Make(call, library, settings);
+    is_made_ = true;
+    if (status_.ok()) return program_.get();
+    const std::string text = KernelFallbackText(UserName(CalleeOf(call)), status_, settings.is_of_session);
+    if (settings.on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
+    if (!std::exchange(is_told_, true)) Notify(NoticeKind::kFallback, text);
+    return nullptr;
+  }
+
+ private:
+  Shared() = default;
+
+  absl::Status Make(const NodeDef& call, FunctionLibraryRuntime* library, const CallSettings& settings) {
+    std::unique_ptr<tensorflow::Graph> graph;
+    TFR_RETURN_IF_ERROR(MakeStaticGraph(call, library, settings.options, &graph));
+    TFR_RETURN_IF_ERROR(StaticProgram::Make(std::move(graph), library, /*session_handle=*/"", &program_));
+    program_->set_depth_setting(settings.options.depth_setting);
+    return absl::OkStatus();
+  }
+
+  std::mutex mu_;  // whoever comes while the program is made waits for it
+  bool is_made_ = false;
+  bool is_told_ = false;
+  absl::Status status_;
+  std::unique_ptr<StaticProgram> program_;
+};
+
+struct StaticCalls::Target {
+  FunctionLibraryRuntime* library;
+  int64_t settings_version;
+  std::shared_ptr<Shared> shared;
+  absl::StatusOr<const StaticProgram*> found;
+  Target* next;
+};
+
+absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::Make(const NodeDef& call) {
+  TFR_RETURN_IF_ERROR(CheckStaticVariable());
+  CallSettings ignored;
+  TFR_RETURN_IF_ERROR(ReadSettings(call, StaticSettings(), &ignored));
+  return std::unique_ptr<StaticCalls>(new StaticCalls(call));
+}
+
+StaticCalls::~StaticCalls() {
+  for (Target* target = targets_.load(); target != nullptr;) delete std::exchange(target, target->next);
+}
+
+absl::StatusOr<const StaticProgram*> StaticCalls::Find(FunctionLibraryRuntime* library) {
+  const int64_t version = StaticSettingsVersion();
+  const Target* target = targets_.load(std::memory_order_acquire);  // pairs with the release in MakeTarget
+  while (target != nullptr && (target->library != library || target->settings_version != version)) {
+    target = target->next;
+  }
+  if (target != nullptr) return target->found;
+  const absl::StatusOr<const Target*> made = MakeTarget(library);
+  return made.ok() ? (*made)->found : made.status();
+}
+
+absl::StatusOr<const StaticCalls::Target*> StaticCalls::MakeTarget(FunctionLibraryRuntime* library) {
+  const int64_t version = StaticSettingsVersion();
+  const StaticSettings of_process = GetStaticSettings();
+  CallSettings settings;
+  TFR_RETURN_IF_ERROR(ReadSettings(call_, of_process, &settings));
+  auto made = std::make_unique<Target>(Target{library, version, nullptr, nullptr, nullptr});
+  if (of_process.is_on) {
+    made->shared = Shared::Of(Key(library, settings.options));
+    made->found = made->shared->Get(call_, library, settings);
+  }
+  const std::lock_guard<std::mutex> lock(mu_);
+  made->next = targets_.load();
+  targets_.store(made.get(), std::memory_order_release);
+  return made.release();
+}
+
+std::string StaticCalls::Key(FunctionLibraryRuntime* library, const Options& options) const {
+  const tensorflow::NameAttrList& function = call_.attr().at(kCalleeAttr).func();
+  std::string key = absl::StrCat(reinterpret_cast<uintptr_t>(library), " ", library->device()->name(), " ",
+                                 tensorflow::Canonicalize(function.name(), tensorflow::AttrSlice(&function.attr())));
+  for (const char* types : {kArgumentTypesAttr, kResultTypesAttr}) {
+    absl::StrAppend(&key, " ", tensorflow::SummarizeAttrValue(call_.attr().at(types)));
+  }
+  return absl::StrCat(key, " ", options.max_depth, " ", options.workers, " ", options.compile);
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/kernels/static_program.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "cc/base/status.h"
+#include "cc/base/tensorflow_compat.h"
+#include "cc/executor/run_program.h"
+#include "cc/kernels/reference_reads.h"
+#include "cc/kernels/spare_threads.h"
+#include "cc/program/program_text.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/rendezvous.h"
+#include "tensorflow/core/platform/cpu_info.h"
+#include "tsl/profiler/lib/traceme.h"
+
+namespace tensorflow_recursion {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+namespace {
+
+std::vector<Value> Arguments(OpKernelContext* context, int count, const tensorflow::DeviceType& device) {
+  std::vector<Value> arguments;
+  arguments.reserve(count);
+  for (int i = 0; i < count; ++i) {
+    auto* const tensor = new Tensor(context->input(i));
+    arguments.push_back(IsOnHost(device, context->input_memory_type(i)) ? ValueFromTensor(tensor) : Value::Own(tensor));
+  }
+  return arguments;
+}
+
+// Aborts what the step has in flight, so that a failed run ends instead of waiting for it.
+void AbortStep(OpKernelContext* context, const absl::Status& status) {
+  if (context->rendezvous() != nullptr) context->rendezvous()->StartAbort(status);
+  if (context->cancellation_manager() != nullptr) context->cancellation_manager()->StartCancel();
+}
+
+// The run's own cancellation, for its kernels. Cancelling thousands of receives takes a while, and a gRPC master
+// cancels a step on the thread that takes the next one's requests: the step's cancellation only starts ours on another
+// thread.
+class Cancellation {
+ public:
+  static std::shared_ptr<Cancellation> Of(tensorflow::CancellationManager* step) {
+    std::shared_ptr<Cancellation> run(new Cancellation(step));
+    if (step == nullptr) return run;
+    run->token_ = step->get_cancellation_token();
+    auto start = [run] { RunOnSpareThread([run] { run->manager.StartCancel(); }); };
+    if (!step->RegisterCallback(run->token_, start)) run->manager.StartCancel();
+    return run;
+  }
+
+  bool IsCancelled() { return manager.IsCancelled() || (step_ != nullptr && step_->IsCancelled()); }
+  // When nothing of the run is in flight any more.
+  void End() {
+    if (step_ != nullptr) step_->TryDeregisterCallback(token_);
+  }
+
+  tensorflow::CancellationManager manager;
+
+ private:
+  explicit Cancellation(tensorflow::CancellationManager* step) : step_(step) {}
+
+  tensorflow::CancellationManager* const step_;
+  tensorflow::CancellationToken token_ = 0;
+};
+
+absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retvals) {
+  for (size_t i = 0; i < retvals.size(); ++i) {
+    const int index = static_cast<int>(i);
+    if (retvals[i].is_empty()) return InvalidArgument("Retval[", i, "] does not have value");
+    context->set_output(index, TensorFromValue(retvals[i], context->expected_output_dtype(index)));
+  }
+  return absl::OkStatus();
+}
+
+int MaxWorkers(const OpKernelContext& context, const Options& options) {
+  if (context.runner() == nullptr || context.run_all_kernels_inline()) return 1;
+  if (options.workers > 0) return static_cast<int>(std::min<int64_t>(options.workers, 256));
+  int workers = tensorflow::port::MaxParallelism();
+  const int threads = InterOpThreads(context);
+  if (threads > 0) workers = std::min(workers, threads);
+  return std::max(1, workers);
+}
+
+}  // namespace
+
+absl::Status StaticProgram::Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
+                                 const std::string& session_handle, std::unique_ptr<StaticProgram>* program) {
+  TFR_RETURN_IF_ERROR(ReadReferencesByKernels(graph.get()));
+  tensorflow::Device* const device = library->device();
+  const DeviceMemory memory(device->device_type(), [device](const tensorflow::TensorProto& proto, Tensor* tensor) {
+    return device->MakeTensorFromProto(proto, tensorflow::AllocatorAttributes(), tensor);
+  });
+  std::unique_ptr<StaticProgram> made(new StaticProgram);
+  made->graph_ = std::move(graph);
+  made->device_type_ = tensorflow::DeviceType(device->device_type());
+  TFR_RETURN_IF_ERROR(BuildProgram(*made->graph_, memory, &made->program_));
+  LogProgram(*made->program_);
+  TFR_RETURN_IF_ERROR(made->kernels_.Build(*made->program_, library, session_handle));
+  *program = std::move(made);
+  return absl::OkStatus();
+}
+
+void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
+  const int max_workers = MaxWorkers(*context, program_->options);
+  std::shared_ptr<Cancellation> cancellation = Cancellation::Of(context->cancellation_manager());
+  auto runner = std::make_shared<TfKernelRunner>(&kernels_, context, &cancellation->manager, max_workers);
+  RunEnvironment environment;
+  environment.program = program_.get();
+  environment.runner = runner.get();
+  environment.max_workers = max_workers;
+  environment.schedule = [context](std::function<void()> work) {
+    if (context->runner() != nullptr) {
+      (*context->runner())(std::move(work));
+    } else {
+      context->env()->SchedClosure(std::move(work));
+    }
+  };
+  environment.start_thread = &RunOnSpareThread;
+  environment.is_cancelled = [cancellation] { return cancellation->IsCancelled(); };
+  environment.on_error = [context](const absl::Status& status) { AbortStep(context, status); };
+  environment.trace = context->stats_collector() != nullptr || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
+  RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
+             [context, runner, cancellation, done = std::move(done)](absl::Status status, std::vector<Value> retvals) {
+               cancellation->End();
+               if (status.ok()) status = SetOutputs(context, retvals);
+               for (Value& value : retvals) value.Release();
+               if (!status.ok()) context->SetStatus(status);
+               done();
+             });
+}
+
+}  // namespace tensorflow_recursion

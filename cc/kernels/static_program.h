@@ -1,0 +1,49 @@
+// A static graph that is ready to run: its program, and the kernels of its operators.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_STATIC_PROGRAM_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_STATIC_PROGRAM_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "cc/base/options.h"
+#include "cc/kernels/stock_kernel_runner.h"
+#include "cc/program/program.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Made once, then constant: any number of runs may share it at the same time. Must not outlive the function runtime
+// that it was made for.
+class StaticProgram {
+ public:
+  // `graph` is a partition, or a whole graph on one device, between `_Arg` and `_Retval` nodes. Stateful kernels are
+  // those of the session with that handle, or the program's own if it is empty.
+  static absl::Status Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
+                           const std::string& session_handle, std::unique_ptr<StaticProgram>* program);
+
+  const tensorflow::DataTypeVector& argument_types() const { return program_->argument_types; }
+  const tensorflow::DataTypeVector& retval_types() const { return program_->retval_types; }
+
+  // How a user raises the limit of depth, for its message.
+  void set_depth_setting(const char* setting) { program_->options.depth_setting = setting; }
+
+  // Runs with the first inputs of the kernel that `context` is for, and sets its first outputs, or its status; then
+  // calls `done`.
+  void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const;
+
+ private:
+  StaticProgram() = default;
+
+  std::unique_ptr<tensorflow::Graph> graph_;  // the program refers to its nodes
+  std::unique_ptr<Program> program_;
+  KernelTable kernels_;
+  tensorflow::DeviceType device_type_{""};
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_STATIC_PROGRAM_H_
