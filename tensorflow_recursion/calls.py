@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops, signatures
-from tensorflow_recursion._tf import functions, graphs, handles
+from tensorflow_recursion._tf import functions, graphs, handles, tapes
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name
@@ -126,7 +126,7 @@ class Library:
 
     def call_op(self, name: str, inputs: Sequence[Named], args: Sequence[Any]) -> tf.Operation:
         """Like `call`, for a function that is defined with all it calls; returns the Invoke node."""
-        return self._make_call(name, inputs, args, None)[0]
+        return self._make_call(name, inputs, args, None, is_checked=False)[0]
 
     def require(self, name: str) -> Body | None:
         """The trace of `name`, made and added to the graph if need be; None if the function is not defined here yet."""
@@ -145,9 +145,12 @@ class Library:
         self._installation.share(name, graphs.enclosing_graphs(graph)[:-1])
 
     def _make_call(
-        self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None
+        self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None, is_checked: bool = True
     ) -> tuple[tf.Operation, Tensors]:
-        """Make the Invoke node of a call; returns it and the captures it passes."""
+        """Make the Invoke node of a call; returns it and the captures it passes.
+
+        `is_checked` says whether tensors may be out of reach; those of a gradient are where TensorFlow has them.
+        """
         signatures.check_count(name, inputs, args)
         if self._traces.may_wait(name):
             self._traces.postpone(name)
@@ -155,10 +158,13 @@ class Library:
             self.require(name)
         chain = graphs.enclosing_graphs(tf1.get_default_graph())
         captures = self.captures(name)
-        self._check_in_reach(name, captures, chain, "its body captures")
+        if is_checked:
+            self._check_in_reach(name, captures, chain, "its body captures")
         with tf1.name_scope(node_name or self._target(name)) as scope:
             tensors = signatures.convert_arguments(name, inputs, args)
-            self._check_in_reach(name, tensors, chain, "it is given")
+            if is_checked:
+                self._check_in_reach(name, tensors, chain, "it is given")
+            tapes.note_reads(self._traces.variables_read(name))
             brought = tuple(self.differentiation.bring_in(tensor, chain) for tensor in captures)
             op = self._invoke(name, tensors, brought, scope)
         if any(graphs.is_dataset_or_tf_function(graph) for graph in chain):
@@ -304,4 +310,5 @@ def current_library() -> Library:
 
 @registered_gradient(names.INVOKE)
 def _invoke_gradient(op: tf.Operation, *grads: Any) -> Gradients:
-    return library_of(op.graph).differentiation.of_call(op, grads[:-1])
+    call = op.outputs[0].op  # `op` itself, or what a tape has in place of it
+    return library_of(call.graph).differentiation.of_call(call, grads[:-1])

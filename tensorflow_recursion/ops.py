@@ -7,7 +7,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import graphs, nodes
+from tensorflow_recursion._tf import graphs, handles, nodes, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 
 tf1 = tf.compat.v1
@@ -61,10 +61,20 @@ def invoke(
     if record_of:
         attrs[names.RECORD_OF] = tf1.AttrValue()
         attrs[names.RECORD_OF].list.func.add().name = record_of
-    graph = tf1.get_default_graph()
-    if graphs.is_func_graph(graphs.enclosing_graphs(graph)[-1]):  # no session transforms it
+    if graphs.is_func_graph(graphs.enclosing_graphs(tf1.get_default_graph())[-1]):  # no session transforms it
         attrs[names.STATIC] = tf1.AttrValue(b=True)
-    return graph.create_op(names.INVOKE, [*inputs, *ignored], [*output_types, tf.variant], name=name, attrs=attrs)
+    return _add_node(names.INVOKE, [*inputs, *ignored], [*output_types, tf.variant], name, attrs)
+
+
+def repeat(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Add a node like `op` to the default graph, with other inputs; returns what its outputs are for `op`'s."""
+    attrs = dict(op.node_def.attr)
+    types = [output.dtype for output in op.outputs]
+    if op.type == names.INVOKE:  # one that calls a forward function has a record of its own, besides what it returns
+        types = [*map(tf.as_dtype, op.get_attr(names.RESULT_TYPES)), tf.variant]
+    again = _add_node(op.type, inputs, types, op.name.rsplit("/", 1)[-1], attrs)
+    handles.set_handle_data(again.outputs[: len(op.outputs)], [handles.handle_data(output) for output in op.outputs])
+    return list(again.outputs)
 
 
 def num_arguments(op: tf.Operation) -> int:
@@ -113,8 +123,7 @@ def retain(values: Sequence[tf.Tensor], function: str) -> tf.Operation:
         names.FUNCTION: tf1.AttrValue(s=function.encode()),
         names.INPUTS_ON_HOST: _on_host([tensor.dtype for tensor in values]),
     }
-    graph = tf1.get_default_graph()
-    return graph.create_op(names.RETAIN, list(values), [tf.variant], name="retain", attrs=attrs)
+    return _add_node(names.RETAIN, list(values), [tf.variant], "retain", attrs)
 
 
 def recall(record: tf.Tensor, values: Sequence[tf.Tensor], function: str) -> list[tf.Tensor]:
@@ -126,21 +135,18 @@ def recall(record: tf.Tensor, values: Sequence[tf.Tensor], function: str) -> lis
         names.FUNCTION: tf1.AttrValue(s=function.encode()),
         names.OUTPUTS_ON_HOST: _on_host(types),
     }
-    graph = tf1.get_default_graph()
-    return list(graph.create_op(names.RECALL, [record], types, name="recall", attrs=attrs).outputs)
+    return list(_add_node(names.RECALL, [record], types, "recall", attrs).outputs)
 
 
 def contribute(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """Add a node that makes one term of a gradient, not computed yet, of two tensors."""
     attrs = {names.TYPE: _type(first.dtype), "U": _type(second.dtype)}
-    graph = tf1.get_default_graph()
-    return graph.create_op(names.CONTRIBUTE, [first, second], [tf.variant], name="contribute", attrs=attrs).outputs[0]
+    return _add_node(names.CONTRIBUTE, [first, second], [tf.variant], "contribute", attrs).outputs[0]
 
 
 def contribute_none() -> tf.Tensor:
     """Add a node that makes a gradient of no terms."""
-    graph = tf1.get_default_graph()
-    return graph.create_op(names.CONTRIBUTE_NONE, [], [tf.variant], name="contribute_none").outputs[0]
+    return _add_node(names.CONTRIBUTE_NONE, [], [tf.variant], "contribute_none", {}).outputs[0]
 
 
 def collect(
@@ -153,20 +159,31 @@ def collect(
         "first_shape": tf1.AttrValue(shape=row_shapes[0].as_proto()),
         "second_shape": tf1.AttrValue(shape=row_shapes[1].as_proto()),
     }
-    graph = tf1.get_default_graph()
-    return list(graph.create_op(names.COLLECT, [contributions], list(types), name="collect", attrs=attrs).outputs)
+    return list(_add_node(names.COLLECT, [contributions], list(types), "collect", attrs).outputs)
 
 
 def total(value: tf.Tensor, contributions: tf.Tensor) -> tf.Tensor:
     """Add a node that passes on `value`, computed from `contributions`, and its gradient to those."""
-    graph = tf1.get_default_graph()
     attrs = {names.TYPE: _type(value.dtype)}
-    return graph.create_op(names.TOTAL, [value, contributions], [value.dtype], name="total", attrs=attrs).outputs[0]
+    return _add_node(names.TOTAL, [value, contributions], [value.dtype], "total", attrs).outputs[0]
 
 
 @registered_gradient(names.TOTAL)
 def _total_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
     return [None, grad]
+
+
+def _add_node(
+    op_type: str,
+    inputs: Sequence[tf.Tensor],
+    output_types: Sequence[tf.DType],
+    name: str,
+    attrs: dict[str, tf.compat.v1.AttrValue],
+) -> tf.Operation:
+    """Add a node to the default graph, and let gradient tapes know of it."""
+    op = tf1.get_default_graph().create_op(op_type, inputs, output_types, name=name, attrs=attrs)
+    tapes.record(op, list(op.outputs)[:-1] if op_type == names.INVOKE else op.outputs)  # not a call's record
+    return op
 
 
 def _type(dtype: tf.DType) -> tf.compat.v1.AttrValue:

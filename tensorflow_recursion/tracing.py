@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import bodies, functions, graphs, handles
+from tensorflow_recursion._tf import bodies, functions, graphs, handles, tapes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 
@@ -84,6 +84,7 @@ class Body:
       output_types: dtypes of the traced outputs.
       output_handles: what is known of the lists among the traced outputs.
       made_here: names of functions that were defined inside the body.
+      variables_read: the trainable variables that the body reads itself.
       traced: the function graph; None while the trace is in progress.
     """
 
@@ -98,6 +99,7 @@ class Body:
     output_types: list[tf.DType] = dataclasses.field(default_factory=list)
     output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
     made_here: list[str] = dataclasses.field(default_factory=list)
+    variables_read: tapes.Variables = dataclasses.field(default_factory=list)
     traced: functions.TracedFunction | None = None
 
     @contextlib.contextmanager
@@ -108,7 +110,7 @@ class Body:
         graph.seed = seed
         for tensor in self.known:
             handles.set_handle_data([graph.capture(tensor)], [handles.handle_data(tensor)])
-        with self.variables.replay():
+        with self.variables.replay(), tapes.watching(self.variables_read):
             yield
 
 
@@ -194,6 +196,11 @@ class Traces:
                     found[callee] = None
                     pending.append(callee)
         return list(found)
+
+    def variables_read(self, name: str) -> tapes.Variables:
+        """The trainable variables that a call of `name` may read, as far as bodies are traced."""
+        bodies = [self._bodies.get(known) for known in self.reachable(name)]
+        return [variable for body in bodies if body is not None for variable in body.variables_read]
 
     def is_closed(self, name: str) -> bool:
         """Whether all that `name` reaches is defined, so that its captures are final."""

@@ -252,16 +252,23 @@ class Groups:
             )
         return self._groups[key]
 
-    def settle(self, group: Group) -> None:
-        """Make what is pending in a group, and add it to the graphs that are being built, from inside out."""
+    def settle(self, group: Group, call: tf.Operation) -> None:
+        """Make what is pending in a group, and add it to the graphs around `call` and around its gradient."""
         self._open.append(group)
         try:
             made = group.settle()
         finally:
             self._open.pop()
+        for function in made:
+            functions.add_to_eager_context(function)
+        for graph in self._graphs_to_tell(call.graph):
+            for function in made:
+                if not functions.has_function(graph, function.name):
+                    functions.add_function(graph, function)
+
+    def _graphs_to_tell(self, calling: tf.Graph) -> list[tf.Graph]:
+        """The outermost graph, and the function graphs around a call and around what is being built, each once."""
+        around = [*graphs.enclosing_graphs(calling), *graphs.enclosing_graphs(tf.compat.v1.get_default_graph())]
         outermost = self._tracer.graph
-        for graph in [outermost, *graphs.enclosing_graphs(tf.compat.v1.get_default_graph())[:-1]]:
-            if graph is outermost or graphs.is_func_graph(graph):
-                for function in made:
-                    if not functions.has_function(graph, function.name):
-                        functions.add_function(graph, function)
+        nested = [graph for graph in around if graph is not outermost and graphs.is_func_graph(graph)]
+        return [outermost, *dict.fromkeys(nested)]

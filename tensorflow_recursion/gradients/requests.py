@@ -128,7 +128,7 @@ class Differentiation:
         else:
             group = self._groups.of(definition.user_name, arguments)
             pair = group.require(definition, op)
-            self._groups.settle(group)
+            self._groups.settle(group, op)
         self._by_backward[pair.backward] = (pair, group)
         self._by_forward[pair.forward] = definition
         return pair, group
@@ -157,6 +157,7 @@ class Differentiation:
                 f"Gradient call {op.name!r} of '{base.user_name}' cannot be differentiated again: it was built inside "
                 "a body's gradient"
             )
+        self._check_terms(pair, group, grads)
         definition = self._gradient_definition(pair)
         self._check_order(definition)
         if self._groups.innermost is None:
@@ -170,6 +171,20 @@ class Differentiation:
         by_capture = dict(zip((tensor.ref() for tensor in captures), found[count + num_dys :], strict=False))
         of_captures = [by_capture.get(tensor.ref()) for tensor in self._tracer.captures(base.user_name)]
         return [None, *of_dys, *of_captures, *of_args]
+
+    def _check_terms(self, pair: Pair, group: Group, grads: Sequence[Any]) -> None:
+        """Raises LookupError if there is no sum as a gradient for a sum that is not computed yet.
+
+        Forward accumulators ask in this way: with ones like the terms.
+        """
+        for i, grad in zip(pair.trainable, grads, strict=False):
+            kind = group.weights.kind_of(group.weights.weight_of(pair.definition, i))
+            if kind is not None and grad is not None and grad.dtype == tf.variant:
+                raise LookupError(
+                    f"The gradient of '{pair.definition.user_name}' for a weight cannot be differentiated in forward "
+                    "mode (tf.autodiff.ForwardAccumulator) where the tape is: put the call into a tf.function and the "
+                    "tape around that, or use a second tape"
+                )
 
     def _check_order(self, definition: GradientDefinition) -> None:
         """Raises LookupError if a gradient is asked for whose definition would need itself."""

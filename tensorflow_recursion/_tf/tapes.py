@@ -1,0 +1,48 @@
+"""What `tf.GradientTape` learns of a call: its gradient, and the variables that it reads."""
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+from tensorflow.python.eager import record as stock
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import resource_variable_ops
+
+# Trainable variables that somebody else keeps alive.
+Variables: TypeAlias = list["weakref.ref[tf.Variable]"]
+
+
+def record(op: tf.Operation, outputs: Sequence[tf.Tensor]) -> None:
+    """Let active tapes and accumulators know of an operation that no generated code of TensorFlow has made.
+
+    Args:
+      op: the operation.
+      outputs: its first outputs, which may have gradients.
+    """
+    if stock.could_possibly_record():
+        stock.record_operation(op.type, list(outputs), list(op.inputs), lambda *grads: _gradients(op, grads))
+
+
+def _gradients(op: tf.Operation, grads: Sequence[Any]) -> list[Any]:
+    """What the registered gradient function returns for an operation, one gradient or None per input."""
+    without = [None] * (len(op.outputs) - len(grads))
+    found = ops.get_gradient_function(op)(op, *grads, *without)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+@contextlib.contextmanager
+def watching(into: Variables) -> Iterator[None]:
+    """Append the trainable variables that are read inside to `into`."""
+    with stock.VariableWatcher() as watcher:
+        yield
+    into.extend(weakref.ref(variable) for variable in watcher.watched_variables())
+
+
+def note_reads(variables: Variables) -> None:
+    """Tell active tapes, and the function graph that is the default graph, that variables are read here."""
+    for reference in variables:
+        if (variable := reference()) is not None:
+            resource_variable_ops.variable_accessed(variable)

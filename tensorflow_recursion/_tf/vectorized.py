@@ -1,0 +1,57 @@
+"""How `tf.vectorized_map` and jacobians run an operation for all elements: by a loop, one element after the other.
+
+TensorFlow has such a loop too, but not for operations that return variants, as calls do with their record.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+from tensorflow.python.ops.parallel_for import pfor
+
+# Runs an operation for one element: of the operation and its inputs there; returns all its outputs.
+RunOne: TypeAlias = Callable[[tf.Operation, list[tf.Tensor]], Sequence[tf.Tensor]]
+# Makes one tensor of the tensors that one output is for all elements: of the output, those tensors and their number.
+Stack: TypeAlias = Callable[[tf.Tensor, tf.TensorArray, Any], tf.Tensor]
+
+
+def stack(_: tf.Tensor, elements: tf.TensorArray, number: Any) -> tf.Tensor:
+    """Stacks tensors of one shape."""
+    return elements.stack()
+
+
+def register_loop(
+    op_type: str, run_one: RunOne, stacked: Stack = stack, unread: Callable[[], tf.Tensor] | None = None
+) -> None:
+    """Let operators of a type run in a loop where TensorFlow vectorizes what is around them.
+
+    Args:
+      op_type: the type of the operators.
+      run_one: runs one of them for one element.
+      stacked: makes one tensor of what an output is for all elements.
+      unread: what stands for a variant that nobody reads; by default that is treated like other outputs.
+    """
+
+    @pfor.RegisterPFor(op_type)
+    def convert(call: Any) -> list[Any]:
+        length = tf.get_static_value(call.pfor.loop_len_vector)
+        number = call.pfor.loop_len_vector[0] if length is None else length.item()
+        skipped = [unread is not None and not _is_read(output) for output in call.outputs]
+
+        def body(i: tf.Tensor, *arrays: tf.TensorArray) -> tuple[Any, ...]:
+            inputs = [tensor[i, ...] if is_stacked else tensor for tensor, is_stacked, _ in call.inputs]
+            results = [result for result, skip in zip(run_one(call.op, inputs), skipped, strict=False) if not skip]
+            return (i + 1, *(array.write(i, result) for array, result in zip(arrays, results, strict=True)))
+
+        outputs = [output for output, skip in zip(call.outputs, skipped, strict=True) if not skip]
+        arrays = [tf.TensorArray(output.dtype, number, infer_shape=False) for output in outputs]
+        _, *arrays = tf.while_loop(lambda i, *_: i < number, body, [0, *arrays])
+        made = (stacked(output, array, number) for output, array in zip(outputs, arrays, strict=True))
+        return [pfor.wrap(unread(), False) if unread and skip else pfor.wrap(next(made)) for skip in skipped]
+
+
+def _is_read(output: tf.Tensor) -> bool:
+    """Whether anything reads a tensor, apart from variants that nobody does."""
+    returned = getattr(output.graph, "outputs", ())
+    return output.dtype != tf.variant or bool(output.consumers()) or any(output is known for known in returned)
