@@ -6,6 +6,7 @@ A graph that builds no function (an *outermost* graph) has one Library.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ from tensorflow_recursion.unresolved import UnresolvedCalls
 tf1 = tf.compat.v1
 
 _LIBRARY_ATTRIBUTE = "_recursion_library"
+# Whose functions have which name, of those that no other function of the process has.
+_libraries: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
 
 
 class Library:
@@ -178,6 +181,8 @@ class Library:
     def _invoke(self, name: str, arguments: Sequence[tf.Tensor], captures: Tensors, node_name: str) -> tf.Operation:
         """Add an Invoke node of `name` to the default graph."""
         forward = self._forward_name(name, arguments)
+        if (trace := names.trace_in(self._target(name))) is not None:
+            _libraries[trace] = self
         types, shapes = self._outputs(name)
         inputs = [*arguments, *captures]
         op = ops.invoke(self._target(name), inputs, types, shapes, name=node_name, forward=forward)
@@ -303,6 +308,15 @@ def library_of(graph: tf.Graph) -> Library:
     return library
 
 
+def library_of_call(op: tf.Operation) -> Library:
+    """The library whose function an Invoke node calls: its graph's, unless TensorFlow copied it to another graph.
+
+    So it does with what vectorized maps and gradients make of a tf.function.
+    """
+    trace = names.trace_in(ops.callee_of(op))
+    return (_libraries.get(trace) if trace is not None else None) or library_of(op.graph)
+
+
 def current_library() -> Library:
     """The library of the default graph."""
     return library_of(tf1.get_default_graph())
@@ -311,4 +325,4 @@ def current_library() -> Library:
 @registered_gradient(names.INVOKE)
 def _invoke_gradient(op: tf.Operation, *grads: Any) -> Gradients:
     call = op.outputs[0].op  # `op` itself, or what a tape has in place of it
-    return library_of(call.graph).differentiation.of_call(call, grads[:-1])
+    return library_of_call(call).differentiation.of_call(call, grads[:-1])

@@ -72,3 +72,9 @@ def is_of_trace(name: str) -> bool:
 def shown(name: str) -> str:
     """What messages call a function: its name without the numbers of traces."""
     return _TRACE.sub("", name)
+
+
+def trace_in(name: str) -> str | None:
+    """The name that `of_trace` made, of a function or of one whose forward or backward function is called `name`."""
+    found = _TRACE.search(name)
+    return None if found is None else name[: found.end()]

@@ -11,7 +11,7 @@ from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import function as stock
 from tensorflow.python.ops import variable_scope
 
-from tensorflow_recursion._tf import origins, patches
+from tensorflow_recursion._tf import origins, patches, recorders
 from tensorflow_recursion._tf.functions import TracedFunction
 
 tf1 = tf.compat.v1
@@ -40,7 +40,7 @@ def trace(
 
     build.__doc__ = doc
     arg_names, arg_types = [arg for arg, _ in inputs], [dtype for _, dtype in inputs]
-    with graph.as_default(), graph.control_dependencies(None):
+    with graph.as_default(), graph.control_dependencies(None), recorders.suspended():
         traced = TracedFunction(build, arg_names, arg_types, name, out_names=out_names, **options)
         traced._caller_device = device
         traced._create_definition_if_needed()
@@ -60,7 +60,12 @@ def trace_graph(
 ) -> tf.Graph:
     """Trace as `trace` does, with static argument shapes and with control flow v2; returns the function graph."""
     keys = [*tf1.GraphKeys._VARIABLE_COLLECTIONS, variable_scope._VARSTORE_KEY]
-    with graph.as_default(), graph.control_dependencies(None), patches.control_flow_for_gradients():
+    with (
+        graph.as_default(),
+        graph.control_dependencies(None),
+        patches.control_flow_for_gradients(),
+        recorders.suspended(),
+    ):
         return stock.func_graph_from_py_func(
             func,
             [arg for arg, _ in inputs],
