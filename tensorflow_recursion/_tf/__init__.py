@@ -10,6 +10,9 @@ TensorFlow asks for changes here alone:
 - `handles`: what is known of the variable behind a resource handle, and what has a gradient.
 - `origins`: where in Python the operations of functions were made; errors of sessions that say so.
 - `sessions`: what sessions are made of; preparing a graph without running it.
+- `tapes`: what gradient tapes learn of a call.
+- `recorders`: the tapes that are active, and suspending them.
+- `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `patches`: control flow whose gradient can be cut off what it is a gradient of.
 - `tracing`: Python functions become functions of the graph.
 """

@@ -33,7 +33,6 @@ def register_loop(
       unread: what stands for a variant that nobody reads; by default that is treated like other outputs.
     """
 
-    @pfor.RegisterPFor(op_type)
     def convert(call: Any) -> list[Any]:
         length = tf.get_static_value(call.pfor.loop_len_vector)
         number = call.pfor.loop_len_vector[0] if length is None else length.item()
@@ -49,6 +48,8 @@ def register_loop(
         _, *arrays = tf.while_loop(lambda i, *_: i < number, body, [0, *arrays])
         made = (stacked(output, array, number) for output, array in zip(outputs, arrays, strict=True))
         return [pfor.wrap(unread(), False) if unread and skip else pfor.wrap(next(made)) for skip in skipped]
+
+    pfor.RegisterPFor(op_type)(convert)
 
 
 def _is_read(output: tf.Tensor) -> bool:
