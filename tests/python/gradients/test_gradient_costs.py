@@ -236,6 +236,7 @@ with tf1.Session(config=tfr.session_config(compile=False)) as session:  # frames
 """
 
 
+@pytest.mark.thorough
 def test_call_retains_nothing_when_its_gradient_is_not_fetched():
     directory = str(Path(gradient_helpers.__file__).parent)
     done = subprocess.run([sys.executable, "-c", MEMORY_PROGRAM, directory], capture_output=True, text=True)
@@ -269,6 +270,7 @@ def growth(run, warm_up, steps):
     return resident_megabytes() - before
 
 
+@pytest.mark.thorough
 def test_memory_does_not_grow_over_training_steps(run):
     assert growth(run, 300, 1200) < 4
 

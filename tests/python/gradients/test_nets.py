@@ -62,6 +62,7 @@ def test_load_sentiment_takes_the_shortest_trees_of_clear_sentiment(tmp_path):
         data.load_sentiment(tmp_path, train=14, dev=0, test=0)
 
 
+@pytest.mark.thorough
 def test_load_sentiment_generates_as_many_trees_as_the_paper_uses():
     splits = data.load_sentiment()
     assert [len(split) for split in _parts(splits)] == [700, 100, 200]
@@ -144,6 +145,7 @@ def test_every_method_equals_the_reference(net, batch, methods, mode, source):
     _check(net, batch, training, methods, source)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("training", OPTIMIZERS, ids=lambda training: training.optimizer)
 def test_losses_are_equal_whatever_the_optimizer(training, source):
     _check("treernn", 2, training, ("static", "iteration", "pytorch"), source)
@@ -153,6 +155,7 @@ def test_five_classes_are_told_at_every_node_by_every_method(source):
     _check("treernn5", 1, None, ("static", "dynamic", "iteration-all-in-loop", "iteration-in-loop", "pytorch"), source)
 
 
+@pytest.mark.thorough
 def test_paper_form_trains_as_the_natural_one(source):
     _check("treernn", 1, weights.PAPER_TRAINING, ("static", "paper-form"), source)
 

@@ -88,6 +88,7 @@ def check_many(seeds):
     assert sum(map(check, seeds)) >= 0.95 * len(seeds)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_v2", [True, False])
 def test_compiled_functions_mean_what_python_says(is_v2):
     with control_flow_v2(is_v2):
