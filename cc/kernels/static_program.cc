@@ -126,7 +126,7 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
   environment.start_thread = &RunOnSpareThread;
   environment.is_cancelled = [cancellation] { return cancellation->IsCancelled(); };
   environment.on_error = [context](const absl::Status& status) { AbortStep(context, status); };
-  environment.trace = context->stats_collector() != nullptr || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
+  environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
   RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
              [context, runner, cancellation, done = std::move(done)](absl::Status status, std::vector<Value> retvals) {
                cancellation->End();

@@ -111,6 +111,12 @@ int TraceLevel(const KernelTable::Entry& entry) {
   return tsl::profiler::GetTFTraceMeLevel(/*is_expensive=*/entry.may_be_expensive || entry.async != nullptr);
 }
 
+// Datasets have a collector of another class, which adds up the times of the operators of a dataset's function. The
+// time of the operator that runs the whole program is all it needs.
+tensorflow::StepStatsCollector* StatsCollectorOf(const OpKernelContext& context) {
+  return dynamic_cast<tensorflow::StepStatsCollector*>(context.stats_collector());
+}
+
 }  // namespace
 
 absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
@@ -194,7 +200,7 @@ void TfKernelRunner::TakeOutputs(const KernelNode& node, const KernelTable::Entr
 
 TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* context,
                                tensorflow::CancellationManager* cancellation, int max_workers)
-    : table_(table), context_(context), cancellation_(cancellation) {
+    : table_(table), context_(context), cancellation_(cancellation), stats_collector_(StatsCollectorOf(*context)) {
   for (int i = 0; i < max_workers; ++i) scratch_.emplace_back(*context->params(), cancellation);
 }
 
@@ -235,8 +241,8 @@ absl::Status TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::
 }
 
 tensorflow::NodeExecStatsInterface* TfKernelRunner::StartStats(const KernelNode& node) {
-  if (context_->stats_collector() == nullptr) return nullptr;
-  tensorflow::NodeExecStatsInterface* stats = context_->stats_collector()->CreateNodeExecStats(&node.node->def());
+  if (stats_collector_ == nullptr) return nullptr;
+  tensorflow::NodeExecStatsInterface* stats = stats_collector_->CreateNodeExecStats(&node.node->def());
   if (stats == nullptr) return nullptr;
   stats->SetScheduled(Now());
   stats->RecordExecutorStarted();

@@ -67,6 +67,9 @@ class TfKernelRunner : public KernelRunner {
   absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) override;
   void RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) override;
 
+  // Whether the step is traced, so that every operator is to be seen.
+  bool is_traced() const { return stats_collector_ != nullptr; }
+
  private:
   // What a kernel reads while it runs. One per worker, reused; one per call in flight.
   struct Scratch {
@@ -94,6 +97,7 @@ class TfKernelRunner : public KernelRunner {
   const KernelTable* const table_;
   tensorflow::OpKernelContext* const context_;
   tensorflow::CancellationManager* const cancellation_;
+  tensorflow::StepStatsCollector* const stats_collector_;  // of a step that is traced, else nullptr
   std::deque<Scratch> scratch_;
 };
 

@@ -129,6 +129,17 @@ def test_calls_in_dataset_are_static(parallel, threads):
     assert (calls.static, calls.dynamic) == (20, 0)
 
 
+def test_dataset_runs_compiled_functions():
+    """A dataset measures the operators of its functions; that is no trace, for which bytecode would not run.
+
+    So many frames would take more memory than a run may have.
+    """
+    depth = 9_000_000
+    tfr.config.set_options(max_depth=depth + 10)
+    dataset = tf.data.Dataset.from_tensors(depth).map(lambda n: define_sum()(tf.cast(n, tf.int64)))
+    assert [int(n) for n in dataset] == [depth * (depth + 1) // 2]
+
+
 def test_dataset_goes_on_after_an_error_that_it_ignores():
     dataset = tf.data.Dataset.from_tensor_slices(tf.constant([3, -1, 2, -5], tf.int64))
     dataset = dataset.map(lambda n: tf.cond(n < 0, lambda: n, lambda: define_failing()(n))).ignore_errors()
