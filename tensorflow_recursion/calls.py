@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops, signatures
-from tensorflow_recursion._tf import functions, graphs, handles, tapes
+from tensorflow_recursion._tf import functions, graphs, handles, inferring, tapes
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name
@@ -123,6 +123,8 @@ class Library:
 
     def call(self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None) -> Result:
         """Add a call of the function `name` to the default graph, which is this library's or nested in it."""
+        if inferring.is_inferring():
+            self._traces.check_not_inferred(name)
         op, captures = self._make_call(name, inputs, args, node_name)
         is_final = body_around(op.graph) is not None or self._traces.is_closed(name)
         return ops.result_of(op) if is_final else self._unresolved.add(name, op, captures)
@@ -133,11 +135,13 @@ class Library:
 
     def require(self, name: str) -> Body | None:
         """The trace of `name`, made and added to the graph if need be; None if the function is not defined here yet."""
-        if self._traces.get(name) is None:
-            if (definition := self.registry.definitions.get(name)) is None:
-                return None
+        is_new = self._traces.get(name) is None
+        if is_new and name not in self.registry.definitions:
+            return None
+        if is_new or self._traces.has_stale:
             with self._traces.all_or_nothing():
-                self._traces.trace(definition)
+                if is_new:
+                    self._traces.trace(self.registry.definitions[name])
                 if not self._traces.is_in_progress:
                     self._traces.settle()
                     self._bring_up_to_date()
@@ -155,11 +159,13 @@ class Library:
         `is_checked` says whether tensors may be out of reach; those of a gradient are where TensorFlow has them.
         """
         signatures.check_count(name, inputs, args)
+        chain = graphs.enclosing_graphs(tf1.get_default_graph())
+        if any(map(graphs.is_loop, chain)):
+            self._traces.want_shapes()
         if self._traces.may_wait(name):
             self._traces.postpone(name)
         else:
             self.require(name)
-        chain = graphs.enclosing_graphs(tf1.get_default_graph())
         captures = self.captures(name)
         if is_checked:
             self._check_in_reach(name, captures, chain, "its body captures")
@@ -224,10 +230,11 @@ class Library:
         definition = self.registry.definitions.get(name)
         shapes = None if definition is None else definition.output_shapes
         shapes = shapes or self.differentiation.result_shapes(name)
+        shapes = shapes or (None if declared is None else declared.output_shapes) or self._traces.result_shapes(name)
         if declared is not None:
             if definition is None:
                 self._check_imported(declared)
-            return declared.output_types, shapes or declared.output_shapes
+            return declared.output_types, shapes
         body = self._traces.get(name)
         assert body is not None, name  # without a declaration, a call has a definition, which it traces
         if body.traced is None:
@@ -259,8 +266,8 @@ class Library:
                 if graphs.takes_eager_tensors(chain[0]):
                     continue
                 raise TypeError(
-                    f"Call of '{name}': {how} an eager tensor, which belongs to no graph; use its value, x.numpy(), or "
-                    "make it in the graph"
+                    f"Call of '{names.shown(name)}': {how} an eager tensor, which belongs to no graph; use its value, "
+                    "x.numpy(), or make it in the graph"
                 )
             if any(tensor.graph is graph for graph in chain):
                 continue
@@ -270,8 +277,8 @@ class Library:
             if is_of_outermost and body_around(chain[0]) is not None:
                 continue  # becomes a capture of that body, and is checked where that one is called
             raise ValueError(
-                f"Call of '{name}': {how} tensor {tensor.name!r} of another graph, which is out of reach here; "
-                f"call '{name}' in the graph of that tensor"
+                f"Call of '{names.shown(name)}': {how} tensor {tensor.name!r} of another graph, which is out of reach "
+                f"here; call '{names.shown(name)}' in the graph of that tensor"
             )
 
     # -- For those who differentiate: see gradients/tracer.py ----------------------------------------------------------

@@ -17,10 +17,10 @@ from tensorflow_recursion import calls, signatures
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.defined import (
     DefinedFunction,
+    EagerCalls,
     OverloadedFunction,
     Settings,
     argument_names,
-    graph_library,
 )
 from tensorflow_recursion.definitions import graph_name
 from tensorflow_recursion.signatures import Signature
@@ -80,8 +80,7 @@ class Declare:
           inputs: `(name, dtype)` of each argument.
           outputs: `(name, dtype)` of each output.
           output_shapes: static shape of each output (`[]`, `[None, 50]`, a `tf.TensorShape`), None for an unknown one.
-            By default all are unknown; a `tf.while_loop` that carries a result on needs it stated (or
-            `shape_invariants`).
+            By default they are those that a trace of the definition tells, if it is made before the call.
 
         Raises:
           ValueError: if a name is not legal, or the graph has another declaration of this function.
@@ -98,6 +97,8 @@ class Declare:
         library = calls.current_library()
         library.declare(self._signature)
         self._declared_in = library.registry
+        unknown = [tf.TensorShape(None)] * len(self._signature.inputs)
+        self._eager_calls = EagerCalls(name, self._signature.inputs, unknown)
 
     @property
     def name(self) -> str:
@@ -118,17 +119,18 @@ class Declare:
           name: name of the call's node, by default the function's.
 
         Returns:
-          One tensor; a tuple for several outputs; the operation if the function has none. (Type checkers see `Any`,
-          as how many there are is not known to them.)
+          One tensor; a tuple for several outputs; the operation if the function has none, None in eager mode. (Type
+          checkers see `Any`, as how many there are is not known to them.)
 
         Raises:
           TypeError: if the number or dtype of an argument is wrong, a keyword argument is unknown, or the definition
             does not match.
-          RuntimeError: if eager execution is on.
         """
         function = self._signature.name
         signatures.check_call_keywords(function, unknown)
-        library = graph_library(function)
+        if tf.executing_eagerly():
+            return self._eager_calls(self, args)
+        library = calls.current_library()
         library.declare(self._signature)
         library.find(function, self._declared_in)
         return library.call(function, self._signature.inputs, args, name)
@@ -190,7 +192,11 @@ class Defun(Generic[Made]):
 
     @overload
     def __init__(
-        self: Defun[DefinedFunction], first: tf.DType, /, *others: tf.DType, **options: Unpack[Options]
+        self: Defun[DefinedFunction],
+        first: tf.DType | tf.TensorSpec,
+        /,
+        *others: tf.DType | tf.TensorSpec,
+        **options: Unpack[Options],
     ) -> None: ...
 
     @overload
@@ -198,7 +204,7 @@ class Defun(Generic[Made]):
 
     def __init__(
         self,
-        *input_types: tf.DType,
+        *input_types: tf.DType | tf.TensorSpec,
         func_name: str | None = None,
         out_names: Sequence[str] | None = None,
         grad_func: Any = None,
@@ -210,8 +216,8 @@ class Defun(Generic[Made]):
         """State what the decorated function takes and returns.
 
         Args:
-          *input_types: dtype of each argument. Left out, they are those of a call's arguments, a definition for each
-            different list of dtypes.
+          *input_types: dtype of each argument, or a `tf.TensorSpec`: then its static shape is known in the body. Left
+            out, they are those of a call's arguments, a definition for each different list of dtypes.
           func_name: name in the graph; by default the Python function's, made unique.
           out_names: name of each output.
           grad_func: the gradient as a function (a Defun or any callable): of the arguments, then of the gradients for
@@ -221,7 +227,7 @@ class Defun(Generic[Made]):
             are the arguments) and the gradients for all outputs; it returns one gradient or None per argument.
           create_grad_func: False forbids `tf.gradients` through calls. True and None allow it: the gradient is built
             when it is first asked for.
-          output_shapes: static shape of each output, None for an unknown one. By default all are unknown.
+          output_shapes: static shape of each output, None for an unknown one. By default the trace tells them.
           **options: as for stock Defun: `shape_func`, `capture_by_value`, `allowlisted_stateful_ops`,
             `capture_resource_var_by_value` (False by default), `noinline`, `experimental_...` attributes.
 
@@ -244,7 +250,8 @@ class Defun(Generic[Made]):
                     f"Defun is given the Python function {func.__name__!r} where dtypes belong; "
                     "write @Defun(dtype, ...) or @Defun() above it"
                 )
-        self._input_types = [signatures.checked_type(where, dtype) for dtype in input_types]
+        self._input_types = [signatures.checked_type(where, _type_of(dtype)) for dtype in input_types]
+        self._input_shapes = [tf.TensorShape(getattr(spec, "shape", None)) for spec in input_types]
         count = None if out_names is None else len(out_names)
         self._settings = Settings(
             out_names=None if out_names is None else list(out_names),
@@ -283,9 +290,14 @@ class Defun(Generic[Made]):
                     "give as many tf.function input types as there are arguments"
                 )
             return OverloadedFunction(name, func, self._settings)
-        function = DefinedFunction(name, func, arg_names, self._input_types, self._settings)
+        function = DefinedFunction(name, func, arg_names, self._input_types, self._settings, self._input_shapes)
         calls.current_library().define(function)
         return function
+
+
+def _type_of(spec: Any) -> Any:
+    """The dtype of what a user states of an argument: a TensorSpec, or the dtype itself."""
+    return spec.dtype if isinstance(spec, tf.TensorSpec) else spec
 
 
 def _gradient_name(function: str, grad_func: Any, create_grad_func: bool | None) -> str | None:

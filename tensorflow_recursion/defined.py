@@ -14,13 +14,12 @@ import tensorflow as tf
 from tensorflow_recursion import calls, signatures
 from tensorflow_recursion._tf import functions, graphs
 from tensorflow_recursion._tf.typed import not_converted
-from tensorflow_recursion.calls import Library
 from tensorflow_recursion.definitions import TraceOptions, graph_name
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.results import Results
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.signatures import Named, Signature
 
 tf1 = tf.compat.v1
 
@@ -59,6 +58,7 @@ class DefinedFunction:
         arg_names: Sequence[str],
         input_types: Sequence[tf.DType],
         settings: Settings,
+        input_shapes: Sequence[tf.TensorShape] | None = None,
     ) -> None:
         self.base = None  # it is no gradient
         self.promise = None
@@ -66,7 +66,10 @@ class DefinedFunction:
         self.has_effects = False
         self.user_name = name
         self.inputs = tuple(zip(signatures.legal_argument_names(arg_names), input_types, strict=True))
+        self._input_shapes = input_shapes or [tf.TensorShape(None)] * len(self.inputs)
+        self.wants_shapes = any(shape.rank is not None for shape in self._input_shapes)
         self.output_shapes = settings.output_shapes
+        self._eager_calls = EagerCalls(name, self.inputs, self._input_shapes)
         self.grad_func = settings.grad_func
         self.gradient_name = settings.gradient_name
         self.python_grad_func = settings.python_grad_func
@@ -114,7 +117,9 @@ class DefinedFunction:
     def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
         """Add a call to the default graph; arguments, result and errors as for `Declare`."""
         signatures.check_call_keywords(self.user_name, unknown)
-        library = graph_library(self.user_name)
+        if tf.executing_eagerly():
+            return self._eager_calls(self, args)
+        library = calls.current_library()
         library.adopt(self)
         result = library.call(self.user_name, self.inputs, args, name)
         self._set_shapes(result)
@@ -134,6 +139,8 @@ class DefinedFunction:
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph; called by the library while it traces."""
         stated = Results(self.user_name, self._out_names, self.output_shapes, declared)
+        for tensor, shape in zip(args, self._input_shapes, strict=True):
+            tensor.set_shape(shape)
         with explained(self.user_name):
             returned = self._func(*args)
         return stated.tensors(returned)
@@ -206,7 +213,6 @@ class OverloadedFunction:
     def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
         """Add a call to the default graph; result and errors as for `Declare`."""
         signatures.check_call_keywords(self.user_name, unknown)
-        graph_library(self.user_name)
         tensors = [tf.convert_to_tensor(arg) for arg in args]
         return self.instantiate([tensor.dtype for tensor in tensors])(*tensors, name=name)
 
@@ -237,11 +243,25 @@ def argument_names(function: str, func: Callable[..., Any], count: int) -> list[
     return names
 
 
-def graph_library(function: str) -> Library:
-    """The library of the default graph, in which a call is to be made."""
-    if tf.executing_eagerly():
-        raise RuntimeError(
-            f"Call of '{function}': functions are called in a graph, and eager execution is on; "
-            "call tf.compat.v1.disable_eager_execution() first, or make the call inside a tf.Graph or a tf.function"
-        )
-    return calls.current_library()
+class EagerCalls:
+    """Calls of a function in eager mode, by a tf.function that makes one call of it."""
+
+    def __init__(self, function: str, inputs: Sequence[Named], shapes: Sequence[tf.TensorShape]) -> None:
+        """Makes calls of `function`, which takes `inputs` of these shapes."""
+        self._function = function
+        self._inputs = inputs
+        self._specs = [tf.TensorSpec(shape, dtype) for (_, dtype), shape in zip(inputs, shapes, strict=True)]
+        self._entry: Any = None
+
+    def __call__(self, call: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """What `call`, which makes a call in a graph, returns for `args`; None if the function has no outputs."""
+        signatures.check_count(self._function, self._inputs, args)
+        tensors = signatures.convert_arguments(self._function, self._inputs, args)
+        if self._entry is None:
+
+            def entry(*tensors: tf.Tensor) -> Any:
+                result = call(*tensors)
+                return None if isinstance(result, tf.Operation) else result
+
+            self._entry = tf.function(entry, input_signature=self._specs, autograph=False)
+        return self._entry(*tensors)

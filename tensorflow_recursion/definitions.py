@@ -46,6 +46,7 @@ class Definition(Protocol):
       create_grad_func: False if the function must not be differentiated.
       base: the function whose gradient this is; None for a function of the user's.
       promise: what else calls rely on that a trace of the body may change.
+      wants_shapes: whether its body is traced again so that the static shapes of its results are known.
       orders_effects: whether the side effects of the body happen in the order in which they are written.
       has_effects: whether a trace found some in the body; only kept where they are ordered.
     """
@@ -68,6 +69,8 @@ class Definition(Protocol):
     def base(self) -> Definition | None: ...
     @property
     def promise(self) -> Hashable: ...
+    @property
+    def wants_shapes(self) -> bool: ...
     @property
     def orders_effects(self) -> bool: ...
 

@@ -55,7 +55,7 @@ BACKWARD_SUFFIX = NAMES["BACKWARD_SUFFIX"]
 GRADIENT_SUFFIX = NAMES["GRADIENT_SUFFIX"]
 
 _TRACE = re.compile(rf"{TRACE_SUFFIX}\d+")
-_OF_TRACE = re.compile(rf".*{TRACE_SUFFIX}\\d+")
+_OF_TRACE = re.compile(rf".*{TRACE_SUFFIX}\d+")
 _numbers = itertools.count(1)
 
 

@@ -180,7 +180,7 @@ def convert_arguments(function: str, inputs: Sequence[Named], args: Sequence[Any
 
 def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) -> tf.Tensor:
     where = f"Call of '{function}': argument {index} ('{name}')"
-    if graphs.is_eager_tensor(value) and not graphs.takes_eager_tensors(tf.compat.v1.get_default_graph()):
+    if graphs.is_eager_tensor(value) and not _are_taken_here():
         raise TypeError(
             f"{where} is an eager tensor, which belongs to no graph; pass its value, x.numpy(), or make it in the graph"
         )
@@ -198,6 +198,11 @@ def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) 
         return tf.convert_to_tensor(value, dtype=dtype, name=name)
     except (TypeError, ValueError, OverflowError, tf.errors.OpError) as error:
         raise TypeError(f"{where}: cannot convert {reprlib.repr(value)} to {dtype.name}: {error}") from error
+
+
+def _are_taken_here() -> bool:
+    """Whether eager tensors are: in eager mode, and in functions."""
+    return tf.executing_eagerly() or graphs.takes_eager_tensors(tf.compat.v1.get_default_graph())
 
 
 def _casts(source: np.dtype, target: tf.DType) -> bool:

@@ -56,6 +56,7 @@ class Specialization:
     python_grad_func = None
     gradient_name = None
     create_grad_func = None
+    wants_shapes = False  # they are part of `returns`
     orders_effects = True
 
     def __init__(self, source: Source, call_type: CallType) -> None:

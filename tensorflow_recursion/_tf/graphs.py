@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
 
 _CONTROL_FLOW_GRAPHS = (
@@ -74,6 +75,13 @@ def is_func_graph(graph: tf.Graph) -> bool:
 def is_dataset_or_tf_function(graph: tf.Graph) -> bool:
     """Whether `graph` is the body of a tf.function or a dataset function, not of a control flow branch."""
     return isinstance(graph, FuncGraph) and not isinstance(graph, _CONTROL_FLOW_GRAPHS)
+
+
+def is_loop(graph: tf.Graph) -> bool:
+    """Whether `graph` is the body of a loop, or operations are added to a v1 loop in it."""
+    if isinstance(graph, control_flow_v2.WhileBodyFuncGraph):
+        return True
+    return control_flow_util.GetContainingWhileContext(graph._get_control_flow_context()) is not None
 
 
 def innermost_device(graph: tf.Graph) -> Any:

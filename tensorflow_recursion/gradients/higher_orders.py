@@ -33,6 +33,7 @@ class GradientDefinition:
     create_grad_func = None
     output_shapes = None
     promise = None
+    wants_shapes = False
     orders_effects = False
     has_effects = False
 

@@ -96,20 +96,22 @@ def F(n):
     return tf.cond(n < 1, lambda: 0, lambda: f(n - 1) + w)
 
 print(outer(tf.constant(5)).numpy(), [int(y) for y in tf.data.Dataset.from_tensor_slices([1, 2]).map(f)])
+print(f(1).numpy(), F(2).numpy())
 try:
-    f(1)
-except RuntimeError as error:
+    f(1.5)
+except TypeError as error:
     print(error)
 """
 
 
 @pytest.mark.thorough
-def test_call_is_error_when_eager_outside_of_tf_function():
+def test_calls_are_made_in_tf_functions_and_eagerly():
     result = subprocess.run([sys.executable, "-c", EAGER_PROGRAM], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    values, error = result.stdout.splitlines()
-    assert values == "10 [2, 4]"
-    assert re.search(contains("'F'", "disable_eager_execution"), error)
+    in_functions, eagerly, error = result.stdout.splitlines()
+    assert in_functions == "10 [2, 4]"
+    assert eagerly == "2 4"
+    assert re.search(contains("'F'", "1.5", "int32"), error)
 
 
 def test_call_is_error_when_body_calls_itself_undeclared():

@@ -1,6 +1,7 @@
 """Declare and Defun in TensorFlow 2: defined in eager mode, called in tf.functions."""
 # SPDX-License-Identifier: Apache-2.0
 
+import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
@@ -71,3 +72,47 @@ def test_body_captures_tensors_of_the_tf_function_around_it():
 
     assert float(call(tf.constant(2.0), tf.constant(3))) == 7.0
     assert float(call(tf.constant(3.0), tf.constant(3))) == 10.0
+
+
+def test_calls_in_eager_mode_run():
+    summed = scaled_sum("Eager", tf.constant(2.0))
+    assert float(summed(1.0, 3)) == 7.0
+    assert float(tfr.Declare("Eager", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])(1.0, 2)) == 5.0
+    with pytest.raises(TypeError, match="Call of 'Eager': argument 1 .'n'. is float32, the function takes int32"):
+        summed(1.0, tf.constant(3.0))
+    with pytest.raises(TypeError, match="Call of 'Eager': got 1 argument. Expected 2"):
+        summed(1.0)
+
+
+def test_eager_call_of_function_without_outputs_runs_for_its_side_effects():
+    counter = tf.Variable(0)
+
+    @tfr.Defun(tf.int32, func_name="Count")
+    def count(n):
+        counter.assign_add(n)
+
+    assert count(3) is None
+    assert int(counter) == 3
+
+
+def test_eager_call_without_input_types_goes_by_the_arguments():
+    @tfr.Defun()
+    def Twice(x):
+        return x + x
+
+    assert float(Twice(1.5)) == 3.0
+    assert int(Twice(2)) == 4
+
+
+def test_variables_and_several_outputs_pass_through_eager_calls():
+    variable = tf.Variable([1.0, 2.0])
+
+    @tfr.Defun(tf.resource, tf.TensorSpec([2], tf.float32), func_name="Through")
+    def Through(handle, x):
+        tf.raw_ops.AssignAddVariableOp(resource=handle, value=x)
+        return x * 2.0, x[0]
+
+    doubled, first = Through(variable, [3.0, 4.0])
+    assert doubled.numpy().tolist() == [6.0, 8.0]
+    assert float(first) == 3.0
+    assert variable.numpy().tolist() == [4.0, 6.0]

@@ -1,0 +1,93 @@
+"""What calls return has the static shape that traces tell, without `output_shapes`."""
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+pytestmark = pytest.mark.every_case
+
+
+def declare(name="F"):
+    return tfr.Declare(name, [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+
+
+def define(body, name="F"):
+    types = [tf.TensorSpec([3], tf.float32), tf.TensorSpec([], tf.int32)]
+    return tfr.Defun(*types, func_name=name, out_names=["y"])(body)
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    """A TF1 graph: Declare and Defun belong to one."""
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def run(fetches):
+    with tf1.Session(config=tfr.session_config()) as session:
+        return session.run(fetches)
+
+
+def test_shapes_of_arguments_are_known_in_the_body():
+    seen = []
+
+    def body(x, n):
+        seen.append((x.shape.as_list(), n.shape.as_list()))
+        return x * 2.0
+
+    y = define(body)([1.0, 2.0, 3.0], 1)
+    assert seen == [([3], [])]
+    assert y.shape.as_list() == [3]
+
+
+def test_result_of_recursive_function_has_the_shape_of_its_base_case():
+    f = declare()
+    F = define(lambda x, n: tf.cond(n < 1, lambda: x, lambda: f(x * 2.0, n - 1)))
+    y = F([1.0, 2.0, 3.0], 2)
+    assert y.shape.as_list() == [3]
+    assert f([1.0, 2.0, 3.0], 2).shape.as_list() == [3]
+    assert run(y).tolist() == [4.0, 8.0, 12.0]
+
+
+def test_call_in_while_loop_needs_no_output_shapes():
+    f = declare()
+    F = define(lambda x, n: tf.cond(n < 1, lambda: x, lambda: f(x + 1.0, n - 1)))
+    body = lambda i, x: (i + 1, F(x, i))
+    y = tf.while_loop(lambda i, x: i < 3, body, [tf.constant(0), tf.constant([0.0, 1.0, 2.0])])[1]
+    assert run(y).tolist() == [3.0, 4.0, 5.0]
+
+
+def test_call_in_while_loop_of_its_own_body_needs_no_output_shapes():
+    f = declare()
+
+    def body(x, n):
+        def loop():
+            return tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s + f(x, i)), [tf.constant(0), x])[1]
+
+        return tf.cond(n < 1, lambda: x, loop)
+
+    y = define(body)([1.0, 2.0, 3.0], 3)
+    assert y.shape.as_list() == [3]
+    assert run(y).tolist() == [8.0, 16.0, 24.0]
+
+
+def test_shape_becomes_more_general_where_the_recursive_path_returns_another_one():
+    """The base case returns 3 elements, the other path more: dimensions that differ are open."""
+    f = declare()
+    F = define(lambda x, n: tf.cond(n < 1, lambda: x, lambda: tf.concat([f(x, n - 1), x], 0)))
+    y = F([1.0, 2.0, 3.0], 2)
+    assert y.shape.as_list() == [None]
+    assert run(y).shape == (9,)
+
+
+def test_mutual_recursion_has_shapes():
+    f, g = declare("F"), declare("G")
+    F = define(lambda x, n: tf.cond(n < 1, lambda: x, lambda: g(x, n - 1)), "F")
+    define(lambda x, n: f(x, n) * 2.0, "G")
+    y = F([1.0, 2.0, 3.0], 3)
+    assert y.shape.as_list() == [3]
+    assert run(y).tolist() == [8.0, 16.0, 24.0]
