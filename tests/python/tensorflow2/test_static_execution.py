@@ -1,6 +1,7 @@
 """Calls outside of sessions are static by themselves: in tf.functions, in datasets, in loops that kernels run."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
 import subprocess
 import sys
 import threading
@@ -132,12 +133,24 @@ def test_calls_in_dataset_are_static(parallel, threads):
 def test_dataset_runs_compiled_functions():
     """A dataset measures the operators of its functions; that is no trace, for which bytecode would not run.
 
-    So many frames would take more memory than a run may have.
+    So many frames take more memory than a run may have; compiled calls take less than half of it.
     """
-    depth = 9_000_000
-    tfr.config.set_options(max_depth=depth + 10)
-    dataset = tf.data.Dataset.from_tensors(depth).map(lambda n: define_sum()(tf.cast(n, tf.int64)))
-    assert [int(n) for n in dataset] == [depth * (depth + 1) // 2]
+    depth = 1_950_000
+    numbers = list(range(13))
+    names = ["n", *(f"a{i}" for i in numbers)]
+    declared = tfr.Declare("Sums", [(name, tf.int64) for name in names], [("ret", tf.int64)])
+
+    @tfr.Defun(*[tf.int64] * len(names), func_name="Sums", out_names=["ret"])
+    def Sums(n, *added):
+        return tf.cond(n < 1, lambda: n, lambda: functools.reduce(tf.add, added, declared(n - 1, *added)))
+
+    def last(n):
+        return Sums(n, *numbers)
+
+    assert [int(n) for n in tf.data.Dataset.from_tensors(np.int64(depth)).map(last)] == [sum(numbers) * depth]
+    tfr.config.set_options(compile=False)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="take 512 MiB"):
+        tf.function(last)(tf.constant(depth, tf.int64))
 
 
 def test_dataset_goes_on_after_an_error_that_it_ignores():
