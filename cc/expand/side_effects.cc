@@ -54,12 +54,19 @@ bool IsPartOfGradient(const CallProgram& program, const NodeDef& node) {
   return IsInvoke(node) ? program.functions.at(CalleeOf(node)).is_gradient : IsPureGradientOp(node.op());
 }
 
+// Whether TensorFlow has put the node here in the place of a branch, a loop or a call: the waits in a function are
+// mostly its own, while those of the main graph, and of a body, are what the user has written.
+bool IsInlined(const NodeDef& node) { return node.experimental_debug_info().original_func_names_size() > 0; }
+
 class WaitDropper {
  public:
-  WaitDropper(const CallProgram& program, NodeList* list)
+  // `roots` are the nodes that `list` is there for; none if all waits for gradients in it are TensorFlow's own.
+  WaitDropper(const CallProgram& program, const std::vector<int>& roots, NodeList* list)
       : program_(program), list_(*list), is_ordered_(FindOrdered(program, *list)) {
     lost_.producers.resize(list->nodes.size());
     lost_.is_idle.resize(list->nodes.size(), false);
+    is_needed_.resize(list->nodes.size(), roots.empty());
+    FindNeeded(roots);
   }
 
   LostWaits Run() {
@@ -89,12 +96,34 @@ class WaitDropper {
   bool IsSuperfluous(const std::string& input, int waiting) const {
     if (!IsControl(input)) return false;
     const int producer = list_.ProducerOf(input);
-    return lost_.is_idle[producer] || (IsPartOfGradient(program_, list_.nodes[producer]) && !is_ordered_[waiting]);
+    return lost_.is_idle[producer] || (IsWaitForGradient(input, waiting) && !IsAskedFor(producer));
+  }
+
+  bool IsWaitForGradient(const std::string& input, int waiting) const {
+    return IsControl(input) && IsPartOfGradient(program_, list_.nodes[list_.ProducerOf(input)]) &&
+           !is_ordered_[waiting];
+  }
+
+  // Whether a gradient is computed only because somebody waits for it, as `tf.group(dx)` does.
+  bool IsAskedFor(int producer) const { return !is_needed_[producer] && !IsInlined(list_.nodes[producer]); }
+
+  // Finds what is needed even if nobody waits for gradients.
+  void FindNeeded(std::vector<int> work) {
+    while (!work.empty()) {
+      const int node = work.back();
+      work.pop_back();
+      if (is_needed_[node]) continue;
+      is_needed_[node] = true;
+      for (const std::string& input : list_.nodes[node].input()) {
+        if (!IsWaitForGradient(input, node)) work.push_back(list_.ProducerOf(input));
+      }
+    }
   }
 
   const CallProgram& program_;
   NodeList& list_;
   const std::vector<bool> is_ordered_;  // by node
+  std::vector<bool> is_needed_;         // by node
   LostWaits lost_;
 };
 
@@ -176,9 +205,23 @@ class PlaceKeeper {
   std::map<std::string, std::string> pivots_;  // by value of a Switch
 };
 
-void DropWaits(const CallProgram& program, NameTable* names, NodeList* list) {
-  const LostWaits lost = WaitDropper(program, list).Run();
+void DropWaits(const CallProgram& program, const std::vector<int>& roots, NameTable* names, NodeList* list) {
+  const LostWaits lost = WaitDropper(program, roots, list).Run();
   PlaceKeeper(program, lost, names, list).Run();
+}
+
+std::vector<int> FetchedNodes(const CallProgram& program) {
+  std::vector<int> nodes;
+  for (const auto& [name, fetch] : program.fetches) nodes.push_back(program.main.index.at(name));
+  return nodes;
+}
+
+// None of a gradient: TensorFlow builds it, waits included.
+std::vector<int> RootsOf(const CalledFunction& function) {
+  if (function.is_gradient) return {};
+  std::vector<int> nodes = function.outputs;
+  for (const std::string& effect : function.effects) nodes.push_back(function.body.index.at(effect));
+  return nodes;
 }
 
 }  // namespace
@@ -203,8 +246,11 @@ void SpreadEffects(CallProgram* program) {
 }
 
 void DropGradientWaits(NameTable* names, CallProgram* program) {
-  DropWaits(*program, names, &program->main);
-  for (const std::string& name : program->order) DropWaits(*program, names, &program->functions.at(name).body);
+  DropWaits(*program, FetchedNodes(*program), names, &program->main);
+  for (const std::string& name : program->order) {
+    CalledFunction& function = program->functions.at(name);
+    DropWaits(*program, RootsOf(function), names, &function.body);
+  }
 }
 
 }  // namespace tensorflow_recursion

@@ -14,7 +14,8 @@ void SpreadEffects(CallProgram* program);
 // Removes control edges out of gradient calls, records and contributions that order no side effect. TensorFlow lets the
 // nodes of a branch wait for each other as if gradients had side effects, and the wait for a gradient call would be for
 // all of its outputs, asked for or not. Edges to side effects outside of gradients stay, direct or not: an assignment
-// must not change what the gradient before it reads.
+// must not change what the gradient before it reads. So do those that a user must have written: out of a gradient that
+// is computed for nothing else, as that of `tf.group(dx)` is, and that TensorFlow has not inlined with a branch.
 //
 // A node that such an edge has kept in its branch or iteration, a constant for example, gets edges from what the
 // gradient is called with instead. Those live where the gradient call does, and do not wait for it.

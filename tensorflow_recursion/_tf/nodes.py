@@ -1,6 +1,7 @@
 """Operations that are changed after they were made, and the conditionals among them."""
 # SPDX-License-Identifier: Apache-2.0
 
+import collections
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -57,6 +58,20 @@ def ancestors(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
                 found.add(source)
                 pending.append(source)
     return found
+
+
+def sources_of(tensor: tf.Tensor) -> Iterator[tf.Operation]:
+    """The operations that `tensor` depends on by data, nearest first: those of branches and of graphs around, too."""
+    seen = {tensor.ref()}
+    pending = collections.deque([tensor])
+    while pending:
+        tensor = pending.popleft()
+        yield tensor.op
+        outer = _captured_by(tensor)
+        for source in [*tensor.op.inputs, *branch_outputs(tensor), *([] if outer is None else [outer])]:
+            if source.ref() not in seen:
+                seen.add(source.ref())
+                pending.append(source)
 
 
 def branch_outputs(result: tf.Tensor) -> list[tf.Tensor]:

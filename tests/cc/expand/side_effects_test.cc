@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/cc/expand/differentiated.h"
 
 namespace tensorflow_recursion {
@@ -12,12 +14,51 @@ using tensorflow::DT_VARIANT;
 using tensorflow::FunctionDefHelper;
 using tensorflow::GraphDef;
 
-TEST(SideEffectsTest, NothingWaitsForGradientCalls) {
+// The graph as it is if TensorFlow has put a node there in the place of a branch.
+GraphDef WithInlined(const std::string& name, GraphDef graph) {
+  for (tensorflow::NodeDef& node : *graph.mutable_node()) {
+    if (node.name() == name) node.mutable_experimental_debug_info()->add_original_func_names("branch");
+  }
+  return graph;
+}
+
+TEST(SideEffectsTest, NothingWaitsForGradientCallsOfBranches) {
   GraphBuilder builder = Differentiated();
   builder.Node("z", "Identity", {"x", "^g"}, {{"T", kInt}});
-  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  const GraphDef expanded = Expand(WithInlined("g", builder.graph()), {"z:0"});
   EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"x"});
   EXPECT_TRUE(NodesOf(expanded, kCallOp).empty());
+}
+
+TEST(SideEffectsTest, NothingWaitsForGradientCallsThatAreReadAnyway) {
+  GraphBuilder builder = Differentiated();
+  builder.Node("z", "Identity", {"x", "^g"}, {{"T", kInt}});
+  const GraphDef expanded = Expand(builder.graph(), {"z:0", "g:0"});
+  EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"x"});
+  EXPECT_EQ(Find(expanded, "g/return_1"), nullptr);
+}
+
+TEST(SideEffectsTest, GradientsThatOnlySomebodyWaitsForAreComputed) {
+  GraphBuilder builder = Differentiated();
+  builder.Node("inner", "NoOp", {"^g"}).Node("group", "NoOp", {"^inner"});
+  builder.Node("z", "Identity", {"x", "^g"}, {{"T", kInt}});
+  const GraphDef grouped = Expand(builder.graph(), {"group"});
+  EXPECT_EQ(InputsOf(grouped, "inner"), Inputs{"^g"});
+  EXPECT_EQ(InputsOf(grouped, "g"), (Inputs{"^g/return_0", "^g/return_1"}));
+  EXPECT_EQ(InputsOf(Expand(builder.graph(), {"z:0"}), "z"), (Inputs{"x", "^g"}));
+}
+
+TEST(SideEffectsTest, GradientsThatOnlySomebodyInABodyWaitsForAreComputed) {
+  GraphBuilder builder = Differentiated();
+  builder.Call("e", "E", {"x"});
+  builder.Function(FunctionDefHelper::Create(
+      "E", {"n: int32"}, {"r: int32"}, {},
+      {MakeBodyNode("y", kInvokeOp, {"n"}, ForwardAttrs()),
+       MakeBodyNode("g", kInvokeOp, {"y:record:0", "n"},
+                    GraphBuilder::CallAttrs("F__backward1", {DT_VARIANT, kInt}, {kInt, kInt})),
+       MakeBodyNode("same", "Identity", {"n", "^g"}, {{"T", kInt}})},
+      {{"r", "same:output:0"}}));
+  EXPECT_EQ(InputsOf(Expand(builder.graph(), {"e:0"}), "E/same"), (Inputs{"E/n", "^E/g"}));
 }
 
 TEST(SideEffectsTest, ReadersOfOneOutputDoNotWaitForAnother) {
@@ -32,7 +73,7 @@ TEST(SideEffectsTest, ConstantsThatWaitedForAGradientStayWhereItIsCalled) {
   GraphBuilder builder = Differentiated();
   builder.Const("direct", 1, {"^g"}).Node("join", "NoOp", {"^g"}).Const("joined", 1, {"^join"});
   builder.Const("chained", 1, {"^joined"});
-  const GraphDef expanded = Expand(builder.graph(), {"direct:0", "chained:0"});
+  const GraphDef expanded = Expand(WithInlined("g", builder.graph()), {"direct:0", "chained:0"});
   for (const char* node : {"direct", "joined"}) EXPECT_EQ(InputsOf(expanded, node), Inputs{"^dy"}) << node;
   EXPECT_EQ(InputsOf(expanded, "chained"), Inputs{"^joined"});
   EXPECT_EQ(Find(expanded, "g/return_0"), nullptr);
@@ -44,7 +85,7 @@ TEST(SideEffectsTest, ConstantsWaitForTheSideOfASwitchThatAGradientReads) {
   builder.Node("switch", "Switch", {"dy", "p"}, {{"T", kInt}});
   builder.Call("h", "F__backward1", {"y:1", "switch:1"}, {DT_VARIANT, kInt}, {kInt, kInt});
   builder.Const("a", 1, {"^h"}).Const("b", 2, {"^h"});
-  const GraphDef expanded = Expand(builder.graph(), {"a:0", "b:0"});
+  const GraphDef expanded = Expand(WithInlined("h", builder.graph()), {"a:0", "b:0"});
   for (const char* node : {"a", "b"}) EXPECT_EQ(InputsOf(expanded, node), Inputs{"^switch/pivot"}) << node;
   EXPECT_EQ(InputsOf(expanded, "switch/pivot"), Inputs{"switch:1"});
 }
@@ -54,7 +95,7 @@ TEST(SideEffectsTest, JoinsThatWaitForNothingElseAreDropped) {
   // The outer one comes first, so that its input is not known to be idle when it is looked at.
   builder.Node("outer", "NoOp", {"^inner", "^g"}).Node("inner", "NoOp", {"^g"});
   builder.Node("z", "Identity", {"x", "^outer"}, {{"T", kInt}});
-  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  const GraphDef expanded = Expand(WithInlined("g", builder.graph()), {"z:0"});
   EXPECT_EQ(InputsOf(expanded, "z"), Inputs{"x"});
   EXPECT_EQ(Find(expanded, "inner"), nullptr);
   EXPECT_EQ(Find(expanded, "outer"), nullptr);
@@ -64,7 +105,7 @@ TEST(SideEffectsTest, JoinsThatWaitForOthersStay) {
   GraphBuilder builder = Differentiated();
   builder.Const("other").Node("join", "NoOp", {"^g", "^other"}).Node("idle", "NoOp");
   builder.Node("z", "Identity", {"x", "^join", "^idle"}, {{"T", kInt}});
-  const GraphDef expanded = Expand(builder.graph(), {"z:0"});
+  const GraphDef expanded = Expand(WithInlined("g", builder.graph()), {"z:0"});
   EXPECT_TRUE(HasInput(expanded, "z", "^join"));
   EXPECT_TRUE(HasInput(expanded, "z", "^idle")) << "it has never waited for a gradient";
   EXPECT_EQ(InputsOf(expanded, "join"), Inputs{"^other"});

@@ -124,6 +124,36 @@ def test_loop_that_carries_a_result_of_unknown_shape_points_at_output_shapes(con
         call(1.0)
 
 
+CARRIED = {
+    "the result": lambda call, x: call(x),
+    "what is computed with it": lambda call, x: x + 2.0 * call(x),
+    "a branch's": lambda call, x: tf.cond(x > 1, lambda: call(x), lambda: x),
+    "an inner loop's": lambda call, x: tf.while_loop(lambda a: a < 9, lambda a: [call(a)], [x])[0],
+    "one from outside": lambda call, x: x + outside["result"],
+}
+outside = {}
+
+
+@pytest.mark.parametrize("what", CARRIED)
+def test_loop_of_the_main_graph_points_at_output_shapes_when_it_carries_a_result(what, control_flow):
+    call, define = recursive("F", [F32], [F32])
+    define(lambda x: tf.reshape(x, tf.cast(tf.reshape(x, [-1])[:1], I32)))
+    outside["result"] = call(1.0)
+    start = [0, tf.constant(1.0)]
+    with pytest.raises(ValueError, match=r"after one iteration.* a call of 'F',.* `output_shapes`") as caught:
+        tf.while_loop(lambda i, _: i < 3, lambda i, x: (i + 1, CARRIED[what](call, x)), start)
+    assert str(caught.value).count("output_shapes") == 1
+
+
+def test_loop_of_the_main_graph_has_stock_error_when_no_call_is_to_blame(control_flow):
+    call, define = recursive("F", [F32], [F32], [[]])
+    define(lambda x: x)
+    grow = lambda i, x: (i + 1, tf.concat([x, x], 0) * call(1.0))
+    with pytest.raises(ValueError, match="less-specific shape") as caught:
+        tf.while_loop(lambda i, _: i < 3, grow, [0, tf.constant([1.0])])
+    assert "'F'" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "use", [lambda x: tf.boolean_mask(x, x > 1), lambda x: tf.unstack(x)[0]], ids=["boolean_mask", "unstack"]
 )

@@ -108,3 +108,51 @@ def test_operator_in_argument_of_call_in_loop_has_gradient(run, control_flow, na
     np.testing.assert_allclose(value, oracle(np.float64(0.7), is_body=not is_in_main), rtol=1e-9)
     [expected] = differences(lambda x: oracle(x, is_body=not is_in_main), [0.7], [1.0])
     np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-9)
+
+
+def wait_for(tensor):
+    with tf.control_dependencies([tensor]):
+        return tf.constant(1)
+
+
+ASKS = {
+    "group": lambda dx: tf.group(dx),
+    "group of groups": lambda dx: tf.group(tf.group(dx), tf.no_op()),
+    "operation": lambda dx: dx.op,
+    "wait": wait_for,
+    "tuple": lambda dx: tf.tuple([dx])[0],
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("source", ["argument", "weight"])
+def test_gradient_is_computed_when_somebody_only_waits_for_it(run, control_flow, ask, source):
+    counts = []
+
+    def count(dy):
+        counts.append(dy)
+        return dy
+
+    counted = lambda x: with_gradient(x, lambda dy: tf.ensure_shape(tf.numpy_function(count, [dy], F64), []))
+    weight = tf.constant(1.5, F64)
+    f, define = recursive("F", [I32, F64], [F64], shapes=[[]])
+    define(lambda n, x: tf.cond(n < 1, lambda: counted(x), lambda: counted(f(n - 1, x * weight))))
+    x = tf.constant(0.5, F64)
+    run(ASKS[ask](tf.gradients(f(3, x), {"argument": x, "weight": weight}[source])[0]))
+    assert len(counts) == 4
+
+
+def test_gradient_is_computed_when_a_body_only_waits_for_it(run):
+    counts = []
+
+    def count(dy):
+        counts.append(dy)
+        return dy
+
+    f, define = recursive("F", [I32, F64], [F64], shapes=[[]])
+    counted = lambda x: with_gradient(x, lambda dy: tf.ensure_shape(tf.numpy_function(count, [dy], F64), []))
+    define(lambda n, x: tf.cond(n < 1, lambda: counted(x), lambda: f(n - 1, x)))
+    g, define_g = recursive("G", [F64], [I32])
+    define_g(lambda x: wait_for(tf.gradients(f(2, x), x)[0]))
+    run(g(tf.constant(0.5, F64)))
+    assert len(counts) == 1

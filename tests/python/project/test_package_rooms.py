@@ -22,13 +22,13 @@ ORDER = """
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.tapes
     _tf.recorders, _tf.vectorized
     _tf.replacements, _tf.nests, _tf.bodies, _tf.function_types
-    _tf.patches, _tf.inferring, _tf.origins
+    _tf.patches, _tf.inferring, _tf.origins, _tf.loops
     _tf.tracing
     ops, shapes, signatures, explanations, error_lines
     vectorization
     definitions, results
     tracing, specializations
-    installation, unresolved, inference
+    installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.pairs, gradients.tracer, gradients.contributions, gradients.user_functions
     gradients.weights

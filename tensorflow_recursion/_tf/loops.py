@@ -1,0 +1,35 @@
+"""What TensorFlow says of a loop variable whose shape changes."""
+# SPDX-License-Identifier: Apache-2.0
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import control_flow_ops, while_v2
+
+
+def extend_shape_errors(reason: Callable[[tf.Tensor], str]) -> None:
+    """Let the errors of loops whose variables change their shapes say why.
+
+    `reason` is asked of what an iteration makes of each variable; it says what to add, nothing by default.
+    """
+    in_while_v2, in_while = while_v2._check_shapes_compat, control_flow_ops._EnforceShapeInvariant
+
+    def check_all(made: Any, invariants: Any, entering: Any) -> None:
+        for one in zip(made, invariants, entering, strict=True):
+            checked(one[0], functools.partial(in_while_v2, *([item] for item in one)))
+
+    def check_one(entering: Any, made: Any) -> None:
+        checked(made, functools.partial(in_while, entering, made))
+
+    def checked(made: tf.Tensor, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except ValueError as error:
+            if text := reason(made):
+                raise ValueError(f"{error} {text}") from None
+            raise
+
+    while_v2._check_shapes_compat = check_all
+    control_flow_ops._EnforceShapeInvariant = check_one
