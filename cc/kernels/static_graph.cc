@@ -87,8 +87,8 @@ absl::Status CheckDevices(const GraphDef& graph, const std::string& device) {
   for (const NodeDef& node : graph.node()) {
     if (node.device().empty() || node.device() == device) continue;
     return absl::FailedPreconditionError(absl::StrCat("its operator '", node.name(), "' is on device '", node.device(),
-                                                      "', and its call is on '", device,
-                                                      "', combinations of devices that only a session makes static"));
+                                                      "', its call is on '", device,
+                                                      "', and outside of sessions a static body is on one device"));
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,291 @@
+"""Static execution by kernels, seen from outside: gradients, profiles, several devices, a program in C."""
+# SPDX-License-Identifier: Apache-2.0
+
+import glob
+import os
+import pathlib
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from limits import HANG_SECONDS
+
+import tensorflow_recursion as tfr
+from tensorflow_recursion import _loader
+
+tf1 = tf.compat.v1
+
+LIBRARY = pathlib.Path(tfr.__file__).with_name(_loader.LIBRARY)
+
+
+@pytest.fixture(autouse=True)
+def options():
+    """Options as they are from the start, and errors where calls are not static."""
+    before = tfr.config.get_options()
+    tfr.config.set_options(on_fallback="error")
+    yield
+    tfr.config.set_options(**before)
+
+
+def define_product(weight):
+    """sin(weight * x) to the power of n, by recursion."""
+    declared = tfr.Declare("Product", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+
+    @tfr.Defun(tf.float32, tf.int32, func_name="Product", out_names=["y"])
+    def Product(x, n):
+        return tf.cond(n < 1, lambda: tf.ones_like(x), lambda: tf.sin(x * weight) * declared(x, n - 1))
+
+    return Product
+
+
+def unrolled(x, n, weight):
+    y = tf.ones_like(x)
+    for _ in range(n):
+        y = tf.sin(x * weight) * y
+    return y
+
+
+def count_dynamic(call):
+    """What a call returns, and how many calls ran dynamically in it."""
+    before = tfr.config.outermost_calls()["dynamic"]
+    result = call()
+    return result, tfr.config.outermost_calls()["dynamic"] - before
+
+
+# --- Gradients: the record goes from one program to another ---------------------------------------------------------
+
+
+def differentiate_in_function(x, n, weight):
+    @tf.function
+    def both(x):
+        y = define_product(weight)(x, n)
+        (first,) = tf.gradients(y, [x])
+        return y, first, tf.gradients(first, [x])[0]
+
+    return both(x)
+
+
+def differentiate_in_dataset(x, n, weight):
+    def both(x):
+        y = define_product(weight)(x, n)
+        (first,) = tf.gradients(y, [x])
+        return y, first, tf.gradients(first, [x])[0]
+
+    return next(iter(tf.data.Dataset.from_tensors(x).map(both)))
+
+
+def differentiate_in_branch(x, n, weight):
+    @tf.function
+    def both(x, go):
+        product = define_product(weight)
+        y = tf.cond(go, lambda: product(x, n), lambda: x)
+        (first,) = tf.gradients(y, [x])
+        return y, first, tf.gradients(first, [x])[0]
+
+    return both(x, tf.constant(True))
+
+
+@pytest.mark.parametrize(
+    "differentiate", [differentiate_in_function, differentiate_in_dataset, differentiate_in_branch]
+)
+def test_gradients_of_first_and_second_order_are_static(differentiate):
+    weight = tf.constant(1.5)
+    x = tf.constant([1.0, 2.0])
+
+    @tf.function
+    def expected(x):
+        y = unrolled(x, 4, weight)
+        (first,) = tf.gradients(y, [x])
+        return y, first, tf.gradients(first, [x])[0]
+
+    results, dynamic = count_dynamic(lambda: differentiate(x, 4, weight))
+    for result, wanted in zip(results, expected(x), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4)
+    assert dynamic == 0
+
+
+def test_record_serves_a_function_that_recalls_less_than_was_retained():
+    """The gradient for the weight alone does not read what that for x needs."""
+    weight = tf.Variable(1.5)
+
+    @tf.function
+    def gradients(x):
+        y = define_product(weight)(x, 3)
+        return tf.gradients(y, [weight.handle])[0], tf.gradients(y, [x])[0]
+
+    @tf.function
+    def expected(x):
+        y = unrolled(x, 3, weight)
+        return tf.gradients(y, [weight.handle])[0], tf.gradients(y, [x])[0]
+
+    x = tf.constant([1.0, 2.0])
+    results, dynamic = count_dynamic(lambda: gradients(x))
+    for result, wanted in zip(results, expected(x), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4)
+    assert dynamic == 0
+
+
+def test_gradient_is_right_when_the_switch_is_turned_between_forward_and_backward():
+    """A static forward call and a dynamic backward call agree on what a record holds."""
+    x = tf.constant([1.0, 2.0])
+    product = define_product(tf.constant(1.5))
+    call = tf.function(lambda x: product(x, 3))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        wanted = unrolled(x, 3, 1.5)
+    wanted = tape.gradient(wanted, x)
+    for forward, backward in ((True, False), (False, True)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with tfr.config.static_execution(forward):
+                y = call(x)
+        with tfr.config.static_execution(backward):
+            np.testing.assert_allclose(tape.gradient(y, x), wanted, rtol=1e-4)
+
+
+# --- Profiles -------------------------------------------------------------------------------------------------------
+
+
+def test_profile_shows_operators_of_the_body(tmp_path):
+    declared = tfr.Declare("Shown", [("x", tf.float64)], [("y", tf.float64)])
+
+    @tfr.Defun(tf.float64, func_name="Shown", out_names=["y"])
+    def Shown(x):
+        return tf.cond(x < 1, lambda: tf.sin(x, name="remarkable"), lambda: declared(x - 1))
+
+    call = tf.function(lambda x: Shown(x))
+    call(tf.constant(3.0, tf.float64))
+    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
+    tf.profiler.experimental.start(str(tmp_path), options)
+    call(tf.constant(3.0, tf.float64))
+    tf.profiler.experimental.stop()
+    (profile,) = glob.glob(str(tmp_path / "**" / "*.xplane.pb"), recursive=True)
+    assert b"remarkable" in pathlib.Path(profile).read_bytes()
+
+
+# --- Several devices ------------------------------------------------------------------------------------------------
+
+PINNED = """
+import warnings
+import tensorflow as tf, tensorflow_recursion as tfr
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+f = tfr.Declare("Pinned", [("n", tf.int32)], [("r", tf.int32)])
+@tfr.Defun(tf.int32, func_name="Pinned", out_names=["r"])
+def Pinned(n):
+    with tf.device("CPU:1"):
+        m = n - 1
+    return tf.cond(n < 1, lambda: n, lambda: f(m) + 1)
+call = tf.function(lambda n: Pinned(n))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(int(call(tf.constant(5))), tfr.config.outermost_calls())
+print([str(w.message) for w in caught if "Pinned" in str(w.message)])
+tfr.config.set_options(on_fallback="error")
+try:
+    tf.function(lambda n: Pinned(n))(tf.constant(5))
+except tf.errors.FailedPreconditionError as error:
+    print(error.message)
+with tf.device("CPU:1"):
+    print(int(tf.function(lambda n: Pinned(n))(tf.constant(5))), tfr.config.outermost_calls())
+"""
+
+MIRRORED = """
+import tensorflow as tf, tensorflow_recursion as tfr
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+tfr.config.set_options(on_fallback="error")
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+f = tfr.Declare("Power", [("x", tf.float32), ("w", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+@tfr.Defun(tf.float32, tf.float32, tf.int32, func_name="Power", out_names=["y"])
+def Power(x, w, n):
+    return tf.cond(n < 1, lambda: x, lambda: w * f(x, w, n - 1))
+
+with strategy.scope():
+    weight = tf.Variable(1.5)
+
+@tf.function
+def step(n):
+    return strategy.experimental_local_results(strategy.run(lambda: Power(1.0, weight, n)))
+
+print([float(y) for y in step(tf.constant(3))], tfr.config.outermost_calls())
+"""
+
+
+def run_program(program):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=HANG_SECONDS
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_pins_of_a_body_are_never_ignored_in_silence():
+    first, warned, refused, *_, beside = run_program(PINNED)
+    assert first == "5 {'static': 0, 'dynamic': 1}"
+    assert "Pinned" in warned and "runs dynamically" in warned and "CPU:1" in warned
+    assert "Function 'Pinned' runs dynamically" in refused and 'set_options(on_fallback="error")' in refused
+    assert beside == "5 {'static': 1, 'dynamic': 1}"
+
+
+def test_replicas_of_a_mirrored_strategy_are_static():
+    (line,) = run_program(MIRRORED)
+    assert line == "[3.375, 3.375] {'static': 2, 'dynamic': 0}"
+
+
+# --- C --------------------------------------------------------------------------------------------------------------
+
+
+def save_sum(folder):
+    """A SavedModel that sums up the numbers up to n, deeper than dynamic calls may nest."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        declared = tfr.Declare("SumTo", [("n", tf.int64)], [("ret", tf.int64)])
+
+        @tfr.Defun(tf.int64, func_name="SumTo", out_names=["ret"])
+        def SumTo(n):
+            return tf.cond(n < 1, lambda: n, lambda: n + declared(n - 1))
+
+        n = tf1.placeholder(tf.int64, [], name="n")
+        total = SumTo(n)
+        total.op._set_attr("_recursion_static", tf1.AttrValue(b=True))
+        tf1.saved_model.simple_save(session, folder, {"n": n}, {"total": tf.identity(total, name="total")})
+
+
+@pytest.fixture(scope="module")
+def run_model(tmp_path_factory):
+    """The program of run_model.c."""
+    program = tmp_path_factory.mktemp("run_model") / "run_model"
+    folder = tf.sysconfig.get_lib()
+    source = pathlib.Path(__file__).with_name("run_model.c")
+    libraries = ["-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"]
+    subprocess.run(
+        ["cc", str(source), "-o", str(program), f"-I{tf.sysconfig.get_include()}", f"-L{folder}", *libraries]
+        + [f"-Wl,-rpath,{folder}", "-Wl,--allow-shlib-undefined"],
+        check=True,
+        timeout=HANG_SECONDS,
+    )
+    return program
+
+
+def test_saved_model_is_static_in_a_program_in_c(tmp_path, run_model):
+    folder = str(tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        save_sum(folder)
+
+    def run(number, **environment):
+        return subprocess.run(
+            [str(run_model), str(LIBRARY), folder, "n", "total", str(number)],
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        ).stdout
+
+    assert run(1_000_000) == "500000500000\n"
+    assert run(1_000, TENSORFLOW_RECURSION_STATIC="0") == "500500\n"
+    assert "reached depth" in run(1_000_000, TENSORFLOW_RECURSION_STATIC="0")
