@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
 RECURSION_NAMES = ("fib", "ack", "tak", "primes", "simpson", "tictactoe")
 NET_NAMES = ("treernn", "treelstm")
-NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures", "prepare")
-SLOW_NAMES = ("treelstm", "power", "distributed", "figures", "prepare")  # --quick leaves them out unless they are named
+NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures", "prepare", "tensorflow2")
+SLOW_NAMES = (
+    "treelstm",
+    "power",
+    "distributed",
+    "figures",
+    "prepare",
+    "tensorflow2",
+)  # --quick leaves them out unless they are named
 DEFAULT_REPEATS = 9
 DEFAULT_OUT = Path(__file__).resolve().parent / "results"
 QUICK_REPEATS = 5
@@ -32,8 +39,20 @@ SEED = 20260101
 
 # For the progress bar: steps of a suite are its variants, built one by one, and the rounds of its cases.
 # (Of the figures' three cases, two run three times as many.)
-_VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {"power": 20, "figures": 10, "distributed": 11, "prepare": 12}
-_ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {"power": 7, "figures": 7, "distributed": 4, "prepare": 0}
+_VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {
+    "power": 20,
+    "figures": 10,
+    "distributed": 11,
+    "prepare": 12,
+    "tensorflow2": 1,
+}
+_ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {
+    "power": 7,
+    "figures": 7,
+    "distributed": 4,
+    "prepare": 0,
+    "tensorflow2": 0,
+}
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -94,7 +113,9 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _judging_names(options: argparse.Namespace) -> list[str]:
     """The named suites that judge figures."""
-    judging = ("distributed", "figures") if options.quick else ("distributed", "figures", "power", "prepare")
+    judging = (
+        ("distributed", "figures") if options.quick else ("distributed", "figures", "power", "prepare", "tensorflow2")
+    )
     return [name for name in options.names if name in judging]
 
 
@@ -156,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Runs what `options` ask for, printing as it goes; returns the JSON report."""
-    from benchmarks import figures, harness, power, prepare
+    from benchmarks import figures, harness, power, prepare, tensorflow2
 
     environment = harness.environment(SEED)
     console.print(harness.header_line(environment), soft_wrap=True, markup=False)
@@ -192,6 +213,11 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
                 console.print(growth.line(), soft_wrap=True, markup=False)
             report["prepare"] = [{**dataclasses.asdict(growth), "exponent": growth.exponent} for growth in growths]
             judged += prepare_figures
+        if "tensorflow2" in options.names:
+            lines, report["tensorflow2"], tensorflow2_figures = tensorflow2.run(options.repeats, options.quick, step)
+            for line in lines:
+                console.print(line, soft_wrap=True, markup=False)
+            judged += tensorflow2_figures
         for figure in judged:
             console.print(figure.line(), soft_wrap=True, markup=False)
 

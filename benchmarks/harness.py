@@ -28,9 +28,8 @@ from tensorflow_recursion.names import INVOKE
 
 SCHEMA_VERSION = 1
 
-_MIN_SAMPLE_SECONDS = (
-    0.05  # a shorter sample is repeated inside one timing: the clock and other processes are ~1 ms of noise
-)
+# A shorter sample is repeated inside one timing: the clock and other processes are ~1 ms of noise.
+_MIN_SAMPLE_SECONDS = 0.05
 _MAX_CALLS_PER_SAMPLE = 10_000
 
 _OUR_OPS = "Recursion>"

@@ -280,7 +280,7 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
             for name in spec.methods
         ],
         inputs=[(number,) for number in range(len(batches))],
-        check=_check_losses(setting, spec.training) if spec.training is not None else _check_probabilities(setting),
+        check=check_probabilities(setting) if spec.training is None else check_losses(setting),
         ratios=[(name, "static") for name in spec.methods if name != "static"],
         item="tree",
         items_per_call=spec.batch,
@@ -300,7 +300,12 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
     )
 
 
-def _check_losses(setting: Setting, training: Training) -> Callable[[int, Any], None]:
+def check_losses(setting: Setting) -> Callable[[int, Any], None]:
+    """Returns what raises WrongResult unless a step's loss is the reference's."""
+
+    assert setting.training is not None, "inference has no losses"
+    training = setting.training
+
     @functools.cache
     def expected() -> list[float]:
         order = [setting.batches[step % len(setting.batches)] for step in range(CHECKED_STEPS)]
@@ -314,7 +319,9 @@ def _check_losses(setting: Setting, training: Training) -> Callable[[int, Any], 
     return check
 
 
-def _check_probabilities(setting: Setting) -> Callable[[int, Any], None]:
+def check_probabilities(setting: Setting) -> Callable[[int, Any], None]:
+    """Returns what raises WrongResult unless a batch's probabilities are the reference's."""
+
     @functools.cache
     def expected(number: int) -> np.ndarray:
         return reference.probabilities(setting.net, setting.start, setting.batches[number])

@@ -401,3 +401,27 @@ def test_distributed_starts_a_cluster_and_judges_its_four_cases(tmp_path):
     assert report["distributed"]["processes"]["messages_per_call"] > 1
     limits = [figure["limit"] for figure in report["figures"] if figure["limit"] is not None]
     assert limits == [2.0, 1.3, 1.7]
+
+
+@pytest.mark.thorough
+def test_tensorflow2_runs_in_a_process_of_its_own(tmp_path):
+    arguments = [
+        "tensorflow2",
+        "--quick",
+        "--repeats",
+        "1",
+        "--json",
+        str(tmp_path / "out.json"),
+        "--out",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "out.json").read_text())
+    cases = {case["case"]: set(case["variants"]) for case in report["tensorflow2"]}
+    both = {"static", "tf.function"}
+    assert cases["tf2-fib(20)"] == cases["tf2-treernn-infer-d50"] == cases["tf2-treernn-train-d50"] == both
+    limits = [figure["limit"] for figure in report["figures"]]
+    assert limits == [1.15, 1.15, 1.25, 2.0, 12.0, None]

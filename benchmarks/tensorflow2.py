@@ -1,0 +1,366 @@
+"""TensorFlow 2 against a session: calls from tf.functions, gradients by tapes, datasets, second derivatives.
+
+Run as `python -m benchmarks.tensorflow2 REPEATS [--quick]`, in a process of its own with eager mode on: the other
+suites turn it off. It prints one JSON object; `run` is for them.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+from benchmarks import recursion_suite, workloads
+from benchmarks.figures import Figure
+from benchmarks.harness import Case, CaseResult, Progress, Variant, WrongResult, run_case
+from benchmarks.nets import data, suite, weights
+from benchmarks.nets.weights import Training
+
+CALL_OVER_SESSION = 1.15
+TRAINING_OVER_SESSION = 1.25
+FIRST_CALL_OVER_SESSION = 2.0
+DATASET_OVER_DYNAMIC = 12.0
+SECOND_ORDER_GROWTH = 2.3
+
+FIB = 20
+DIM = 50
+TREES = 20
+ELEMENTS = 1_000
+DYNAMIC_ELEMENTS = 10  # each takes some hundred milliseconds
+POWER = 1_000
+SEED = 20260101
+_TRAINING = Training("sgd", 0.01)
+_TIMEOUT_SECONDS = 3600
+
+
+class _EagerRunner:
+    """A tf.function as a runner; called with the number of one of the values that it was made with."""
+
+    def __init__(self, function: Callable[..., Any], values: Sequence[Sequence[Any]]) -> None:
+        self._function = function
+        self._values = [[tf.constant(value) for value in of_call] for of_call in values]
+
+    def __call__(self, number: int) -> list[Any]:
+        return [self._function(*self._values[number]).numpy()]
+
+    def runs_statically(self, number: int) -> bool:
+        """Runs once more, and returns whether its calls were static."""
+        before = tfr.config.outermost_calls()
+        self(number)
+        after = tfr.config.outermost_calls()
+        return after["static"] > before["static"] and after["dynamic"] == before["dynamic"]
+
+    def close(self) -> None:
+        pass
+
+
+class _NumberedRunner:
+    """A session's runner that is called with a number too."""
+
+    def __init__(self, runner: Any, values: Sequence[Sequence[Any]]) -> None:
+        self._runner, self._values = runner, values
+
+    def __call__(self, number: int) -> Any:
+        return self._runner(*self._values[number])
+
+    def runs_statically(self, number: int) -> bool:
+        return bool(self._runner.runs_statically(*self._values[number]))
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+# --- fib ----------------------------------------------------------------------------------------------------------
+
+
+def _fib() -> Any:
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+    def fib(n: Any) -> Any:
+        if n < 2:
+            return n
+        return fib(n - 1) + fib(n - 2)
+
+    return fib
+
+
+def _fib_case() -> Case:
+    workload = workloads.RECURSION_WORKLOADS["fib"]
+    value = [(np.int32(FIB),)]
+
+    def in_session() -> _NumberedRunner:
+        return _NumberedRunner(recursion_suite.session_runner(workload, tfr.session_config()), value)
+
+    def in_function() -> _EagerRunner:
+        fib = _fib()
+        return _EagerRunner(tf.function(lambda n: fib(n)), value)
+
+    def check(_: int, got: Any) -> None:
+        if int(got[0]) != 6765:
+            raise WrongResult(f"fib(20): expected 6765, got {got[0]}")
+
+    return _against_session(f"tf2-fib({FIB})", in_session, in_function, 1, check)
+
+
+def _against_session(
+    name: str,
+    in_session: Callable[[], Any],
+    in_function: Callable[[], Any],
+    count: int,
+    check: Callable[[int, Any], None],
+    checked_calls: int | None = None,
+) -> Case:
+    return Case(
+        suite="tensorflow2",
+        name=name,
+        variants=[Variant("static", in_session, static=True), Variant("tf.function", in_function, static=True)],
+        inputs=[(number,) for number in range(count)],
+        check=check,
+        ratios=[("tf.function", "static")],
+        checked_calls=checked_calls,
+    )
+
+
+def _empty_case(arguments: Sequence[Any]) -> Case:
+    """What a tf.function of as many arguments takes that does next to nothing."""
+    return Case(
+        suite="tensorflow2",
+        name=f"tf2-empty-{len(arguments)}",
+        variants=[Variant("tf.function", lambda: _EagerRunner(tf.function(lambda *args: args[-1] + 1), [arguments]))],
+        inputs=[(0,)],
+        check=lambda number, got: None,
+        ratios=[],
+    )
+
+
+# --- TreeRNN ------------------------------------------------------------------------------------------------------
+
+
+class _TreeRNN(tf.Module):  # type: ignore[misc]
+    """The TreeRNN of `benchmarks.nets`, as one writes it in TensorFlow 2."""
+
+    def __init__(self, start: weights.Weights) -> None:
+        super().__init__()
+        self.weights = {name: tf.Variable(value) for name, value in start.items()}
+
+    def dense(self, name: str, x: tf.Tensor) -> tf.Tensor:
+        return tf.nn.bias_add(tf.matmul(x, self.weights[name]), self.weights[f"{name}_bias"])
+
+    @tfr.recursive
+    def states(self, i: tf.Tensor, words: tf.Tensor, left: tf.Tensor, right: tf.Tensor, is_leaf: tf.Tensor) -> Any:
+        """The state of node `i`, and those of all nodes from it on."""
+        if is_leaf[i]:
+            h = tf.gather(self.weights["embeddings"], [words[i]])
+            return h, h
+        h_left, rows_left = self.states(left[i], words, left, right, is_leaf)
+        h_right, rows_right = self.states(right[i], words, left, right, is_leaf)
+        h = tf.nn.relu(self.dense("inner", tf.concat([h_left, h_right], 1)))
+        return h, tf.concat([rows_left, rows_right, h], 0)
+
+    def probabilities(self, words: Any, left: Any, right: Any, is_leaf: Any, roots: Any) -> tf.Tensor:
+        _, rows = self.states(roots[0], words, left, right, is_leaf)
+        return tf.nn.softmax(self.dense("classes", rows))
+
+    def train(self, words: Any, left: Any, right: Any, is_leaf: Any, labels: Any, roots: Any) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            _, rows = self.states(roots[0], words, left, right, is_leaf)
+            logits = self.dense("classes", rows)
+            loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+            matrices = [self.weights[name] for name in weights.regularized(self.weights)]
+            loss += _TRAINING.l2 * tf.add_n([tf.nn.l2_loss(matrix) for matrix in matrices])
+        variables = list(self.weights.values())
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+            if isinstance(gradient, tf.IndexedSlices):
+                variable.scatter_sub(tf.IndexedSlices(_TRAINING.rate * gradient.values, gradient.indices))
+            else:
+                variable.assign_sub(_TRAINING.rate * gradient)
+        return loss
+
+
+def _treernn_setting(training: Training | None, trees: int) -> suite.Setting:
+    source = suite.load_input()
+    chosen = (source.test if training is None else source.train)[:trees]
+    start = weights.make_weights(weights.TREERNN, len(source.words) + 1, DIM, SEED)
+    return suite.Setting(weights.TREERNN, data.batches(chosen, 1, source.words), start, training, notes=[])
+
+
+def _treernn_values(setting: suite.Setting) -> list[tuple[Any, ...]]:
+    names = ["words", "left", "right", "is_leaf", *([] if setting.training is None else ["labels"]), "roots"]
+    return [tuple(getattr(forest, name) for name in names) for forest in setting.batches]
+
+
+def _treernn_case(setting: suite.Setting) -> Case:
+    def in_function() -> _EagerRunner:
+        net = _TreeRNN(setting.start)
+        step = net.probabilities if setting.training is None else net.train
+        values = _treernn_values(setting)
+        # Trees of all sizes: with open dimensions there is one trace for them.
+        signature = [tf.TensorSpec([None], tf.constant(value).dtype) for value in values[0]]
+        return _EagerRunner(tf.function(step, input_signature=signature), values)
+
+    mode = "infer" if setting.training is None else "train"
+    check = suite.check_probabilities(setting) if setting.training is None else suite.check_losses(setting)
+    return _against_session(
+        f"tf2-treernn-{mode}-d{DIM}",
+        lambda: suite.METHODS["static"](setting),
+        in_function,
+        len(setting.batches),
+        check,
+        checked_calls=None if setting.training is None else suite.CHECKED_STEPS,
+    )
+
+
+# --- Datasets, second derivatives -----------------------------------------------------------------------------------
+
+
+def _dataset_seconds(elements: int) -> float:
+    """Returns the seconds an element of a dataset that maps fib over so many."""
+    fib = _fib()
+    dataset = tf.data.Dataset.range(elements).map(
+        lambda i: fib(FIB + 0 * tf.cast(i, tf.int32)), num_parallel_calls=tf.data.AUTOTUNE
+    )
+    start = time.perf_counter()
+    values = list(dataset.as_numpy_iterator())
+    seconds = time.perf_counter() - start
+    if values != [6765] * elements:
+        raise WrongResult(f"dataset of fib({FIB}): expected 6765 {elements} times, got {set(values)}")
+    return seconds / elements
+
+
+def _dataset_figure(repeats: int) -> Figure:
+    static, dynamic = [], []
+    for _ in range(min(repeats, 3)):
+        static.append(_dataset_seconds(ELEMENTS))
+        with tfr.config.static_execution(False):
+            dynamic.append(_dataset_seconds(DYNAMIC_ELEMENTS))
+    ratio = statistics.median(dynamic) / statistics.median(static)
+    return Figure(f"tf.data map of fib({FIB}) over dynamic", ratio, DATASET_OVER_DYNAMIC, " times", at_least=True)
+
+
+def _second_order_figure(repeats: int, quick: bool) -> Figure:
+    """How the time of a Hessian-vector product of x^n grows when n doubles."""
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.float64), tf.TensorSpec([], tf.int32)])
+    def power(x: Any, n: Any) -> Any:
+        if n < 1:
+            return tf.constant(1.0, tf.float64)
+        return x * power(x, n - 1)
+
+    def product(x: Any, n: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = power(x, n)
+            slope = inner.gradient(y, x)
+        return outer.gradient(slope, x)
+
+    compiled = tf.function(product)
+    x = tf.constant(1.0001, tf.float64)
+    sizes = [POWER // 10, POWER // 5] if quick else [POWER, 2 * POWER]
+    samples: dict[int, list[float]] = {n: [] for n in sizes}
+    for n in sizes:
+        want, got = n * (n - 1) * 1.0001 ** (n - 2), float(compiled(x, tf.constant(n)))
+        if not abs(got - want) <= 1e-9 * abs(want):
+            raise WrongResult(f"second derivative of x^{n}: expected {want}, got {got}")
+    for _ in range(repeats):
+        for n in sizes:
+            start = time.perf_counter()
+            compiled(x, tf.constant(n))
+            samples[n].append(time.perf_counter() - start)
+    growth = statistics.median(samples[sizes[1]]) / statistics.median(samples[sizes[0]])
+    name = f"Hessian-vector product of x^n, n = {sizes[0]:,} to {sizes[1]:,}"
+    return Figure(name, growth, None if quick else SECOND_ORDER_GROWTH, " times")
+
+
+# --- The suite ------------------------------------------------------------------------------------------------------
+
+
+def _net_of_call(result: CaseResult, empty: CaseResult) -> float:
+    """The time in a tf.function over the session's, the tf.function's own call left out."""
+    own = empty.variants["tf.function"].median
+    return (result.variants["tf.function"].median - own) / result.variants["static"].median
+
+
+def _first_call(result: CaseResult) -> float:
+    """Tracing, preparing and the first run, over the same in a session."""
+    function, session = (result.variants[name] for name in ("tf.function", "static"))
+    return (function.build + function.first_run) / (session.build + session.first_run)
+
+
+def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
+    """Measures all of it in this process, whose eager mode is on."""
+    trees = TREES // 4 if quick else TREES
+    forward, training = (_treernn_setting(mode, trees) for mode in (None, _TRAINING))
+    fib = run_case(_fib_case(), repeats)
+    infer, train = (run_case(_treernn_case(setting), repeats) for setting in (forward, training))
+    empties = [run_case(_empty_case(values), repeats) for values in ([np.int32(1)], _treernn_values(forward)[0])]
+    figures = [
+        Figure(
+            f"fib({FIB}) in a tf.function over the session's",
+            _net_of_call(fib, empties[0]),
+            CALL_OVER_SESSION,
+            " times",
+        ),
+        Figure(
+            "TreeRNN forward in a tf.function over the session's",
+            _net_of_call(infer, empties[1]),
+            CALL_OVER_SESSION,
+            " times",
+        ),
+        Figure(
+            "TreeRNN training in a tf.function with a tape over the session's",
+            train.ratio("tf.function", "static"),
+            TRAINING_OVER_SESSION,
+            " times",
+        ),
+        Figure(
+            "first call of TreeRNN training over the session's", _first_call(train), FIRST_CALL_OVER_SESSION, " times"
+        ),
+        _dataset_figure(repeats),
+        _second_order_figure(repeats, quick),
+    ]
+    return [fib, infer, train, *empties], figures
+
+
+def run(repeats: int, quick: bool, progress: Progress) -> tuple[list[str], list[dict[str, Any]], list[Figure]]:
+    """Runs this module as a process; returns its lines, its cases as JSON, and the figures.
+
+    Raises:
+      WrongResult: it failed; says what it printed.
+    """
+    progress("tensorflow2 in its own process")
+    command = [sys.executable, "-m", "benchmarks.tensorflow2", str(repeats), *(["--quick"] if quick else [])]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)
+    if done.returncode != 0:
+        raise WrongResult(f"tensorflow2: {done.stderr[-2000:]}")
+    report = json.loads(done.stdout.splitlines()[-1])
+    return report["lines"], report["cases"], [Figure(**figure) for figure in report["figures"]]
+
+
+def _main(arguments: Sequence[str]) -> None:
+    results, figures = measure(int(arguments[0]), "--quick" in arguments)
+    report = {
+        "lines": [result.line() for result in results],
+        "cases": [result.as_json() for result in results],
+        "figures": [dataclasses.asdict(figure) for figure in figures],
+    }
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TENSORFLOW_RECURSION_SILENCE_DYNAMIC", "1")
+    _main(sys.argv[1:])
