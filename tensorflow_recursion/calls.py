@@ -194,6 +194,9 @@ class Library:
         op = ops.invoke(self._target(name), inputs, types, shapes, name=node_name, forward=forward)
         known = self._result_handles(name)
         handles.set_handle_data(list(op.outputs)[: len(known)], known)
+        definition = self.registry.definitions.get(name)
+        if definition is not None and definition.max_depth is not None:
+            ops.set_max_depth(op, definition.max_depth)
         return op
 
     def _result_handles(self, name: str) -> Sequence[HandleData | None]:

@@ -62,6 +62,7 @@ class DefinedFunction:
     ) -> None:
         self.base = None  # it is no gradient
         self.promise = None
+        self.max_depth = None
         self.orders_effects = False  # as in TensorFlow's own Defun
         self.has_effects = False
         self.user_name = name

@@ -47,6 +47,7 @@ class Definition(Protocol):
       base: the function whose gradient this is; None for a function of the user's.
       promise: what else calls rely on that a trace of the body may change.
       wants_shapes: whether its body is traced again so that the static shapes of its results are known.
+      max_depth: how deep calls may nest, None if that is not stated.
       orders_effects: whether the side effects of the body happen in the order in which they are written.
       has_effects: whether a trace found some in the body; only kept where they are ordered.
     """
@@ -71,6 +72,8 @@ class Definition(Protocol):
     def promise(self) -> Hashable: ...
     @property
     def wants_shapes(self) -> bool: ...
+    @property
+    def max_depth(self) -> int | None: ...
     @property
     def orders_effects(self) -> bool: ...
 

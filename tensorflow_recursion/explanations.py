@@ -10,6 +10,7 @@ import dataclasses
 import os
 import re
 import traceback
+import types
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -103,6 +104,24 @@ def explained(function: str) -> Iterator[None]:
         raise type(error)(f"Function '{function}'{_place(error)}: {text}") from error
 
 
+def with_users_frames(error: Exception) -> Exception:
+    """An error without the frames of libraries in its traceback, unless the user wants to see those.
+
+    AutoGraph writes every frame that is there into the message.
+    """
+    if not tf.debugging.is_traceback_filtering_enabled():
+        return error
+    entries, entry = [], error.__traceback__
+    while entry is not None:
+        if not entry.tb_frame.f_code.co_filename.startswith((_PACKAGE + os.sep, _TENSORFLOW + os.sep)):
+            entries.append(entry)
+        entry = entry.tb_next
+    kept = None
+    for entry in reversed(entries):
+        kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return error.with_traceback(kept)
+
+
 def _explanation(message: str) -> str | None:
     """What an error with this message means, None if that is not known or said already."""
     if message.startswith(_EXPLAINED):
@@ -122,6 +141,6 @@ def _place(error: Exception) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         folder = os.path.abspath(frame.filename)
         if not folder.startswith((_PACKAGE + os.sep, _TENSORFLOW + os.sep)) and os.path.exists(folder):
-            if "contextlib" not in frame.filename:
+            if "contextlib" not in frame.filename and "__autograph_generated_file" not in frame.filename:
                 return f" ({os.path.basename(frame.filename)}, line {frame.lineno})"
     return ""

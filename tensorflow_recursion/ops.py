@@ -77,6 +77,11 @@ def repeat(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     return list(again.outputs)
 
 
+def set_max_depth(op: tf.Operation, max_depth: int) -> None:
+    """Let calls nest at most `max_depth` deep where an Invoke node is the outermost one."""
+    nodes.set_attribute(op, f"{names.OPTION_PREFIX}{names.MAX_DEPTH}", tf1.AttrValue(i=max_depth))
+
+
 def num_arguments(op: tf.Operation) -> int:
     """How many inputs of an Invoke node are passed to its callee."""
     return len(op.get_attr(names.ARGUMENT_TYPES))

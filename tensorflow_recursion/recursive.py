@@ -6,23 +6,24 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypedDict, overload
 
 import tensorflow as tf
 
 from tensorflow_recursion import calls, ops, signatures
-from tensorflow_recursion._tf import bodies, function_types, inferring, nests
+from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, nests
 from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
+from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.specializations import Source, Specialization
 
 __all__ = ["recursive"]
 
 # For so many kinds of arguments a function is traced in one graph; more are taken for a recursion that never ends.
-_MAX_SPECIALIZATIONS = 256
+_MAX_SPECIALIZATIONS = 64
 
 
 class Options(TypedDict):
@@ -68,16 +69,22 @@ class RecursiveFunction:
         self.__signature__ = inspect.signature(python_function)
         self.input_signature = options["input_signature"]
         self.output_signature = options["output_signature"]
-        self._parameters = function_types.Parameters(python_function, self.input_signature)
         has_signature = self.output_signature is not None
+        try:
+            self._parameters = function_types.Parameters(python_function, self.input_signature)
+            output_spec = nests.checked_spec(self.output_signature) if has_signature else None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"Function '{self._name}': {error}") from error
         self._source = Source(
             self._name,
             lambda args, kwargs: bodies.call(self.python_function, args, kwargs, autograph=options["autograph"]),
             func.__doc__,
-            nests.checked_spec(self.output_signature) if has_signature else None,
+            output_spec,
             has_signature,
+            options["max_depth"],
         )
-        self._known: weakref.WeakKeyDictionary[Library, _Known] = weakref.WeakKeyDictionary()
+        # By the replica of a distribution strategy, too: each has variables of its own.
+        self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
         # By the identity of the instance, which need not have a hash: it, and its function.
         self._methods: dict[int, tuple[weakref.ref[Any], RecursiveFunction]] = {}
 
@@ -94,14 +101,14 @@ class RecursiveFunction:
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: at once in eager mode, else as a node of the default graph."""
-        if not tf.executing_eagerly():
-            return self._in_graph(args, kwargs)
         try:
-            return self._eagerly(*args, **kwargs)
+            return self._eagerly(*args, **kwargs) if tf.executing_eagerly() else self._in_graph(args, kwargs)
         except TypeError as error:
             if function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
-            raise
+            raise with_users_frames(error) from error.__cause__
+        except Exception as error:
+            raise with_users_frames(error) from error.__cause__
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """As that of a `tf.function`: the function for arguments of one kind, given as values or as specs."""
@@ -169,7 +176,7 @@ class RecursiveFunction:
 
     def _specialization(self, library: Library, call_type: CallType) -> Specialization:
         """The function of a graph that serves such a call."""
-        known = self._known.setdefault(library, _Known())
+        known = self._known.setdefault(library, {}).setdefault(graphs.replica(), _Known())
         found = known.table.find(call_type)
         if found is None:
             if len(known.by_type) >= _MAX_SPECIALIZATIONS:
@@ -294,7 +301,9 @@ def _decorated(options: Options, func: Callable[..., Any]) -> RecursiveFunction:
 
 
 def _check_options(options: Options) -> None:
-    max_depth = options["max_depth"]
+    max_depth, signature = options["max_depth"], options["input_signature"]
+    if signature is not None and not isinstance(signature, (list, tuple)):
+        raise TypeError(f"recursive: got {signature!r}, expected a function, or a list as input_signature")
     if options["name"] is not None:
         signatures.checked_name(options["name"])
     if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):

@@ -29,6 +29,7 @@ class Source:
       doc: its docstring.
       output_signature: what it returns, as a nest of specs; None if it is to be found out.
       has_signature: whether the user stated that.
+      max_depth: how deep calls may nest, None if that is not stated.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Source:
     doc: str | None
     output_signature: Any
     has_signature: bool
+    max_depth: int | None
 
 
 class Specialization:
@@ -62,6 +64,7 @@ class Specialization:
     def __init__(self, source: Source, call_type: CallType) -> None:
         self.user_name = names.of_trace(source.name)
         self.source = source
+        self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
         arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))

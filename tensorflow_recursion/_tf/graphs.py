@@ -1,6 +1,7 @@
 """Which graph stands in which, and what kind of graph it is."""
 # SPDX-License-Identifier: Apache-2.0
 
+from collections.abc import Hashable
 from typing import Any
 
 import tensorflow as tf
@@ -82,6 +83,14 @@ def is_loop(graph: tf.Graph) -> bool:
     if isinstance(graph, control_flow_v2.WhileBodyFuncGraph):
         return True
     return control_flow_util.GetContainingWhileContext(graph._get_control_flow_context()) is not None
+
+
+def replica() -> Hashable:
+    """Which replica of a distribution strategy is being built; None outside of them."""
+    if not tf.distribute.has_strategy() or tf.distribute.in_cross_replica_context():
+        return None
+    replica_id = tf.distribute.get_replica_context()._replica_id_in_sync_group
+    return int(tf.get_static_value(replica_id)) if tf.is_tensor(replica_id) else replica_id
 
 
 def innermost_device(graph: tf.Graph) -> Any:

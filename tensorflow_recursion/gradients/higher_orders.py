@@ -34,6 +34,7 @@ class GradientDefinition:
     output_shapes = None
     promise = None
     wants_shapes = False
+    max_depth = None
     orders_effects = False
     has_effects = False
 

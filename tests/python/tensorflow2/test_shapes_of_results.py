@@ -8,8 +8,6 @@ import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 
-pytestmark = pytest.mark.every_case
-
 
 def declare(name="F"):
     return tfr.Declare(name, [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])

@@ -1,0 +1,159 @@
+"""Mistakes with `tfr.recursive` are errors that say the function, what is wrong, and what to write."""
+# SPDX-License-Identifier: Apache-2.0
+
+import re
+
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+
+@tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+@pytest.fixture(params=["eager", "tf.function"])
+def called(request):
+    """Calls a function eagerly, or in a tf.function."""
+    return (lambda func: func()) if request.param == "eager" else (lambda func: tf.function(func)())
+
+
+def contains(*texts):
+    return "(?s)" + ".*".join(map(re.escape, texts))
+
+
+def test_wrong_arguments_are_errors_that_name_the_function(called):
+    with pytest.raises(TypeError, match=contains("Call of 'fib'", "too many positional arguments", "takes (n)")):
+        called(lambda: fib(1, 2))
+    with pytest.raises(TypeError, match=contains("Call of 'fib'", "missing a required argument: 'n'")):
+        called(lambda: fib())
+    with pytest.raises(TypeError, match=contains("Call of 'fib'", "float32", "int32")):
+        called(lambda: fib(tf.constant(1.0)))
+
+
+def test_tensor_of_another_graph_is_an_error():
+    with tf.Graph().as_default():
+        far = tf.constant(1, name="far")
+    with pytest.raises(ValueError, match=contains("Call of 'fib'", "'far:0'", "another graph")):
+        tf.function(lambda: fib(far))()
+
+
+def test_recursion_without_a_base_case_is_an_error_that_says_what_to_write(called):
+    @tfr.recursive
+    def endless(n):
+        return endless(n + 1)
+
+    with pytest.raises(TypeError, match=contains("'endless'", "every path", "output_signature=")):
+        called(lambda: endless(tf.constant(1)))
+
+
+def test_mutual_recursion_without_a_base_case_is_an_error(called):
+    @tfr.recursive
+    def ping(n):
+        return pong(n)
+
+    @tfr.recursive
+    def pong(n):
+        return ping(n) if n > 1 else ping(n + 1)
+
+    with pytest.raises(TypeError, match=contains("'ping'", "every path", "output_signature=")):
+        called(lambda: ping(tf.constant(1)))
+
+
+def test_other_dtype_than_the_base_case_is_an_error_that_says_both(called):
+    @tfr.recursive
+    def total(n):
+        if n < 1:
+            return 0.0
+        return n + total(n - 1)
+
+    with pytest.raises(TypeError, match=contains("int32", "Function 'total'", "float32", "output_signature")):
+        called(lambda: total(tf.constant(1)))
+
+
+def test_results_other_than_the_output_signature_are_errors(called):
+    def define(spec, value):
+        return tfr.recursive(output_signature=spec, name="F")(lambda: value())
+
+    with pytest.raises(
+        TypeError, match=contains("Function 'F' returns", "int32", "output_signature states", "float32")
+    ):
+        called(lambda: define(tf.float32, lambda: tf.constant(1))())
+    with pytest.raises(ValueError, match=contains("Function 'F'", "(3,)", "output_signature states (2,)")):
+        called(lambda: define(tf.TensorSpec([2], tf.float32), lambda: tf.zeros([3]))())
+    with pytest.raises(TypeError, match=contains("Function 'F' returns", "output_signature states")):
+        called(lambda: define({"a": tf.float32}, lambda: (tf.zeros([]), tf.zeros([])))())
+
+
+def test_kinds_of_arguments_without_end_are_an_error_that_says_what_to_write():
+    @tfr.recursive
+    def deeper(x, depth):
+        if x < 1:
+            return x
+        return deeper(x - 1, depth + 1)
+
+    message = contains("Call of 'deeper'", "kinds of arguments", "tf.constant(n)", "input_signature=")
+    with pytest.raises(TypeError, match=message):
+        deeper(tf.constant(1), 0)
+
+
+def test_error_of_a_body_says_the_line_of_the_user(called):
+    @tfr.recursive
+    def broken(x):
+        if tf.size(x) < 1:
+            return x
+        return tf.matmul(x, broken(x))
+
+    with pytest.raises(ValueError, match=contains("test_recursive_errors.py", "in broken", "rank 2")) as error:
+        called(lambda: broken(tf.ones([2])))
+    assert "specializations.py" not in str(error.value)
+
+
+def test_python_control_flow_by_tensors_without_autograph_is_an_error(called):
+    @tfr.recursive(autograph=False)
+    def plain(n):
+        if n < 1:
+            return n
+        return plain(n - 1)
+
+    with pytest.raises(TypeError, match=contains("Function 'plain'", "test_recursive_errors.py", "tf.cond")):
+        called(lambda: plain(tf.constant(1)))
+
+
+def test_unknown_name_is_the_error_of_python(called):
+    @tfr.recursive
+    def lost(n):
+        return n if n < 1 else nowhere(n - 1)  # noqa: F821
+
+    with pytest.raises(NameError, match="nowhere"):
+        called(lambda: lost(tf.constant(1)))
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("decorate", "error", "message"),
+    [
+        (lambda: tfr.recursive(3), TypeError, "got 3, expected a function"),
+        (lambda: tfr.recursive(max_depth=0), ValueError, "max_depth is 0, expected an integer >= 1"),
+        (lambda: tfr.recursive(name="a b"), ValueError, "'a b' is not a legal function name"),
+        (lambda: tfr.recursive(output_signature="x")(fib.python_function), TypeError, "Function 'fib': 'x' is no"),
+        (lambda: tfr.recursive(input_signature=[3])(fib.python_function), TypeError, "Function 'fib': input_signature"),
+        (lambda: tfr.recursive(input_signature=[])(3), TypeError, "decorates a Python function, got 3"),
+    ],
+)
+def test_bad_options_are_errors(decorate, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        decorate()
+
+
+def test_too_deep_recursion_names_the_function_and_its_limit():
+    @tfr.recursive(max_depth=50)
+    def deep(n):
+        return 0 if n < 1 else 1 + deep(n - 1)
+
+    assert int(deep(tf.constant(40))) == 40
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=contains("'deep'", "limit is 50", "max_depth")):
+        deep(tf.constant(1000))
+    assert int(deep(tf.constant(40))) == 40

@@ -1,0 +1,364 @@
+"""What `tfr.recursive` takes and returns, when it traces, and in which order side effects happen."""
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+Pair = collections.namedtuple("Pair", ["a", "b"])
+
+
+@pytest.fixture(params=["eager", "tf.function"])
+def called(request):
+    """Calls a function eagerly, or in a tf.function."""
+    return (lambda func: func()) if request.param == "eager" else (lambda func: tf.function(func)())
+
+
+# --- Arguments and results ----------------------------------------------------------------------------------------
+
+
+def test_ragged_and_sparse_tensors_are_taken_and_returned(called):
+    @tfr.recursive
+    def doubled(ragged, sparse, n):
+        if n < 1:
+            return ragged, sparse
+        return doubled(ragged * 2, tf.sparse.add(sparse, sparse), n - 1)
+
+    ragged, sparse = tf.ragged.constant([[1], [2, 3]]), tf.sparse.from_dense([[0, 1], [2, 0]])
+    got = called(lambda: doubled(ragged, sparse, tf.constant(2)))
+    assert got[0].to_list() == [[4], [8, 12]]
+    assert tf.sparse.to_dense(got[1]).numpy().tolist() == [[0, 4], [8, 0]]
+
+
+def test_ragged_rows_are_sorted_by_recursion(called):
+    @tfr.recursive
+    def quicksort(x):
+        if tf.size(x) <= 1:
+            return x
+        pivot, rest = x[0], x[1:]
+        return tf.concat([quicksort(rest[rest < pivot]), [pivot], quicksort(rest[rest >= pivot])], 0)
+
+    rows = tf.ragged.constant([[3, 1, 2], [], [2, 2, 1, 5]], dtype=tf.int32)
+    got = called(lambda: tf.map_fn(quicksort, rows))
+    assert got.to_list() == [[1, 2, 3], [], [1, 2, 2, 5]]
+
+
+def test_lists_of_tensors_are_taken_and_returned():
+    @tfr.recursive
+    def squares(n, found):
+        if n < 0:
+            return found
+        return squares(n - 1, found.write(n, n * n))
+
+    @tf.function
+    def call(n):
+        return squares(n, tf.TensorArray(tf.int32, 4)).stack()
+
+    assert call(tf.constant(3)).numpy().tolist() == [0, 1, 4, 9]
+
+
+def test_variables_are_taken_by_reference(called):
+    @tfr.recursive
+    def count(variable, other, n):
+        if n > 0:
+            variable.assign_add(other)
+            count(variable, other, n - 1)
+
+    variable, other = tf.Variable(1.0), tf.Variable(2.0)
+    assert called(lambda: count(variable, other, tf.constant(3))) is None
+    assert float(variable) == 7.0
+    assert called(lambda: count(variable, variable, tf.constant(2))) is None
+    assert float(variable) == 28.0
+
+
+def test_strings_and_bools_pass_through(called):
+    @tfr.recursive
+    def reverse(text, is_loud):
+        if tf.strings.length(text) == 0:
+            return text, not is_loud
+        rest, was_loud = reverse(tf.strings.substr(text, 1, -1), is_loud)
+        return rest + tf.strings.substr(text, 0, 1), was_loud
+
+    text, is_loud = called(lambda: reverse(tf.constant("abc"), tf.constant(True)))
+    assert (text.numpy(), bool(is_loud)) == (b"cba", False)
+
+
+def test_python_values_are_static_arguments():
+    seen = []
+
+    @tfr.recursive
+    def tower(x, kind, depth):
+        seen.append((kind, depth))
+        if depth == 0:
+            return x
+        inner = tower(x, kind, depth - 1)
+        return inner * 2.0 if kind == "double" else inner + 1.0
+
+    assert float(tower(tf.constant(1.0), "double", 3)) == 8.0
+    assert float(tower(tf.constant(1.0), kind="more", depth=2)) == 3.0
+    assert set(seen) == {
+        ("double", 3),
+        ("double", 2),
+        ("double", 1),
+        ("double", 0),
+        ("more", 2),
+        ("more", 1),
+        ("more", 0),
+    }
+
+
+def test_none_in_a_result_stays(called):
+    @tfr.recursive
+    def chain(n):
+        value = n if n < 1 else chain(n - 1)["value"]
+        return {"value": value, "nothing": None}
+
+    assert called(lambda: chain(tf.constant(2)))["nothing"] is None
+
+
+def test_shapes_of_results_are_static():
+    @tfr.recursive
+    def grow(x, n):
+        if n < 1:
+            return x, tf.reduce_sum(x, 1)
+        longer, total = grow(x, n - 1)
+        return tf.concat([longer, x], 0), total
+
+    shapes = []
+
+    @tf.function
+    def call(n):
+        longer, total = grow(tf.ones([2, 3]), n)
+        shapes.append((longer.shape.as_list(), total.shape.as_list()))
+        return tf.while_loop(lambda i, s: i < 2, lambda i, s: (i + 1, s + grow(tf.ones([2, 3]), i)[1]), [0, total])[1]
+
+    assert call(tf.constant(2)).numpy().tolist() == [9.0, 9.0]
+    assert shapes == [([None, 3], [2])]
+
+
+# --- Traces -------------------------------------------------------------------------------------------------------
+
+
+def test_recursion_on_shorter_slices_ends_with_two_kinds_of_arguments():
+    shapes = []
+
+    @tfr.recursive
+    def total(x):
+        shapes.append(x.shape.as_list())
+        if len(x) == 0:
+            return 0.0
+        return x[0] + total(x[1:])
+
+    assert float(total(tf.constant([1.0, 2.0, 3.0, 4.0]))) == 10.0
+    assert {tuple(shape) for shape in shapes} == {(4,), (None,)}
+
+
+def test_eager_calls_are_traced_once_for_each_kind_of_arguments():
+    @tfr.recursive
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    for n in range(5):
+        fib(tf.constant(n))
+    assert fib.experimental_get_tracing_count() == 1
+    fib(tf.constant(3, tf.int64))
+    assert fib.experimental_get_tracing_count() == 2
+
+
+def test_function_has_what_a_tf_function_has():
+    signature = [tf.TensorSpec([], tf.int32, "n")]
+
+    @tfr.recursive(input_signature=signature)
+    def fib(n):
+        """Fibonacci's numbers."""
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    assert fib.input_signature == signature
+    assert fib.__name__ == "fib"
+    assert fib.__doc__ == "Fibonacci's numbers."
+    concrete = fib.get_concrete_function()
+    assert int(concrete(tf.constant(7))) == 13
+    assert "n (POSITIONAL_OR_KEYWORD): TensorSpec(shape=(), dtype=tf.int32" in fib.pretty_printed_signature()
+
+
+def test_function_is_defined_anew_when_its_definition_runs_again():
+    def cell(factor):
+        @tfr.recursive
+        def power(n):
+            return 1 if n < 1 else factor * power(n - 1)
+
+        return power
+
+    first, again = cell(2), cell(3)
+    calls = tf.function(lambda n: (first(n), again(n)))
+    assert [int(y) for y in calls(tf.constant(3))] == [8, 27]
+    assert int(first(tf.constant(4))) == 16
+
+
+def test_function_works_in_several_graphs_and_modes():
+    @tfr.recursive
+    def fac(n):
+        return 1 if n < 1 else n * fac(n - 1)
+
+    assert int(fac(tf.constant(3))) == 6
+    for config in (tfr.session_config(on_fallback="error"), None):
+        with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
+            assert session.run(fac(tf.constant(4))) == 24
+    assert int(tf.function(fac)(tf.constant(5))) == 120
+    numbers = tf.data.Dataset.from_tensor_slices([0, 1, 2, 3])
+    assert list(numbers.map(fac).as_numpy_iterator()) == [1, 1, 2, 6]
+
+
+# --- Methods ------------------------------------------------------------------------------------------------------
+
+
+class Scale(tf.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = tf.Variable(factor)
+
+    @tfr.recursive
+    def power(self, x, n):
+        """x * factor^n"""
+        if n < 1:
+            return x
+        return self.power(x, n - 1) * self.factor
+
+
+def test_method_is_of_its_object(called):
+    two, three = Scale(2.0), Scale(3.0)
+    x, n = tf.constant(1.0), tf.constant(3)
+    assert float(called(lambda: two.power(x, n))) == 8.0
+    assert float(called(lambda: three.power(x, n))) == 27.0
+    assert float(Scale(5.0).power(x, n)) == 125.0
+    two.factor.assign(4.0)
+    assert float(two.power(x, n)) == 64.0
+
+
+def test_method_does_not_keep_its_object():
+    scale = Scale(2.0)
+    gone = weakref.ref(scale)
+    assert float(scale.power(tf.constant(1.0), tf.constant(2))) == 4.0
+    del scale
+    gc.collect()
+    assert gone() is None
+
+
+def test_method_of_keras_layer_is_trained():
+    class Chain(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(3)
+
+        def build(self, shape):
+            self.dense.build(shape)
+
+        @tfr.recursive
+        def chain(self, x, n):
+            if n < 1:
+                return x
+            return self.dense(self.chain(x, n - 1))
+
+        def call(self, x):
+            return self.chain(x, tf.constant(2))
+
+    layer = Chain()
+    x = tf.ones([2, 3])
+    kernel = layer(x) is not None and layer.dense.kernel
+    assert layer(x).numpy() == pytest.approx(x.numpy() @ kernel.numpy() @ kernel.numpy(), rel=1e-5)
+
+
+# --- Side effects -------------------------------------------------------------------------------------------------
+
+
+def test_side_effects_of_a_body_are_in_order(called):
+    variable = tf.Variable(0)
+
+    @tfr.recursive
+    def visit(n):
+        variable.assign_add(1)
+        read = variable.read_value()
+        variable.assign_add(10)
+        if n > 0:
+            visit(n - 1)
+            return read + variable.read_value()
+        return read
+
+    assert int(called(lambda: visit(tf.constant(0)))) == 1
+    assert int(variable) == 11
+    variable.assign(0)
+    assert int(called(lambda: visit(tf.constant(2)))) == 1 + 33
+    assert int(variable) == 33
+
+
+def test_calls_with_side_effects_are_in_order_though_callee_is_traced_later(called):
+    variable = tf.Variable(1)
+
+    @tfr.recursive
+    def both(n):
+        double(n)
+        more(n)
+        double(n)
+        return variable.read_value()
+
+    @tfr.recursive
+    def double(n):
+        if n > 0:
+            variable.assign(variable * 2)
+            double(n - 1)
+
+    @tfr.recursive
+    def more(n):
+        if n > 0:
+            variable.assign_add(1)
+            more(n - 1)
+
+    for _ in range(3):
+        variable.assign(1)
+        assert int(called(lambda: both(tf.constant(2)))) == (1 * 4 + 2) * 4
+
+
+def test_bodies_without_side_effects_have_no_order():
+    """Their calls run at once: nothing in the graph waits for another call."""
+    weight = tf.Variable(2.0)
+
+    @tfr.recursive
+    def tree(x, n):
+        if n < 1:
+            return x * weight
+        return tree(x, n - 1) + tree(x * 0.5, n - 1)
+
+    graph = tree.get_concrete_function(tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)).graph
+    definitions = [function.definition for function in graph._functions.values() if hasattr(function, "definition")]
+    nodes = [node for definition in definitions for node in definition.node_def]
+    calls = [node for node in nodes if node.op == "Recursion>Invoke"]
+    assert len(calls) == 2
+    assert not [name for node in calls for name in node.input if name.startswith("^")]
+
+
+def test_variable_is_made_once():
+    made = []
+
+    class Net(tf.Module):
+        weight = None
+
+        @tfr.recursive
+        def apply(self, x, n):
+            if self.weight is None:
+                self.weight = tf.Variable(3.0)
+                made.append(self.weight)
+            if n < 1:
+                return x
+            return self.apply(x, n - 1) * self.weight
+
+    net = Net()
+    assert float(net.apply(tf.constant(1.0), tf.constant(2))) == 9.0
+    assert float(net.apply(tf.constant(2.0), tf.constant(2))) == 18.0
+    assert len(made) == 1
+    np.testing.assert_allclose(net.trainable_variables[0].numpy(), 3.0)
