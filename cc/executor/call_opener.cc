@@ -40,7 +40,7 @@ void CallOpener::OpenRoot(std::vector<Value> arguments) {
   frames_->Unref(root);
 }
 
-void CallOpener::Open(Frame* caller, uint32_t index) {
+void CallOpener::Open(Frame* caller, OpId index) {
   const Op& op = caller->region->ops[index];
   const CallSite& site = context_->program.sites[op.index];
   const PartialCall* const partial = partial_calls_->Find(caller, index);
@@ -56,7 +56,7 @@ void CallOpener::Open(Frame* caller, uint32_t index) {
   Start(child, arguments_.data(), op.num_inputs, site);
 }
 
-void CallOpener::OpenGiven(Frame* caller, uint32_t index, std::vector<Value>* arguments) {
+void CallOpener::OpenGiven(Frame* caller, OpId index, std::vector<Value>* arguments) {
   const CallSite& site = context_->program.sites[caller->region->ops[index].index];
   if (!CheckDepth(caller, site)) {
     for (Value& value : *arguments) value.Release();
@@ -75,7 +75,7 @@ void CallOpener::Reopen(std::optional<CompiledCalls::Returned> call) {
   if (call) OpenInFrame(call->caller, call->op, &call->arguments);
 }
 
-void CallOpener::OpenInFrame(Frame* caller, uint32_t index, std::vector<Value>* arguments) {
+void CallOpener::OpenInFrame(Frame* caller, OpId index, std::vector<Value>* arguments) {
   const CallSite& site = context_->program.sites[caller->region->ops[index].index];
   Frame* const child = NewChild(caller, index, site);
   Start(child, arguments->data(), static_cast<uint32_t>(arguments->size()), site);
@@ -84,11 +84,12 @@ void CallOpener::OpenInFrame(Frame* caller, uint32_t index, std::vector<Value>* 
 void CallOpener::OpenIncomplete(Frame* frame) {
   ++frame->live;
   for (uint32_t i = 0; i < frame->region->num_firing; ++i) {
+    const OpId op(i);
     // Asked anew each time: a call that was just opened may have given this one its last argument.
-    if (!incomplete_sites_->IsIncomplete(frame, i)) continue;
+    if (!incomplete_sites_->IsIncomplete(frame, op)) continue;
     incomplete_sites_->NoteOpened(frame);
     ++frame->live;
-    Open(frame, i);
+    Open(frame, op);
   }
   frames_->Unref(frame);
 }
@@ -104,7 +105,7 @@ bool CallOpener::CheckDepth(const Frame* caller, const CallSite& site) {
   return false;
 }
 
-void CallOpener::DropDead(Frame* caller, uint32_t index, const PartialCall& partial) {
+void CallOpener::DropDead(Frame* caller, OpId index, const PartialCall& partial) {
   const Op& op = caller->region->ops[index];
   for (uint32_t i = 0; i < op.num_inputs; ++i) {
     // The slot of a dead argument may be another operator's: nothing of this call was ever in it.
@@ -115,7 +116,7 @@ void CallOpener::DropDead(Frame* caller, uint32_t index, const PartialCall& part
   frames_->Unref(caller);
 }
 
-inline Frame* CallOpener::NewChild(Frame* caller, uint32_t index, const CallSite& site) {
+inline Frame* CallOpener::NewChild(Frame* caller, OpId index, const CallSite& site) {
   const Region& callee = *site.callee;
   Frame* const child = frames_->New(callee, caller, index, caller->depth + 1);
   if (ABSL_PREDICT_FALSE(callee.tag_slot != kNone)) child->set_tag(ChildTag(caller->tag(), site.call_id));
@@ -124,7 +125,7 @@ inline Frame* CallOpener::NewChild(Frame* caller, uint32_t index, const CallSite
 
 // Takes all arguments out of the caller's slots before any is delivered: a function may return one at once, to where
 // the others lie. Those that are still to come will go to `child`.
-inline void CallOpener::TakeArguments(Frame* caller, uint32_t index, Frame* child) {
+inline void CallOpener::TakeArguments(Frame* caller, OpId index, Frame* child) {
   const Op& op = caller->region->ops[index];
   Value* slots = caller->values() + op.slot;
   for (uint32_t i = 0; i < op.num_inputs; ++i) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cc/base/ids.h"
 #include "cc/executor/compiled_calls.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
@@ -29,10 +30,10 @@ class CallOpener {
 
   // Opens the callee's frame with the arguments that have come to the caller's slots. The call's count in the caller's
   // `live` becomes the child's.
-  void Open(Frame* caller, uint32_t op);
+  void Open(Frame* caller, OpId op);
 
   // The same for a call that another worker has given away, with all its arguments. Takes them over.
-  void OpenGiven(Frame* caller, uint32_t op, std::vector<Value>* arguments);
+  void OpenGiven(Frame* caller, OpId op, std::vector<Value>* arguments);
 
   // Goes on with a call in compiled code that was suspended.
   void ResumeCompiled();
@@ -43,10 +44,10 @@ class CallOpener {
  private:
   bool CheckDepth(const Frame* caller, const CallSite& site);
   void Reopen(std::optional<CompiledCalls::Returned> call);
-  void OpenInFrame(Frame* caller, uint32_t index, std::vector<Value>* arguments);
-  void DropDead(Frame* caller, uint32_t index, const PartialCall& partial);
-  Frame* NewChild(Frame* caller, uint32_t index, const CallSite& site);
-  void TakeArguments(Frame* caller, uint32_t index, Frame* child);
+  void OpenInFrame(Frame* caller, OpId index, std::vector<Value>* arguments);
+  void DropDead(Frame* caller, OpId index, const PartialCall& partial);
+  Frame* NewChild(Frame* caller, OpId index, const CallSite& site);
+  void TakeArguments(Frame* caller, OpId index, Frame* child);
   void Start(Frame* child, const Value* arguments, uint32_t num_arguments, const CallSite& site);
 
   WorkerContext* const context_;

@@ -37,7 +37,7 @@ bool CompiledCalls::Takes(const CallSite& site, const Value* arguments, uint32_t
   return true;
 }
 
-std::optional<CompiledCalls::Returned> CompiledCalls::Start(Frame* caller, uint32_t op, Value* arguments,
+std::optional<CompiledCalls::Returned> CompiledCalls::Start(Frame* caller, OpId op, Value* arguments,
                                                             uint32_t num_arguments) {
   running_.push_back(NewCall());
   Call* const call = running_.back().get();
@@ -130,7 +130,7 @@ void CompiledCalls::Finish(Call* call) {
                                         : Value::Scalar(bits));
   }
   Frame* const caller = call->caller;
-  const uint32_t op = call->op;
+  const OpId op = call->op;
   Retire(call);
   for (uint32_t i = 0; i < results.size(); ++i) {
     if (!results[i].is_empty()) router_->DeliverResult(caller, op, i, results[i]);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "cc/base/ids.h"
 #include "cc/bytecode/interpreter.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
@@ -31,7 +32,7 @@ class CompiledCalls {
   // A call that must run in frames after all.
   struct Returned {
     Frame* caller;
-    uint32_t op;
+    OpId op;
     std::vector<Value> arguments;
   };
 
@@ -41,7 +42,7 @@ class CompiledCalls {
 
   // Begins a call that it takes, whose arguments are moved out of `arguments`, and goes on with it. The call's count in
   // the caller's `live` is given back when it ends.
-  std::optional<Returned> Start(Frame* caller, uint32_t op, Value* arguments, uint32_t num_arguments);
+  std::optional<Returned> Start(Frame* caller, OpId op, Value* arguments, uint32_t num_arguments);
 
   bool has_any() const { return !running_.empty(); }
   // Goes on with the newest.
@@ -58,7 +59,7 @@ class CompiledCalls {
 
     Interpreter interpreter;
     Frame* caller = nullptr;
-    uint32_t op = 0;
+    OpId op;
     const CompiledFunction* function = nullptr;
     std::vector<Value> arguments;
     std::deque<Array> arrays;  // of the arguments that are tensors

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/control_flow.h"
 
+#include <cstdint>
+
 #include "absl/base/optimization.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/tensor.h"

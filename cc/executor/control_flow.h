@@ -3,10 +3,10 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_CONTROL_FLOW_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_CONTROL_FLOW_H_
 
-#include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/token_router.h"
 #include "cc/executor/worker_context.h"
@@ -38,7 +38,7 @@ class ControlFlow {
 
   WorkerContext* const context_;
   TokenRouter* const router_;
-  std::vector<std::pair<uint32_t, Value>> released_;  // gates of the branch that fires, and what waited there
+  std::vector<std::pair<OpId, Value>> released_;  // gates of the branch that fires, and what waited there
 };
 
 }  // namespace tensorflow_recursion

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/base/optimization.h"
+#include "cc/base/ids.h"
 #include "cc/executor/frame_tag.h"
 #include "cc/program/program.h"
 #include "cc/values/slabs.h"
@@ -31,7 +32,7 @@ struct Frame {
   Frame* parent;         // while the memory is free: the next free frame
   const Region* region;  // nullptr while the memory is free
   Inbox* owner;          // of the worker that the frame belongs to
-  uint32_t site_op;      // the call, in the parent's region; kNone for the root and for iterations of loops
+  OpId site_op;          // the call, in the parent's region; kNone for the root and for iterations of loops
   uint32_t live;
   uint32_t depth;  // how many calls are above this frame
   union {
@@ -50,14 +51,14 @@ struct Frame {
   const uint16_t* pending() const { return reinterpret_cast<const uint16_t*>(values() + region->num_slots); }
 
   // Keeps `value` in a slot; the frame owns from here on what the value owns.
-  void Keep(uint32_t slot, const Value& value) {
+  void Keep(SlotId slot, const Value& value) {
     value.CopyTo(&values()[slot]);
     if (value.owns()) owns_tensors = 1;
   }
 
   // The frame's name in messages between devices; frames whose values stay on one device have none.
   FrameTag tag() const {
-    const uint32_t slot = region->tag_slot;
+    const SlotId slot = region->tag_slot;
     if (ABSL_PREDICT_TRUE(slot == kNone)) return {};
     return {values()[slot].bits, values()[slot + 1].int64};
   }

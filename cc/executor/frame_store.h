@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/base/optimization.h"
+#include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_pool.h"
 #include "cc/executor/inbox.h"
@@ -28,7 +29,7 @@ class FrameStore {
         partial_calls_(partial_calls) {}
 
   // A frame with one count of `live`, for whoever opens it, to be given back by Unref() once the frame is started.
-  Frame* New(const Region& region, Frame* parent, uint32_t site_op, uint32_t depth) {
+  Frame* New(const Region& region, Frame* parent, OpId site_op, uint32_t depth) {
     Frame* frame = pool_.New(region);
     frame->parent = parent;
     frame->site_op = site_op;

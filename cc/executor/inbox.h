@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/kernel_runner.h"
 #include "cc/values/value.h"
@@ -42,7 +43,7 @@ struct Message {
     kChildEnded,  // a child of `frame` has ended
     kKernelDone,  // `kernel` of `op` of `frame` has ended
   };
-  Message(Kind kind, Frame* frame, uint32_t op = 0, uint32_t index = 0)
+  Message(Kind kind, Frame* frame, OpId op = kNone, uint32_t index = 0)
       : kind(kind), frame(frame), op(op), index(index) {}
 
   void ReleaseValues() {
@@ -51,7 +52,7 @@ struct Message {
 
   Kind kind;
   Frame* frame;
-  uint32_t op;
+  OpId op;
   uint32_t index;
   std::vector<Value> values;
   std::unique_ptr<KernelInFlight> kernel;

@@ -13,7 +13,7 @@ constexpr size_t kMostGaps = 64;
 
 }  // namespace
 
-bool IncompleteSites::IsIncomplete(const Frame* frame, uint32_t index) const {
+bool IncompleteSites::IsIncomplete(const Frame* frame, OpId index) const {
   const Op& op = frame->region->ops[index];
   if (op.kind != OpKind::kCallSite || op.num_tokens < 2) return false;
   const size_t num_pending = frame->pending()[index];

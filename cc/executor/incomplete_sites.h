@@ -9,6 +9,7 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
+#include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/partial_calls.h"
 #include "cc/program/program.h"
@@ -40,7 +41,7 @@ class IncompleteSites {
   Frame* newest() const { return frames_.back(); }
 
   // Whether operator `op` is an incomplete call site.
-  bool IsIncomplete(const Frame* frame, uint32_t op) const;
+  bool IsIncomplete(const Frame* frame, OpId op) const;
   // One of the frame's incomplete sites is opened. The caller must hold a count of `live`.
   void NoteOpened(Frame* frame);
 

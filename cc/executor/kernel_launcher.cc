@@ -30,7 +30,7 @@ std::unique_ptr<KernelInFlight> Board(const Op& op, Value* inputs, const FrameTa
 
 }  // namespace
 
-void KernelLauncher::Fire(Frame* frame, uint32_t index, const Op& op, Value* inputs) {
+void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs) {
   const KernelNode& node = context_->program.kernels[op.index];
   const KernelRunner::Cost cost = context_->run->environment.runner->CostOf(node);
   if (ABSL_PREDICT_FALSE(cost == KernelRunner::Cost::kAsynchronous)) {
@@ -58,7 +58,7 @@ void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const Ke
   DeliverOutputs(frame, op, node, outputs_.data());
 }
 
-void KernelLauncher::Launch(Frame* frame, uint32_t index, const Op& op, Value* inputs, const KernelNode& node,
+void KernelLauncher::Launch(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node,
                             bool is_offloaded) {
   RunState* const run = context_->run;
   KernelInFlight* const kernel = Board(op, inputs, frame->tag()).release();  // owned by `done`'s message in the end

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
 #include "cc/executor/inbox.h"
@@ -29,7 +30,7 @@ class KernelLauncher {
       : context_(context), queue_(queue), frames_(frames), router_(router) {}
 
   // Runs or starts the kernel of operator `index`, with its inputs side by side.
-  void Fire(Frame* frame, uint32_t index, const Op& op, Value* inputs);
+  void Fire(Frame* frame, OpId index, const Op& op, Value* inputs);
 
   // A kernel of one of the worker's frames has ended elsewhere.
   void Land(Message* message);
@@ -46,7 +47,7 @@ class KernelLauncher {
   static constexpr int64_t kFirstInFlightLimit = 256;
 
   void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
-  void Launch(Frame* frame, uint32_t index, const Op& op, Value* inputs, const KernelNode& node, bool is_offloaded);
+  void Launch(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node, bool is_offloaded);
   void DeliverOutputs(Frame* frame, const Op& op, const KernelNode& node, Value* outputs);
 
   WorkerContext* const context_;

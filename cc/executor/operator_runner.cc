@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/operator_runner.h"
 
+#include <cstdint>
+
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "cc/base/status.h"
@@ -21,7 +23,7 @@ OperatorRunner::OperatorRunner(WorkerContext* context, ReadyQueue* queue, TokenR
 
 void OperatorRunner::Fire(ReadyOperator* item) {
   Frame* const frame = item->frame;
-  const uint32_t index = item->op;
+  const OpId index = item->op;
   const Op& op = frame->region->ops[index];
   Value* const inputs = InputsOf(item, op);
   switch (op.kind) {
@@ -99,7 +101,7 @@ inline Value* OperatorRunner::GatherInputsWith(ReadyOperator* item, const Op& op
 
 // --- Values ---------------------------------------------------------------------------------------
 
-inline void OperatorRunner::FireScalar(Frame* frame, uint32_t index, const Op& op, Value* inputs) {
+inline void OperatorRunner::FireScalar(Frame* frame, OpId index, const Op& op, Value* inputs) {
   Value result;
   if (ABSL_PREDICT_FALSE(context_->traces) || ABSL_PREDICT_FALSE(!op.scalar(inputs, &result))) {
     return kernels_->Fire(frame, index, op, inputs);

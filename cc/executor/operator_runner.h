@@ -3,9 +3,9 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_OPERATOR_RUNNER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_OPERATOR_RUNNER_H_
 
-#include <cstdint>
 #include <vector>
 
+#include "cc/base/ids.h"
 #include "cc/executor/control_flow.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/kernel_launcher.h"
@@ -33,7 +33,7 @@ class OperatorRunner {
   Value* InputsOf(ReadyOperator* item, const Op& op);
   Value* GatherInputs(Frame* frame, const Op& op);
   Value* GatherInputsWith(ReadyOperator* item, const Op& op);
-  void FireScalar(Frame* frame, uint32_t index, const Op& op, Value* inputs);
+  void FireScalar(Frame* frame, OpId index, const Op& op, Value* inputs);
   void FirePass(Frame* frame, const Op& op, Value* inputs);
   void FireRetval(const Op& op, Value* inputs);
   void FireRetain(Frame* frame, const Op& op, Value* inputs);

@@ -3,7 +3,7 @@
 
 namespace tensorflow_recursion {
 
-bool PartialCalls::AddDeadArgument(Frame* caller, uint32_t op, uint32_t argument) {
+bool PartialCalls::AddDeadArgument(Frame* caller, OpId op, uint32_t argument) {
   PartialCall& call = Make(caller, op);
   if (call.is_dead(argument)) return false;
   call.dead_arguments.push_back(argument);
@@ -12,7 +12,7 @@ bool PartialCalls::AddDeadArgument(Frame* caller, uint32_t op, uint32_t argument
 
 void PartialCalls::EraseAll(const Frame* caller) {
   for (uint32_t i = 0; i < caller->region->num_counted; ++i) {
-    if (caller->region->ops[i].kind == OpKind::kCallSite) Erase(caller, i);
+    if (caller->region->ops[i].kind == OpKind::kCallSite) Erase(caller, OpId(i));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/base/optimization.h"
 #include "absl/container/flat_hash_map.h"
+#include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 
 namespace tensorflow_recursion {
@@ -29,25 +30,25 @@ struct PartialCall {
 class PartialCalls {
  public:
   // nullptr for a call that is as usual.
-  const PartialCall* Find(const Frame* caller, uint32_t op) const {
+  const PartialCall* Find(const Frame* caller, OpId op) const {
     if (ABSL_PREDICT_TRUE(!caller->has_partial_calls)) return nullptr;
     const auto position = calls_.find({caller, op});
     return position == calls_.end() ? nullptr : &position->second;
   }
 
   // The call has been opened, and some of its arguments are still to come: they go to `child`.
-  void SetChild(Frame* caller, uint32_t op, Frame* child) { Make(caller, op).child = child; }
+  void SetChild(Frame* caller, OpId op, Frame* child) { Make(caller, op).child = child; }
   // False if that was known: the same death may be told twice.
-  bool AddDeadArgument(Frame* caller, uint32_t op, uint32_t argument);
+  bool AddDeadArgument(Frame* caller, OpId op, uint32_t argument);
 
-  void Erase(const Frame* caller, uint32_t op) { calls_.erase({caller, op}); }
+  void Erase(const Frame* caller, OpId op) { calls_.erase({caller, op}); }
   // All calls of a frame that ends.
   void EraseAll(const Frame* caller);
   void Clear() { calls_.clear(); }
   bool empty() const { return calls_.empty(); }
 
  private:
-  PartialCall& Make(Frame* caller, uint32_t op) {
+  PartialCall& Make(Frame* caller, OpId op) {
     caller->has_partial_calls = 1;
     return calls_[{caller, op}];
   }

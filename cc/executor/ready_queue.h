@@ -12,6 +12,7 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
+#include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 #include "cc/values/value.h"
 
@@ -20,14 +21,14 @@ namespace tensorflow_recursion {
 // An operator that has all its inputs, and the value that was the last to come if that lies in no slot.
 struct ReadyOperator {
   Frame* frame;
-  uint32_t op;
+  OpId op;
   Value value;
 };
 
 // A call that has all its arguments.
 struct ReadyCall {
   Frame* frame;
-  uint32_t op;
+  OpId op;
 };
 
 // A vector whose push is a store and an increment: nothing else is on the hot path as often.
@@ -79,7 +80,7 @@ class ReadyQueue {
   explicit ReadyQueue(uint64_t shuffle_seed = 0)
       : shuffles_(shuffle_seed != 0), random_(static_cast<unsigned>(shuffle_seed)) {}
 
-  void Push(Frame* frame, uint32_t op, Value value = Value::Empty()) {
+  void Push(Frame* frame, OpId op, Value value = Value::Empty()) {
     ++frame->live;
     ReadyOperator* const item = operators_.push();
     item->frame = frame;
@@ -87,7 +88,7 @@ class ReadyQueue {
     value.CopyTo(&item->value);
   }
 
-  void PushCall(Frame* frame, uint32_t op) {
+  void PushCall(Frame* frame, OpId op) {
     ++frame->live;
     ReadyCall* const call = calls_.push();
     call->frame = frame;

@@ -107,7 +107,7 @@ inline const Port* TokenRouter::LetThroughMerge(Frame* frame, const Edge& edge, 
 inline const Port* TokenRouter::ReturnToCaller(Frame** frame, const Op& result, Value* value) {
   *value = value->Escape();
   Frame* const caller = (*frame)->parent;
-  const uint32_t site_op = (*frame)->site_op;
+  const OpId site_op = (*frame)->site_op;
   const Op& site = caller->region->ops[site_op];
   if (ABSL_PREDICT_FALSE(caller->owner != (*frame)->owner) || result.index >= site.num_ports) {
     DeliverResult(caller, site_op, result.index, *value);
@@ -144,7 +144,7 @@ void TokenRouter::DeliverCallArgument(Frame* frame, const Edge& edge, Value valu
 
 void TokenRouter::DeliverMissingArgument(Frame* callee, uint32_t index, Value value) {
   if (callee->owner != frames_->owner()) {
-    Message message(Message::Kind::kArgument, callee, 0, index);
+    Message message(Message::Kind::kArgument, callee, kNone, index);
     message.values.push_back(value);
     return callee->owner->Post(std::move(message));
   }
@@ -152,7 +152,7 @@ void TokenRouter::DeliverMissingArgument(Frame* callee, uint32_t index, Value va
   if (--callee->missing == 0) frames_->Unref(callee);
 }
 
-void TokenRouter::DeliverResult(Frame* caller, uint32_t op, uint32_t index, Value value) {
+void TokenRouter::DeliverResult(Frame* caller, OpId op, uint32_t index, Value value) {
   if (ABSL_PREDICT_FALSE(caller->owner != frames_->owner())) {
     Message message(Message::Kind::kResult, caller, op, index);
     message.values.push_back(value);
@@ -167,11 +167,11 @@ void TokenRouter::DeliverResult(Frame* caller, uint32_t op, uint32_t index, Valu
 void TokenRouter::StartFrame(Frame* frame) {
   const Region& region = *frame->region;
   if (region.frame_start != kNone) DeliverControls(frame, region.ports[region.ops[region.frame_start].port]);
-  for (uint32_t op : region.sources) queue_->Push(frame, op);
+  for (OpId op : region.sources) queue_->Push(frame, op);
 }
 
 // An operator that fires when each of its input edges has been live or dead: counts each of them once.
-void TokenRouter::MarkUnion(Frame* frame, uint32_t op, uint32_t index) {
+void TokenRouter::MarkUnion(Frame* frame, OpId op, uint32_t index) {
   Value& mask = frame->values()[frame->region->ops[op].slot + index / 64];
   const uint64_t bit = uint64_t{1} << (index % 64);
   if ((mask.bits & bit) != 0) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/optimization.h"
+#include "cc/base/ids.h"
 #include "cc/executor/death_teller.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
@@ -50,7 +51,7 @@ class TokenRouter {
   void DeliverMissingArgument(Frame* callee, uint32_t index, Value value);
 
   // Result `index` of the call at `op`. The frame may be another worker's.
-  void DeliverResult(Frame* caller, uint32_t op, uint32_t index, Value value);
+  void DeliverResult(Frame* caller, OpId op, uint32_t index, Value value);
 
   // Fires what waits for nothing but the frame itself.
   void StartFrame(Frame* frame);
@@ -67,10 +68,10 @@ class TokenRouter {
   void ClearDeferred();
 
   // One arrival at an operator: a value, a control token, or for those that fire with dead inputs a death.
-  void CountDown(Frame* frame, uint32_t op) {
+  void CountDown(Frame* frame, OpId op) {
     if (--frame->pending()[op] == 0) queue_->Push(frame, op);
   }
-  void MarkUnion(Frame* frame, uint32_t op, uint32_t index);
+  void MarkUnion(Frame* frame, OpId op, uint32_t index);
   void DeliverCallArgument(Frame* frame, const Edge& edge, Value value);
 
  private:

@@ -109,7 +109,7 @@ TEST_F(DeathTellerTest, ADeadArgumentOfACallIsKeptForWhenItOpens) {
   graph.Function("F", {"a", "b"}).Call("F/g", "G", 2, {"F/a", "F/b"}).Result("F", "F/g/return_0");
   graph.Function("G", {"a", "b"}).Kernel("G/k", {"G/a"}).Result("G", "G/k");
   Open(graph);
-  const uint32_t site = OpsOf(*f_->region, OpKind::kCallSite).front();
+  const OpId site = OpsOf(*f_->region, OpKind::kCallSite).front();
   Kill(1);
   const PartialCall* const partial = parts_->partial_calls.Find(f_, site);
   ASSERT_NE(partial, nullptr);

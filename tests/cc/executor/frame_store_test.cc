@@ -20,7 +20,7 @@ class FrameStoreTest : public WorkerPartsTest {
   }
 
   const Region* fib_ = nullptr;
-  uint32_t site_ = 0;
+  OpId site_;
 };
 
 TEST_F(FrameStoreTest, ANewFrameCountsForWhoeverOpensIt) {

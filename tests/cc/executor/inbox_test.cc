@@ -22,7 +22,7 @@ class InboxTest : public WorkerPartsTest {
     inbox_ = std::make_unique<Inbox>(run_.get(), [this] { ++wakes_; });
   }
 
-  static Message AMessage(uint32_t op) { return Message(Message::Kind::kChildEnded, nullptr, op); }
+  static Message AMessage(uint32_t op) { return Message(Message::Kind::kChildEnded, nullptr, OpId(op)); }
 
   int wakes_ = 0;
   std::unique_ptr<Inbox> inbox_;

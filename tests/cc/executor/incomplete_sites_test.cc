@@ -25,13 +25,13 @@ class IncompleteSitesTest : public WorkerPartsTest {
   // As the router does it.
   void Arrive(Frame* frame, uint16_t argument, bool is_dead = false) {
     if (is_dead) partial_calls_.AddDeadArgument(frame, site_, argument);
-    const Edge edge = {OpId(site_), SlotId(region_->ops[site_].slot + argument), argument, EdgeKind::kCallArgument};
+    const Edge edge = {site_, SlotId(region_->ops[site_].slot + argument), argument, EdgeKind::kCallArgument};
     sites_->NoteArgument(frame, edge, is_dead, partial_calls_.Find(frame, site_));
     --frame->pending()[site_];
   }
 
   const Region* region_ = nullptr;
-  uint32_t site_ = 0;
+  OpId site_;
   PartialCalls partial_calls_;
   std::unique_ptr<IncompleteSites> sites_;
 

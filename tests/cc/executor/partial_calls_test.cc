@@ -19,27 +19,29 @@ class PartialCallsTest : public ::testing::Test {
   }
 
   Region region_;
+  const OpId first_{0};
+  const OpId second_{1};
   Frame caller_{};
   Frame other_{};
   PartialCalls calls_;
 };
 
 TEST_F(PartialCallsTest, CallsAreAsUsualUntilSomethingIsKnownOfThem) {
-  EXPECT_EQ(calls_.Find(&caller_, 0), nullptr);
-  calls_.SetChild(&caller_, 0, &other_);
-  ASSERT_NE(calls_.Find(&caller_, 0), nullptr);
-  EXPECT_EQ(calls_.Find(&caller_, 0)->child, &other_);
-  EXPECT_EQ(calls_.Find(&caller_, 1), nullptr);
-  EXPECT_EQ(calls_.Find(&other_, 0), nullptr);
-  calls_.Erase(&caller_, 0);
-  EXPECT_EQ(calls_.Find(&caller_, 0), nullptr);
+  EXPECT_EQ(calls_.Find(&caller_, first_), nullptr);
+  calls_.SetChild(&caller_, first_, &other_);
+  ASSERT_NE(calls_.Find(&caller_, first_), nullptr);
+  EXPECT_EQ(calls_.Find(&caller_, first_)->child, &other_);
+  EXPECT_EQ(calls_.Find(&caller_, second_), nullptr);
+  EXPECT_EQ(calls_.Find(&other_, first_), nullptr);
+  calls_.Erase(&caller_, first_);
+  EXPECT_EQ(calls_.Find(&caller_, first_), nullptr);
 }
 
 TEST_F(PartialCallsTest, TheSameDeathCountsOnce) {
-  EXPECT_TRUE(calls_.AddDeadArgument(&caller_, 1, 2));
-  EXPECT_FALSE(calls_.AddDeadArgument(&caller_, 1, 2));
-  EXPECT_TRUE(calls_.AddDeadArgument(&caller_, 1, 0));
-  const PartialCall* call = calls_.Find(&caller_, 1);
+  EXPECT_TRUE(calls_.AddDeadArgument(&caller_, second_, 2));
+  EXPECT_FALSE(calls_.AddDeadArgument(&caller_, second_, 2));
+  EXPECT_TRUE(calls_.AddDeadArgument(&caller_, second_, 0));
+  const PartialCall* call = calls_.Find(&caller_, second_);
   ASSERT_NE(call, nullptr);
   EXPECT_EQ(call->dead_arguments.size(), 2);
   EXPECT_TRUE(call->is_dead(0));
@@ -48,13 +50,13 @@ TEST_F(PartialCallsTest, TheSameDeathCountsOnce) {
 }
 
 TEST_F(PartialCallsTest, AFrameThatEndsTakesItsCallsWithIt) {
-  calls_.SetChild(&caller_, 0, &other_);
-  calls_.AddDeadArgument(&caller_, 1, 0);
-  calls_.AddDeadArgument(&other_, 1, 0);
+  calls_.SetChild(&caller_, first_, &other_);
+  calls_.AddDeadArgument(&caller_, second_, 0);
+  calls_.AddDeadArgument(&other_, second_, 0);
   calls_.EraseAll(&caller_);
-  EXPECT_EQ(calls_.Find(&caller_, 0), nullptr);
-  EXPECT_EQ(calls_.Find(&caller_, 1), nullptr);
-  EXPECT_NE(calls_.Find(&other_, 1), nullptr);
+  EXPECT_EQ(calls_.Find(&caller_, first_), nullptr);
+  EXPECT_EQ(calls_.Find(&caller_, second_), nullptr);
+  EXPECT_NE(calls_.Find(&other_, second_), nullptr);
   calls_.EraseAll(&other_);
   EXPECT_TRUE(calls_.empty());
 }

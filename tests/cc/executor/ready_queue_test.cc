@@ -15,7 +15,7 @@ namespace {
 TEST(ReadyQueueTest, TheNewestOperatorComesFirst) {
   Frame frame{};
   ReadyQueue queue;
-  for (uint32_t op = 0; op < 1000; ++op) queue.Push(&frame, op, Value::Scalar(op));
+  for (uint32_t op = 0; op < 1000; ++op) queue.Push(&frame, OpId(op), Value::Scalar(op));
   for (uint32_t op = 1000; op-- > 0;) {
     ASSERT_TRUE(queue.has_operators());
     const ReadyOperator& item = *queue.PopOperator();
@@ -29,8 +29,8 @@ TEST(ReadyQueueTest, TheNewestOperatorComesFirst) {
 TEST(ReadyQueueTest, WhatIsQueuedCountsInItsFrame) {
   Frame frame{};
   ReadyQueue queue;
-  queue.Push(&frame, 1);
-  queue.PushCall(&frame, 2);
+  queue.Push(&frame, OpId(1));
+  queue.PushCall(&frame, OpId(2));
   EXPECT_EQ(frame.live, 2);
   queue.PopOperator();
   queue.PopCall();
@@ -45,7 +45,7 @@ TEST(ReadyQueueTest, CallsGoNewestFirstAndAreGivenAwayOldestFirst) {
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 3; ++i) {
       expected.push_back(next);
-      queue.PushCall(&frame, next++);
+      queue.PushCall(&frame, OpId(next++));
     }
     ASSERT_EQ(queue.oldest_call().op, expected.front());
     queue.RemoveOldestCall();
@@ -65,7 +65,7 @@ TEST(ReadyQueueTest, ShufflingTakesEveryOperatorOnce) {
   Frame frame{};
   ReadyQueue queue(/*shuffle_seed=*/7);
   std::vector<uint32_t> newest_first;
-  for (uint32_t op = 0; op < 100; ++op) queue.Push(&frame, op);
+  for (uint32_t op = 0; op < 100; ++op) queue.Push(&frame, OpId(op));
   std::vector<uint32_t> order;
   while (queue.has_operators()) order.push_back(queue.PopOperator()->op);
   EXPECT_EQ(std::set<uint32_t>(order.begin(), order.end()).size(), 100);
@@ -77,9 +77,9 @@ TEST(ReadyQueueTest, ClearReleasesValues) {
   LiveTensors live;
   Frame frame{};
   ReadyQueue queue;
-  queue.Push(&frame, 1, live.Make(1));
-  queue.PushCall(&frame, 2);
-  queue.PushCall(&frame, 3);
+  queue.Push(&frame, OpId(1), live.Make(1));
+  queue.PushCall(&frame, OpId(2));
+  queue.PushCall(&frame, OpId(3));
   queue.RemoveOldestCall();
   queue.Clear();
   EXPECT_TRUE(queue.empty());

@@ -28,7 +28,7 @@ class RunLogTest : public ::testing::Test {
     for (int i = 0; i <= depth; ++i) {
       frames_[i].parent = i == 0 ? nullptr : &frames_[i - 1];
       frames_[i].region = &program_.regions[0];
-      frames_[i].site_op = i == 0 ? kNone : 0;
+      frames_[i].site_op = i == 0 ? OpId() : OpId(0);
     }
     return frames_.back();
   }

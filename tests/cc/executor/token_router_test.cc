@@ -19,7 +19,7 @@ TEST_F(TokenRouterTest, AnOperatorIsReadyWhenItsLastInputHasCome) {
   EXPECT_TRUE(parts_->queue.empty());
   parts_->router.DeliverArgument(frame, 1, Number(4));
   ASSERT_TRUE(parts_->queue.has_operators());
-  const uint32_t op = parts_->queue.PopOperator()->op;
+  const OpId op = parts_->queue.PopOperator()->op;
   const Value* inputs = frame->values() + frame->region->ops[op].slot;
   EXPECT_EQ(inputs[0].int32, 3);
   EXPECT_EQ(inputs[1].int32, 4);
@@ -115,7 +115,7 @@ TEST_F(TokenRouterTest, AResultForAnotherWorkersFrameIsAMessage) {
   other.inbox.Open();
   const Region& root = built_->regions[0];
   Frame* main = other.frames.New(root, nullptr, kNone, 0);
-  const uint32_t site = OpsOf(root, OpKind::kCallSite).front();
+  const OpId site = OpsOf(root, OpKind::kCallSite).front();
   Frame* child = NewFrame(RegionOf("Id"), main, site);
   parts_->router.DeliverArgument(child, 0, Number(5));
   EXPECT_TRUE(parts_->queue.empty());

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/ids.h"
 #include "cc/executor/run_state.h"
 #include "cc/executor/worker_parts.h"
 #include "tests/cc/executor/fake_runner.h"
@@ -48,15 +49,15 @@ class WorkerPartsTest : public ::testing::Test {
   }
 
   // The region's operators of a kind, by index.
-  static std::vector<uint32_t> OpsOf(const Region& region, OpKind kind) {
-    std::vector<uint32_t> ops;
+  static std::vector<OpId> OpsOf(const Region& region, OpKind kind) {
+    std::vector<OpId> ops;
     for (uint32_t i = 0; i < region.ops.size(); ++i) {
-      if (region.ops[i].kind == kind) ops.push_back(i);
+      if (region.ops[i].kind == kind) ops.push_back(OpId(i));
     }
     return ops;
   }
 
-  Frame* NewFrame(const Region& region, Frame* parent = nullptr, uint32_t site_op = kNone) {
+  Frame* NewFrame(const Region& region, Frame* parent = nullptr, OpId site_op = kNone) {
     return parts_->frames.New(region, parent, site_op, parent == nullptr ? 0 : parent->depth + 1);
   }
 
