@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cc/analysis/flow_graph.h"
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/analysis/static_graphs.h"
 
 namespace tensorflow_recursion {
 

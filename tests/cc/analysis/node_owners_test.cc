@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/analysis/static_graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/analysis/static_graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/analysis/static_graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -14,8 +14,8 @@
 #include "cc/bytecode/disassembler.h"
 #include "cc/bytecode/interpreter.h"
 #include "cc/values/scalar_operators.h"
+#include "tests/cc/analysis/static_graphs.h"
 #include "tests/cc/bytecode/fib_listing.h"
-#include "tests/cc/executor/test_graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

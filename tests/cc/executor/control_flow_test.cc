@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "tests/cc/executor/worker_parts_fixture.h"
+#include "tests/cc/values/numbers.h"
 
 namespace tensorflow_recursion {
 namespace {

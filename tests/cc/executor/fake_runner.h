@@ -3,11 +3,8 @@
 #ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_FAKE_RUNNER_H_
 #define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_FAKE_RUNNER_H_
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <future>
 #include <map>
@@ -22,9 +19,9 @@
 #include "cc/executor/kernel_runner.h"
 #include "cc/executor/run_program.h"
 #include "cc/values/scalar_ops.h"
-#include "tests/cc/executor/live_tensors.h"
-#include "tests/cc/executor/test_graphs.h"
 #include "tests/cc/executor/thread_pool.h"
+#include "tests/cc/program/built_programs.h"
+#include "tests/cc/values/live_tensors.h"
 
 namespace tensorflow_recursion {
 
@@ -124,45 +121,6 @@ class Meeting {
   std::atomic<int> here_{0};
 };
 
-// Threads with 256 KiB of stack, one per closure, joined at the end.
-class SmallStackThreads {
- public:
-  static constexpr size_t kStackBytes = 256 * 1024;
-
-  ~SmallStackThreads() {
-    while (true) {
-      std::vector<pthread_t> threads;
-      {
-        std::lock_guard<std::mutex> lock(mutex_);
-        threads.swap(threads_);
-      }
-      if (threads.empty()) return;
-      for (pthread_t thread : threads) pthread_join(thread, nullptr);
-    }
-  }
-
-  void Schedule(std::function<void()> closure) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, kStackBytes);
-    auto* argument = new std::function<void()>(std::move(closure));
-    std::lock_guard<std::mutex> lock(mutex_);
-    pthread_t& thread = threads_.emplace_back();
-    if (pthread_create(&thread, &attributes, &Main, argument) != 0) std::abort();
-    pthread_attr_destroy(&attributes);
-  }
-
- private:
-  static void* Main(void* argument) {
-    std::unique_ptr<std::function<void()>> closure(static_cast<std::function<void()>*>(argument));
-    (*closure)();
-    return nullptr;
-  }
-
-  std::mutex mutex_;
-  std::vector<pthread_t> threads_ ABSL_GUARDED_BY(mutex_);
-};
-
 // A run of `built` by the runner's kernels, with threads of `pool`.
 inline RunEnvironment EnvironmentOf(const BuiltProgram& built, FakeRunner* runner, ThreadPool* pool,
                                     uint64_t seed = 0) {
@@ -222,14 +180,6 @@ class PendingRun {
   std::shared_ptr<std::promise<void>> ended_ = std::make_shared<std::promise<void>>();  // may outlive who waits
   std::future<void> end_ = ended_->get_future();
 };
-
-inline Value Number(int32_t number) { return ScalarFromTensor(tensorflow::Tensor(number)); }
-
-inline std::vector<Value> Numbers(const std::vector<int>& numbers) {
-  std::vector<Value> values;
-  for (int number : numbers) values.push_back(Number(number));
-  return values;
-}
 
 inline Outcome RunToEnd(const RunEnvironment& environment, std::vector<Value> arguments) {
   PendingRun run;

@@ -9,8 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "tests/cc/executor/live_tensors.h"
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/analysis/static_graphs.h"
+#include "tests/cc/program/built_programs.h"
+#include "tests/cc/values/live_tensors.h"
 
 namespace tensorflow_recursion {
 namespace {

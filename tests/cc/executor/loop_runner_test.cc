@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/cc/executor/worker_parts_fixture.h"
+#include "tests/cc/values/numbers.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -15,8 +15,12 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "cc/program/program.h"
-#include "tests/cc/executor/partitions.h"
+#include "tests/cc/analysis/static_graphs.h"
+#include "tests/cc/base/graphs.h"
+#include "tests/cc/executor/fake_runner.h"
 #include "tests/cc/executor/thread_pool.h"
+#include "tests/cc/program/built_programs.h"
+#include "tests/cc/values/numbers.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "tests/cc/executor/live_tensors.h"
+#include "tests/cc/values/live_tensors.h"
 
 namespace tensorflow_recursion {
 namespace {

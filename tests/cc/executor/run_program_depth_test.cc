@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/cc/executor/run_program_fixture.h"
+#include "tests/cc/values/numbers.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -14,9 +14,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cc/executor/run_program.h"
+#include "tests/cc/analysis/static_graphs.h"
 #include "tests/cc/executor/fake_runner.h"
-#include "tests/cc/executor/test_graphs.h"
 #include "tests/cc/executor/thread_pool.h"
+#include "tests/cc/program/built_programs.h"
+#include "tests/cc/values/numbers.h"
 
 namespace tensorflow_recursion {
 

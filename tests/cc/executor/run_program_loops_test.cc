@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/cc/executor/run_program_fixture.h"
+#include "tests/cc/values/numbers.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -13,6 +13,8 @@
 #include "cc/base/names.h"
 #include "cc/values/record.h"
 #include "tests/cc/executor/run_program_fixture.h"
+#include "tests/cc/values/numbers.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {

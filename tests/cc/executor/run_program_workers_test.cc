@@ -15,6 +15,8 @@
 #include "absl/time/time.h"
 #include "tests/cc/executor/run_program_fixture.h"
 #include "tests/cc/executor/thread_pool.h"
+#include "tests/cc/values/numbers.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {

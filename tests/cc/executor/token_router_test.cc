@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cc/executor/worker_parts_fixture.h"
+#include "tests/cc/values/numbers.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -15,9 +15,10 @@
 #include "cc/base/ids.h"
 #include "cc/executor/run_state.h"
 #include "cc/executor/worker_parts.h"
+#include "tests/cc/analysis/static_graphs.h"
 #include "tests/cc/executor/fake_runner.h"
-#include "tests/cc/executor/live_tensors.h"
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/program/built_programs.h"
+#include "tests/cc/values/live_tensors.h"
 
 namespace tensorflow_recursion {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/expand/placement.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

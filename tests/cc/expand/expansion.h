@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "cc/expand/expand_calls.h"
 #include "tensorflow/core/graph/control_flow.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

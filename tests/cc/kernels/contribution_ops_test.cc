@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 #include "tests/cc/kernels/contribution_values.h"
 #include "tests/cc/kernels/run_graph.h"
 

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/cc/executor/live_tensors.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 #include "tests/cc/kernels/contribution_values.h"
+#include "tests/cc/values/live_tensors.h"
 
 namespace tensorflow_recursion {
 namespace {

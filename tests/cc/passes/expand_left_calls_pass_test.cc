@@ -7,7 +7,7 @@
 #include "cc/base/notices.h"
 #include "cc/passes/dynamic_calls.h"
 #include "tensorflow/core/public/session_options.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

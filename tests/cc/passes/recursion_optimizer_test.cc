@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/grappler/grappler_item.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

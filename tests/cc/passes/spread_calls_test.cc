@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/analysis/static_graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

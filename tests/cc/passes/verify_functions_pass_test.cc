@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 namespace {

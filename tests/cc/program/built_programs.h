@@ -5,13 +5,32 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cc/program/program.h"
-#include "tests/cc/executor/test_graphs.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tests/cc/analysis/static_graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
+
+// A program and the graph it points into.
+struct BuiltProgram {
+  std::unique_ptr<tensorflow::Graph> graph;
+  std::unique_ptr<Program> program;
+  absl::Status status;
+
+  const Program* operator->() const { return program.get(); }
+};
+
+inline BuiltProgram Build(const StaticGraph& graph) {
+  BuiltProgram built;
+  built.status = Construct(graph.graph(), &built.graph);
+  if (built.status.ok()) built.status = BuildProgram(*built.graph, DeviceMemory(), &built.program);
+  return built;
+}
 
 inline BuiltProgram BuildOrFail(const StaticGraph& graph) {
   BuiltProgram built = Build(graph);

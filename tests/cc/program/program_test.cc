@@ -477,6 +477,31 @@ TEST(ProgramTest, RefusesArgumentsOfTheGraphInABody) {
   ExpectFault(graph, {"'retval_0' stands inside a function's body"});
 }
 
+TEST(ProgramTest, KeepsConstantsAndArithmeticWhereTheyAre) {
+  StaticGraph graph;
+  graph.Const("f1", 1.5f).Const("f2", 2.5f).Op("f", "AddV2", {"f1", "f2"}, tensorflow::DT_FLOAT);
+  graph.Const("i1", 1).Const("i2", 2).Op("i", "AddV2", {"i1", "i2"});
+  graph.Retval("f", 0, tensorflow::DT_FLOAT).Retval("i", 1);
+  int made = 0;  // constants in the device's memory, which for this test is the host's too
+  const DeviceMemory gpu(tensorflow::DEVICE_GPU, [&](const tensorflow::TensorProto& proto, tensorflow::Tensor* tensor) {
+    ++made;
+    return tensor->FromProto(proto) ? absl::OkStatus() : absl::InternalError("no tensor");
+  });
+  BuiltProgram built;
+  ASSERT_TRUE(Construct(graph.graph(), &built.graph).ok());
+  ASSERT_TRUE(BuildProgram(*built.graph, gpu, &built.program).ok());
+  EXPECT_EQ(made, 2);
+  const Region& root = built->regions[0];
+  EXPECT_EQ(OpsOf(root, OpKind::kKernel).size(), 1);  // of floats, on the device
+  EXPECT_EQ(OpsOf(root, OpKind::kScalar).size(), 1);  // of integers
+  for (const ConstantTensor& constant : built->constants) {
+    EXPECT_EQ(constant.is_on_host, constant.tensor.dtype() == tensorflow::DT_INT32);
+  }
+  const auto is_boxed = [](const Value& input) { return input.kind == Value::Kind::kConstant; };
+  EXPECT_EQ(std::count_if(root.inputs.begin(), root.inputs.end(), is_boxed), 2)
+      << "what is on the device keeps its box";
+}
+
 TEST(ProgramTest, RefusesGapsAtTheBoundary) {
   StaticGraph graph;
   graph.Arg("x", 1).Retval("x");

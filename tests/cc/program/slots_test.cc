@@ -6,7 +6,8 @@
 #include <set>
 #include <string>
 
-#include "tests/cc/executor/test_graphs.h"
+#include "tests/cc/analysis/static_graphs.h"
+#include "tests/cc/program/built_programs.h"
 
 namespace tensorflow_recursion {
 namespace {

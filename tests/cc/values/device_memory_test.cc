@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "cc/program/program.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
@@ -28,15 +26,6 @@ using tensorflow::Node;
 using tensorflow::NodeBuilder;
 using tensorflow::Tensor;
 
-// Makes constants on the host, for all that these tests look at, and counts them.
-struct FakeDevice {
-  int made = 0;
-  DeviceMemory memory{tensorflow::DEVICE_GPU, [this](const tensorflow::TensorProto& proto, Tensor* tensor) {
-                        ++made;
-                        return tensor->FromProto(proto) ? absl::OkStatus() : absl::InternalError("no tensor");
-                      }};
-};
-
 class DeviceMemoryTest : public ::testing::Test {
  protected:
   Node* Add(NodeBuilder builder) {
@@ -54,7 +43,10 @@ class DeviceMemoryTest : public ::testing::Test {
   void Finish() { tensorflow::FixupSourceAndSinkEdges(&graph_); }
 
   Graph graph_{tensorflow::OpRegistry::Global()};
-  FakeDevice gpu_;
+  // Its constants are made on the host, for all that these tests look at.
+  const DeviceMemory gpu_{tensorflow::DEVICE_GPU, [](const tensorflow::TensorProto& proto, Tensor* tensor) {
+                            return tensor->FromProto(proto) ? absl::OkStatus() : absl::InternalError("no tensor");
+                          }};
 };
 
 TEST_F(DeviceMemoryTest, EverythingIsOnTheHostOnACpu) {
@@ -64,12 +56,12 @@ TEST_F(DeviceMemoryTest, EverythingIsOnTheHostOnACpu) {
 }
 
 TEST_F(DeviceMemoryTest, CarriersHoldIntegersAndWhatHasNoBytesOnTheHost) {
-  EXPECT_TRUE(gpu_.memory.is_apart());
+  EXPECT_TRUE(gpu_.is_apart());
   for (const auto type : {DT_INT32, DT_STRING, DT_RESOURCE}) {
-    EXPECT_TRUE(gpu_.memory.IsOnHost(*Entry("host", type), 0)) << tensorflow::DataTypeString(type);
+    EXPECT_TRUE(gpu_.IsOnHost(*Entry("host", type), 0)) << tensorflow::DataTypeString(type);
   }
   for (const auto type : {DT_FLOAT, DT_BOOL, DT_VARIANT}) {
-    EXPECT_FALSE(gpu_.memory.IsOnHost(*Entry("device", type), 0)) << tensorflow::DataTypeString(type);
+    EXPECT_FALSE(gpu_.IsOnHost(*Entry("device", type), 0)) << tensorflow::DataTypeString(type);
   }
 }
 
@@ -81,45 +73,20 @@ TEST_F(DeviceMemoryTest, RecordsHoldOnTheHostWhatTheirAttributeSays) {
                          .Attr("function", "F")
                          .Attr("_input_hostmem", std::vector<int>{1}));
   Finish();
-  EXPECT_FALSE(gpu_.memory.IsOnHost(*retain, 0));
-  EXPECT_TRUE(gpu_.memory.Verify(graph_).ok());
+  EXPECT_FALSE(gpu_.IsOnHost(*retain, 0));
+  EXPECT_TRUE(gpu_.Verify(graph_).ok());
 }
 
 TEST_F(DeviceMemoryTest, GraphThatReadsTheDevicesMemoryOnTheHostIsRefused) {
   Node* predicate = Constant("predicate", Tensor(true));
   Add(NodeBuilder("switch", "Switch").Input(Constant("data", Tensor(1.5f))).Input(predicate));
   Finish();
-  const absl::Status status = gpu_.memory.Verify(graph_);
+  const absl::Status status = gpu_.Verify(graph_);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(
       absl::StrContains(status.message(), "Node 'switch' reads input 1 in the host's memory, where 'predicate'"))
       << status;
   EXPECT_TRUE(DeviceMemory().Verify(graph_).ok());
-}
-
-TEST_F(DeviceMemoryTest, ProgramsKeepConstantsAndArithmeticWhereTheyAre) {
-  Node* f = Add(NodeBuilder("f", "AddV2").Input(Constant("f1", Tensor(1.5f))).Input(Constant("f2", Tensor(2.5f))));
-  Node* i = Add(NodeBuilder("i", "AddV2").Input(Constant("i1", Tensor(1))).Input(Constant("i2", Tensor(2))));
-  Add(NodeBuilder("rf", "_Retval").Input(f).Attr("index", 0));
-  Add(NodeBuilder("ri", "_Retval").Input(i).Attr("index", 1));
-  Finish();
-  std::unique_ptr<Program> program;
-  ASSERT_TRUE(BuildProgram(graph_, gpu_.memory, &program).ok());
-  EXPECT_EQ(gpu_.made, 2);
-  int kernels = 0, scalars = 0;
-  for (const Op& op : program->regions[0].ops) {
-    kernels += op.kind == OpKind::kKernel;
-    scalars += op.kind == OpKind::kScalar;
-  }
-  EXPECT_EQ(kernels, 1);  // of floats, on the device
-  EXPECT_EQ(scalars, 1);  // of integers
-  for (const ConstantTensor& constant : program->constants) {
-    EXPECT_EQ(constant.is_on_host, constant.tensor.dtype() == DT_INT32);
-  }
-  // What is on the device keeps its box.
-  int boxed = 0;
-  for (const Value& input : program->regions[0].inputs) boxed += input.kind == Value::Kind::kConstant;
-  EXPECT_EQ(boxed, 2);
 }
 
 }  // namespace

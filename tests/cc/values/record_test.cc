@@ -12,8 +12,9 @@
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/tensor.pb.h"
-#include "tests/cc/executor/fake_runner.h"
-#include "tests/cc/executor/live_tensors.h"
+#include "tests/cc/values/live_tensors.h"
+#include "tests/cc/values/numbers.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {

@@ -51,8 +51,9 @@ std::vector<bool> Edges<bool>() {
 template <typename T>
 bool SameBits(uint64_t a, uint64_t b) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(FromBits<T>(a)) || std::isnan(FromBits<T>(b)))
+    if (std::isnan(FromBits<T>(a)) || std::isnan(FromBits<T>(b))) {
       return std::isnan(FromBits<T>(a)) && std::isnan(FromBits<T>(b));
+    }
   }
   return a == b;
 }
@@ -181,8 +182,9 @@ TYPED_TEST(ScalarKernelsTest, BinaryOperatorsSayWhatTheKernelsSay) {
     CompareBinary<TypeParam>(op, false);
   }
   for (const char* op :
-       {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr"})
+       {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr"}) {
     CompareBinary<TypeParam>(op, true);
+  }
 }
 
 TYPED_TEST(ScalarKernelsTest, UnaryOperatorsSayWhatTheKernelsSay) {

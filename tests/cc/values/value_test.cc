@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "tensorflow/core/framework/types.h"
-#include "tests/cc/executor/live_tensors.h"
+#include "tests/cc/values/live_tensors.h"
 
 namespace tensorflow_recursion {
 namespace {

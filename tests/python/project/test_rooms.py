@@ -1,4 +1,4 @@
-"""The rooms of the C++: who may include whom, and that no files include one another in a circle."""
+"""The rooms of the C++ and of its tests: who may include whom, and that no files include one another in a circle."""
 # SPDX-License-Identifier: Apache-2.0
 
 import graphlib
@@ -53,11 +53,18 @@ def test_every_directory_of_cc_is_a_room_in_the_order():
     assert circle(ROOMS) is None
 
 
+def test_every_directory_of_tests_is_a_room_or_the_device_that_tests_bring():
+    found = {path.parent.name for pattern in ("*.h", "*.cc") for path in (ROOT / "tests" / "cc").rglob(pattern)}
+    assert found <= set(ROOMS) | {"fake_gpu"}
+
+
+# What tests of a room use, helpers included, is in tests/cc/<room> or those below, as what the room itself uses is.
+@pytest.mark.parametrize("directory", ["cc", "tests/cc"])
 @pytest.mark.parametrize("room", ROOMS)
-def test_room_includes_only_rooms_below_it(room):
+def test_room_includes_only_rooms_below_it(room, directory):
     allowed = reachable(room)
-    pairs = includes(f"cc/{room}")
-    wrong = [f"{path} includes {header}" for path, header in pairs if header.split("/")[1] not in allowed]
+    pairs = includes(f"{directory}/{room}")
+    wrong = [f"{path} includes {header}" for path, header in pairs if header.split("/")[-2] not in allowed]
     assert not wrong, f"{room} may include {sorted(allowed)} (cc/rooms.bzl)"
 
 

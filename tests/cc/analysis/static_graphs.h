@@ -1,21 +1,18 @@
-// Builds graphs as the transformation leaves them, and programs from them.
+// Builds graphs as the transformation leaves them.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_TEST_GRAPHS_H_
-#define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_TEST_GRAPHS_H_
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_ANALYSIS_STATIC_GRAPHS_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_ANALYSIS_STATIC_GRAPHS_H_
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
-#include "cc/program/program.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/graph/graph.h"
-#include "tests/cc/expand/graphs.h"
+#include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
 
@@ -125,22 +122,6 @@ class StaticGraph {
   GraphBuilder builder_;
 };
 
-// A program and the graph it points into.
-struct BuiltProgram {
-  std::unique_ptr<tensorflow::Graph> graph;
-  std::unique_ptr<Program> program;
-  absl::Status status;
-
-  const Program* operator->() const { return program.get(); }
-};
-
-inline BuiltProgram Build(const StaticGraph& graph) {
-  BuiltProgram built;
-  built.status = Construct(graph.graph(), &built.graph);
-  if (built.status.ok()) built.status = BuildProgram(*built.graph, DeviceMemory(), &built.program);
-  return built;
-}
-
 // fib(n) = n if n < 2 else fib(n - 1) + fib(n - 2); call_ids `first_id` and the next.
 inline void AddFib(StaticGraph* graph, int first_id, const std::string& name = "Fib") {
   auto in = [&](const char* node) { return absl::StrCat(name, "/", node); };
@@ -197,6 +178,18 @@ inline StaticGraph FibGraph() {
   return graph;
 }
 
+// F(x) = x where its predicate says so, else the loop's or call's result: both sides may be dead.
+inline StaticGraph& BeginChoice(StaticGraph* graph) {
+  AddMain(graph, "F", 1);
+  graph->Function("F", {"x"}).Const("F/zero", 0, {"^F/frame_start"}).Op("F/less", "Less", {"F/x", "F/zero"});
+  return graph->Op("F/switch", "Switch", {"F/x", "F/less"});
+}
+
+inline StaticGraph& EndChoice(StaticGraph* graph, const std::string& computed) {
+  graph->Op("F/neg", "Neg", {"F/switch:1"});
+  return Merge(graph, "F/merge", {computed, "F/neg"}).Result("F", "F/merge");
+}
+
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_TEST_GRAPHS_H_
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_ANALYSIS_STATIC_GRAPHS_H_

@@ -1,7 +1,7 @@
 // Builds and inspects the small graphs that the tests of the transformation are about.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_TESTS_CC_EXPAND_GRAPHS_H_
-#define TENSORFLOW_RECURSION_TESTS_CC_EXPAND_GRAPHS_H_
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_BASE_GRAPHS_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_BASE_GRAPHS_H_
 
 #include <gtest/gtest.h>
 
@@ -203,4 +203,4 @@ inline void Assign(const Devices& devices, tensorflow::Graph* graph) {
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_TESTS_CC_EXPAND_GRAPHS_H_
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_BASE_GRAPHS_H_

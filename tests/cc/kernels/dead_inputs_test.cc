@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/cc/executor/partitions.h"
+#include "tests/cc/kernels/partitions.h"
 
 namespace tensorflow_recursion {
 namespace {

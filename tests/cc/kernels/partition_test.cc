@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cc/program/program.h"
-#include "tests/cc/executor/partitions.h"
+#include "tests/cc/kernels/partitions.h"
 
 namespace tensorflow_recursion {
 namespace {

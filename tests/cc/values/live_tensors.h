@@ -1,7 +1,7 @@
 // Counts the tensors that are alive, so that a test sees what a frame, a run or an error left behind.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_LIVE_TENSORS_H_
-#define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_LIVE_TENSORS_H_
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_VALUES_LIVE_TENSORS_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_VALUES_LIVE_TENSORS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -51,4 +51,4 @@ class LiveTensors : private tensorflow::Allocator {
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_LIVE_TENSORS_H_
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_VALUES_LIVE_TENSORS_H_

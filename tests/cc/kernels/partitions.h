@@ -1,7 +1,7 @@
 // Runs a graph whose bodies lie on several devices as a session does: spread, partitioned, every part by itself.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_PARTITIONS_H_
-#define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_PARTITIONS_H_
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_KERNELS_PARTITIONS_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_KERNELS_PARTITIONS_H_
 
 #include <gtest/gtest.h>
 
@@ -23,9 +23,12 @@
 #include "cc/passes/spread_calls.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph_partition.h"
+#include "tests/cc/analysis/static_graphs.h"
+#include "tests/cc/base/graphs.h"
 #include "tests/cc/executor/fake_runner.h"
-#include "tests/cc/executor/test_graphs.h"
 #include "tests/cc/executor/thread_pool.h"
+#include "tests/cc/program/built_programs.h"
+#include "tests/cc/values/numbers.h"
 
 namespace tensorflow_recursion {
 
@@ -271,18 +274,6 @@ class PartitionTest : public ::testing::Test {
   ThreadPool pool_{4};
 };
 
-// F(x) = x where its predicate says so, else the loop's or call's result: both sides may be dead.
-inline StaticGraph& BeginChoice(StaticGraph* graph) {
-  AddMain(graph, "F", 1);
-  graph->Function("F", {"x"}).Const("F/zero", 0, {"^F/frame_start"}).Op("F/less", "Less", {"F/x", "F/zero"});
-  return graph->Op("F/switch", "Switch", {"F/x", "F/less"});
-}
-
-inline StaticGraph& EndChoice(StaticGraph* graph, const std::string& computed) {
-  graph->Op("F/neg", "Neg", {"F/switch:1"});
-  return Merge(graph, "F/merge", {computed, "F/neg"}).Result("F", "F/merge");
-}
-
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_PARTITIONS_H_
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_KERNELS_PARTITIONS_H_
