@@ -184,15 +184,48 @@ def run_tests(build: Build, arguments: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
+# clang-tidy shows what it finds in a header with every source that includes it; the nearest see the whole of it.
+MOST_SOURCES_OF_A_HEADER = 2
+
+
 def changed_sources() -> list[str]:
-    """C++ files that differ from the main branch, committed or not."""
+    """C++ sources that differ from the main branch, committed or not, and some that include headers which do."""
     base = "main"
     for candidate in ("origin/main", "main"):
         if _git("rev-parse", "--verify", "--quiet", candidate):
             base = (_git("merge-base", "HEAD", candidate) or [candidate])[0]
             break
-    names = _git("diff", "--name-only", "--diff-filter=d", base, "--", "cc/*.cc", "tests/cc/*.cc")
-    return names + _git("ls-files", "--others", "--exclude-standard", "--", "cc/*.cc", "tests/cc/*.cc")
+    files = ("--", *(f"{directory}/*.{suffix}" for directory in ("cc", "tests/cc") for suffix in ("cc", "h")))
+    names = _git("diff", "--name-only", "--diff-filter=d", base, *files)
+    names += _git("ls-files", "--others", "--exclude-standard", *files)
+    included_by = includers(ROOT)
+    sources = {name for name in names if name.endswith(".cc")}
+    for header in sorted(set(names) - sources):
+        sources.update(sources_of(header, included_by)[:MOST_SOURCES_OF_A_HEADER])
+    return sorted(sources)
+
+
+def includers(root: pathlib.Path) -> dict[str, set[str]]:
+    """The C++ files that include each of our headers. Paths are relative to `root`, as in the directives."""
+    included_by: dict[str, set[str]] = {}
+    for directory in ("cc", "tests/cc"):
+        for path in [*(root / directory).rglob("*.cc"), *(root / directory).rglob("*.h")]:
+            for header in re.findall(r'^#include "((?:cc|tests/cc)/.+)"$', path.read_text(), re.MULTILINE):
+                included_by.setdefault(header, set()).add(str(path.relative_to(root)))
+    return included_by
+
+
+def sources_of(header: str, included_by: dict[str, set[str]]) -> list[str]:
+    """The sources that include `header`, directly or by other headers: its own first, then the nearest."""
+    own = header.removesuffix(".h")
+    found: list[str] = []
+    seen = {header}
+    level = [header]
+    while level:
+        level = sorted({name for reached in level for name in included_by.get(reached, ())} - seen)
+        seen.update(level)
+        found += sorted((name for name in level if name.endswith(".cc")), key=lambda name: (name != own + ".cc", name))
+    return found
 
 
 def _git(*arguments: str) -> list[str]:

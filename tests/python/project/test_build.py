@@ -1,6 +1,7 @@
 """The build: what it finds, what it exports and packs, and what it says when something is missing."""
 # SPDX-License-Identifier: Apache-2.0
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -140,3 +141,25 @@ def test_source_distribution_has_every_tracked_file(tmp_path):
         packed = {name.partition("/")[2] for name in archive.getnames()}
     left_out = {".gitignore", ".ci/run", "MANIFEST.in"}
     assert tracked - packed - left_out == set()
+
+
+def test_changed_header_is_looked_at_with_its_own_source_then_with_the_nearest(tmp_path):
+    specification = importlib.util.spec_from_file_location("native", ROOT / "tools" / "native.py")
+    native = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(native)
+    files = {
+        "cc/base/a.h": "",
+        "cc/base/a.cc": '#include "cc/base/a.h"\n',
+        "cc/base/b.h": '#include <vector>\n\n#include "cc/base/a.h"\n',
+        "cc/values/a_reader.cc": '#include "cc/base/a.h"\n',
+        "tests/cc/base/b_test.cc": '#include "cc/base/b.h"\n#include "tests/cc/base/help.h"\n',
+        "tests/cc/base/help.h": '#include "cc/base/b.h"\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    included_by = native.includers(tmp_path)
+    own, reader, test = "cc/base/a.cc", "cc/values/a_reader.cc", "tests/cc/base/b_test.cc"
+    assert native.sources_of("cc/base/a.h", included_by) == [own, reader, test]
+    assert native.sources_of("cc/base/b.h", included_by) == [test]
+    assert native.sources_of("cc/base/unread.h", included_by) == []
