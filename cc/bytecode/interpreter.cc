@@ -134,6 +134,11 @@ void Interpreter::ForEachFrame(const std::function<void(const CodeFunction&)>& v
 
 // Each instruction ends by going on with another. With computed gotos every one of them has a jump of its own, which
 // processors predict better than the one jump of a switch. Other compilers get the switch.
+//
+// That is why Resume() is the one long function of this library. A goto reaches only labels of its own function, so all
+// instructions have to be in one. And all of them work on the same few variables (the instruction, the registers, the
+// depth, the budget), which the compiler keeps in the processor's registers as long as nobody outside can change them:
+// to pass them to a function for each group of instructions would store and load them around every call of it.
 #if defined(__GNUC__)
 #define TFR_CASE(name) \
   name:

@@ -1,4 +1,4 @@
-"""How long files and functions may be, as CONTRIBUTING.md says."""
+"""How long files and functions may be, and how much a class may hide, as CONTRIBUTING.md says."""
 # SPDX-License-Identifier: Apache-2.0
 
 import ast
@@ -12,10 +12,11 @@ pytestmark = pytest.mark.every_case
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
+MAX_PRIVATE_METHODS = 20
 
 # Longer ones, each with a reason why phases with names would not make it easier to read.
 EXEMPT = {
-    "Interpreter::Resume": "one instruction after the other: labels that are jumped to have to be in one function",
+    "Interpreter::Resume": "instructions go on by a goto, which reaches only labels of its own function",
 }
 
 _NO_FUNCTION = re.compile(
@@ -54,6 +55,25 @@ def cc_functions(text):
             yield name[1], last - first + 1
 
 
+def cc_classes(text):
+    """Yields name and number of private methods of each class of C++ in clang-format's layout."""
+    lines = text.split("\n")
+    for opening, line in enumerate(lines):
+        head = re.match(r"( *)(?:class|struct) (?:\w+\([^)]*\) )?(\w+)[^;]*\{$", line)
+        if not head:
+            continue
+        indent, name = head.groups()
+        method = re.compile(indent + r"  (?!using |friend |static_assert)[A-Za-z][\w:<>,*& ]*[ *&]\w+\(")
+        is_private, count = False, 0
+        for member in lines[opening + 1 :]:
+            if member.startswith(indent + "}"):
+                break
+            if access := re.fullmatch(indent + r" (public|protected|private):", member):
+                is_private = access[1] == "private"
+            count += is_private and method.match(member) is not None
+        yield name, count
+
+
 def test_files_are_short():
     code = sources("cc/**/*.cc", "cc/**/*.h", "tests/**/*.cc", "tests/**/*.h", "*/**/*.py", "*.py")
     lengths = {name: len(path.read_text().splitlines()) for path, name in code}
@@ -75,3 +95,20 @@ def test_functions_are_short(patterns, functions):
 def test_length_of_a_cc_function_is_found():
     text = "void F(int x,\n       int y) {\n  if (x) {\n  }\n}\n\nC::C(int x)\n    : x_(x) {\n  F(x, x);\n}\n"
     assert list(cc_functions(text)) == [("F", 5), ("C::C", 4)]
+
+
+# One with more does several things: give each a class of its own, with its own state and test.
+def test_classes_hide_little():
+    counts = [
+        (name, *found) for path, name in sources("cc/**/*.cc", "cc/**/*.h") for found in cc_classes(path.read_text())
+    ]
+    assert len(counts) > 200
+    assert [entry for entry in counts if entry[2] > MAX_PRIVATE_METHODS] == []
+
+
+def test_private_methods_of_a_cc_class_are_counted():
+    text = (
+        "class C {\n public:\n  void F();\n\n private:\n  struct S {\n    void Inner();\n  };\n\n"
+        "  int G(int x) {\n    return H(x);\n  }\n  static const T* H(int x);\n\n  int x_ = 0;\n};\n"
+    )
+    assert list(cc_classes(text)) == [("C", 2), ("S", 0)]
