@@ -24,8 +24,9 @@ std::set<RegionId> Candidates::Find() {
   for (const FlowNode& node : flow_.nodes) {
     for (const Input& input : node.inputs) {
       const bool is_position = !input.is_constant() && input.source.port == 1;
-      if (is_position && flow_.nodes[input.source.node].kind == OpKind::kMerge)
+      if (is_position && flow_.nodes[input.source.node].kind == OpKind::kMerge) {
         read_positions_.insert(input.source.node);
+      }
     }
   }
   for (NodeId id : order_) {

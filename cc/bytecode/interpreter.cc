@@ -142,7 +142,7 @@ void Interpreter::ForEachFrame(const std::function<void(const CodeFunction&)>& v
 #if defined(__GNUC__)
 #define TFR_CASE(name) \
   name:
-#define TFR_DISPATCH() goto* kLabels[static_cast<int>(pc->opcode)]
+#define TFR_DISPATCH() goto* kLabels[static_cast<int>(pc->opcode)]  // NOLINT(bugprone-macro-parentheses)
 #else
 #define TFR_CASE(name) case Opcode::k##name:
 #define TFR_DISPATCH() goto dispatch
@@ -202,7 +202,7 @@ Interpreter::State Interpreter::Resume(int64_t* budget) {
 #define TFR_LABEL(size, T, index, Index) &&Element##size##By##index,
               TFR_ELEMENTS(TFR_LABEL)
 #undef TFR_LABEL
-#define TFR_LABEL(name, format) &&name,
+#define TFR_LABEL(name, format) &&name,  // NOLINT(bugprone-macro-parentheses)
                   TFR_OTHER_INSTRUCTIONS(TFR_LABEL)
 #undef TFR_LABEL
   };

@@ -39,8 +39,9 @@ std::string Mirrored(const std::string& op) {
 
 bool IsCommutative(const std::string& op) {
   for (const char* name :
-       {"Add", "Mul", "Minimum", "Maximum", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "NotEqual"})
+       {"Add", "Mul", "Minimum", "Maximum", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "NotEqual"}) {
     if (op == name) return true;
+  }
   return false;
 }
 

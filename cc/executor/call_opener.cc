@@ -48,8 +48,9 @@ void CallOpener::Open(Frame* caller, OpId index) {
   if (ABSL_PREDICT_FALSE(!CheckDepth(caller, site))) return;
   if (site.compiled != nullptr && partial == nullptr && caller->pending()[index] == 0) {
     Value* const slots = caller->values() + op.slot;
-    if (compiled_->Takes(site, slots, op.num_inputs))
+    if (compiled_->Takes(site, slots, op.num_inputs)) {
       return Reopen(compiled_->Start(caller, index, slots, op.num_inputs));
+    }
   }
   Frame* const child = NewChild(caller, index, site);
   TakeArguments(caller, index, child);

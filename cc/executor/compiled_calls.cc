@@ -98,6 +98,7 @@ bool CompiledCalls::RunKernel(Call* call) {
   const KernelCase& kernel_case = call->interpreter.kernel_case();
   const KernelNode& node = context_->program.kernels[kernel_case.kernel];
   std::vector<Value> inputs;
+  inputs.reserve(kernel_case.operands.size());
   for (const KernelCase::Operand& operand : kernel_case.operands) {
     inputs.push_back(call->interpreter.KernelOperand(operand));
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -71,8 +70,9 @@ void PlaceRecords(CalledFunction* function) {
   // A pin gives way where it parts a list or a sum of contributions from the operators that must be beside it: lowered
   // loops hand on by such operators what is pinned inside of them.
   for (Node* node : nodes) {
-    if (HoldsVariant(*node) && held.count(groups.Of(*node)) > 0)
+    if (HoldsVariant(*node) && held.count(groups.Of(*node)) > 0) {
       node->set_assigned_device_name(function->record_device);
+    }
   }
 }
 

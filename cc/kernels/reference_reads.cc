@@ -70,8 +70,9 @@ std::vector<Node*> WaitsOf(const tensorflow::Edge& edge, const CallsById& calls)
     if (wait->IsControlEdge() && wait->src()->IsOp() && !reader->IsMerge()) waits.push_back(wait->src());
   }
   int64_t id = 0;
-  if (reader->type_string() != kCallOp || !tensorflow::GetNodeAttr(reader->attrs(), kCallIdAttr, &id).ok())
+  if (reader->type_string() != kCallOp || !tensorflow::GetNodeAttr(reader->attrs(), kCallIdAttr, &id).ok()) {
     return waits;
+  }
   for (const Node* argument : calls.at(id)) {
     for (const tensorflow::Edge* input : argument->in_edges()) {
       if (input->src()->IsOp() && input->src() != edge.src()) waits.push_back(input->src());

@@ -15,11 +15,11 @@
 
 namespace tensorflow_recursion {
 
-// Numbers travel as 64 bits, of which the first ones hold the number and the others are zero.
+// Numbers, and pointers to arrays, travel as 64 bits, of which the first ones hold the number and the others are zero.
 template <typename T>
 T FromBits(uint64_t bits) {
   T number;
-  std::memcpy(&number, &bits, sizeof(number));
+  std::memcpy(static_cast<void*>(&number), &bits, sizeof(T));
   return number;
 }
 
@@ -27,7 +27,7 @@ T FromBits(uint64_t bits) {
 template <typename T>
 uint64_t ToBits(T number) {
   uint64_t bits = 0;
-  std::memcpy(&bits, &number, sizeof(number));
+  std::memcpy(&bits, static_cast<const void*>(&number), sizeof(T));
   return bits;
 }
 

@@ -100,8 +100,9 @@ TEST(GraphRegionsTest, PutsLoopsIntoRegionsOfTheirOwn) {
   EXPECT_EQ(built.regions.regions()[loop].name, "loop");
   EXPECT_EQ(built.regions.regions()[loop].parent, GraphRegions::kRoot);
   EXPECT_EQ(built.regions.LoopOf(built.Node("enter_x")), loop);
-  for (const char* node : {"merge", "less", "switch", "body", "one", "next", "exit"})
+  for (const char* node : {"merge", "less", "switch", "body", "one", "next", "exit"}) {
     EXPECT_EQ(built.Of(node), loop) << node;
+  }
   EXPECT_EQ(built.Of("enter_i"), GraphRegions::kRoot);
   EXPECT_EQ(built.OutputOf("enter_i"), loop);
   EXPECT_EQ(built.OutputOf("exit"), GraphRegions::kRoot);

@@ -59,8 +59,9 @@ class RunProgramTest : public ::testing::Test {
 
   void ExpectError(const Outcome& outcome, absl::StatusCode code, const std::vector<std::string>& texts) {
     EXPECT_EQ(outcome.status.code(), code) << outcome.status;
-    for (const std::string& text : texts)
+    for (const std::string& text : texts) {
       EXPECT_TRUE(absl::StrContains(outcome.status.message(), text)) << outcome.status;
+    }
     EXPECT_TRUE(outcome.retvals.empty());
     EXPECT_EQ(live_.count(), 0);
   }

@@ -42,8 +42,9 @@ TEST(ColocationTest, GroupsAreOfAllThatNameOneAnother) {
   std::unique_ptr<tensorflow::Graph> graph;
   ASSERT_TRUE(Construct(builder.graph(), &graph).ok());
   const ColocationGroups groups(*graph);
-  for (const char* node : {"b", "c", "d"})
+  for (const char* node : {"b", "c", "d"}) {
     EXPECT_EQ(groups.Of(*FindNode(*graph, node)), groups.Of(*FindNode(*graph, "a")));
+  }
   EXPECT_NE(groups.Of(*FindNode(*graph, "e")), groups.Of(*FindNode(*graph, "a")));
 }
 

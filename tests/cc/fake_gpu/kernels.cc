@@ -166,10 +166,11 @@ class Sum : public OpKernel {
                 absl::UnimplementedError("fake GPU: a sum over some axes"));
     TensorShape shape;
     for (int i = 0; i < input.dims(); ++i) {
-      if (over_rows && i == 1)
+      if (over_rows && i == 1) {
         shape.AddDim(input.dim_size(1));
-      else if (keeps_)
+      } else if (keeps_) {
         shape.AddDim(1);
+      }
     }
     Tensor* result = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, shape, &result));
