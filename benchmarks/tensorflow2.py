@@ -160,11 +160,11 @@ class _TreeRNN(tf.Module):  # type: ignore[misc]
     @tfr.recursive
     def states(self, i: tf.Tensor, words: tf.Tensor, left: tf.Tensor, right: tf.Tensor, is_leaf: tf.Tensor) -> Any:
         """The state of node `i`, and those of all nodes from it on."""
-        if is_leaf[i]:
-            h = tf.gather(self.weights["embeddings"], [words[i]])
+        if tf.gather(is_leaf, i):  # is_leaf[i] would be a slice, which takes three kernels
+            h = tf.gather(self.weights["embeddings"], tf.gather(words, [i]))
             return h, h
-        h_left, rows_left = self.states(left[i], words, left, right, is_leaf)
-        h_right, rows_right = self.states(right[i], words, left, right, is_leaf)
+        h_left, rows_left = self.states(tf.gather(left, i), words, left, right, is_leaf)
+        h_right, rows_right = self.states(tf.gather(right, i), words, left, right, is_leaf)
         h = tf.nn.relu(self.dense("inner", tf.concat([h_left, h_right], 1)))
         return h, tf.concat([rows_left, rows_right, h], 0)
 
