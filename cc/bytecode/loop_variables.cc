@@ -14,6 +14,12 @@ size_t PositionIn(const std::vector<const Node*>& nodes, const Node* node) {
   return static_cast<size_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
 }
 
+// Whether the variable comes from around the loop, as in a damaged graph it may not.
+bool IsEntered(const Node* merge) {
+  const auto& edges = merge->in_edges();
+  return std::any_of(edges.begin(), edges.end(), [](const tensorflow::Edge* edge) { return edge->src()->IsEnter(); });
+}
+
 LoopVariable VariableOf(const FlowGraph& flow, const FlowLoop& loop, const Node* merge) {
   LoopVariable variable;
   variable.entry = loop.entries.at(merge);
@@ -42,6 +48,7 @@ std::vector<LoopVariable> VariablesOf(const FlowGraph& flow, const FlowLoop& loo
 
 bool IsSimpleLoop(const FlowGraph& flow, const FlowLoop& loop) {
   if (loop.is_partial || loop.crosses_devices || loop.next == kNone || !loop.index_entries.empty()) return false;
+  if (!std::all_of(loop.merges.begin(), loop.merges.end(), IsEntered)) return false;
   return std::all_of(loop.enters.begin(), loop.enters.end(),
                      [&](const Node* enter) { return IsLoopConstant(*enter) || loop.entries.count(enter) == 0; });
 }

@@ -10,6 +10,8 @@
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/control_flow.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -69,7 +71,21 @@ absl::Status VerifyAttributes(const NodeDef& node, const OpDef& op) {
   return absl::OkStatus();
 }
 
+// Grappler reads a constant as what its attribute says that it is, and dies if it is something else.
+absl::Status VerifyConstant(const NodeDef& node) {
+  if (node.op() != "Const") return absl::OkStatus();
+  const auto dtype = node.attr().find("dtype");
+  const auto value = node.attr().find("value");
+  if (dtype == node.attr().end() || value == node.attr().end()) return absl::OkStatus();  // for others to complain
+  if (dtype->second.value_case() != tensorflow::AttrValue::kType) return absl::OkStatus();
+  if (dtype->second.type() == value->second.tensor().dtype()) return absl::OkStatus();
+  return InvalidArgument("Node '", node.name(), "' (Const): its value is ",
+                         tensorflow::DataTypeString(value->second.tensor().dtype()), ", its attribute dtype says ",
+                         tensorflow::DataTypeString(dtype->second.type()));
+}
+
 absl::Status VerifyFunctionNode(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library) {
+  TFR_RETURN_IF_ERROR(VerifyConstant(node));
   const OpDef* op = nullptr;
   if (!FindOp(node, library, &op).ok()) return absl::OkStatus();  // TensorFlow's own checks get that far
   TFR_RETURN_IF_ERROR(VerifyLengths(node, *op));
@@ -123,11 +139,26 @@ absl::Status VerifyGraph(const tensorflow::Graph& graph) {
                              " of ", connected.size(), " is missing");
     }
   }
+  return VerifyLoops(graph);
+}
+
+absl::Status VerifyLoops(const tensorflow::Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  const auto is_of_loop = [](const tensorflow::Node* node) { return node->IsEnter() || node->IsExit(); };
+  if (std::none_of(nodes.begin(), nodes.end(), is_of_loop)) return absl::OkStatus();
+  std::vector<tensorflow::ControlFlowInfo> frames;
+  TFR_RETURN_IF_ERROR(AsInvalidArgument(tensorflow::BuildControlFlowInfo(&graph, &frames)));
+  for (const tensorflow::Edge* edge : graph.edges()) {
+    if (edge->IsControlEdge() || !edge->dst()->IsExit() || !frames[edge->src()->id()].frame_name.empty()) continue;
+    return InvalidArgument("Node '", edge->dst()->name(), "' (Exit) is in no loop, because its input '",
+                           edge->src()->name(), "' is in none");
+  }
   return absl::OkStatus();
 }
 
 absl::Status VerifyFunctions(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library) {
   for (const tensorflow::Node* node : graph.op_nodes()) {
+    TFR_RETURN_IF_ERROR(VerifyConstant(node->def()));
     TFR_RETURN_IF_ERROR(VerifyLoweringOf(node->def(), library));
   }
   for (const std::string& name : library.ListFunctionNames()) {

@@ -21,10 +21,14 @@ tensorflow::NodeDef DefinitionWithEdges(const tensorflow::Node& node);
 // only, as their instantiation checks the rest.
 absl::Status VerifyNodes(const tensorflow::GraphDef& graph);
 
-// Each node suits its operator, and each of its inputs has an edge.
+// Each node suits its operator, each of its inputs has an edge, and each Exit leaves a loop.
 absl::Status VerifyGraph(const tensorflow::Graph& graph);
 
-// All functions of a library: their nodes' attributes are there and of the right kind, lists are not too long, and what
+// The loops of a graph fit together, and each Exit leaves one. Grappler does not survive others.
+absl::Status VerifyLoops(const tensorflow::Graph& graph);
+
+// All functions of a library: their nodes' attributes are there and of the right kind, constants are of the
+// dtype that they state, lists are not too long, and what
 // is marked for TensorFlow's lowering pass, in `graph` too, has functions that fit and that end. The pass itself, and
 // Grappler, die of others or never return.
 absl::Status VerifyFunctions(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library);

@@ -9,7 +9,6 @@
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/verify_nodes.h"
-#include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -37,8 +36,7 @@ absl::Status VerifyFrames(const Graph& graph) {
   const bool is_transformed =
       std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->type_string() == kReturnOp; });
   if (!is_transformed) return absl::OkStatus();
-  std::vector<tensorflow::ControlFlowInfo> frames;
-  const absl::Status status = tensorflow::BuildControlFlowInfo(&graph, &frames);
+  const absl::Status status = VerifyLoops(graph);
   return status.ok() ? status : InvalidArgument("A transformed graph is malformed: ", status.message());
 }
 

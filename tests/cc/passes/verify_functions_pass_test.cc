@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "cc/base/names.h"
 #include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
@@ -51,6 +52,28 @@ TEST(VerifyFunctionsPassTest, RefusesMissingAttributes) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(status.message(), "Function 'G': Node 'one' (Const): attribute value is missing"))
       << status;
+}
+
+TEST(VerifyFunctionsPassTest, RefusesConstantsOfAnotherDtype) {
+  auto function = Endless("G", "F");
+  ASSERT_EQ(function.node_def(0).op(), "Const");
+  (*function.mutable_node_def(0)->mutable_attr())["dtype"].set_type(tensorflow::DT_FLOAT);
+  const absl::Status status = Verify(OneCall().Function(function));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "Function 'G': Node 'one' (Const): its value is int32, its attribute"))
+      << status;
+}
+
+TEST(VerifyFunctionsPassTest, RefusesExitsOfNoLoopInTransformedGraphs) {
+  GraphBuilder builder;
+  builder.Const("x").Node("exit", "Exit", {"x"}, {{"T", tensorflow::DT_INT32}});
+  EXPECT_TRUE(Verify(builder).ok()) << "it is none of ours";
+  builder.Node("return", kReturnOp, {},
+               {{"T", tensorflow::DT_INT32}, {"function", "F"}, {"index", 0}, {"call_id", 1}, {"N", 0}});
+  const absl::Status status = Verify(builder);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "Node 'exit' (Exit) is in no loop")) << status;
 }
 
 TEST(VerifyFunctionsPassTest, LeavesGraphsWithoutCallsAlone) {

@@ -335,6 +335,19 @@ def test_process_survives_when_a_return_has_left_its_loop():
     assert check_mutants(11450, 1, SECONDS_PER_PROCESS) == ["InvalidArgumentError"]
 
 
+# Seeds of the slow runs that the process died of, by what was damaged.
+DEADLY = {
+    "a loop variable that comes from inside of its loop": 2002726,
+    "an Exit outside of all loops": 3001962,
+    "a constant of another dtype than it states": 4002005,
+}
+
+
+@pytest.mark.parametrize("damage", DEADLY)
+def test_process_survives_what_it_died_of(damage):
+    assert check_mutants(DEADLY[damage], 1, SECONDS_PER_PROCESS) == ["InvalidArgumentError"]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("process", range(PROCESSES))
