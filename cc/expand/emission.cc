@@ -59,6 +59,7 @@ class Emitter {
     NodeDef* frame_start = writer_.Add(boundary.frame_start, kFrameStartOp, boundary.argument_devices[0]);
     AddNodeAttr(kFunctionAttr, function.name, frame_start);
     AddNodeAttr(kMaxDepthAttr, options_.max_depth, frame_start);
+    if (options_.depth_setting == kDepthSettingOfCall) AddNodeAttr(kStaticAttr, true, frame_start);
     AddNodeAttr(kWorkersAttr, options_.workers, frame_start);
     AddNodeAttr(kCompileAttr, options_.compile, frame_start);
     EmitEntries(function, boundary);

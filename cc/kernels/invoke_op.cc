@@ -62,7 +62,7 @@ void InvokeOp::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
                     absl::InternalError(absl::StrCat("Call '", name(), "': no function library here")), done);
   ctx->set_output(num_results(), no_record_);
   if (static_calls_ != nullptr && !IsInsideOfInvocation(*ctx)) {
-    const absl::StatusOr<const StaticProgram*> program = static_calls_->Find(ctx->function_library());
+    const absl::StatusOr<const RunnableProgram*> program = static_calls_->Find(ctx->function_library());
     OP_REQUIRES_OK_ASYNC(ctx, program.status(), done);
     NoteOutermostCall(/*is_static=*/*program != nullptr);
     if (*program != nullptr) return (*program)->Run(ctx, std::move(done));

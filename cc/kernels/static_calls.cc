@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/kernels/static_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,6 +12,7 @@
 #include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
+#include "cc/kernels/spread_program.h"
 #include "cc/kernels/static_graph.h"
 #include "cc/passes/dynamic_calls.h"
 #include "cc/passes/recursion_optimizer.h"
@@ -52,6 +54,12 @@ absl::Status ReadSettings(const NodeDef& call, const StaticSettings& of_process,
   return ReadOnFallback(entry, &settings->on_fallback);
 }
 
+bool IsOnOneDevice(const tensorflow::Graph& graph, const std::string& device) {
+  const auto nodes = graph.op_nodes();
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [&](const tensorflow::Node* node) { return node->assigned_device_name() == device; });
+}
+
 }  // namespace
 
 class StaticCalls::Shared {
@@ -76,8 +84,8 @@ class StaticCalls::Shared {
   }
 
   // nullptr if there is none: then an error, or a notice.
-  absl::StatusOr<const StaticProgram*> Get(const NodeDef& call, FunctionLibraryRuntime* library,
-                                           const CallSettings& settings) {
+  absl::StatusOr<const RunnableProgram*> Get(const NodeDef& call, FunctionLibraryRuntime* library,
+                                             const CallSettings& settings) {
     const std::lock_guard<std::mutex> lock(mu_);
     if (!is_made_) status_ = Make(call, library, settings);
     is_made_ = true;
@@ -94,8 +102,10 @@ class StaticCalls::Shared {
   absl::Status Make(const NodeDef& call, FunctionLibraryRuntime* library, const CallSettings& settings) {
     std::unique_ptr<tensorflow::Graph> graph;
     TFR_RETURN_IF_ERROR(MakeStaticGraph(call, library, settings.options, &graph));
-    TFR_RETURN_IF_ERROR(StaticProgram::Make(std::move(graph), library, /*session_handle=*/"", &program_));
-    program_->set_depth_setting(settings.options.depth_setting);
+    if (!IsOnOneDevice(*graph, library->device()->name())) return SpreadProgram::Make(*graph, library, &program_);
+    std::unique_ptr<StaticProgram> program;
+    TFR_RETURN_IF_ERROR(StaticProgram::Make(std::move(graph), library, /*session_handle=*/"", &program));
+    program_ = std::move(program);
     return absl::OkStatus();
   }
 
@@ -103,14 +113,14 @@ class StaticCalls::Shared {
   bool is_made_ = false;
   bool is_told_ = false;
   absl::Status status_;
-  std::unique_ptr<StaticProgram> program_;
+  std::unique_ptr<RunnableProgram> program_;
 };
 
 struct StaticCalls::Target {
   FunctionLibraryRuntime* library;
   int64_t settings_version;
   std::shared_ptr<Shared> shared;
-  absl::StatusOr<const StaticProgram*> found;
+  absl::StatusOr<const RunnableProgram*> found;
   Target* next;
 };
 
@@ -125,7 +135,7 @@ StaticCalls::~StaticCalls() {
   for (Target* target = targets_.load(); target != nullptr;) delete std::exchange(target, target->next);
 }
 
-absl::StatusOr<const StaticProgram*> StaticCalls::Find(FunctionLibraryRuntime* library) {
+absl::StatusOr<const RunnableProgram*> StaticCalls::Find(FunctionLibraryRuntime* library) {
   const int64_t version = StaticSettingsVersion();
   const Target* target = targets_.load(std::memory_order_acquire);  // pairs with the release in MakeTarget
   while (target != nullptr && (target->library != library || target->settings_version != version)) {

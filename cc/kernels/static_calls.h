@@ -31,7 +31,7 @@ class StaticCalls {
   // The program that runs the call in `library`, made if there is none. nullptr if the call is to run dynamically:
   // static execution is off, or nothing can be made static, of which the user has been told. An error if the user wants
   // that to be one.
-  absl::StatusOr<const StaticProgram*> Find(tensorflow::FunctionLibraryRuntime* library);
+  absl::StatusOr<const RunnableProgram*> Find(tensorflow::FunctionLibraryRuntime* library);
 
  private:
   // What is shared: a program, or why there is none.

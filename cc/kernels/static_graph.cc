@@ -82,17 +82,6 @@ absl::Status MakeCallGraph(const NodeDef& original, const std::string& device, C
   return absl::OkStatus();
 }
 
-// Of bodies that ask for other devices than `device`, one kernel cannot make a program.
-absl::Status CheckDevices(const GraphDef& graph, const std::string& device) {
-  for (const NodeDef& node : graph.node()) {
-    if (node.device().empty() || node.device() == device) continue;
-    return absl::FailedPreconditionError(absl::StrCat("its operator '", node.name(), "' is on device '", node.device(),
-                                                      "', its call is on '", device,
-                                                      "', and outside of sessions a static body is on one device"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status MakeGraph(GraphDef def, const tensorflow::FunctionLibraryDefinition& library,
                        std::unique_ptr<Graph>* graph) {
   def.clear_library();
@@ -151,9 +140,10 @@ absl::Status MakeStaticGraph(const NodeDef& call, FunctionLibraryRuntime* librar
   expansion.fetches = main.fetches;
   expansion.run = options;
   expansion.placement.devices = &devices;
+  expansion.placement.allow_soft_placement =
+      library->config_proto() == nullptr || library->config_proto()->allow_soft_placement();
   GraphDef expanded;
   TFR_RETURN_IF_ERROR(ExpandCalls(main.graph, expansion, &expanded));
-  TFR_RETURN_IF_ERROR(CheckDevices(expanded, device));
   TFR_RETURN_IF_ERROR(MakeGraph(std::move(expanded), functions, graph));
   Optimize(main, devices, library, graph);
   return SpreadCalls(graph->get());

@@ -13,8 +13,9 @@
 
 namespace tensorflow_recursion {
 
-// A graph of `_Arg`s, the bodies that an Invoke runs, and `_Retval`s, transformed, optimized by TensorFlow and placed
-// on the device of `library`, whose functions it calls. An error says why there is none.
+// A graph of `_Arg`s, the bodies that an Invoke runs, and `_Retval`s, transformed, optimized by TensorFlow and placed:
+// the boundary on the device of `library`, whose functions it calls, and bodies where they ask to be. An error says why
+// there is none.
 absl::Status MakeStaticGraph(const tensorflow::NodeDef& call, tensorflow::FunctionLibraryRuntime* library,
                              const Options& options, std::unique_ptr<tensorflow::Graph>* graph);
 

@@ -16,9 +16,19 @@
 
 namespace tensorflow_recursion {
 
+// What the kernel of a call may run in its place.
+class RunnableProgram {
+ public:
+  virtual ~RunnableProgram() = default;
+
+  // Runs with the first inputs of the kernel that `context` is for, and sets its first outputs, or its status; then
+  // calls `done`.
+  virtual void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const = 0;
+};
+
 // Made once, then constant: any number of runs may share it at the same time. Must not outlive the function runtime
 // that it was made for.
-class StaticProgram {
+class StaticProgram : public RunnableProgram {
  public:
   // `graph` is a partition, or a whole graph on one device, between `_Arg` and `_Retval` nodes. Stateful kernels are
   // those of the session with that handle, or the program's own if it is empty.
@@ -28,12 +38,7 @@ class StaticProgram {
   const tensorflow::DataTypeVector& argument_types() const { return program_->argument_types; }
   const tensorflow::DataTypeVector& retval_types() const { return program_->retval_types; }
 
-  // How a user raises the limit of depth, for its message.
-  void set_depth_setting(const char* setting) { program_->options.depth_setting = setting; }
-
-  // Runs with the first inputs of the kernel that `context` is for, and sets its first outputs, or its status; then
-  // calls `done`.
-  void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const;
+  void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const override;
 
  private:
   StaticProgram() = default;

@@ -22,6 +22,7 @@ absl::Status ReadOptions(const tensorflow::Graph& graph, Options* options) {
   for (const Node* node : graph.op_nodes()) {
     if (node->type_string() != kFrameStartOp) continue;
     TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kMaxDepthAttr, &options->max_depth));
+    if (node->attrs().Find(kStaticAttr) != nullptr) options->depth_setting = kDepthSettingOfCall;
     TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kWorkersAttr, &options->workers));
     TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), kCompileAttr, &options->compile));
     if (options->max_depth >= 1) break;

@@ -168,36 +168,65 @@ def test_profile_shows_operators_of_the_body(tmp_path):
 
 # --- Several devices ------------------------------------------------------------------------------------------------
 
-PINNED = """
-import warnings
+TWO_CPUS = """
 import tensorflow as tf, tensorflow_recursion as tfr
 (cpu,) = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-f = tfr.Declare("Pinned", [("n", tf.int32)], [("r", tf.int32)])
-@tfr.Defun(tf.int32, func_name="Pinned", out_names=["r"])
-def Pinned(n):
+tfr.config.set_options(on_fallback="error")
+"""
+
+PINNED = """
+fib = tfr.Declare("Fib", [("n", tf.int32)], [("r", tf.int32)])
+@tfr.Defun(tf.int32, func_name="Fib", out_names=["r"])
+def Fib(n):
     with tf.device("CPU:1"):
         m = n - 1
-    return tf.cond(n < 1, lambda: n, lambda: f(m) + 1)
-call = tf.function(lambda n: Pinned(n))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    print(int(call(tf.constant(5))), tfr.config.outermost_calls())
-print([str(w.message) for w in caught if "Pinned" in str(w.message)])
-tfr.config.set_options(on_fallback="error")
-try:
-    tf.function(lambda n: Pinned(n))(tf.constant(5))
-except tf.errors.FailedPreconditionError as error:
-    print(error.message)
+    return tf.cond(n < 2, lambda: n, lambda: fib(m) + fib(n - 2))
+
+call = tf.function(lambda n: Fib(n) * 1000 + Fib(n + 1))
+dataset = tf.data.Dataset.range(6).map(lambda n: Fib(tf.cast(n, tf.int32)), num_parallel_calls=4)
+print(int(call(tf.constant(10))), int(call(tf.constant(11))), [int(n) for n in dataset])
+print(tfr.config.outermost_calls())
+"""
+
+PINNED_ERRORS = """
+f = tfr.Declare("SumTo", [("n", tf.int64)], [("r", tf.int64)])
+@tfr.Defun(tf.int64, func_name="SumTo", out_names=["r"])
+def SumTo(n):
+    with tf.device("CPU:1"):
+        m = n - 1
+    return tf.cond(n < 1, lambda: tf.math.floordiv(n, n, name="culprit"), lambda: f(m) + n)
+
+for max_depth in (100, 10):
+    tfr.config.set_options(max_depth=max_depth)
+    try:
+        tf.function(lambda n: SumTo(n))(tf.constant(20, tf.int64))
+    except tf.errors.OpError as error:
+        print(type(error).__name__, error.message.replace("\\n", " "))
+"""
+
+PINNED_GRADIENTS = """
 with tf.device("CPU:1"):
-    print(int(tf.function(lambda n: Pinned(n))(tf.constant(5))), tfr.config.outermost_calls())
+    weight = tf.Variable(1.5)
+f = tfr.Declare("Product", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+@tfr.Defun(tf.float32, tf.int32, func_name="Product", out_names=["y"])
+def Product(x, n):
+    with tf.device("CPU:1"):
+        a = x * weight
+    with tf.device("CPU:0"):
+        b = tf.sin(a)
+    return tf.cond(n < 1, lambda: tf.ones_like(x), lambda: b * f(x, n - 1))
+
+x = tf.constant([1.0, 2.0])
+for compute in (tf.function(lambda x: Product(x, 3)), lambda x: tf.sin(x * weight) ** 3):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = compute(x)
+    print([f"{value:.4f}" for part in (y, *tape.gradient(y, [x, weight])) for value in tf.reshape(part, [-1]).numpy()])
+print(tfr.config.outermost_calls())
 """
 
 MIRRORED = """
-import tensorflow as tf, tensorflow_recursion as tfr
-(cpu,) = tf.config.list_physical_devices("CPU")
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-tfr.config.set_options(on_fallback="error")
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 f = tfr.Declare("Power", [("x", tf.float32), ("w", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
 @tfr.Defun(tf.float32, tf.float32, tf.int32, func_name="Power", out_names=["y"])
@@ -218,18 +247,34 @@ print([float(y) for y in step(tf.constant(3))], tfr.config.outermost_calls())
 def run_program(program):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "2"}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=HANG_SECONDS
+        [sys.executable, "-c", TWO_CPUS + program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_pins_of_a_body_are_never_ignored_in_silence():
-    first, warned, refused, *_, beside = run_program(PINNED)
-    assert first == "5 {'static': 0, 'dynamic': 1}"
-    assert "Pinned" in warned and "runs dynamically" in warned and "CPU:1" in warned
-    assert "Function 'Pinned' runs dynamically" in refused and 'set_options(on_fallback="error")' in refused
-    assert beside == "5 {'static': 1, 'dynamic': 1}"
+def test_body_on_two_devices_is_static():
+    numbers, calls = run_program(PINNED)
+    assert numbers == "55089 89144 [0, 1, 1, 2, 3, 5]"
+    assert "'dynamic': 0" in calls
+
+
+def test_errors_of_a_body_on_two_devices_have_call_path_and_remedy():
+    division, depth = run_program(PINNED_ERRORS)
+    assert division.startswith("InvalidArgumentError") and "culprit" in division
+    assert "in call SumTo > SumTo > SumTo > (15 more) > SumTo" in division
+    assert depth.startswith("ResourceExhaustedError") and "at depth 11, the limit is 10" in depth
+    assert "tfr.config.set_options(max_depth=...)" in depth
+
+
+def test_gradients_of_a_body_on_two_devices_are_static():
+    recursive, unrolled_, calls = run_program(PINNED_GRADIENTS)
+    assert recursive == unrolled_
+    assert calls == "{'static': 2, 'dynamic': 0}"
 
 
 def test_replicas_of_a_mirrored_strategy_are_static():
