@@ -87,9 +87,14 @@ class Library:
             raise
         self.registry.stop_waiting(name)
 
-    def adopt(self, definition: Definition) -> None:
-        """Let `definition` be the one of its name in this graph; errors as for `define`."""
+    def adopt(self, definition: Definition, *, is_local: bool = False) -> None:
+        """Let `definition` be the one of its name in this graph; errors as for `define`.
+
+        `is_local` says that a body has made it, and makes it anew each time it is traced.
+        """
         name = definition.user_name
+        if is_local and name not in self.registry.definitions:
+            self._traces.note_definition(name)
         if self.registry.definitions.get(name, definition) is not definition:
             raise ValueError(f"Function '{name}' is defined twice in one graph; give one of the two another func_name")
         if (declared := self.registry.declarations.get(name)) is not None:
@@ -330,6 +335,14 @@ def library_of_call(op: tf.Operation) -> Library:
 def current_library() -> Library:
     """The library of the default graph."""
     return library_of(tf1.get_default_graph())
+
+
+def is_in_body() -> bool:
+    """Whether the default graph is part of a body that is being built, maybe just to find out what it returns."""
+    if tf.executing_eagerly():
+        return False
+    chain = graphs.enclosing_graphs(tf1.get_default_graph())
+    return any(map(inferring.is_for_inference, chain)) or body_around(chain[0]) is not None
 
 
 @registered_gradient(names.INVOKE)

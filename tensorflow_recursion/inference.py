@@ -29,7 +29,8 @@ class Inference:
         """Looks at functions of `graph`; each body is built inside a `building(specialization)`."""
         self._graph = graph
         self._building = building
-        self._is_building = False
+        # The functions whose bodies are being built. All but the first are made in the body of the one before.
+        self._open: list[Specialization] = []
 
     def result_of(self, function: Specialization) -> Any:
         """What a call returns in a graph that is built for inference: tensors of which just the specs are known."""
@@ -45,7 +46,7 @@ class Inference:
         """
         if function.is_known:
             return
-        if self._is_building:
+        if self._open and (function in self._open or not function.source.is_local):
             raise Unknown(function)
         waiting = [function]  # each for the next one
         while waiting:
@@ -54,12 +55,14 @@ class Inference:
                 waiting.pop()
             elif needed in waiting:
                 raise _endless(needed)
+            elif self._open:
+                raise Unknown(needed)
             else:
                 waiting.append(needed)
 
     def _look_at(self, function: Specialization) -> Specialization | None:
         """Build the body of a function, which learns from that; returns another one if that has to be known first."""
-        self._is_building = True
+        self._open.append(function)
         try:
             with inferring.inferring(self._graph, function.user_name), self._building(function):
                 function.learn(function.call(inferring.placeholders(function.specs)))
@@ -67,7 +70,7 @@ class Inference:
             assert isinstance(unknown.of, Specialization)  # raised above
             return unknown.of
         finally:
-            self._is_building = False
+            self._open.pop()
         return None
 
 

@@ -82,6 +82,7 @@ class RecursiveFunction:
             output_spec,
             has_signature,
             options["max_depth"],
+            calls.is_in_body(),
         )
         # By the replica of a distribution strategy, too: each has variables of its own.
         self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
@@ -164,7 +165,7 @@ class RecursiveFunction:
             return library.inference.result_of(function)
         library.inference.require(function)
         library.declare(function.signature)
-        library.adopt(function)
+        library.adopt(function, is_local=self._source.is_local)
         result = library.call(function.user_name, function.inputs, tensors, self._name)
         return nests.pack(function.returns, _listed(result))
 

@@ -30,6 +30,7 @@ class Source:
       output_signature: what it returns, as a nest of specs; None if it is to be found out.
       has_signature: whether the user stated that.
       max_depth: how deep calls may nest, None if that is not stated.
+      is_local: whether it was made by a body, which makes another one each time it is built.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Source:
     output_signature: Any
     has_signature: bool
     max_depth: int | None
+    is_local: bool
 
 
 class Specialization:

@@ -43,7 +43,12 @@ class Unknown(BaseException):  # not an Exception: what is built may catch those
 
 def is_inferring() -> bool:
     """Whether the default graph is one of these, not part of another function made while one is built."""
-    return hasattr(tf1.get_default_graph(), _ATTRIBUTE)
+    return is_for_inference(tf1.get_default_graph())
+
+
+def is_for_inference(graph: tf.Graph) -> bool:
+    """Whether `graph` is one of these."""
+    return hasattr(graph, _ATTRIBUTE)
 
 
 @contextlib.contextmanager

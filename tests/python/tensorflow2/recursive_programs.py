@@ -215,3 +215,35 @@ def helper(recursive):
         return x
 
     return grow
+
+
+@program((3,), (0,))
+def inner(recursive):
+    """A function that the body of another one makes, and that uses what that one has."""
+
+    @recursive
+    def outer(n):
+        @recursive
+        def inner(m):
+            return n if m < 1 else inner(m - 1) + 1
+
+        if n < 1:
+            return inner(n)
+        return inner(n) + outer(n - 1)
+
+    return outer
+
+
+@program((4,), (1,))
+def in_conditions(recursive):
+    """Results of calls that conditions go by."""
+
+    @recursive
+    def walk(n):
+        if n < 2:
+            return 1
+        if walk(n - 1) > 2 and walk(n - 2) > 0:
+            return 2
+        return 3
+
+    return walk

@@ -362,3 +362,34 @@ def test_variable_is_made_once():
     assert float(net.apply(tf.constant(2.0), tf.constant(2))) == 18.0
     assert len(made) == 1
     np.testing.assert_allclose(net.trainable_variables[0].numpy(), 3.0)
+
+
+# --- Trees --------------------------------------------------------------------------------------------------------
+
+CHILDREN = [[1, 2], [], [3, 4, 5], [], [], []]
+VALUES = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_trees_with_any_number_of_children_are_summed_by_a_loop(called):
+    @tfr.recursive
+    def total(node, children, values):
+        found = values[node]
+        for child in children[node]:
+            found += total(child, children, values)
+        return found
+
+    children = tf.ragged.constant(CHILDREN, dtype=tf.int32)
+    assert float(called(lambda: total(tf.constant(0), children, tf.constant(VALUES)))) == sum(VALUES)
+
+
+def test_trees_with_any_number_of_children_are_summed_by_map_fn(called):
+    @tfr.recursive
+    def total(node, children, values):
+        kids = children[node]
+        if tf.size(kids) == 0:
+            return values[node]
+        sums = tf.map_fn(lambda kid: total(kid, children, values), kids, fn_output_signature=tf.float32)
+        return values[node] + tf.reduce_sum(sums)
+
+    children = tf.ragged.constant(CHILDREN, dtype=tf.int32)
+    assert float(called(lambda: total(tf.constant(0), children, tf.constant(VALUES)))) == sum(VALUES)
