@@ -18,6 +18,7 @@ from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name
 from tensorflow_recursion.gradients.requests import Differentiation, Gradients
+from tensorflow_recursion.imports import ImportedDefinition
 from tensorflow_recursion.inference import Inference
 from tensorflow_recursion.installation import Installation
 from tensorflow_recursion.ops import Result
@@ -141,7 +142,8 @@ class Library:
     def require(self, name: str) -> Body | None:
         """The trace of `name`, made and added to the graph if need be; None if the function is not defined here yet."""
         is_new = self._traces.get(name) is None
-        if is_new and name not in self.registry.definitions:
+        definition = self.registry.definitions.get(name)
+        if is_new and (definition is None or isinstance(definition, ImportedDefinition)):  # that one is there already
             return None
         if is_new or self._traces.has_stale:
             with self._traces.all_or_nothing():
@@ -151,6 +153,17 @@ class Library:
                     self._traces.settle()
                     self._bring_up_to_date()
         return self._traces.get(name)
+
+    def find_imported(self, name: str) -> Definition | None:
+        """The function that a tf.function's graph calls `name`, if it came with a SavedModel."""
+        function = functions.function_in(self.graph, name) if self.graph.building_function else None
+        if function is None:
+            return None
+        definition = ImportedDefinition(function, self.graph)
+        self.registry.note_import(name)
+        self.registry.declarations[name] = definition.signature
+        self.registry.definitions[name] = definition
+        return definition
 
     def add_to(self, name: str, graph: tf.Graph) -> None:
         """Add the traced function `name` and all it calls to the function graphs from `graph` outwards."""

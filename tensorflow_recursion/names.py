@@ -76,5 +76,17 @@ def shown(name: str) -> str:
 
 def trace_in(name: str) -> str | None:
     """The name that `of_trace` made, of a function or of one whose forward or backward function is called `name`."""
-    found = _TRACE.search(name)
-    return None if found is None else name[: found.end()]
+    ends = [found.end() for found in _TRACE.finditer(name)]
+    return name[: ends[-1]] if ends else None  # the last one: what is traced may have a number of its own
+
+
+def renumbered(name: str, numbers: dict[str, str]) -> str:
+    """The name in this process of a function that another one saved as `name`.
+
+    Args:
+      name: the name in the file.
+      numbers: the texts of traces in that file, and what they are here; learns those of `name`.
+    """
+    if _TRACE.search(name) is None:
+        return of_trace(name)
+    return _TRACE.sub(lambda trace: numbers.setdefault(trace.group(), of_trace("")), name)

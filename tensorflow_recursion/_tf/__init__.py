@@ -14,6 +14,7 @@ TensorFlow asks for changes here alone:
 - `recorders`: the tapes that are active, and suspending them.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `loops`: errors of loops whose variables change their shapes.
+- `loading`: functions of a SavedModel that call each other.
 - `patches`: control flow whose gradient can be cut off what it is a gradient of.
 - `tracing`: Python functions become functions of the graph.
 """

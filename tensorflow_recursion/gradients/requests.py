@@ -74,7 +74,11 @@ class Differentiation:
         callee = ops.callee_of(op)
         if callee in self._by_backward:
             return self._of_backward(op, *self._by_backward[callee], grads)
-        definition = self._by_forward.get(callee) or self._tracer.registry.by_graph_name(callee)
+        definition = (
+            self._by_forward.get(callee)
+            or self._tracer.registry.by_graph_name(callee)
+            or self._tracer.find_imported(callee)
+        )
         if definition is None:
             raise LookupError(
                 f"Call {op.name!r} of '{callee.removesuffix(names.MANGLED_SUFFIX)}' cannot be differentiated: the "

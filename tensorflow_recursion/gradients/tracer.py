@@ -28,6 +28,9 @@ class Tracer(Protocol):
     def require(self, name: str) -> Body | None:
         """The trace of `name`, made if need be; None if the function is not defined."""
 
+    def find_imported(self, name: str) -> Definition | None:
+        """The function that the graph calls `name`, if it came with a SavedModel."""
+
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, whose captures are known."""
 

@@ -20,7 +20,7 @@ ORDER = """
     names, errors
     _tf
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.tapes
-    _tf.recorders, _tf.vectorized
+    _tf.recorders, _tf.vectorized, _tf.loading
     _tf.replacements, _tf.nests, _tf.bodies, _tf.function_types
     _tf.patches, _tf.inferring, _tf.origins, _tf.loops
     _tf.tracing
@@ -28,7 +28,7 @@ ORDER = """
     vectorization
     definitions, results
     tracing, specializations
-    installation, unresolved, inference, loop_errors
+    imports, installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.pairs, gradients.tracer, gradients.contributions, gradients.user_functions
     gradients.weights

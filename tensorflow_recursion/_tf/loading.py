@@ -1,0 +1,211 @@
+"""Functions of a SavedModel that call each other, which TensorFlow's loader takes only in an order without cycles.
+
+The loader is given what is left without them; they go to the function library as they are, under new names.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+from tensorflow.core.framework import function_pb2
+from tensorflow.python.framework import function as stock
+from tensorflow.python.framework import function_def_to_graph, ops
+from tensorflow.python.ops import cond_v2, while_v2
+from tensorflow.python.saved_model import function_deserialization as loader
+
+from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion._tf.nodes import CONDITIONALS
+
+# Changes names in a node, of functions and of what belongs to them: of the node and the new names of functions.
+Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
+
+_FUNCTIONS_ATTRIBUTE = "_recursion_functions"
+
+
+def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
+    """Let TensorFlow's loader load functions that are called by the operator `call`.
+
+    Args:
+      call: the operator.
+      new_name: makes a name that this process does not have, of one in a file and of what is remembered of the file.
+      rename: changes the names in a node.
+    """
+    load, dependencies, fix = loader.load_function_def_library, loader._list_function_deps, loader.fix_node_def
+
+    def load_library(library: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        called = _called(library, call)
+        if not called:
+            return dict(load(library, *args, **kwargs))
+        memory: dict[str, str] = {}
+        new_names = {name: new_name(name, memory) for name in called}
+        own = [
+            _renamed(function, new_names, rename) for function in library.function if function.signature.name in called
+        ]
+        traced = [stock._from_definition(definition) for definition in own]
+        for function in traced:
+            functions.add_to_eager_context(function)
+        with _given(traced):
+            made = load(_without(library, called, call, new_names, rename), *args, **kwargs)
+        return dict(made)
+
+    def list_dependencies(function: Any, *args: Any) -> set[str]:
+        rest = function_pb2.FunctionDef(node_def=[node for node in function.node_def if node.op != call])
+        return set(dependencies(rest, *args))
+
+    def fix_node(node: Any, *args: Any) -> None:
+        if node.op != call:
+            fix(node, *args)
+
+    loader.load_function_def_library, loader._list_function_deps = load_library, list_dependencies
+    loader.fix_node_def = fix_node
+    loader.function_def_lib = _Converter()
+
+
+class _Given(threading.local):
+    """The functions that those which are being loaded in this thread call."""
+
+    functions: Sequence[TracedFunction] = ()
+
+
+_being_given = _Given()
+
+
+@contextlib.contextmanager
+def _given(traced: Sequence[TracedFunction]) -> Iterator[None]:
+    """Let the graphs of functions that are loaded inside have the functions `traced`."""
+    before, _being_given.functions = _being_given.functions, traced
+    try:
+        yield
+    finally:
+        _being_given.functions = before
+
+
+class _Converter:
+    """`function_def_to_graph` as TensorFlow's loader sees it."""
+
+    def function_def_to_graph(self, *args: Any, **kwargs: Any) -> tf.Graph:
+        """As TensorFlow's, where the functions that are called are known."""
+        _give(tf.compat.v1.get_default_graph(), _being_given.functions)
+        graph = function_def_to_graph.function_def_to_graph(*args, **kwargs)
+        _give(graph, _being_given.functions)
+        return graph
+
+
+def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -> list[tf.Tensor]:
+    """The body of a function of which nothing but its definition is known, in the default graph; returns its outputs.
+
+    Args:
+      function: what to build.
+      args: its arguments.
+      library: the graph whose functions the body may call.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    for known in library._functions.values():
+        if not graph._is_function(known.name):
+            graph._add_function_recursive(known)
+    definition = function.cached_definition
+    graph_def, tensor_names = function_def_to_graph.function_def_to_graph_def(definition)
+    names = [arg.name for arg in definition.signature.input_arg]
+    nodes = [node for node in graph_def.node if node.name not in names]
+    read = {source.lstrip("^").split(":")[0] for node in nodes for source in node.input}
+    outputs = [tensor_names[definition.ret[arg.name]] for arg in definition.signature.output_arg]
+    read |= {output.split(":")[0] for output in outputs}
+    del graph_def.node[:]
+    graph_def.node.extend(nodes)
+    del graph_def.library.function[:]
+    given = {f"{name}:0": arg for name, arg in zip(names, args, strict=True) if name in read}
+    before = set(graph.get_operations())
+    results = list(tf.graph_util.import_graph_def(graph_def, given, outputs, name="body"))
+    _keep_graphs([op for op in graph.get_operations() if op not in before])
+    return results
+
+
+def _keep_graphs(operations: list[tf.Operation]) -> None:
+    """Make the graphs of branches and loop bodies once, as for control flow that Python made: gradients change them."""
+    pending = list(operations)
+    while pending:
+        op = pending.pop()
+        made: Sequence[tf.Graph] = ()
+        if op.type in CONDITIONALS:
+            op._true_graph, op._false_graph = made = cond_v2.get_func_graphs(op)
+        elif op.type in ("Case", "StatelessCase"):
+            made = cond_v2.get_func_graphs(op)
+            for i, branch in enumerate(made):
+                setattr(op, f"_branch_graph_{i}", branch)
+        elif op.type in ("While", "StatelessWhile"):
+            op._cond_graph = while_v2._get_graph(op, "cond", "_cond_graph")
+            op._body_graph = while_v2._get_graph(op, "body", "_body_graph")
+            made = (op._cond_graph, op._body_graph)
+        for graph in made:
+            graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
+            pending += graph.get_operations()
+
+
+def _called(library: Any, call: str) -> set[str]:
+    """The functions that are called by the operator `call`, and all that these refer to."""
+    by_name = {function.signature.name: function for function in library.function}
+    pending = [
+        name
+        for function in library.function
+        for node in function.node_def
+        if node.op == call
+        for name in _references(node)
+    ]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in by_name and name not in found:
+            found.add(name)
+            pending += [other for node in by_name[name].node_def for other in _references(node)]
+    return found
+
+
+def _references(node: Any) -> Iterator[str]:
+    """Names that may be those of functions in a node."""
+    yield node.op
+    for value in node.attr.values():
+        if value.HasField("func"):
+            yield value.func.name
+        elif value.HasField("s"):  # as calls name what they run once they are differentiated
+            yield value.s.decode(errors="replace")
+        yield from (function.name for function in value.list.func)
+
+
+def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any:
+    result = function_pb2.FunctionDef.FromString(function.SerializeToString())
+    result.signature.name = new_names[result.signature.name]
+    for node in result.node_def:
+        rename(node, new_names)
+    return result
+
+
+def _without(library: Any, called: set[str], call: str, new_names: Mapping[str, str], rename: Rename) -> Any:
+    """The library without what only calls lead to; its calls have new names."""
+    by_name = {function.signature.name: function for function in library.function}
+    pending = [name for name in by_name if name not in called]
+    kept: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in by_name and name not in kept:
+            kept.add(name)
+            pending += [other for node in by_name[name].node_def if node.op != call for other in _references(node)]
+    rest = function_pb2.FunctionDefLibrary.FromString(library.SerializeToString())
+    del rest.function[:]
+    for function in library.function:
+        if function.signature.name in kept:
+            rest.function.add().CopyFrom(function)
+            for node in rest.function[-1].node_def:
+                if node.op == call:
+                    rename(node, new_names)
+    return rest
+
+
+def _give(graph: tf.Graph, traced: Sequence[TracedFunction]) -> None:
+    """Let a graph know functions, and keep them alive."""
+    setattr(graph, _FUNCTIONS_ATTRIBUTE, traced)
+    for function in traced:
+        functions.add_function(graph, function)

@@ -1,0 +1,78 @@
+"""Functions that come with a SavedModel: how they are named, and how they are differentiated.
+
+Of such a function nothing but its definition is known. To differentiate it, its nodes are built anew, as a Python body
+would build them.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tensorflow_recursion import names
+from tensorflow_recursion._tf import loading
+from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion.definitions import TraceOptions
+from tensorflow_recursion.signatures import Named, Signature
+
+
+class ImportedDefinition:
+    """A function of which a graph has the definition, and nobody the Python code.
+
+    Attributes:
+      signature: what it takes, captured tensors included, and returns.
+    """
+
+    python_grad_func = None
+    grad_func = None
+    gradient_name = None
+    create_grad_func = None
+    output_shapes = None
+    base = None
+    promise = None
+    wants_shapes = False
+    orders_effects = False
+    has_effects = False
+
+    def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
+        """`graph` is the one whose library has the function and those that it calls."""
+        self._function = function
+        self._graph = graph
+        signature = function.cached_definition.signature
+        self.user_name = str(signature.name)
+        self.inputs: tuple[Named, ...] = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.input_arg)
+        outputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.output_arg)
+        self.signature = Signature(self.user_name, self.inputs, outputs)
+
+    def check_against(self, declared: Signature) -> None:
+        """Its declaration is made from its definition."""
+
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """The body."""
+        return loading.inline(self._function, list(args), self._graph)
+
+    def trace_options(self) -> TraceOptions:
+        """As for a Defun without options."""
+        return {"doc": None, "out_names": None, "device": None, "options": {"capture_resource_var_by_value": False}}
+
+
+def register() -> None:
+    """Let TensorFlow load SavedModels with calls."""
+    loading.install(names.INVOKE, names.renumbered, _rename)
+
+
+def _rename(node: Any, new_names: Mapping[str, str]) -> None:
+    """Let a node speak of functions by their new names."""
+    node.op = new_names.get(node.op, node.op)
+    if node.op == names.INVOKE:  # of a call whose callee was replaced, they are those before
+        node.attr.pop("_output_shapes", None)
+    for value in node.attr.values():
+        for function in [value.func] if value.HasField("func") else value.list.func:
+            function.name = new_names.get(function.name, function.name)
+    for key in (names.FORWARD, names.FUNCTION):
+        if key in node.attr and node.op.startswith(names.INVOKE.split(">")[0]):
+            name = node.attr[key].s.decode()
+            node.attr[key].s = new_names.get(name, "").encode()  # what is not there is made if need be

@@ -1,0 +1,144 @@
+"""Keras layers and models whose `call` runs a recursive function over trees: training, prediction, saving."""
+# SPDX-License-Identifier: Apache-2.0
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+WORDS, UNITS, TREES, NODES = 10, 4, 16, 5
+
+
+class TreeRNN(keras.layers.Layer):
+    """The state of the root of each tree: [trees, 3, nodes] of words, left and right children -> [trees, units]."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, shape):
+        units = self.units
+        self.embedding = self.add_weight(shape=(WORDS, units), name="embedding")
+        self.kernel = self.add_weight(shape=(2 * units, units), name="kernel")
+        self.bias = self.add_weight(shape=(units,), name="bias", initializer="zeros")
+        layer, index, nodes = self, tf.TensorSpec([], tf.int32), tf.TensorSpec([None], tf.int32)
+
+        @tfr.recursive(input_signature=[index, *[nodes] * 3], output_signature=tf.TensorSpec([1, units], tf.float32))
+        def state(i, word, left, right):
+            if word[i] >= 0:
+                return tf.gather(tf.convert_to_tensor(layer.embedding), [word[i]])
+            children = [state(left[i], word, left, right), state(right[i], word, left, right)]
+            return tf.tanh(tf.matmul(tf.concat(children, 1), layer.kernel) + layer.bias)
+
+        self.state = state
+
+    def call(self, trees):
+        spec = tf.TensorSpec([self.units], tf.float32)
+        return tf.map_fn(lambda tree: self.state(0, tree[0], tree[1], tree[2])[0], trees, fn_output_signature=spec)
+
+    def compute_output_shape(self, shape):
+        return (shape[0], self.units)
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.trees, self.classes = TreeRNN(UNITS), keras.layers.Dense(2)
+
+    def call(self, trees):
+        return self.classes(self.trees(trees))
+
+
+def functional():
+    trees = keras.Input((3, NODES), dtype="int32")
+    return keras.Model(trees, keras.layers.Dense(2)(TreeRNN(UNITS)(trees)))
+
+
+MODELS = {"functional": functional, "subclassed": Subclassed}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Trees ((a b) c), and whether their words are many."""
+    words = np.random.default_rng(0).integers(0, WORDS, (TREES, 3)).astype(np.int32)
+    trees = np.zeros((TREES, 3, NODES), np.int32)
+    trees[:, 0, :2] = -1
+    trees[:, 0, 2:] = words
+    trees[:, 1, :2] = [1, 3]
+    trees[:, 2, :2] = [2, 4]
+    return trees, (words.sum(axis=1) > 13).astype(np.int32)
+
+
+def states_by_hand(layer, trees):
+    """What the layer is to return, by plain operators."""
+    embedding, kernel, bias = (np.asarray(weight) for weight in (layer.embedding, layer.kernel, layer.bias))
+
+    def state(tree, i):
+        if tree[0, i] >= 0:
+            return embedding[tree[0, i]]
+        return np.tanh(np.concatenate([state(tree, tree[1, i]), state(tree, tree[2, i])]) @ kernel + bias)
+
+    return np.stack([state(tree, 0) for tree in trees])
+
+
+def trained(make, data, eagerly=False):
+    keras.utils.set_random_seed(1)
+    model = make()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.05), loss, run_eagerly=eagerly, jit_compile=False)
+    history = model.fit(*data, epochs=3, batch_size=8, shuffle=False, verbose=0)
+    return model, history.history["loss"]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_model_is_trained_as_well_compiled_as_eagerly(kind, data):
+    (compiled, losses), (_, eager_losses) = (trained(MODELS[kind], data, eagerly) for eagerly in (False, True))
+    np.testing.assert_allclose(losses, eager_losses, rtol=1e-4)
+    assert losses[-1] < losses[0]
+    layer = next(layer for layer in compiled.layers if isinstance(layer, TreeRNN))
+    np.testing.assert_allclose(layer(data[0]), states_by_hand(layer, data[0]), atol=1e-5)
+    dense = compiled.layers[-1]
+    predicted = compiled.predict(data[0], verbose=0)
+    np.testing.assert_allclose(predicted, dense(states_by_hand(layer, data[0])), atol=1e-5)
+    expected = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(data[1], predicted)
+    np.testing.assert_allclose(compiled.evaluate(*data, verbose=0), expected, rtol=1e-4)
+
+
+def test_training_moves_the_weights_that_bodies_capture(data):
+    keras.utils.set_random_seed(1)
+    model = functional()
+    before = [weight.numpy() for weight in model.trainable_weights]
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, jit_compile=False)
+    model.fit(tf.data.Dataset.from_tensor_slices(data).batch(4), verbose=0)
+    assert len(before) == 5
+    assert all(np.any(old != new.numpy()) for old, new in zip(before, model.trainable_weights, strict=True))
+
+
+def test_model_is_saved_and_loaded(data, tmp_path):
+    model, _ = trained(functional, data)
+    expected = model.predict(data[0], verbose=0)
+    model.save(tmp_path / "model.keras")
+    model.save_weights(tmp_path / "model.weights.h5")
+    model.export(tmp_path / "exported", verbose=False)
+    loaded = keras.models.load_model(tmp_path / "model.keras", custom_objects={"TreeRNN": TreeRNN})
+    other = functional()
+    other.load_weights(tmp_path / "model.weights.h5")
+    exported = tf.saved_model.load(str(tmp_path / "exported"))
+    for found in (loaded.predict(data[0], verbose=0), other.predict(data[0], verbose=0), exported.serve(data[0])):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    losses = loaded.fit(*data, epochs=3, batch_size=8, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+
+
+def test_compilation_by_xla_is_an_error_that_names_the_operator(data):
+    model = functional()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, jit_compile=True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="unsupported operations .*Recursion>Invoke"):
+        model.fit(*data, verbose=0)

@@ -1,0 +1,175 @@
+"""SavedModels with recursive functions: saved here, loaded in a fresh process, run, differentiated, saved again."""
+# SPDX-License-Identifier: Apache-2.0
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import limits
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+X, N, V = 2.0, 5, 1.5
+
+
+class Power(tf.Module):
+    """v x^n by two functions that call each other."""
+
+    def __init__(self):
+        super().__init__()
+        self.v = tf.Variable(V)
+        module = self
+        number, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+
+        @tfr.recursive(input_signature=[number, count], output_signature=number)
+        def power(x, n):
+            return tf.cond(n < 1, lambda: module.v * 1.0, lambda: x * other(x, n - 1))
+
+        @tfr.recursive(input_signature=[number, count], output_signature=number)
+        def other(x, n):
+            return tf.cond(n < 1, lambda: module.v * 1.0, lambda: power(x, n - 1) * x)
+
+        @tf.function(input_signature=[number, count])
+        def call(x, n):
+            return power(x, n)
+
+        @tf.function(input_signature=[number])
+        def slope(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = power(x, 3)
+            return tape.gradient(y, x)
+
+        self.call, self.slope = call, slope
+
+
+@pytest.fixture
+def saved(tmp_path):
+    directory = tmp_path / "model"
+    module = Power()
+    tf.saved_model.save(module, str(directory), signatures=module.call)
+    return directory
+
+
+def in_fresh_process(program, *arguments):
+    """What a program prints at last, as JSON."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=limits.HANG_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[:3000] + done.stderr[-1500:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+LOAD = """
+import json, sys
+import tensorflow as tf
+import tensorflow_recursion
+module = tf.saved_model.load(sys.argv[1])
+x = tf.constant(2.0)
+"""
+
+RUN = """
+with tf.GradientTape(persistent=True) as outer:
+    outer.watch(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = module.call(x, tf.constant(5))
+    dx, dv = tape.gradient(y, [x, module.v])
+found = [y, dx, dv, outer.gradient(dx, x), module.slope(x), module.signatures["serving_default"](x=x, n=tf.constant(2))]
+print(json.dumps([float(next(iter(value.values())) if isinstance(value, dict) else value) for value in found]))
+"""
+# y, by x, by v, twice by x, the slope of v x^3, v x^2
+EXPECTED = [V * X**N, V * N * X ** (N - 1), X**N, V * N * (N - 1) * X ** (N - 2), V * 3 * X**2, V * X**2]
+
+
+def test_loaded_module_runs_and_has_gradients(saved):
+    assert in_fresh_process(LOAD + RUN, saved) == EXPECTED
+
+
+def test_module_loaded_twice_beside_one_like_it_is_each_its_own(saved):
+    """Names of functions in files are those of another process, which may be names here too."""
+    module = Power()
+    loaded = [tf.saved_model.load(str(saved)) for _ in range(2)]
+    loaded[0].v.assign(3.0)
+    module.v.assign(4.0)
+    x, n = tf.constant(X), tf.constant(N)
+    assert [each.call(x, n).numpy() for each in (*loaded, module)] == [3.0 * X**N, V * X**N, 4.0 * X**N]
+
+
+def test_loaded_module_is_trained_further(saved):
+    train = """
+optimizer = tf.keras.optimizers.SGD(0.0001)
+losses = []
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = (module.call(x, tf.constant(5)) - 64.0) ** 2
+    optimizer.apply_gradients([(tape.gradient(loss, module.v), module.v)])
+    losses.append(float(loss))
+print(json.dumps(losses))
+"""
+    losses = in_fresh_process(LOAD + train, saved)
+    v, expected = V, []
+    for _ in range(3):
+        error = v * X**N - 64.0
+        expected.append(error**2)
+        v -= 0.0001 * 2 * error * X**N
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+def test_loaded_module_is_saved_again(saved, tmp_path):
+    save = """
+tf.saved_model.save(module, sys.argv[2], signatures=module.call)
+print("[]")
+"""
+    again = tmp_path / "again"
+    in_fresh_process(LOAD + save, saved, again)
+    assert in_fresh_process(LOAD + RUN, again) == EXPECTED
+
+
+def test_loaded_function_is_called_in_others(saved):
+    program = """
+@tf.function
+def doubled(x, n):
+    return 2.0 * module.call(x, n)
+values = list(tf.data.Dataset.range(4).map(lambda n: doubled(x, tf.cast(n, tf.int32))).as_numpy_iterator())
+with tf.GradientTape() as tape:
+    y = doubled(x, tf.constant(5))
+print(json.dumps([*map(float, values), float(tape.gradient(y, module.v))]))
+"""
+    assert in_fresh_process(LOAD + program, saved) == [2 * V * X**n for n in range(4)] + [2 * X**N]
+
+
+def test_tf1_loader(saved):
+    program = """
+import json, sys
+import tensorflow as tf
+import tensorflow_recursion
+tf1 = tf.compat.v1
+tf1.disable_eager_execution()
+with tf1.Session() as session:
+    meta = tf1.saved_model.load(session, ["serve"], sys.argv[1])
+    signature = meta.signature_def["serving_default"]
+    feeds = {signature.inputs["x"].name: 2.0, signature.inputs["n"].name: 5}
+    print(json.dumps(float(session.run(next(iter(signature.outputs.values())).name, feeds))))
+"""
+    assert in_fresh_process(program, saved) == V * X**N
+
+
+def test_checkpoint_restores_what_bodies_capture(tmp_path):
+    module = Power()
+    module.v.assign(7.0)
+    path = tf.train.Checkpoint(module=module).save(str(tmp_path / "checkpoint"))
+    other = Power()
+    tf.train.Checkpoint(module=other).restore(path).assert_consumed()
+    assert other.call(tf.constant(X), tf.constant(N)).numpy() == 7.0 * X**N
