@@ -16,6 +16,7 @@ _CONTROL_FLOW_GRAPHS = (
     control_flow_v2.WhileBodyFuncGraph,
 )
 
+_KERAS_SCRATCH_GRAPH = "scratch_graph"
 _EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
 
 
@@ -37,7 +38,7 @@ def enclosing_graphs(graph: tf.Graph) -> list[tf.Graph]:
     """`graph`, the graph around it, and so on; the last one builds no function that is called in a graph."""
     graphs = [graph]
     while graph.building_function and getattr(graph, "outer_graph", None) is not None:
-        if _is_called_eagerly(graph):
+        if _is_called_eagerly(graph) or _is_thrown_away(graph):
             break
         graph = graph.outer_graph
         graphs.append(graph)
@@ -55,6 +56,14 @@ def _is_called_eagerly(graph: tf.Graph) -> bool:
     if not hasattr(graph, _EAGER_ATTRIBUTE):
         setattr(graph, _EAGER_ATTRIBUTE, bool(tf.compat.v1.executing_eagerly_outside_functions()))
     return bool(getattr(graph, _EAGER_ATTRIBUTE))
+
+
+def _is_thrown_away(graph: tf.Graph) -> bool:
+    """Whether Keras made `graph` to learn the shapes that a layer returns: in it, variables are their initial values.
+
+    So what is traced there is nothing for the graph around it.
+    """
+    return isinstance(graph, FuncGraph) and str(graph.name).startswith(_KERAS_SCRATCH_GRAPH)
 
 
 def is_eager_tensor(tensor: tf.Tensor) -> bool:
