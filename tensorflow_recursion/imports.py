@@ -36,6 +36,7 @@ class ImportedDefinition:
     wants_shapes = False
     orders_effects = False
     has_effects = False
+    max_depth = None
 
     def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
         """`graph` is the one whose library has the function and those that it calls."""
