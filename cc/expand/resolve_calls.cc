@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/expand/resolve_calls.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -73,38 +74,57 @@ absl::Status Replace(Node* call, NodeDef def, int num_inputs, Graph* graph) {
   return absl::OkStatus();
 }
 
-bool OnlyPassesOn(const Node& node) { return node.IsIdentity() || node.IsControlFlow(); }
+bool IsIdentityN(const Node& node) { return node.type_string() == "IdentityN"; }
+
+// Conditionals whose branches return all that they compute pack it into optional values.
+bool OnlyPassesOn(const Node& node) {
+  return node.IsIdentity() || IsIdentityN(node) || node.IsControlFlow() || node.type_string() == "OptionalFromValue";
+}
+
+// The edges by which the reader at the end of `edge`, which only passes on, may pass on what comes in by it.
+std::vector<const Edge*> PassedOn(const Edge& edge) {
+  std::vector<const Edge*> edges;
+  for (const Edge* out : edge.dst()->out_edges()) {
+    const bool is_of_another = IsIdentityN(*edge.dst()) && out->src_output() != edge.dst_input();
+    if (!out->IsControlEdge() && !is_of_another) edges.push_back(out);
+  }
+  return edges;
+}
+
+// Nothing of a body is fetched by its name, so what nobody reads there is of no use.
+bool IsBody(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->IsArg() || node->IsRetval(); });
+}
 
 // Whether anything but operators that pass it on, to nobody in the end, reads the record that is output `record`.
-// Conditionals may return all that their branches compute.
-bool IsRecordRead(const Node& call, int record) {
-  std::unordered_set<const Node*> seen;
+bool IsRecordRead(const Node& call, int record, bool is_body) {
+  std::set<std::pair<const Node*, int>> seen;  // inputs
   std::vector<const Edge*> work;
   for (const Edge* edge : call.out_edges()) {
     if (edge->src_output() == record) work.push_back(edge);
   }
   while (!work.empty()) {
-    const Node& reader = *work.back()->dst();
+    const Edge& edge = *work.back();
+    const Node& reader = *edge.dst();
     work.pop_back();
     if (!OnlyPassesOn(reader)) return true;
-    if (!seen.insert(&reader).second) continue;
-    const size_t pending = work.size();
-    for (const Edge* edge : reader.out_edges()) {
-      if (!edge->IsControlEdge()) work.push_back(edge);
-    }
-    if (work.size() == pending && reader.IsIdentity()) return true;  // it may be fetched
+    if (!seen.emplace(&reader, edge.dst_input()).second) continue;
+    const std::vector<const Edge*> readers = PassedOn(edge);
+    if (readers.empty() && reader.IsIdentity() && !is_body) return true;  // it may be fetched
+    work.insert(work.end(), readers.begin(), readers.end());
   }
   return false;
 }
 
-absl::Status Resolve(Node* call, absl::string_view suffix, Graph* graph) {
+absl::Status Resolve(Node* call, absl::string_view suffix, bool is_body, Graph* graph) {
   std::vector<tensorflow::DataType> inputs, results;
   if (!GetNodeAttr(call->attrs(), kArgumentTypesAttr, &inputs).ok() ||
       !GetNodeAttr(call->attrs(), kResultTypesAttr, &results).ok()) {
     return absl::OkStatus();  // for others to complain
   }
   const int record = static_cast<int>(results.size());
-  const bool is_forward = IsRecordRead(*call, record);
+  const bool is_forward = IsRecordRead(*call, record, is_body);
   const int num_inputs = static_cast<int>(inputs.size());
   call->ClearAttr(kRecordOfAttr);  // XLA would follow it
   call->AddAttr(kRecordOfAttr, std::vector<tensorflow::NameAttrList>());
@@ -129,7 +149,8 @@ absl::Status ResolveCalls(absl::string_view suffix, Graph* graph) {
   for (Node* node : graph->op_nodes()) {
     if (IsInvoke(node->def())) calls.push_back(node);
   }
-  for (Node* call : calls) TFR_RETURN_IF_ERROR(Resolve(call, suffix, graph));
+  const bool is_body = IsBody(*graph);
+  for (Node* call : calls) TFR_RETURN_IF_ERROR(Resolve(call, suffix, is_body, graph));
   return absl::OkStatus();
 }
 

@@ -181,6 +181,24 @@ TEST(ResolveCallsTest, RecordsThatABranchReturnsToNobodyAreNotRead) {
   EXPECT_EQ(CalleeOf(*Find(Resolve(builder.graph()), "y")), "F__forward1");
 }
 
+TEST(ResolveCallsTest, RecordsThatABranchPacksForNobodyAreNotRead) {
+  GraphBuilder builder = OneCall("F__forward1");
+  builder.Node("packed", "OptionalFromValue", {"y:1"}, {{"Toutput_types", tensorflow::DataTypeSlice({DT_VARIANT})}});
+  builder.Node("all", "IdentityN", {"y", "packed"}, {{"T", tensorflow::DataTypeSlice({kInt, DT_VARIANT})}});
+  builder.Node("other", "Identity", {"all:0"}, {{"T", kInt}});
+  EXPECT_EQ(CalleeOf(*Find(Resolve(builder.graph()), "y")), "F") << "the other output is what is read";
+  builder.Node("reader", "Identity", {"all:1"}, {{"T", DT_VARIANT}});
+  EXPECT_EQ(CalleeOf(*Find(Resolve(builder.graph()), "y")), "F__forward1");
+}
+
+TEST(ResolveCallsTest, NothingOfABodyIsFetched) {
+  GraphBuilder builder = OneCall("F__forward1");
+  builder.Node("reader", "Identity", {"y:1"}, {{"T", DT_VARIANT}});
+  EXPECT_EQ(CalleeOf(*Find(Resolve(builder.graph()), "y")), "F__forward1");
+  builder.Node("result", "_Retval", {"y"}, {{"T", kInt}, {"index", 0}});
+  EXPECT_EQ(CalleeOf(*Find(Resolve(builder.graph()), "y")), "F");
+}
+
 TEST(ResolveCallsTest, NobodyFollowsRecordOf) {
   tensorflow::NameAttrList forward;
   forward.set_name("F__forward1");
