@@ -148,6 +148,7 @@ struct Outcome {
   bool IsDead(int index) const { return retvals.at(index).is_empty(); }
   std::vector<int> Numbers() const {
     std::vector<int> numbers;
+    numbers.reserve(retvals.size());
     for (const Value& value : retvals) numbers.push_back(value.is_empty() ? kDead : LiveTensors::Number(value));
     return numbers;
   }

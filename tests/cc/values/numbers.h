@@ -15,6 +15,7 @@ inline Value Number(int32_t number) { return ScalarFromTensor(tensorflow::Tensor
 
 inline std::vector<Value> Numbers(const std::vector<int>& numbers) {
   std::vector<Value> values;
+  values.reserve(numbers.size());
   for (int number : numbers) values.push_back(Number(number));
   return values;
 }

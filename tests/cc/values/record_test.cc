@@ -164,7 +164,7 @@ TEST_F(RecordTest, TravelsInAVariant) {
   {
     const Tensor tensor = TensorFromValue(value, DT_VARIANT);
     EXPECT_EQ(RecordInTensor(tensor), value.record);
-    const Tensor copy = tensor;
+    const Tensor copy = tensor;  // NOLINT(performance-unnecessary-copy-initialization): the record is shared
     const Variant variant = tensor.scalar<Variant>()();
     value.Release();
     EXPECT_EQ(Record::LiveCount(), 1);

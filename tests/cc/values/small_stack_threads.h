@@ -20,7 +20,7 @@ namespace tensorflow_recursion {
 // Threads with 256 KiB of stack, one per closure, joined at the end.
 class SmallStackThreads {
  public:
-  static constexpr size_t kStackBytes = 256 * 1024;
+  static constexpr size_t kStackBytes = size_t{256} * 1024;
 
   ~SmallStackThreads() {
     while (true) {

@@ -90,7 +90,8 @@ def test_error_names_node_and_call_path_when_kernel_fails(session_config, contro
             session.run(y, {n: 99, x: 0})
         assert "quotient" in error.value.message
         assert "Divide > Divide > Divide > (94 more) > Divide > Divide > Divide" in error.value.message
-        assert len(error.value.message) < 2000
+        # How Python made the operator comes first; that is as long as this test runner's own stack.
+        assert len(error.value.message.partition("Divide >")[2]) < 1000
         assert session.run(y, {n: 99, x: 5}) == 20
 
 
