@@ -49,29 +49,34 @@ class Inference:
         if self._open and (function in self._open or not function.source.is_local):
             raise Unknown(function)
         waiting = [function]  # each for the next one
+        hopeless: list[Specialization] = []  # as long as nothing more is known than now
         while waiting:
             needed = self._look_at(waiting[-1])
-            if needed is None:
+            if not needed:
                 waiting.pop()
-            elif needed in waiting:
-                raise _endless(needed)
+                hopeless.clear()
             elif self._open:
-                raise Unknown(needed)
+                raise Unknown(*needed)
+            elif following := [known for known in needed if known not in waiting and known not in hopeless]:
+                waiting.append(following[0])
             else:
-                waiting.append(needed)
+                hopeless.append(waiting.pop())
+        if hopeless:
+            raise _endless(hopeless[0])
 
-    def _look_at(self, function: Specialization) -> Specialization | None:
-        """Build the body of a function, which learns from that; returns another one if that has to be known first."""
+    def _look_at(self, function: Specialization) -> list[Specialization]:
+        """Build the body of a function, which learns from that; returns others of which one has to be known first."""
         self._open.append(function)
         try:
             with inferring.inferring(self._graph, function.user_name), self._building(function):
                 function.learn(function.call(inferring.placeholders(function.specs)))
         except Unknown as unknown:
-            assert isinstance(unknown.of, Specialization)  # raised above
-            return unknown.of
+            needed = [known for known in unknown.of if isinstance(known, Specialization)]
+            assert needed  # raised above
+            return needed
         finally:
             self._open.pop()
-        return None
+        return []
 
 
 def _endless(function: Specialization) -> TypeError:

@@ -57,8 +57,13 @@ class RecursiveFunction:
       python_function: the Python function; of a method, the one that takes no `self`.
     """
 
-    def __init__(self, func: Callable[..., Any], options: Options, owner: Any = None) -> None:
-        """Makes a function of `func`, or of the method of `owner` that it is."""
+    def __init__(
+        self, func: Callable[..., Any], options: Options, owner: Any = None, *, is_local: bool | None = None
+    ) -> None:
+        """Makes a function of `func`, or of the method of `owner` that it is.
+
+        `is_local` says whether a body makes the function anew each time it is built; by default, whether one does now.
+        """
         self._func = func
         self._options = options
         self._owner = None if owner is None else weakref.ref(owner)
@@ -82,7 +87,7 @@ class RecursiveFunction:
             output_spec,
             has_signature,
             options["max_depth"],
-            calls.is_in_body(),
+            calls.is_in_body() if is_local is None else is_local,
         )
         # By the replica of a distribution strategy, too: each has variables of its own.
         self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
@@ -134,7 +139,10 @@ class RecursiveFunction:
         key, methods = id(instance), self._methods
         if key not in methods:
             is_gone = weakref.ref(instance, lambda _: methods.pop(key, None))
-            methods[key] = (is_gone, RecursiveFunction(self._func, self._options, owner=instance))
+            # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
+            is_local = self._source.is_local
+            made = RecursiveFunction(self._func, self._options, owner=instance, is_local=is_local)
+            methods[key] = (is_gone, made)
         return methods[key][1]
 
     @functools.cached_property

@@ -33,10 +33,10 @@ class Unknown(BaseException):  # not an Exception: what is built may catch those
     """Raised where the results of a function are needed that are not known yet.
 
     Attributes:
-      of: what tells that function from others.
+      of: what tells that function from others; of several ones where each branch of a conditional needs another.
     """
 
-    def __init__(self, of: object) -> None:
+    def __init__(self, *of: object) -> None:
         super().__init__()
         self.of = of
 
@@ -73,15 +73,15 @@ def _any_of(spec: Any) -> Any:
 
 def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any]) -> Any:
     """What a conditional returns: what its branches do, as far as that is known; `build` makes it."""
-    known, unknown = [], None
+    known: list[Any] = []
+    needed: list[object] = []
     for branch in branches:
         try:
             known.append(nests.to_tensors(branch()))
-        except Unknown as error:
-            unknown = error
+        except Unknown as unknown:
+            needed += unknown.of
     if not known:
-        assert unknown is not None  # a conditional has branches
-        raise unknown
+        raise Unknown(*needed)
     if len(known) == 1:
         return known[0]
     try:

@@ -241,6 +241,64 @@ def test_method_is_of_its_object(called):
     assert float(two.power(x, n)) == 64.0
 
 
+class Polynomials(tf.Module):
+    """Methods that call one another, and read variables."""
+
+    def __init__(self):
+        super().__init__()
+        self.factor, self.offset = tf.Variable(2.0), tf.Variable(1.0)
+
+    @tfr.recursive
+    def chain(self, x, n):
+        """f(f(.. x)), f(x) = factor * x + offset; and how often f is called"""
+        if n < 1:
+            return x, 0
+        y, count = self.chain(x, n - 1)
+        return self.factor * y + self.offset, count + 1
+
+    @tfr.recursive
+    def all_up_to(self, x, n):
+        """chain(x, 1) + chain(x, 2) + .. + chain(x, n); neither path is known before `chain` is"""
+        if n < 2:
+            return self.chain(x, n)[0]
+        return self.all_up_to(x, n - 1) + self.chain(x, n)[0]
+
+
+def test_methods_call_one_another_and_read_variables(called):
+    module = Polynomials()
+    # 3 * 2 + 1 = 7, 15, 31, of which it is the sum
+    assert float(called(lambda: module.all_up_to(tf.constant(3.0), tf.constant(3)))) == 53.0
+    module.offset.assign(0.0)
+    assert float(called(lambda: module.all_up_to(tf.constant(3.0), tf.constant(3)))) == 42.0
+
+
+def test_gradient_goes_through_methods_that_call_one_another(called):
+    module = Polynomials()
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            y = module.all_up_to(tf.constant(3.0), tf.constant(2))
+        return tape.gradient(y, [module.factor, module.offset])
+
+    # f(3) + f(f(3)) = 3 a + b + 3 a^2 + a b + b at a = 2, b = 1
+    assert [float(value) for value in called(gradient)] == [3 + 6 * 2 + 1, 1 + 2 + 1]
+
+
+def test_function_that_nothing_is_known_of_is_named():
+    @tfr.recursive
+    def endless(n):
+        return endless(n - 1)
+
+    @tfr.recursive
+    def caller(n):
+        if n < 1:
+            return endless(n)
+        return caller(n - 1)
+
+    with pytest.raises(TypeError, match="Function 'endless': what it returns cannot be found out"):
+        caller(tf.constant(3))
+
+
 def test_method_does_not_keep_its_object():
     scale = Scale(2.0)
     gone = weakref.ref(scale)
