@@ -70,7 +70,8 @@ def set_static_execution(enabled: bool) -> None:
 
     It is on from the start, unless the environment variable `TENSORFLOW_RECURSION_STATIC` is `0`. It concerns calls in
     a `tf.function`, in functions of `tf.data`, and in SavedModels made of these. Every call that begins afterwards
-    obeys, also one in a function that was traced before. What a session with `session_config` has prepared does not.
+    obeys, also one in a function that was traced before. The calls in a session's own graph do not: they go by its
+    configuration. Those in functions that the graph contains, of its datasets for example, need both.
 
     Args:
       enabled: False lets every call run dynamically, through TensorFlow's function runtime: many times slower, with the

@@ -176,7 +176,7 @@ def test_calls_in_functions_obey_the_options_of_the_session(fib):
     assert (value, dynamic) == (0, 0) and static >= 1
 
 
-def test_calls_in_loops_that_a_kernel_runs_are_static(fib):
+def test_calls_in_branches_that_a_kernel_runs_are_static(fib):
     x = tf1.placeholder(tf.float32, [])  # an If takes any number, a Switch does not
     tf1.enable_control_flow_v2()
     then = tf.function(lambda: fib(10)).get_concrete_function()

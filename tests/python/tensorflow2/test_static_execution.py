@@ -159,8 +159,8 @@ def test_dataset_goes_on_after_an_error_that_it_ignores():
     assert [int(n) for n in dataset] == [-1, -5]
 
 
-def test_call_that_runs_inline_is_static():
-    """Where operators run in the thread of the iterator, there is no pool to hand work to."""
+def test_calls_in_dataset_that_neither_tunes_itself_nor_reads_ahead_are_static():
+    """Each element is computed when it is asked for."""
     options = tf.data.Options()
     options.autotune.enabled = False
     options.experimental_optimization.inject_prefetch = False
@@ -260,7 +260,7 @@ def test_state_of_random_operator_goes_on_from_call_to_call():
     assert len(drawn) == 5
 
 
-def test_calls_of_several_threads_run_at_once():
+def test_calls_of_several_threads_return_what_each_asked_for():
     fib, results = in_function(define_fib), {}
 
     def run(n):
