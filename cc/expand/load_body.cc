@@ -53,6 +53,16 @@ void PlaceHandles(CalledFunction* function) {
   }
 }
 
+// The groups that cannot be on a device as a whole: a GPU has kernels that make a list and none that take it apart.
+std::unordered_set<std::string> GroupsWithoutKernels(const tensorflow::Graph& graph, const ColocationGroups& groups,
+                                                     const std::string& device) {
+  std::unordered_set<std::string> found;
+  for (const Node* node : graph.op_nodes()) {
+    if (HoldsVariant(*node) && !HasKernel(*node, device)) found.insert(groups.Of(*node));
+  }
+  return found;
+}
+
 // What is retained stays on one device, because a record is memory of its process.
 void PlaceRecords(CalledFunction* function) {
   const auto nodes = function->graph->op_nodes();
@@ -61,9 +71,12 @@ void PlaceRecords(CalledFunction* function) {
     return;
   }
   const ColocationGroups groups(*function->graph);
+  const std::unordered_set<std::string> elsewhere =
+      GroupsWithoutKernels(*function->graph, groups, function->record_device);
   std::unordered_set<std::string> held;
   for (Node* node : nodes) {
     if (!HoldsRecord(*node) || !HasKernel(*node, function->record_device)) continue;
+    if (elsewhere.count(groups.Of(*node)) > 0) continue;
     node->set_assigned_device_name(function->record_device);
     held.insert(groups.Of(*node));
   }

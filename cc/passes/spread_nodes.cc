@@ -113,11 +113,21 @@ class Announcer {
   std::string name_;  // of the call
 };
 
+// The first Return waits for the Calls, the others wait for the first. A Return that is on another device than the one
+// it waits for waits for the Calls of its own device: these say in which iteration of a loop it is.
 void DropCrossingControls(const CallPorts& call, Graph* graph) {
   for (Node* node : call.returns) {
+    const std::string& device = node->assigned_device_name();
     const std::vector<const Edge*> edges(node->in_edges().begin(), node->in_edges().end());
+    bool waits = false;
     for (const Edge* edge : edges) {
-      if (edge->src()->assigned_device_name() != node->assigned_device_name()) graph->RemoveControlEdge(edge);
+      const bool is_here = edge->src()->assigned_device_name() == device;
+      waits |= is_here;
+      if (!is_here) graph->RemoveControlEdge(edge);
+    }
+    if (waits) continue;
+    for (const auto& [index, source] : call.calls) {
+      if (source->assigned_device_name() == device) graph->AddControlEdge(source, node);
     }
   }
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Hashable
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -111,6 +112,11 @@ def innermost_device(graph: tf.Graph) -> Any:
 def differentiated_graph(graph: tf.Graph) -> tf.Graph | None:
     """The branch or loop body whose gradient `graph` is, or None."""
     return getattr(graph, "_forward_graph", None)
+
+
+def is_gradient_of_branch(chain: Sequence[tf.Graph]) -> bool:
+    """Whether the innermost of these graphs is part of the gradient of a branch or loop of a tf.function's own graph."""
+    return all(map(is_func_graph, chain)) and any(differentiated_graph(graph) is not None for graph in chain)
 
 
 def capture_in(graph: tf.Graph, tensor: tf.Tensor) -> tf.Tensor:

@@ -61,11 +61,12 @@ class Differentiation:
         """A captured tensor for a call that a gradient makes: the gradients of branches only capture step by step.
 
         Args:
-          capture: a tensor of the outermost graph.
+          capture: a tensor of the outermost graph, or an eager one, which the gradient of a branch cannot capture.
           chain: the graphs around the call, from inside out.
         """
-        if self.modes.current.in_gradient:
-            for graph in reversed(chain[:-1]):
+        is_first = graphs.is_eager_tensor(capture) and graphs.is_gradient_of_branch(chain)
+        if self.modes.current.in_gradient or is_first:
+            for graph in reversed(chain if is_first else chain[:-1]):
                 capture = graphs.capture_in(graph, capture)
         return capture
 
