@@ -5,13 +5,14 @@ from tensorflow_recursion import _loader
 
 _loader.load()
 
-from tensorflow_recursion import config, error_lines, function, imports, loop_errors, vectorization  # noqa: E402
+from tensorflow_recursion import config, conversions, error_lines, function, imports, loop_errors, vectorization  # noqa: E402
 from tensorflow_recursion._build_info import VERSION as __version__  # noqa: E402
 from tensorflow_recursion.config import session_config  # noqa: E402
 from tensorflow_recursion.debugging import bytecode, is_static, transform_graph  # noqa: E402
 from tensorflow_recursion.declarations import Declare, Defun  # noqa: E402
 from tensorflow_recursion.recursive import recursive  # noqa: E402
 
+conversions.register()
 error_lines.show_in_errors()
 imports.register()
 loop_errors.explain_loops()

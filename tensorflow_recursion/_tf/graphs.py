@@ -1,8 +1,7 @@
 """Which graph stands in which, and what kind of graph it is."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Hashable
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -115,7 +114,7 @@ def differentiated_graph(graph: tf.Graph) -> tf.Graph | None:
 
 
 def is_gradient_of_branch(chain: Sequence[tf.Graph]) -> bool:
-    """Whether the innermost of these graphs is part of the gradient of a branch or loop of a tf.function's own graph."""
+    """Whether the innermost of these graphs is part of the gradient of a branch or loop that is in no body."""
     return all(map(is_func_graph, chain)) and any(differentiated_graph(graph) is not None for graph in chain)
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import function as stock
 from tensorflow.python.framework import function_def_to_graph, ops
-from tensorflow.python.ops import cond_v2, while_v2
+from tensorflow.python.ops import cond_v2, custom_gradient, while_v2
 from tensorflow.python.saved_model import function_deserialization as loader
 
 from tensorflow_recursion._tf import functions
@@ -24,6 +24,7 @@ from tensorflow_recursion._tf.nodes import CONDITIONALS
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
 
 _FUNCTIONS_ATTRIBUTE = "_recursion_functions"
+_GRADIENT_TYPE = "_gradient_op_type"
 
 
 def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
@@ -45,11 +46,17 @@ def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: R
         own = [
             _renamed(function, new_names, rename) for function in library.function if function.signature.name in called
         ]
+        gradients = _renumber_gradients(library, own)
         traced = [stock._from_definition(definition) for definition in own]
         for function in traced:
             functions.add_to_eager_context(function)
         with _given(traced):
             made = load(_without(library, called, call, new_names, rename), *args, **kwargs)
+        for name, (function, count) in gradients.items():
+            gradient = made[function]
+            gradient._num_positional_args = count  # as the loader does it where it sees the operator
+            gradient._arg_keywords = [f"grad_{i}" for i in range(count)]
+            ops.RegisterGradient(name)(loader._gen_gradient_func(gradient))
         return dict(made)
 
     def list_dependencies(function: Any, *args: Any) -> set[str]:
@@ -181,6 +188,27 @@ def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any
     for node in result.node_def:
         rename(node, new_names)
     return result
+
+
+def _renumber_gradients(library: Any, own: Sequence[Any]) -> dict[str, tuple[str, int]]:
+    """Let operators with gradients of the user's own (`tf.custom_gradient`) name them as nobody in this process does.
+
+    Returns, by these names, the functions that compute the gradients, and how many arguments they take. A gradient that
+    was not saved stays unregistered: to ask for it is an error.
+    """
+    saved = {gradient.registered_op_type: gradient.gradient_func for gradient in library.registered_gradients}
+    new_names: dict[str, str] = {}
+    gradients: dict[str, tuple[str, int]] = {}
+    for function in own:
+        for node in function.node_def:
+            if _GRADIENT_TYPE in node.attr:
+                old = node.attr[_GRADIENT_TYPE].s.decode()
+                new = new_names.setdefault(old, custom_gradient.generate_name())
+                node.attr[_GRADIENT_TYPE].s = new.encode()
+                if old in saved:
+                    count = sum(not source.startswith("^") for source in node.input)
+                    gradients[new] = (saved[old], count)
+    return gradients
 
 
 def _without(library: Any, called: set[str], call: str, new_names: Mapping[str, str], rename: Rename) -> Any:

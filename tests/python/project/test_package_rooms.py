@@ -20,12 +20,12 @@ ORDER = """
     names, errors
     _tf
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.tapes
-    _tf.recorders, _tf.vectorized, _tf.loading
+    _tf.recorders, _tf.vectorized, _tf.loading, _tf.conversion
     _tf.replacements, _tf.nests, _tf.bodies, _tf.function_types
     _tf.patches, _tf.inferring, _tf.origins, _tf.loops
     _tf.tracing
     ops, shapes, signatures, explanations, error_lines
-    vectorization
+    vectorization, conversions
     definitions, results
     tracing, specializations
     imports, installation, unresolved, inference, loop_errors

@@ -127,6 +127,38 @@ print(json.dumps(losses))
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
+def test_gradient_of_the_users_own_comes_along(tmp_path):
+    """Custom gradients are numbered in each process; another one may have the number here."""
+
+    @tf.custom_gradient
+    def steep(x):
+        return 2.0 * x, lambda dy: 1000.0 * dy
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)])
+    def descend(x, n):
+        return tf.cond(n < 1, lambda: steep(x), lambda: descend(x, n - 1) + 1.0)
+
+    module = tf.Module()
+    module.call = tf.function(
+        lambda x, n: descend(x, n), input_signature=[tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)]
+    )
+    module.call(tf.constant(1.0), tf.constant(2))
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    tf.saved_model.save(module, str(tmp_path), options=options)
+    others = """
+for _ in range(5):
+    @tf.custom_gradient
+    def other(x):
+        return x, lambda dy: -7.0 * dy
+    other(x)
+with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = module.call(x, tf.constant(3))
+print(json.dumps([float(y), float(tape.gradient(y, x))]))
+"""
+    assert in_fresh_process(LOAD + others, tmp_path) == [7.0, 1000.0]
+
+
 def test_loaded_module_is_saved_again(saved, tmp_path):
     save = """
 tf.saved_model.save(module, sys.argv[2], signatures=module.call)

@@ -1,0 +1,30 @@
+"""The converter to TensorFlow Lite, which follows functions that call themselves without end."""
+# SPDX-License-Identifier: Apache-2.0
+
+from pathlib import Path
+from typing import Any
+
+from tensorflow.lite.python import convert as lite
+
+
+def refuse_for_lite(operator: str, message: str) -> None:
+    """Let conversions of models with an operator end with an error instead of the process."""
+    convert = lite.convert
+
+    def checked(model_flags: Any, *args: Any, **kwargs: Any) -> Any:
+        graph = kwargs.get("input_data_str", args[1] if len(args) > 1 else None)
+        if operator.encode() in _bytes(graph) or operator.encode() in _saved_model(model_flags):
+            raise lite.ConverterError(message)
+        return convert(model_flags, *args, **kwargs)
+
+    lite.convert = checked
+
+
+def _saved_model(model_flags: Any) -> bytes:
+    """The SavedModel to be converted, serialized; nothing if it is none."""
+    file = Path(model_flags.saved_model_dir) / "saved_model.pb"
+    return file.read_bytes() if model_flags.saved_model_dir and file.is_file() else b""
+
+
+def _bytes(data: Any) -> bytes:
+    return data.encode() if isinstance(data, str) else bytes(data or b"")

@@ -1,0 +1,14 @@
+"""Conversions of models to other formats, which know no recursion."""
+# SPDX-License-Identifier: Apache-2.0
+
+from tensorflow_recursion import names
+from tensorflow_recursion._tf import conversion
+
+
+def register() -> None:
+    """Let converters say that they cannot take recursive functions."""
+    conversion.refuse_for_lite(
+        names.INVOKE,
+        f"The model calls recursive functions (operator {names.INVOKE}), which TensorFlow Lite has no form for: it "
+        "inlines all functions. Run the model with TensorFlow, or write the recursion as a tf.while_loop",
+    )

@@ -1,0 +1,46 @@
+"""Converters to formats without recursion say so."""
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+
+def model():
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.float32)])
+    def halved(x):
+        if x < 1.0:
+            return x
+        return halved(x / 2)
+
+    module = tf.Module()
+    module.call = tf.function(lambda x: halved(x), input_signature=[tf.TensorSpec([], tf.float32)])
+    return module
+
+
+def test_lite_refuses_recursive_functions():
+    module = model()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.call.get_concrete_function()], module)
+    with pytest.raises(Exception, match="recursive functions .*TensorFlow Lite"):
+        converter.convert()
+
+
+def test_lite_refuses_saved_models_with_recursive_functions(tmp_path):
+    module = model()
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call.get_concrete_function())
+    with pytest.raises(Exception, match="recursive functions .*TensorFlow Lite"):
+        tf.lite.TFLiteConverter.from_saved_model(str(tmp_path)).convert()
+
+
+def test_lite_converts_other_models():
+    module = tf.Module()
+    module.call = tf.function(lambda x: x * 2, input_signature=[tf.TensorSpec([], tf.float32)])
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.call.get_concrete_function()], module)
+    assert converter.convert()
+
+
+def test_xla_names_the_operator():
+    module = model()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Recursion>Invoke"):
+        tf.function(module.call, jit_compile=True)(tf.constant(5.0))
