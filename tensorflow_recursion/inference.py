@@ -50,19 +50,22 @@ class Inference:
             raise Unknown(function)
         waiting = [function]  # each for the next one
         hopeless: list[Specialization] = []  # as long as nothing more is known than now
+        circular: list[Specialization] = []  # for each of these: what its body needs, and is waiting for it
         while waiting:
             needed = self._look_at(waiting[-1])
             if not needed:
                 waiting.pop()
                 hopeless.clear()
+                circular.clear()
             elif self._open:
                 raise Unknown(*needed)
             elif following := [known for known in needed if known not in waiting and known not in hopeless]:
                 waiting.append(following[0])
             else:
+                circular += [known for known in needed if known in waiting]
                 hopeless.append(waiting.pop())
         if hopeless:
-            raise _endless(hopeless[0])
+            raise _endless(circular[0])
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
         """Build the body of a function, which learns from that; returns others of which one has to be known first."""
