@@ -5,13 +5,14 @@ does in every thread that does not.
 """
 # SPDX-License-Identifier: Apache-2.0
 
+import abc
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 
-class Replacements:
+class Replacements(abc.ABC):
     """Functions of TensorFlow that are replaced while any thread is inside of `active`, and what replaces them."""
 
     def __init__(self) -> None:
@@ -42,9 +43,9 @@ class Replacements:
                 if self._users == 0:
                     self._uninstall()
 
+    @abc.abstractmethod
     def _install(self) -> None:
-        """Replace what is to be replaced; in subclasses."""
-        raise NotImplementedError
+        """Replace what is to be replaced."""
 
     def _uninstall(self) -> None:
         while self._originals:

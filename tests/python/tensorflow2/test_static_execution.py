@@ -15,6 +15,8 @@ from tensorflow.python.eager import cancellation, context
 
 import tensorflow_recursion as tfr
 
+pytestmark = pytest.mark.usefixtures("static_or_error")
+
 # Deeper than dynamic calls may nest.
 DEEP = 1_000_000
 
@@ -30,7 +32,7 @@ def define_fib(name="Fib"):
 
 
 def define_sum(dtype=tf.int64):
-    """The sum of the numbers up to n; of a dtype that bytecode does not know, operator by operator."""
+    """The sum of the numbers up to n."""
     declared = tfr.Declare("SumTo", [("n", dtype)], [("ret", dtype)], output_shapes=[[]])
 
     @tfr.Defun(dtype, func_name="SumTo", out_names=["ret"])
@@ -65,15 +67,6 @@ class Counted:
     def __exit__(self, *_):
         after = tfr.config.outermost_calls()
         self.static, self.dynamic = (after[kind] - self._before[kind] for kind in ("static", "dynamic"))
-
-
-@pytest.fixture(autouse=True)
-def options():
-    """Options as they are from the start, and errors where calls are not static."""
-    before = tfr.config.get_options()
-    tfr.config.set_options(on_fallback="error")
-    yield
-    tfr.config.set_options(**before)
 
 
 # --- Where it is static ---------------------------------------------------------------------------------------------

@@ -16,18 +16,11 @@ from limits import HANG_SECONDS
 import tensorflow_recursion as tfr
 from tensorflow_recursion import _loader
 
+pytestmark = pytest.mark.usefixtures("static_or_error")
+
 tf1 = tf.compat.v1
 
 LIBRARY = pathlib.Path(tfr.__file__).with_name(_loader.LIBRARY)
-
-
-@pytest.fixture(autouse=True)
-def options():
-    """Options as they are from the start, and errors where calls are not static."""
-    before = tfr.config.get_options()
-    tfr.config.set_options(on_fallback="error")
-    yield
-    tfr.config.set_options(**before)
 
 
 def define_product(weight):
