@@ -113,9 +113,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _judging_names(options: argparse.Namespace) -> list[str]:
     """The named suites that judge figures."""
-    judging = (
-        ("distributed", "figures") if options.quick else ("distributed", "figures", "power", "prepare", "tensorflow2")
-    )
+    judging = {"distributed", "figures"} if options.quick else {*NET_NAMES, *SLOW_NAMES}
     return [name for name in options.names if name in judging]
 
 
@@ -198,6 +196,8 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
                 console.print(result.line(), soft_wrap=True, markup=False)
             judged = figures.from_cases(results) + own_figures
             results += own
+        elif not options.quick:
+            judged = figures.from_cases([result for result in results if "net" in result.case.details])
         if "distributed" in options.names:
             apart, apart_figures, report["distributed"] = _run_distributed(options, step)
             for result in apart:

@@ -16,6 +16,8 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 from benchmarks.harness import Case, CaseResult, NotStatic, Progress, SessionRunner, Variant, WrongResult, run_case
+from benchmarks.nets.suite import WORKERS_LABEL
+from benchmarks.nets.weights import NETS, TREERNNS
 from benchmarks.workloads import SUM
 
 tf1 = tf.compat.v1
@@ -26,7 +28,31 @@ FIB_NANOSECONDS_A_CALL = 10.0
 FORWARD_OVER_ITERATION = 3.0  # d = 50, a tree at a time, five classes, against the loop with everything inside
 TRAINING_OVER_ITERATION = {50: 4.0, 300: 2.5}  # by d, a tree at a time
 BATCHES_OVER_ITERATION = 3.0  # d = 50
-TRAINING_OVER_PYTORCH = 1.0
+# Of the TreeRNN, by mode, d and batch size.
+TREERNN_OVER = {
+    "pytorch": {
+        ("training", 50, 1): 4.0,
+        ("training", 50, 25): 4.5,
+        ("training", 300, 1): 2.5,
+        ("training", 300, 25): 3.5,
+        ("inference", 50, 1): 1.25,
+        ("inference", 50, 25): 3.0,
+        ("inference", 300, 1): 1.5,
+        ("inference", 300, 25): 3.0,
+    },
+    "levels": {
+        ("training", 50, 1): 3.0,
+        ("training", 50, 25): 1.1,
+        ("training", 300, 1): 1.8,
+        ("training", 300, 25): 0.9,
+        ("inference", 50, 1): 3.0,
+        ("inference", 50, 25): 1.3,
+        ("inference", 300, 1): 2.3,
+        ("inference", 300, 25): 1.2,
+    },
+}
+LSTM_TRAINING_OVER_PYTORCH = 3.0  # d = 50, both TreeLSTMs
+TWO_WORKERS_OVER_ONE = 1.5  # training, batches of 25
 SUM_SECONDS = 0.02
 SUM_BYTES_PER_FRAME = 64.0
 CALL_OVER_ADD = 2.0
@@ -84,8 +110,8 @@ def from_cases(results: Sequence[CaseResult]) -> list[Figure]:
     for result in results:
         if result.case.suite == "recursion":
             figures += _recursion_figures(result)
-        elif result.case.suite in ("treernn", "treernn5") and not result.case.details["label"]:
-            figures += _treernn_figures(result)
+        elif result.case.suite in NETS and result.case.details["label"] in ("", WORKERS_LABEL):
+            figures += _net_figures(result)
     return figures
 
 
@@ -103,23 +129,41 @@ def _recursion_figures(result: CaseResult) -> list[Figure]:
     return figures
 
 
-def _treernn_figures(result: CaseResult) -> list[Figure]:
-    details = result.case.details
-    limits: dict[str, float | None] = dict.fromkeys(("iteration", "iteration-in-loop", "levels", "pytorch"))
-    if details["mode"] == "inference":
-        if (details["dim"], details["batch"]) != (50, 1):
-            return []
-        limits["iteration-all-in-loop"] = FORWARD_OVER_ITERATION
-    elif details["batch"] == 1:
-        limits["iteration-in-loop"] = TRAINING_OVER_ITERATION.get(details["dim"])
-        limits["pytorch"] = TRAINING_OVER_PYTORCH if details["dim"] in TRAINING_OVER_ITERATION else None
-    elif details["dim"] == 50:
-        limits["iteration"] = BATCHES_OVER_ITERATION
-    return [
+def _net_figures(result: CaseResult) -> list[Figure]:
+    limits = _treernn_limits(result) if result.case.suite in TREERNNS else _lstm_limits(result)
+    figures = [
         Figure(f"{result.case.name} trees/s over {name}", result.ratio(name, "static"), limit, " times", at_least=True)
         for name, limit in limits.items()
         if name in result.variants
     ]
+    if "static-one-worker" in result.variants:
+        ratio = result.ratio("static-one-worker", "static-two-workers")
+        name = f"{result.case.name} trees/s of two workers over one"
+        figures.append(Figure(name, ratio, TWO_WORKERS_OVER_ONE, " times", at_least=True))
+    return figures
+
+
+def _treernn_limits(result: CaseResult) -> dict[str, float | None]:
+    """By method; without a limit it is only reported."""
+    details = result.case.details
+    key = details["mode"], details["dim"], details["batch"]
+    names = ("iteration", "iteration-in-loop", "levels", "pytorch", "pytorch-levels")
+    limits: dict[str, float | None] = dict.fromkeys(names)
+    for name, by_case in TREERNN_OVER.items():
+        limits[name] = by_case.get(key) if result.case.suite == "treernn" else None
+    if key == ("inference", 50, 1):
+        limits["iteration-all-in-loop"] = FORWARD_OVER_ITERATION
+    elif details["mode"] == "training" and details["batch"] == 1:
+        limits["iteration-in-loop"] = TRAINING_OVER_ITERATION.get(details["dim"])
+    elif details["mode"] == "training" and details["dim"] == 50:
+        limits["iteration"] = BATCHES_OVER_ITERATION
+    return limits
+
+
+def _lstm_limits(result: CaseResult) -> dict[str, float | None]:
+    details = result.case.details
+    limit = LSTM_TRAINING_OVER_PYTORCH if (details["mode"], details["dim"]) == ("training", 50) else None
+    return {"pytorch": limit, "pytorch-levels": None}
 
 
 # --- Deep recursion: time and memory of frames, in a process of its own ------------------------------------------

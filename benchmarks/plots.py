@@ -27,6 +27,7 @@ _COLOURS = {
     "iteration-all-in-loop": "#cfe3c8",
     "levels": "#c9b458",
     "pytorch": "#8e6bb0",
+    "pytorch-levels": "#c4aedb",
 }
 _INK = "#333333"
 

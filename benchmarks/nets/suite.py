@@ -29,13 +29,15 @@ from benchmarks.treebank import Forest, Tree
 
 tf1 = tf.compat.v1
 
-DIMS = {"treernn": (35, 50, 300), "treelstm": (50, 300)}
-BATCHES = {"treernn": (1, 5, 10, 25), "treelstm": (1, 10)}
+DIMS = {"treernn": (35, 50, 150, 300), "treelstm": (50, 300)}
+BATCHES = {"treernn": (1, 5, 10, 25, 100), "treelstm": (1, 10)}
 FIGURE_DIMS = (50, 300)
 TREES = 50
 TREES_AT_LARGE_DIM = 25
 UNROLLED_TREES = 10  # every one is a graph of its own, prepared within seconds
 PAPER_DIM = 35
+WORKERS_BATCH = 25  # of the cases that compare two workers with one
+WORKERS_LABEL = "-workers"
 QUICK_DIMS = (50,)
 QUICK_BATCHES = (1, 10)
 QUICK_TREES = 20
@@ -109,7 +111,8 @@ def plan(
 ) -> list[Spec]:
     """Returns the cases of "treernn" or "treelstm": training and inference of every net, d and batch size.
 
-    Beside them the TreeRNN has a case that is the paper's, and one of static unrolling for every d, on few trees.
+    Beside them the TreeRNN has a case that is the paper's, and for every d one of static unrolling, on few trees, and
+    one of two workers against one.
     """
     trainings = (None,) if infer_only else (weights.BENCHMARK_TRAINING, None)
     specs = []
@@ -117,6 +120,9 @@ def plan(
         count = trees or (TREES if dim < 100 else TREES_AT_LARGE_DIM)
         for batch in batches:
             specs.append(Spec(net, dim, batch, training, methods_for(net, batch), max(count, batch)))
+        if net == weights.TREERNN and training is not None and WORKERS_BATCH in batches:
+            trees_of_workers = max(count, WORKERS_BATCH)
+            specs.append(Spec(net, dim, WORKERS_BATCH, training, _WORKER_METHODS, trees_of_workers, WORKERS_LABEL))
         if net == weights.TREERNN and 1 in batches:
             few = min(count, UNROLLED_TREES)
             specs.append(Spec(net, dim, 1, training, ("static", "unrolled"), few, "-unrolled"))
@@ -180,6 +186,7 @@ def _in_session(
     feed_values: Callable[[NetGraph, Forest], tuple[Any, ...]] = NetGraph.feed_values,
     static: bool = False,
     control_flow_v1: bool = False,
+    workers: int = 0,
 ) -> _PreparedRunner:
     with tf.Graph().as_default() as in_graph, graph.control_flow(v1=control_flow_v1):
         net = NetGraph(setting.net, setting.start, setting.training)
@@ -191,14 +198,14 @@ def _in_session(
         with in_graph.as_default():
             net.initialize(session)
 
-    config = tfr.session_config() if static else tf1.ConfigProto()
+    config = tfr.session_config(workers=workers) if static else tf1.ConfigProto()
     runner = SessionRunner(in_graph, [result], net.feeds, config, initialize)
     return _PreparedRunner(runner, [feed_values(net, forest) for forest in setting.batches])
 
 
-def _recursion(setting: Setting, static: bool) -> _PreparedRunner:
+def _recursion(setting: Setting, static: bool, workers: int = 0) -> _PreparedRunner:
     build = recursion.build_tree if setting.batch == 1 else recursion.build
-    return _in_session(setting, build, static=static)
+    return _in_session(setting, build, static=static, workers=workers)
 
 
 class _UnrolledRunner(_PreparedRunner):
@@ -220,12 +227,22 @@ def _pytorch(setting: Setting) -> _PreparedRunner:
     from benchmarks.nets import pytorch
 
     top_down = setting.net == weights.TOPDOWN
-    runner = pytorch.TorchRunner(setting.net, setting.start, setting.training)
+    runner = pytorch.RecursionRunner(setting.net, setting.start, setting.training)
     return _PreparedRunner(runner, [(pytorch.Batch(forest, top_down),) for forest in setting.batches])
+
+
+def _pytorch_levels(setting: Setting) -> _PreparedRunner:
+    from benchmarks.nets import pytorch_levels
+
+    top_down = setting.net == weights.TOPDOWN
+    runner = pytorch_levels.LevelsRunner(setting.net, setting.start, setting.training)
+    return _PreparedRunner(runner, [(pytorch_levels.Batch(forest, top_down),) for forest in setting.batches])
 
 
 METHODS: dict[str, Method] = {
     "static": lambda setting: _recursion(setting, static=True),
+    "static-one-worker": lambda setting: _recursion(setting, static=True, workers=1),
+    "static-two-workers": lambda setting: _recursion(setting, static=True, workers=2),
     "dynamic": lambda setting: _recursion(setting, static=False),
     "paper-form": lambda setting: _in_session(
         setting, paper.build, lambda _, forest: paper.feed_values(forest), static=True
@@ -240,20 +257,23 @@ METHODS: dict[str, Method] = {
     ),
     "unrolled": _UnrolledRunner,
     "pytorch": _pytorch,
+    "pytorch-levels": _pytorch_levels,
 }
-STATIC_METHODS = ("static", "paper-form")
-_RECURSIVE_METHODS = ("static", "dynamic", "pytorch")
+_WORKER_METHODS = ("static-one-worker", "static-two-workers")
+STATIC_METHODS = ("static", "paper-form", *_WORKER_METHODS)
+_TORCH_METHODS = ("pytorch", "pytorch-levels")
+_TOPDOWN_METHODS = ("static", "dynamic", *_TORCH_METHODS)
 
 
 def methods_for(net: str, batch: int) -> tuple[str, ...]:
-    """Returns what a case compares: the top-down net has recursion only, the slowest are shown a tree at a time."""
-    names = ("static", "dynamic", "iteration", "iteration-in-loop", "levels", "pytorch")
+    """Returns what a case compares: the top-down net has no loops, the slowest are shown a tree at a time."""
+    names = ("static", "dynamic", "iteration", "iteration-in-loop", "levels", *_TORCH_METHODS)
     return tuple(
         name
         for name in names
-        if (net != weights.TOPDOWN or name in _RECURSIVE_METHODS)
+        if (net != weights.TOPDOWN or name in _TOPDOWN_METHODS)
         and (batch == 1 or name not in ("dynamic", "iteration-in-loop"))
-        and (HAS_TORCH or name != "pytorch")
+        and (HAS_TORCH or name not in _TORCH_METHODS)
     )
 
 
@@ -281,7 +301,7 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
         ],
         inputs=[(number,) for number in range(len(batches))],
         check=check_probabilities(setting) if spec.training is None else check_losses(setting),
-        ratios=[(name, "static") for name in spec.methods if name != "static"],
+        ratios=[(name, "static") for name in spec.methods if name != "static" and "static" in spec.methods],
         item="tree",
         items_per_call=spec.batch,
         checked_calls=CHECKED_STEPS if spec.training is not None else None,

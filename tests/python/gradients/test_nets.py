@@ -17,9 +17,10 @@ from benchmarks.nets import data, reference, suite, weights
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DIM = 3
 OPTIMIZERS = [weights.Training("adam", 0.01), weights.Training("adagrad", 0.05), weights.Training("sgd", 0.01)]
-TREE_METHODS = ("static", "dynamic", "iteration", "iteration-in-loop", "levels", "unrolled", "pytorch")
-BATCH_METHODS = ("static", "iteration", "iteration-in-loop", "levels", "unrolled", "pytorch")
-RECURSIVE_METHODS = ("static", "dynamic", "pytorch")
+TORCH_METHODS = ("pytorch", "pytorch-levels")
+TREE_METHODS = ("static", "dynamic", "iteration", "iteration-in-loop", "levels", "unrolled", *TORCH_METHODS)
+BATCH_METHODS = ("static", "iteration", "iteration-in-loop", "levels", "unrolled", *TORCH_METHODS)
+TOPDOWN_METHODS = ("static", "dynamic", *TORCH_METHODS)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def source():
 
 
 def _available(names):
-    return tuple(name for name in names if name != "pytorch" or suite.HAS_TORCH)
+    return tuple(name for name in names if name not in TORCH_METHODS or suite.HAS_TORCH)
 
 
 # --- Data ---------------------------------------------------------------------------------------------------------
@@ -134,8 +135,8 @@ def _check(net, batch, training, methods, source):
         ("treernn", 3, BATCH_METHODS),
         ("treelstm", 1, TREE_METHODS),
         ("treelstm", 4, BATCH_METHODS),
-        ("topdown", 1, RECURSIVE_METHODS),
-        ("topdown", 2, RECURSIVE_METHODS),
+        ("topdown", 1, TOPDOWN_METHODS),
+        ("topdown", 2, TOPDOWN_METHODS),
     ],
 )
 @pytest.mark.parametrize("mode", [suite.INFERENCE, suite.TRAINING])
@@ -148,11 +149,13 @@ def test_every_method_equals_the_reference(net, batch, methods, mode, source):
 @pytest.mark.thorough
 @pytest.mark.parametrize("training", OPTIMIZERS, ids=lambda training: training.optimizer)
 def test_losses_are_equal_whatever_the_optimizer(training, source):
-    _check("treernn", 2, training, ("static", "iteration", "pytorch"), source)
+    _check("treernn", 2, training, ("static", "iteration", *TORCH_METHODS), source)
 
 
 def test_five_classes_are_told_at_every_node_by_every_method(source):
-    _check("treernn5", 1, None, ("static", "dynamic", "iteration-all-in-loop", "iteration-in-loop", "pytorch"), source)
+    _check(
+        "treernn5", 1, None, ("static", "dynamic", "iteration-all-in-loop", "iteration-in-loop", *TORCH_METHODS), source
+    )
 
 
 @pytest.mark.thorough
@@ -171,6 +174,9 @@ def test_plan_has_every_net_mode_size_and_batch():
     unrolled = {f"treernn-{mode}-d{dim}-b1-unrolled" for mode in ("train", "infer") for dim in (35, 50)}
     five_classes = {f"treernn5-infer-d{dim}-b1" for dim in (35, 50)}
     assert set(names) == grid | unrolled | five_classes | {"treernn-train-d35-b1-paper"}
+    assert [spec.methods for spec in suite.plan("treernn", (50,), (25,)) if spec.label == suite.WORKERS_LABEL] == [
+        ("static-one-worker", "static-two-workers")
+    ]
     assert {spec.net for spec in suite.plan("treelstm", (50,), (1,))} == {"treelstm", "topdown"}
     assert all(spec.training is None for spec in suite.plan("treernn", (50,), (1,), infer_only=True))
 

@@ -224,21 +224,45 @@ def test_figure_says_whether_its_limit_is_kept():
     assert Figure("speed", 2.0, None, " times").line() == "FIGURE report speed: 2 times"
 
 
+def _net_figures(suite, mode, dim, batch, names, label=""):
+    details = {"mode": mode, "dim": dim, "batch": batch, "label": label}
+    case = dataclasses.replace(_fake_case([]), suite=suite, name="net", details=details)
+    variants = {name: harness.VariantResult(name, 0.1, 0.1, [2.0]) for name in names}
+    judged = from_cases([harness.CaseResult(case, variants)])
+    return {figure.name.split()[-1]: figure.limit for figure in judged}
+
+
 def test_treernn_figures_are_judged_where_a_limit_is_promised():
     def figures(mode, dim, batch, label=""):
-        details = {"mode": mode, "dim": dim, "batch": batch, "label": label}
-        case = dataclasses.replace(_fake_case([]), suite="treernn", name="net", details=details)
         names = ("static", "iteration", "iteration-in-loop", "iteration-all-in-loop")
-        variants = {name: harness.VariantResult(name, 0.1, 0.1, [2.0]) for name in names}
-        judged = from_cases([harness.CaseResult(case, variants)])
-        return {figure.name.split()[-1]: figure.limit for figure in judged}
+        return _net_figures("treernn", mode, dim, batch, names, label)
 
     assert figures("training", 50, 1) == {"iteration": None, "iteration-in-loop": 4.0}
     assert figures("training", 300, 1) == {"iteration": None, "iteration-in-loop": 2.5}
     assert figures("training", 50, 25) == {"iteration": 3.0, "iteration-in-loop": None}
     assert figures("training", 35, 5) == {"iteration": None, "iteration-in-loop": None}
     assert figures("inference", 50, 1) == {"iteration": None, "iteration-in-loop": None, "iteration-all-in-loop": 3.0}
-    assert figures("inference", 300, 1) == figures("training", 50, 1, "-unrolled") == {}
+    assert figures("inference", 300, 1) == {"iteration": None, "iteration-in-loop": None}
+    assert figures("training", 50, 1, "-unrolled") == {}
+
+
+def test_nets_are_judged_against_pytorch_and_levels_in_the_cases_of_the_table():
+    def figures(suite, mode, dim, batch):
+        return _net_figures(suite, mode, dim, batch, ("static", "levels", "pytorch", "pytorch-levels"))
+
+    reported = {"levels": None, "pytorch": None, "pytorch-levels": None}
+    assert figures("treernn", "training", 50, 1) == reported | {"levels": 3.0, "pytorch": 4.0}
+    assert figures("treernn", "training", 300, 25) == reported | {"levels": 0.9, "pytorch": 3.5}
+    assert figures("treernn", "inference", 50, 25) == reported | {"levels": 1.3, "pytorch": 3.0}
+    assert figures("treernn", "training", 150, 100) == figures("treernn5", "inference", 50, 1) == reported
+    for net in ("treelstm", "topdown"):
+        assert figures(net, "training", 50, 10) == {"pytorch": 3.0, "pytorch-levels": None}
+        assert figures(net, "inference", 50, 10) == {"pytorch": None, "pytorch-levels": None}
+
+
+def test_two_workers_are_judged_against_one():
+    workers = ("static-one-worker", "static-two-workers")
+    assert _net_figures("treernn", "training", 50, 25, workers, "-workers") == {"one": 1.5}
 
 
 # --- What newcomers run -------------------------------------------------------------------------------------------
@@ -291,6 +315,14 @@ def test_command_takes_names_between_options():
     options = command.parse_arguments(["fib", "--repeats", "2", "treernn", "--infer-only", "--sizes", "fib=3"])
     assert options.names == ["fib", "treernn"]
     assert options.sizes == {"fib": (3,)}
+
+
+@pytest.mark.parametrize("name", ["treernn", "treelstm"])
+def test_strict_judges_nets_by_themselves_unless_the_run_is_a_quick_one(name, capsys):
+    assert command.parse_arguments([name, "--strict"]).strict
+    with pytest.raises(SystemExit):
+        command.parse_arguments([name, "--strict", "--quick"])
+    assert f"no figure is judged by {name}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flag", ["--quick", "--demo"])
