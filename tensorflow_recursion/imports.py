@@ -7,16 +7,20 @@ would build them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import loading
+from tensorflow_recursion._tf import freezing, loading
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import TraceOptions
 from tensorflow_recursion.signatures import Named, Signature
+
+# What TensorFlow appends to a function whose variables become constants, in place of a number that may be there.
+_FROZEN = re.compile(r"_frozen_\d+$")
 
 
 class ImportedDefinition:
@@ -61,8 +65,22 @@ class ImportedDefinition:
 
 
 def register() -> None:
-    """Let TensorFlow load SavedModels with calls."""
+    """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
     loading.install(names.INVOKE, names.renumbered, _rename)
+    freezing.install(
+        names.INVOKE, names.CALLEE, names.ARGUMENT_TYPES, _forget_gradient, _of_constants, _rename, names.shown
+    )
+
+
+def _of_constants(name: str, numbers: dict[str, str]) -> str:
+    """The name of a function whose variables became constants: TensorFlow puts a number of its own at the end."""
+    original = _FROZEN.sub("", name)
+    return names.renumbered(original if names.is_of_trace(original) else name, numbers)
+
+
+def _forget_gradient(call: Any) -> None:
+    """Let a call say nothing of what it runs once it is differentiated; that is made if need be."""
+    call.attr[names.FORWARD].s = b""
 
 
 def _rename(node: Any, new_names: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ The loader is given what is left without them; they go to the function library a
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -38,20 +38,22 @@ def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: R
     load, dependencies, fix = loader.load_function_def_library, loader._list_function_deps, loader.fix_node_def
 
     def load_library(library: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        called = _called(library, call)
-        if not called:
+        called_here = called(library, [], call)
+        if not called_here:
             return dict(load(library, *args, **kwargs))
         memory: dict[str, str] = {}
-        new_names = {name: new_name(name, memory) for name in called}
+        new_names = {name: new_name(name, memory) for name in sorted(called_here)}
         own = [
-            _renamed(function, new_names, rename) for function in library.function if function.signature.name in called
+            _renamed(function, new_names, rename)
+            for function in library.function
+            if function.signature.name in called_here
         ]
         gradients = _renumber_gradients(library, own)
         traced = [stock._from_definition(definition) for definition in own]
         for function in traced:
             functions.add_to_eager_context(function)
         with _given(traced):
-            made = load(_without(library, called, call, new_names, rename), *args, **kwargs)
+            made = load(_without(library, called_here, call, new_names, rename), *args, **kwargs)
         for name, (function, count) in gradients.items():
             gradient = made[function]
             gradient._num_positional_args = count  # as the loader does it where it sees the operator
@@ -118,6 +120,10 @@ def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -
     graph_def, tensor_names = function_def_to_graph.function_def_to_graph_def(definition)
     names = [arg.name for arg in definition.signature.input_arg]
     nodes = [node for node in graph_def.node if node.name not in names]
+    for node in nodes:  # arguments are there before the body is
+        sources = [source for source in node.input if source.lstrip("^") not in names or not source.startswith("^")]
+        del node.input[:]
+        node.input.extend(sources)
     read = {source.lstrip("^").split(":")[0] for node in nodes for source in node.input}
     outputs = [tensor_names[definition.ret[arg.name]] for arg in definition.signature.output_arg]
     read |= {output.split(":")[0] for output in outputs}
@@ -152,16 +158,11 @@ def _keep_graphs(operations: list[tf.Operation]) -> None:
             pending += graph.get_operations()
 
 
-def _called(library: Any, call: str) -> set[str]:
-    """The functions that are called by the operator `call`, and all that these refer to."""
+def called(library: Any, nodes: Iterable[Any], call: str) -> set[str]:
+    """The functions that are called by the operator `call`, in a library or among `nodes`, and all these refer to."""
     by_name = {function.signature.name: function for function in library.function}
-    pending = [
-        name
-        for function in library.function
-        for node in function.node_def
-        if node.op == call
-        for name in _references(node)
-    ]
+    in_functions = (node for function in library.function for node in function.node_def)
+    pending = [name for node in (*nodes, *in_functions) if node.op == call for name in _references(node)]
     found: set[str] = set()
     while pending:
         name = pending.pop()

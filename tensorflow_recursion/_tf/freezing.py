@@ -1,0 +1,233 @@
+"""Constants in place of variables (`convert_variables_to_constants_v2`) where functions call each other.
+
+TensorFlow's converter follows a variable's handle from node to node, and into the functions that it knows to be called.
+Here it learns of one more operator that calls functions, of calls that lead back to where it has been, and of what
+reads variables in functions: others are inlined before, recursive ones never.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import convert_to_constants as converter
+from tensorflow.python.framework import op_def_registry
+from tensorflow.python.grappler import tf_optimizer
+
+from tensorflow_recursion._tf import loading
+from tensorflow_recursion._tf.loading import Rename
+
+# On conditionals and loops: whether the runtime takes them apart, to Switch and Merge.
+_LOWER = "_lower_using_switch_merge"
+
+
+def install(
+    call: str,
+    callee: str,
+    type_list: str,
+    prepare: Callable[[Any], None],
+    new_name: Callable[[str, dict[str, str]], str],
+    rename: Rename,
+    shown: Callable[[str], str],
+) -> None:
+    """Let TensorFlow convert functions that are called by the operator `call`.
+
+    Args:
+      call: the operator.
+      callee: its attribute with the function.
+      type_list: its attribute with the arguments' types.
+      prepare: takes from such a node what does not hold for a function that is changed.
+      new_name: makes a name that this process does not have, of one in a graph and of what is remembered of the graph.
+      rename: changes the names in a node.
+      shown: what messages call a function.
+    """
+    make, replace = converter._Node.new, converter._replace_variables_by_constants
+
+    def new(node: Any, function: Any, enclosing_graph: Any) -> Any:
+        made = make(node, function, enclosing_graph)
+        if not _has_calls(enclosing_graph, call):
+            return made
+        if node.op == call:
+            return _Call(node, function, enclosing_graph, 0, type_list, [callee])
+        own = _OWN.get(type(made))
+        if function is None or own is None:
+            return made
+        result = own(node, function, enclosing_graph)
+        result.shown = shown
+        return result
+
+    def replace_by_constants(converter_data: Any) -> Any:
+        graph = converter_data.graph_def
+        nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+        for node in nodes:
+            if node.op == call:
+                prepare(node)
+        converted, indices = replace(converter_data)
+        if not isinstance(converter_data, converter._SessionConverterData):  # whose functions are in no other's way
+            _rename_called(converted, call, new_name, rename)
+        return converted, indices
+
+    def optimize(config: Any, meta_graph: Any, *args: Any, **kwargs: Any) -> Any:
+        graph = meta_graph.graph_def
+        called = loading.called(graph.library, graph.node, call)
+        kept = _keep_conditionals(graph, called)
+        optimized = tf_optimizer.OptimizeGraph(config, meta_graph, *args, **kwargs)
+        _lower_again(optimized, kept)
+        return optimized
+
+    converter.tf_optimizer = types.SimpleNamespace(OptimizeGraph=optimize)
+    converter._Node.new = staticmethod(new)
+    converter._replace_variables_by_constants = replace_by_constants
+
+
+def _keep_conditionals(graph: Any, called: set[str]) -> set[tuple[str, str]]:
+    """Let conditionals and loops in the functions `called` be, which have no gradient once they are lowered.
+
+    Returns the names of functions and nodes that would have been lowered.
+    """
+    kept: set[tuple[str, str]] = set()
+    for function in graph.library.function:
+        for node in function.node_def:
+            if function.signature.name in called and _LOWER in node.attr and node.attr[_LOWER].b:
+                node.attr[_LOWER].b = False
+                kept.add((function.signature.name, node.name))
+    return kept
+
+
+def _lower_again(graph: Any, kept: set[tuple[str, str]]) -> None:
+    """Undo `_keep_conditionals`: what runs the functions does better with it."""
+    for function in graph.library.function:
+        for node in function.node_def:
+            if (function.signature.name, node.name) in kept:
+                node.attr[_LOWER].b = True
+
+
+def _has_calls(graph: Any, call: str) -> bool:
+    """Whether a graph of the converter has nodes of the operator `call`, in functions or not."""
+    found: bool | None = getattr(graph, "_recursion_has_calls", None)
+    if found is None:
+        definition = graph.graph_def
+        in_functions = (node for function in definition.library.function for node in function.node_def)
+        found = any(node.op == call for nodes in (definition.node, in_functions) for node in nodes)
+        graph._recursion_has_calls = found
+    return found
+
+
+class _Caller(converter._FunctionCaller):  # type: ignore[misc]
+    """A node that refers to functions by the names that they have at last."""
+
+    def converted_self(self) -> Any:
+        """As TensorFlow's, which takes the names of the time when it is first asked."""
+        node = super().converted_self()
+        graph = self._enclosing_graph
+        for attribute in self._function_attributes:
+            value = node.node.attr[attribute]
+            for function in [value.func] if value.HasField("func") else value.list.func:
+                if graph.is_converted_function(function.name):
+                    function.name = graph.converted_function_names[function.name]
+        return node
+
+
+class _If(_Caller, converter._If):  # type: ignore[misc]
+    pass
+
+
+class _Case(_Caller, converter._Case):  # type: ignore[misc]
+    pass
+
+
+class _While(_Caller, converter._While):  # type: ignore[misc]
+    pass
+
+
+class _Call(_Caller):
+    """A call, which may be of the function in which it stands."""
+
+    def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
+        """As TensorFlow's, once for each argument."""
+        argument = incoming_edge.destination.index
+        done: set[int] = self.__dict__.setdefault("_done", set())
+        if argument not in done:
+            done.add(argument)
+            super().convert_variable_to_constant(incoming_edge, tensor_data)
+
+
+class _Read(converter._ReadVariable):  # type: ignore[misc]
+    """A read of a variable in a function, whose result the function may return as it is."""
+
+    def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
+        """As TensorFlow's, which renames the result of the read for nodes only."""
+        super().convert_variable_to_constant(incoming_edge, tensor_data)
+        returned = self._function.converted_self().function.ret
+        for output, source in returned.items():
+            if source == f"{self._node.name}:value:0":
+                returned[output] = f"{self._node.name}:output:0"
+
+
+class _Gather(converter._ResourceGather):  # type: ignore[misc]
+    """Rows of a variable, gathered in a function."""
+
+    def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
+        """What TensorFlow does in main graphs only: a gather of a tensor's rows."""
+        old, new = self._node, self.converted_self().node
+        function = self._function.converted_self().function
+        axis = f"{old.name}/axis"
+        new.Clear()
+        new.name, new.op = old.name, "GatherV2"
+        new.input.extend([*old.input[:2], f"{axis}:output:0", *(name for name in old.input if name.startswith("^"))])
+        new.attr["Tparams"].CopyFrom(old.attr["dtype"])
+        new.attr["Tindices"].CopyFrom(old.attr["Tindices"])
+        new.attr["batch_dims"].CopyFrom(old.attr["batch_dims"])
+        new.attr["Taxis"].type = types_pb2.DT_INT32
+        if all(node.name != axis for node in function.node_def):
+            constant = function.node_def.add(name=axis, op="Const")
+            constant.attr["dtype"].type = types_pb2.DT_INT32
+            constant.attr["value"].tensor.dtype = types_pb2.DT_INT32
+            constant.attr["value"].tensor.tensor_shape.SetInParent()
+            constant.attr["value"].tensor.int_val.append(old.attr["batch_dims"].i)
+
+
+class _Other(converter._Node):  # type: ignore[misc]
+    """What takes a variable in a function without reading it, or takes no variable at all."""
+
+    def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
+        """Raises ValueError for what assigns: TensorFlow's would leave a graph that fails where it is built."""
+        if _takes_resource(self._node.op, incoming_edge.destination.index):
+            function = self.shown(str(self._function))
+            raise ValueError(
+                f"Function '{function}': node '{self._node.name}' ({self._node.op}) takes a variable that is to become "
+                "a constant, and does more than read it; convert a function that only reads its variables"
+            )
+
+
+_OWN: dict[Any, Any] = {
+    converter._If: _If,
+    converter._Case: _Case,
+    converter._While: _While,
+    converter._ReadVariable: _Read,
+    converter._ResourceGather: _Gather,
+    converter._Node: _Other,
+}
+
+
+def _takes_resource(op_type: str, index: int) -> bool:
+    definition = op_def_registry.get(op_type)
+    if definition is None or index >= len(definition.input_arg):
+        return False
+    before = definition.input_arg[: index + 1]
+    is_list = any(arg.number_attr or arg.type_list_attr for arg in before)
+    return not is_list and before[index].type == types_pb2.DT_RESOURCE
+
+
+def _rename_called(graph: Any, call: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
+    """Give the functions that calls lead to new names: those that were left as they are have theirs in this process."""
+    memory: dict[str, str] = {}
+    called = loading.called(graph.library, graph.node, call)
+    new_names = {name: new_name(name, memory) for name in sorted(called)}
+    for function in graph.library.function:
+        function.signature.name = new_names.get(function.signature.name, function.signature.name)
+        for node in function.node_def:
+            rename(node, new_names)
+    for node in graph.node:
+        rename(node, new_names)

@@ -1,0 +1,272 @@
+"""Recursive functions whose variables become constants: equal values, in the process and from a file."""
+# SPDX-License-Identifier: Apache-2.0
+
+import gc
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+V, TABLE = 1.5, np.array([1.0, 2.0, 3.0, 4.0], np.float32)
+X, N = 2.0, 5
+NUMBER, COUNT = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+# What variables are after they became constants: those must not follow.
+OTHER_V = 7.0
+
+
+class Weights(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.v, self.table = tf.Variable(V), tf.Variable(TABLE)
+
+
+def read_at_the_end(w):
+    @tfr.recursive
+    def power(x, n):
+        if n < 1:
+            return w.v.read_value()
+        return x * power(x, n - 1)
+
+    return power, lambda x, n: V * x**n
+
+
+def read_beside_calls(w):
+    @tfr.recursive
+    def power(x, n):
+        factor = w.v.read_value()
+        if n < 1:
+            return x * 0 + 1
+        return x * factor * power(x, n - 1)
+
+    return power, lambda x, n: (V * x) ** n
+
+
+def given_to_calls(w):
+    @tfr.recursive
+    def power(x, n, factor):
+        if n < 1:
+            return factor
+        return x * power(x, n - 1, w.v.read_value())
+
+    return lambda x, n: power(x, n, tf.constant(0.0)), lambda x, n: V * x**n
+
+
+def rows_gathered(w):
+    @tfr.recursive
+    def total(x, n):
+        if n < 1:
+            return x
+        return tf.gather(w.table, n % 4) + total(x, n - 1)
+
+    return total, lambda x, n: x + sum(TABLE[i % 4] for i in range(1, n + 1))
+
+
+def mutual(w):
+    @tfr.recursive
+    def one(x, n):
+        if n < 1:
+            return x
+        return w.v * other(x, n - 1)
+
+    @tfr.recursive
+    def other(x, n):
+        if n < 1:
+            return x
+        return one(x, n - 1) + tf.gather(w.table, 1)
+
+    def expected(x, n):
+        for level in range(1, n + 1):  # from the innermost call outwards; the outermost one is of `one`
+            x = V * x if (n - level) % 2 == 0 else x + TABLE[1]
+        return x
+
+    return one, expected
+
+
+def conditions_in_conditions(w):
+    @tfr.recursive
+    def f(x, n):
+        if n < 1:
+            return x
+        factor = w.v.read_value()
+        if n > 3:
+            y = f(x, n - 1) * factor
+        else:
+            y = f(x, n - 1) + w.v
+        return y
+
+    return f, lambda x, n: (x + V * min(n, 3)) * V ** max(n - 3, 0)
+
+
+def loop_in_body(w):
+    @tfr.recursive
+    def f(x, n):
+        if n < 1:
+            return x
+        y = f(x, n - 1)
+        for i in tf.range(n):
+            y += w.v * tf.cast(i, tf.float32)
+        return y
+
+    return f, lambda x, n: x + V * sum(i for level in range(1, n + 1) for i in range(level))
+
+
+def without_variables(_):
+    @tfr.recursive
+    def power(x, n):
+        if n < 1:
+            return tf.constant(1.0)
+        return x * power(x, n - 1)
+
+    return power, lambda x, n: x**n
+
+
+PROGRAMS = [
+    read_at_the_end,
+    read_beside_calls,
+    given_to_calls,
+    rows_gathered,
+    mutual,
+    conditions_in_conditions,
+    loop_in_body,
+    without_variables,
+]
+
+
+def concrete(function):
+    return tf.function(function, input_signature=[NUMBER, COUNT]).get_concrete_function()
+
+
+def from_file(frozen, directory):
+    """The GraphDef of a function, as it comes back from a file; and the names of what it takes and returns."""
+    path = directory / "frozen.pb"
+    tf.io.write_graph(frozen.graph, str(directory), path.name, as_text=False)
+    graph_def = tf1.GraphDef.FromString(path.read_bytes())
+    assert not any(node.op in ("VarHandleOp", "ReadVariableOp", "ResourceGather") for node in nodes(graph_def))
+    return graph_def, [tensor.name for tensor in frozen.inputs], frozen.outputs[0].name
+
+
+def nodes(graph_def):
+    return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
+
+
+@pytest.mark.every_program
+@pytest.mark.parametrize("lowered", [True, False])
+@pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
+def test_values_are_equal(make, lowered, tmp_path, static_or_error):
+    weights = Weights()
+    function, expected = make(weights)
+    original = concrete(function)
+    frozen = convert_variables_to_constants_v2(original, lower_control_flow=lowered)
+    weights.v.assign(OTHER_V)
+    x, n = tf.constant(X), tf.constant(N)
+    assert frozen(x, n)[0].numpy() == pytest.approx(expected(X, N))
+    graph_def, inputs, output = from_file(frozen, tmp_path)
+    del frozen
+    gc.collect()
+    with tf.Graph().as_default(), tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
+        result = tf.import_graph_def(graph_def, return_elements=[output], name="")
+        assert session.run(result, dict(zip(inputs, (X, N), strict=True)))[0] == pytest.approx(expected(X, N))
+    imported = tf1.wrap_function(lambda: tf.import_graph_def(graph_def, name=""), []).prune(inputs, output)
+    assert imported(x, n).numpy() == pytest.approx(expected(X, N))
+    before = original(x, n).numpy()  # what was converted, and what it calls, is still there
+    weights.v.assign(V)
+    assert original(x, n).numpy() == pytest.approx(expected(X, N))
+    assert make is rows_gathered or make is without_variables or before != pytest.approx(expected(X, N))
+
+
+@pytest.mark.parametrize("make", [read_beside_calls, conditions_in_conditions, loop_in_body])
+def test_constants_have_gradients(make):
+    function, expected = make(Weights())
+    frozen = convert_variables_to_constants_v2(concrete(function))
+    x = tf.constant(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = frozen(x, tf.constant(N))[0]
+    slope = (expected(X + 1e-3, N) - expected(X - 1e-3, N)) / 2e-3
+    assert tape.gradient(y, x).numpy() == pytest.approx(slope, rel=1e-3)
+
+
+def test_call_in_a_branch_of_the_main_graph():
+    weights = Weights()
+    power, expected = read_beside_calls(weights)
+
+    def call(x, n):
+        return tf.cond(n > 3, lambda: power(x, n) + weights.v, lambda: power(x, n - 1))
+
+    original = concrete(call)
+    for lowered in (True, False):
+        frozen = convert_variables_to_constants_v2(original, lower_control_flow=lowered)
+        assert frozen(tf.constant(X), tf.constant(N))[0].numpy() == pytest.approx(expected(X, N) + V)
+        assert frozen(tf.constant(X), tf.constant(3))[0].numpy() == pytest.approx(expected(X, 2))
+
+
+def test_two_functions_keep_their_own_values():
+    """Both are functions `power` with branches, of two modules."""
+    one, other = Weights(), Weights()
+    other.v.assign(OTHER_V)
+    (first, _), (second, _) = read_at_the_end(one), read_at_the_end(other)
+    original = concrete(lambda x, n: first(x, n) - second(x, n))
+    frozen = convert_variables_to_constants_v2(original)
+    assert frozen(tf.constant(X), tf.constant(N))[0].numpy() == (V - OTHER_V) * X**N
+
+
+def test_variable_that_a_body_assigns_is_an_error():
+    counter = tf.Variable(0)
+
+    @tfr.recursive
+    def visits(n):
+        counter.assign_add(1)
+        if n > 0:
+            visits(n - 1)
+        return counter.read_value()
+
+    original = tf.function(visits, input_signature=[COUNT]).get_concrete_function()
+    with pytest.raises(
+        ValueError, match=r"'visits'.* \(AssignAddVariableOp\) takes a variable that is to become a con"
+    ):
+        convert_variables_to_constants_v2(original)
+
+
+def test_keras_model():
+    class Scaled(keras.layers.Layer):
+        def build(self, _shape):
+            self.weight = self.add_weight(shape=(3, 3), name="weight")
+
+        @tfr.recursive
+        def repeat(self, x, n):
+            if n < 1:
+                return x
+            return self.repeat(tf.tanh(tf.matmul(x, self.weight)), n - 1)
+
+        def call(self, x):
+            return self.repeat(x, tf.constant(3))
+
+    model = keras.Sequential([keras.Input((3,)), Scaled(), keras.layers.Dense(2)])
+    call = tf.function(lambda x: model(x), input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+    frozen = convert_variables_to_constants_v2(call.get_concrete_function())
+    x = tf.constant([[0.5, -1.0, 2.0], [1.0, 0.0, 3.0]])
+    np.testing.assert_allclose(frozen(x)[0], model(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("config", [None, tfr.session_config(on_fallback="error")], ids=["dynamic", "static"])
+def test_graph_of_a_session(config):
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        v = tf1.get_variable("v", initializer=V, use_resource=True)
+        power = tfr.Declare("Power", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+
+        @tfr.Defun(tf.float32, tf.int32, func_name="Power", out_names=["y"])
+        def power_impl(x, n):
+            return tf.cond(n < 1, lambda: v.read_value(), lambda: x * power(x, n - 1))
+
+        tf.identity(power_impl(X, N), name="result")
+        session.run(tf1.global_variables_initializer())
+        graph_def = tf1.graph_util.convert_variables_to_constants(session, session.graph_def, ["result"])
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        tf.import_graph_def(graph_def, name="")
+        assert session.run("result:0") == V * X**N
