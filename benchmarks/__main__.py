@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RECURSION_NAMES = ("fib", "ack", "tak", "primes", "simpson", "tictactoe")
 NET_NAMES = ("treernn", "treelstm")
-NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures", "prepare", "tensorflow2")
+NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures", "prepare", "tensorflow2", "profile")
 SLOW_NAMES = (
     "treelstm",
     "power",
@@ -31,6 +31,9 @@ SLOW_NAMES = (
     "prepare",
     "tensorflow2",
 )  # --quick leaves them out unless they are named
+PROFILED_NAMES = (*RECURSION_NAMES, *NET_NAMES)  # what `profile` takes
+PROFILED_DIMS = (50, 300)
+PROFILED_BATCHES = (1, 25)
 DEFAULT_REPEATS = 9
 DEFAULT_OUT = Path(__file__).resolve().parent / "results"
 QUICK_REPEATS = 5
@@ -88,6 +91,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         help="arguments of a program, e.g. fib=24 tak=18,12,6; trees=N of the nets; power=N; sum=N of the figures",
     )
     parser.add_argument("--strict", action="store_true", help="exit with status 1 if a figure misses its limit")
+    parser.set_defaults(profiles=False)
     options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
@@ -104,11 +108,26 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     if options.sst is not None and not any((options.sst / name).is_file() for name in ("test.txt", "test.txt.gz")):
         parser.error(f"--sst: {options.sst} has neither test.txt nor test.txt.gz")
     if not options.names:
-        options.names = [name for name in NAMES if not (options.quick and name in SLOW_NAMES)]
+        options.names = [name for name in NAMES if name != "profile" and not (options.quick and name in SLOW_NAMES)]
+    if "profile" in options.names:
+        _choose_profiled(parser, options)
     if options.strict and not _judging_names(options):
         parser.error(f"--strict: no figure is judged by {', '.join(options.names)}; name figures as well")
     options.repeats = options.repeats or (QUICK_REPEATS if options.quick else DEFAULT_REPEATS)
     return options
+
+
+def _choose_profiled(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Beside `profile`, names say what is profiled instead of measured: the TreeRNN if there are none."""
+    options.names = [name for name in options.names if name != "profile"] or ["treernn"]
+    wrong = [name for name in options.names if name not in PROFILED_NAMES]
+    if wrong:
+        parser.error(f"profile: '{wrong[0]}' has no profile, choose from {', '.join(PROFILED_NAMES)}")
+    if options.strict:
+        parser.error("--strict: a profile judges no figure")
+    options.dims = options.dims or list(PROFILED_DIMS)
+    options.batches = options.batches or list(PROFILED_BATCHES)
+    options.profiles = True
 
 
 def _judging_names(options: argparse.Namespace) -> list[str]:
@@ -182,6 +201,8 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     results: list[CaseResult] = []
     judged: list[Figure] = []
     report: dict[str, Any] = {"schema": harness.SCHEMA_VERSION, "environment": environment, "repeats": options.repeats}
+    if options.profiles:
+        return report | _run_profiles(options, console)
 
     with _progress(options, console) as step:
         for case in _cases(options):
@@ -230,6 +251,19 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     return report
 
 
+def _run_profiles(options: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Profiles the cases, printing as it goes; returns what it adds to the JSON report."""
+    from benchmarks import profiles
+
+    found = []
+    with _progress(options, console) as step:
+        for profile in profiles.run(_cases(options), step):
+            found.append(profile.as_json())
+            for line in profile.lines():
+                console.print(line, soft_wrap=True, markup=False)
+    return {"cases": [], "figures": [], "profiles": found}
+
+
 def _run_distributed(
     options: argparse.Namespace, step: Callable[[str], None]
 ) -> tuple[list[CaseResult], list[Figure], dict[str, Any]]:
@@ -269,7 +303,8 @@ def _net_specs(options: argparse.Namespace) -> list[Spec]:
             dims = options.dims or (suite.QUICK_DIMS if options.quick else default_dims)
             batches = options.batches or (suite.QUICK_BATCHES if options.quick else suite.BATCHES[name])
             specs += suite.plan(name, dims, batches, trees, options.infer_only)
-    return specs
+    # Other labels are the same runs on fewer trees, or by other numbers of workers.
+    return [spec for spec in specs if not options.profiles or not spec.label]
 
 
 @contextlib.contextmanager

@@ -240,10 +240,10 @@ def run_case(case: Case, repeats: int, progress: Progress = lambda step: None) -
             start = time.perf_counter()
             runner = runners[variant.name] = variant.build()
             build = time.perf_counter() - start
-            results[variant.name] = VariantResult(variant.name, build, _checked_run(case, variant.name, runner), [])
-            if variant.static and not _runs_statically(runner, case.inputs[0]):
+            results[variant.name] = VariantResult(variant.name, build, checked_run(case, variant.name, runner), [])
+            if variant.static and not runs_statically(runner, case.inputs[0]):
                 raise NotStatic(f"{case.name}, {variant.name}: the session ran the calls dynamically")
-        passes = {name: _warm_up(case, runner) for name, runner in runners.items() if repeats > 0}
+        passes = {name: warm_up(case, runner) for name, runner in runners.items() if repeats > 0}
         names = list(runners)
         for number in range(repeats):
             progress(f"{case.name}: round {number + 1} of {repeats}")
@@ -256,11 +256,12 @@ def run_case(case: Case, repeats: int, progress: Progress = lambda step: None) -
     return CaseResult(case, results)
 
 
-def _runs_statically(runner: Runner, values: Sequence[Any]) -> bool:
+def runs_statically(runner: Runner, values: Sequence[Any]) -> bool:
+    """Returns whether the runner runs a graph, and its calls statically."""
     return isinstance(runner, GraphRunner) and runner.runs_statically(*values)
 
 
-def _checked_run(case: Case, variant: str, runner: Runner) -> float:
+def checked_run(case: Case, variant: str, runner: Runner) -> float:
     """Makes and checks the calls to be checked; returns how long the first one took."""
     first_run = 0.0
     for number in range(case.checked_calls or len(case.inputs)):
@@ -276,17 +277,18 @@ def _checked_run(case: Case, variant: str, runner: Runner) -> float:
     return first_run
 
 
-def _warm_up(case: Case, runner: Runner) -> int:
+def warm_up(case: Case, runner: Runner) -> int:
     """Runs one pass and returns how many passes make a sample long enough to time."""
-    seconds = _timed_passes(case, runner, 1)
+    seconds = timed_passes(case, runner, 1)
     return max(1, min(_MAX_CALLS_PER_SAMPLE, round(_MIN_SAMPLE_SECONDS / max(seconds, 1e-9))))
 
 
 def _sample(case: Case, runner: Runner, passes: int) -> float:
-    return _timed_passes(case, runner, passes) / (passes * len(case.inputs) * case.items_per_call)
+    return timed_passes(case, runner, passes) / (passes * len(case.inputs) * case.items_per_call)
 
 
-def _timed_passes(case: Case, runner: Runner, passes: int) -> float:
+def timed_passes(case: Case, runner: Runner, passes: int) -> float:
+    """Returns the seconds of so many calls with each input."""
     inputs = case.inputs
     gc.disable()
     try:

@@ -28,6 +28,7 @@ struct KernelInFlight {
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   absl::Status status;
+  int64_t nanoseconds = 0;  // of a profiled run: how long a thread was busy with it
 
   ~KernelInFlight() {
     for (Value& value : inputs) value.Release();

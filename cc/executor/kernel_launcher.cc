@@ -49,8 +49,11 @@ void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const Ke
   if (outputs_.size() < run->max_outputs) outputs_.resize(run->max_outputs, Value::Empty());
   KernelCall call{inputs, outputs_.data(), frame->tag(), context_->index, false};
   if (op.kind == OpKind::kSend) call.is_dead = inputs[0].is_dead();
+  ProfileTimer timer(context_->profile.get());
   const absl::Status status = run->environment.runner->Run(node, absl::MakeSpan(&call, 1));
+  if (ABSL_PREDICT_FALSE(timer.is_on())) timer.profile()->NoteKernel(node, *frame->region, timer.Lap());
   for (uint32_t i = 0; i < op.num_inputs; ++i) call.inputs[i].Release();
+  if (ABSL_PREDICT_FALSE(timer.is_on())) timer.profile()->NoteRelease(timer.Lap());
   if (ABSL_PREDICT_FALSE(!status.ok())) {
     for (uint32_t i = 0; i < op.num_ports; ++i) outputs_[i].Release();
     return context_->FailAt(status, frame);
@@ -76,7 +79,13 @@ void KernelLauncher::Launch(Frame* frame, OpId index, const Op& op, Value* input
   };
   KernelRunner* const runner = run->environment.runner;
   if (!is_offloaded) return runner->RunAsync(node, &kernel->call, std::move(done));
-  run->environment.schedule([runner, &node, kernel, done] { runner->RunAsync(node, &kernel->call, done); });
+  run->environment.schedule([run, runner, &node, kernel, done] {
+    const int64_t start = run->environment.profiles ? ProfileClock() : 0;
+    runner->RunAsync(node, &kernel->call, [run, kernel, done, start](absl::Status status) {
+      if (ABSL_PREDICT_FALSE(run->environment.profiles)) kernel->nanoseconds = ProfileClock() - start;
+      done(std::move(status));
+    });
+  });
 }
 
 void KernelLauncher::Land(Message* message) {
@@ -85,6 +94,10 @@ void KernelLauncher::Land(Message* message) {
   const KernelNode& node = context_->program.kernels[op.index];
   --num_in_flight_;
   context_->run->frame_bytes.fetch_sub(node.in_flight_bytes, std::memory_order_relaxed);
+  if (ABSL_PREDICT_FALSE(context_->profile != nullptr)) {
+    context_->profile->NoteBusy(message->kernel->nanoseconds);
+    context_->profile->NoteKernel(node, *frame->region, message->kernel->nanoseconds);
+  }
   if (context_->run->failed()) return;
   if (!message->kernel->status.ok()) return context_->run->FailAt(message->kernel->status, frame);
   DeliverOutputs(frame, op, node, message->kernel->outputs.data());

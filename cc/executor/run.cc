@@ -4,7 +4,20 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/base/optimization.h"
+#include "cc/base/run_profile.h"
+
 namespace tensorflow_recursion {
+namespace {
+
+void NoteRunInProfile(const RunState& state) {
+  RunProfile counted;
+  counted.runs = 1;
+  counted.frame_bytes = state.frame_bytes.load(std::memory_order_relaxed);
+  AddToProfile(counted);
+}
+
+}  // namespace
 
 Run::Run(RunEnvironment environment, RunDone done)
     : state(std::move(environment), [this] { Finish(); }),
@@ -41,6 +54,7 @@ void Run::Finish() {
     for (Value& value : results) value.Release();
     results.clear();
   }
+  if (ABSL_PREDICT_FALSE(state.environment.profiles)) NoteRunInProfile(state);
   delete this;  // frames that an error left behind go with their pools
   done(status, std::move(results));
 }

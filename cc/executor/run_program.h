@@ -32,6 +32,8 @@ struct RunEnvironment {
   std::function<void(const absl::Status&)> on_error;
   // Sends arithmetic through kernels too, so that a trace shows it.
   bool trace = false;
+  // Counts where the time goes.
+  bool profiles = false;
   // Tests: picks ready operators at random instead of the newest first. 0 is off.
   uint64_t shuffle_seed = 0;
 };

@@ -33,11 +33,13 @@ void Worker::WorkFromRoot(std::vector<Value> arguments) {
 // Works until nothing is left to do here. The caller has begun an activity, which ends with this.
 void Worker::Work(bool on_own_thread) {
   const RunEnvironment& environment = run_->state.environment;
+  ProfileTimer timer(parts_.context.profile.get());
   slice_end_ = on_own_thread || !environment.start_thread ? absl::InfiniteFuture() : absl::Now() + environment.slice;
   const bool may_spread = environment.max_workers > 1;
   while (true) {
     while (Step()) {
     }
+    if (ABSL_PREDICT_FALSE(timer.is_on())) timer.profile()->NoteBusy(timer.Lap());
     if (ABSL_PREDICT_FALSE(leaves_thread_)) {
       leaves_thread_ = false;
       return environment.start_thread([this] { Work(/*on_own_thread=*/true); });

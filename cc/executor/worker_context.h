@@ -3,8 +3,12 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_CONTEXT_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_CONTEXT_H_
 
+#include <memory>
+
+#include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "cc/executor/run_state.h"
+#include "cc/executor/worker_profile.h"
 #include "cc/program/program.h"
 
 namespace tensorflow_recursion {
@@ -16,7 +20,9 @@ inline constexpr int kPollInterval = 512;
 // One for each worker; only the worker's thread uses it.
 struct WorkerContext {
   WorkerContext(RunState* run, int index)
-      : run(run), program(*run->environment.program), index(index), traces(run->environment.trace) {}
+      : run(run), program(*run->environment.program), index(index), traces(run->environment.trace) {
+    if (ABSL_PREDICT_FALSE(run->environment.profiles)) profile = std::make_unique<WorkerProfile>(program);
+  }
 
   void Spend(int work) { budget -= work; }
   bool must_poll() const { return budget <= 0; }
@@ -34,6 +40,7 @@ struct WorkerContext {
   const int index;    // of the worker
   const bool traces;  // every kernel is to show: the executor computes nothing by itself, and logs frames
   int budget = kPollInterval;
+  std::unique_ptr<WorkerProfile> profile;  // nullptr unless the run is profiled
 };
 
 }  // namespace tensorflow_recursion

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/run_profile.h"
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
 #include "cc/executor/run_program.h"
@@ -127,6 +128,7 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
   environment.is_cancelled = [cancellation] { return cancellation->IsCancelled(); };
   environment.on_error = [context](const absl::Status& status) { AbortStep(context, status); };
   environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
+  environment.profiles = IsProfiling();
   RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
              [context, runner, cancellation, done = std::move(done)](absl::Status status, std::vector<Value> retvals) {
                cancellation->End();

@@ -177,6 +177,8 @@ struct Region {
   std::vector<unsigned char> frame_template;
 
   bool is_function() const { return kind == RegionKind::kFunction; }
+  // The root, and the loops that stand in it: everything outside of all bodies.
+  bool is_in_main_graph() const { return kind == RegionKind::kRoot || (loop != nullptr && !loop->in_function); }
 };
 
 // Owns every table of one partition graph. Immutable once built; shared by concurrent runs.

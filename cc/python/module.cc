@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "cc/base/names.h"
 #include "cc/base/notices.h"
+#include "cc/base/run_profile.h"
 #include "cc/base/static_settings.h"
 #include "cc/bytecode/listing.h"
 #include "cc/expand/expand_calls.h"
@@ -166,6 +168,24 @@ py::dict Names() {
   return names;
 }
 
+py::dict TimesOf(const std::map<std::string, tensorflow_recursion::KernelTimes>& kernels) {
+  py::dict times;
+  for (const auto& [op, of_op] : kernels) times[py::str(op)] = py::make_tuple(of_op.count, of_op.nanoseconds);
+  return times;
+}
+
+py::dict StopProfile() {
+  const tensorflow_recursion::RunProfile profile = tensorflow_recursion::StopProfile();
+  py::dict result;
+  result["runs"] = profile.runs;
+  result["busy_nanoseconds"] = profile.busy_nanoseconds;
+  result["release_nanoseconds"] = profile.release_nanoseconds;
+  result["main_graph"] = TimesOf(profile.main_graph);
+  result["bodies"] = TimesOf(profile.bodies);
+  result["frame_bytes"] = profile.frame_bytes;
+  return result;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
@@ -177,6 +197,9 @@ PYBIND11_MODULE(_native, module) {
   module.def("static_settings", &GetSettings, "What holds for calls outside of sessions, by name.");
   module.def("set_static_settings", &SetSettings, py::arg("settings"), "Replaces all that static_settings returns.");
   module.def("outermost_calls", &OutermostCalls, "How many calls outside of sessions' graphs ran in which way.");
+  module.def("start_profile", &tensorflow_recursion::StartProfile,
+             "Counts from now on where the time of static runs goes.");
+  module.def("stop_profile", &StopProfile, "Stops counting; returns sums over the runs since start_profile.");
   tensorflow_recursion::SetNoticeListener(&QueueNotice);
   // By what the name is for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is "__forward".
   module.attr("NAMES") = Names();

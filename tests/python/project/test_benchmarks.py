@@ -14,7 +14,7 @@ import pytest
 from limits import HANG_SECONDS
 
 from benchmarks import __main__ as command
-from benchmarks import harness, recursion_suite, treebank, workloads
+from benchmarks import harness, profiles, recursion_suite, treebank, workloads
 from benchmarks.figures import Figure, from_cases
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -309,6 +309,47 @@ def test_command_says_what_is_wrong_with_its_arguments(arguments, message, capsy
         command.parse_arguments(arguments)
     assert caught.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["profile", "power"], "profile: 'power' has no profile, choose from fib,"),
+        (["profile", "--strict"], "--strict: a profile judges no figure"),
+    ],
+)
+def test_profile_says_what_it_cannot_do(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        command.parse_arguments(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_profile_runs_by_itself_and_only_when_it_is_named():
+    options = command.parse_arguments(["profile"])
+    assert (options.profiles, options.names, options.dims, options.batches) == (True, ["treernn"], [50, 300], [1, 25])
+    assert command.parse_arguments(["profile", "fib"]).names == ["fib"]
+    assert not command.parse_arguments([]).profiles
+    assert "profile" not in command.parse_arguments([]).names
+
+
+def test_profile_counts_the_kernels_of_static_runs():
+    case = recursion_suite.make_case(workloads.FIB, (5,))
+    (profile,) = profiles.run([case], lambda text: None)
+    assert (profile.case, profile.variant, profile.item) == ("fib(5)", "static", "call")
+    assert {part.where for part in profile.parts} >= {profiles.EXECUTOR, profiles.RELEASES, profiles.OUTSIDE}
+    assert sum(part.microseconds for part in profile.parts) == pytest.approx(profile.microseconds)
+    assert profile.frame_bytes > 0
+    counted = {
+        "bodies": {"MatMul": (40, 8_000)},
+        "main_graph": {"Sum": (10, 1_000)},
+        "busy_nanoseconds": 12_000,
+        "release_nanoseconds": 500,
+    }
+    parts = {(part.where, part.op): (part.count, part.microseconds) for part in profiles.parts_of(counted, 2e-5, 10)}
+    assert parts[profiles.BODIES, "MatMul"] == (4.0, pytest.approx(0.8))
+    assert parts[profiles.MAIN_GRAPH, "Sum"] == (1.0, pytest.approx(0.1))
+    assert parts[profiles.EXECUTOR, ""] == (None, pytest.approx(0.25))
+    assert parts[profiles.OUTSIDE, ""] == (None, pytest.approx(0.8))
 
 
 def test_command_takes_names_between_options():
