@@ -25,6 +25,11 @@ Array::Array(const tensorflow::Tensor& from) : tensor(&from), data(from.data()) 
 Code::Code() : instructions({{Opcode::kHalt}}) {}
 
 const CodeFunction* Code::FunctionAt(uint32_t instruction) const {
+  if (instruction >= functions_end) {
+    const auto next = std::upper_bound(fork_plans.begin(), fork_plans.end(), instruction,
+                                       [](uint32_t value, const ForkPlan& plan) { return value < plan.begin; });
+    return &functions[(next - 1)->function];
+  }
   const auto behind = std::upper_bound(functions.begin(), functions.end(), instruction,
                                        [](uint32_t value, const CodeFunction& f) { return value < f.begin; });
   return behind == functions.begin() ? nullptr : &*(behind - 1);

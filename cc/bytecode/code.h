@@ -71,6 +71,19 @@ struct CallNote {
   std::string callee;  // as users know it
 };
 
+// How a call is split off that another thread may make while the call before it runs: "fork" and "join" of the theory.
+// The other thread starts with a copy of the caller's registers at `begin`; the caller goes on at `rest`, where it
+// joins the result instead of making the call itself.
+struct ForkPlan {
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  uint32_t function = 0;       // the caller
+  uint32_t callee = 0;         // of the call that is split off
+  uint32_t num_registers = 0;  // of the caller that are to be copied
+  uint32_t begin = 0;
+  uint32_t rest = 0;
+};
+
 // All compiled functions of one program. Immutable once built; shared by concurrent runs.
 struct Code {
   Code();
@@ -86,14 +99,22 @@ struct Code {
   std::vector<CodeEntry> entries;          // by function
   std::vector<KernelCase> kernel_cases;    // by instruction
   std::vector<CallNote> calls;             // by instruction
+  std::vector<ForkPlan> fork_plans;        // by instruction; their code is behind all functions
+  std::vector<uint32_t> plan_of_call;      // by instruction of a function: a fork plan, or ForkPlan::kNone
+  uint32_t functions_end = ~uint32_t{0};   // where the code of plans begins
   std::deque<tensorflow::Tensor> tensors;  // that arrays below point into
   std::deque<Array> arrays;                // whose addresses are constants
 
-  // The function that the instruction is part of; nullptr for those before all functions.
+  // The function that the instruction is part of, or was copied from; nullptr for those before all functions.
   const CodeFunction* FunctionAt(uint32_t instruction) const;
   // nullptr if there is none.
   const KernelCase* KernelCaseAt(uint32_t instruction) const;
   const CallNote* CallAt(uint32_t instruction) const;
+  // What may be split off while the call at `instruction` runs; nullptr if nothing can.
+  const ForkPlan* PlanOfCall(uint32_t instruction) const {
+    if (instruction >= plan_of_call.size() || plan_of_call[instruction] == ForkPlan::kNone) return nullptr;
+    return &fork_plans[plan_of_call[instruction]];
+  }
 };
 
 }  // namespace tensorflow_recursion

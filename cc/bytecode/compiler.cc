@@ -15,6 +15,7 @@
 #include "cc/bytecode/element_reads.h"
 #include "cc/bytecode/emitter.h"
 #include "cc/bytecode/encoder.h"
+#include "cc/bytecode/fork_plans.h"
 #include "cc/bytecode/register_types.h"
 #include "cc/bytecode/steps.h"
 
@@ -69,6 +70,7 @@ std::unique_ptr<Code> Compile(const FlowGraph& flow, const std::vector<NodeId>& 
     regions->erase(region);
     return nullptr;
   }
+  AddForkPlans(code.get());
   compiled->functions = std::move(context.functions);
   return code;
 }

@@ -51,6 +51,7 @@ namespace tensorflow_recursion {
   X(Unless, kRJump)       /* jumps by c unless a */                                        \
   X(Case, kCase)          /* goes to the a-th of the b jumps that follow, or the last */   \
   X(Call, kCall)          /* a = functions[b](registers from c on), whose register 0 is c */ \
+  X(Join, kCall)          /* the Call that follows it was split off: a = its result */   \
   X(Return, kR)           /* a is the result */                                            \
   X(ReturnAll, kNone)     /* the results are the first registers */                        \
   X(Halt, kNone)          /* the end of the outermost call */

@@ -5,6 +5,7 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
+#include "cc/base/call_path.h"
 #include "cc/values/scalar_operators.h"
 
 namespace tensorflow_recursion {
@@ -61,13 +62,27 @@ uint64_t ResultOf(uint64_t linkage) { return linkage >> 48; }
 
 bool Interpreter::Start(int function, absl::Span<const uint64_t> arguments, int64_t depth) {
   const CodeFunction& callee = code_.functions[function];
-  const size_t words = callee.frame_words + 1;
+  above_.clear();
+  pc_ = code_.instructions.data() + callee.begin;
+  return Begin(function, callee.frame_words, arguments, depth);
+}
+
+bool Interpreter::StartForked(const ForkedCall& call) {
+  const auto num_results = static_cast<uint32_t>(code_.functions[call.plan->callee].results.size());
+  const uint32_t frame_words = std::max(code_.functions[call.plan->function].frame_words, num_results);
+  above_ = call.above;
+  pc_ = code_.instructions.data() + call.plan->begin;
+  return Begin(static_cast<int>(call.plan->callee), frame_words, call.registers, call.depth);
+}
+
+// `function` is whose results are to come.
+bool Interpreter::Begin(int function, uint32_t frame_words, absl::Span<const uint64_t> registers, int64_t depth) {
+  const size_t words = frame_words + size_t{1};
   if (stack_.end() < stack_.begin() + words && !stack_.Grow(words)) return false;
   function_ = function;
   registers_ = stack_.begin() + 1;
   registers_[-1] = Linkage(Code::kHaltInstruction, 0, 0);
-  std::copy(arguments.begin(), arguments.end(), registers_);
-  pc_ = code_.instructions.data() + callee.begin;
+  std::copy(registers.begin(), registers.end(), registers_);
   depth_ = depth;
   return true;
 }
@@ -118,16 +133,62 @@ void Interpreter::SupplyResult(uint64_t bits) {
   pc_ += SizeOf(pc_->opcode);
 }
 
-void Interpreter::ForEachFrame(const std::function<void(const CodeFunction&)>& visit) const {
-  const uint64_t* registers = registers_;
+void Interpreter::ForEachFrame(const std::function<void(int64_t depth, const CodeFunction&)>& visit) const {
+  int64_t depth = depth_;
   uint32_t at = instruction();
-  while (true) {
-    visit(*code_.FunctionAt(at));
+  for (const uint64_t* registers = registers_;; registers -= DistanceOf(registers[-1])) {
+    visit(depth--, *code_.FunctionAt(at));
     const uint64_t linkage = registers[-1];
-    if (ReturnOf(linkage) == Code::kHaltInstruction) return;
+    if (ReturnOf(linkage) == Code::kHaltInstruction) break;
     at = ReturnOf(linkage) - 1;  // the call, which may be the function's last instruction
+  }
+  for (const auto& [depth_above, function] : above_) visit(depth_above, *function);
+}
+
+// --- Calls that are split off -----------------------------------------------------------------------
+
+std::optional<ForkedCall> Interpreter::Fork() {
+  ForkedCall fork;
+  uint64_t* split = nullptr;  // the callee's registers
+  int64_t depth = depth_;
+  for (uint64_t* registers = registers_;;) {
+    const uint64_t linkage = registers[-1];
+    if (ReturnOf(linkage) == Code::kHaltInstruction) break;
+    --depth;
+    if (const ForkPlan* const plan = code_.PlanOfCall(ReturnOf(linkage) - 1)) {
+      split = registers;
+      fork.plan = plan;
+      fork.depth = depth;
+    }
     registers -= DistanceOf(linkage);
   }
+  if (split == nullptr) return std::nullopt;
+  uint64_t* const caller = split - DistanceOf(split[-1]);
+  split[-1] = Linkage(fork.plan->rest, static_cast<uint16_t>(DistanceOf(split[-1])),
+                      static_cast<uint16_t>(ResultOf(split[-1])));
+  fork.registers.assign(caller, caller + fork.plan->num_registers);
+  fork.above = PathAbove(caller, fork.depth);
+  return fork;
+}
+
+std::vector<std::pair<int64_t, const CodeFunction*>> Interpreter::PathAbove(const uint64_t* registers,
+                                                                            int64_t depth) const {
+  std::vector<std::pair<int64_t, const CodeFunction*>> path;
+  const int64_t innermost = depth - kCallPathEnd;
+  while (ReturnOf(registers[-1]) != Code::kHaltInstruction) {
+    --depth;
+    const bool is_named = depth <= kCallPathEnd || depth >= innermost;
+    if (is_named) path.emplace_back(depth, code_.FunctionAt(ReturnOf(registers[-1]) - 1));
+    registers -= DistanceOf(registers[-1]);
+  }
+  path.insert(path.end(), above_.begin(), above_.end());
+  return path;
+}
+
+void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
+  uint64_t* const first = registers_ + (results.size() == 1 ? pc_->a : pc_->c);
+  std::copy(results.begin(), results.end(), first);
+  pc_ += 2;
 }
 
 // --- The loop ---------------------------------------------------------------------------------------
@@ -282,6 +343,7 @@ dispatch:
     ++depth;
     TFR_DISPATCH();
   }
+  TFR_CASE(Join) { TFR_SUSPEND(kJoins); }
   TFR_CASE(Return) {
     result = r[pc->a];
     const uint64_t linkage = r[-1];

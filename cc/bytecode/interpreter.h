@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -13,6 +15,15 @@
 #include "cc/bytecode/register_stack.h"
 
 namespace tensorflow_recursion {
+
+// A call that was split off a running one, for another interpreter: see ForkPlan.
+struct ForkedCall {
+  const ForkPlan* plan = nullptr;
+  std::vector<uint64_t> registers;  // of its caller
+  int64_t depth = 0;                // of its caller
+  // What errors name of the calls that led to the caller, innermost first: the outermost and the innermost few.
+  std::vector<std::pair<int64_t, const CodeFunction*>> above;
+};
 
 // One call of a compiled function at a time, in pieces of bounded length: Start() it, then Resume() until it is done.
 // What it can't do by itself is handed to the caller, with the call suspended where it stands. Nested calls lie on a
@@ -30,6 +41,7 @@ class Interpreter {
     kUnfit,        // compiled code can't do this at all: run the function in another way, from its beginning
     kTooDeep,      // the call at instruction() would be deeper than allowed
     kTooLarge,     // the call at instruction() would take more memory than allowed
+    kJoins,        // the results of the call that was split off last are needed: see SupplyResults()
   };
 
   // `code` must outlive it. `run_bytes` is what the run's frames take, or nullptr for a stack without limit.
@@ -40,12 +52,23 @@ class Interpreter {
   // outlive the call. False if there is no memory for it.
   bool Start(int function, absl::Span<const uint64_t> arguments, int64_t depth);
 
+  // The same with a call that was split off; results() will be that call's.
+  bool StartForked(const ForkedCall& call);
+
   // Goes on for `*budget` calls and iterations of loops at most, and says how many of them are left. Returns kDone
   // once; then Start() again.
   State Resume(int64_t* budget);
 
   // After kDone, until the next Start().
   absl::Span<const uint64_t> results() const { return {registers_, code_.functions[function_].results.size()}; }
+
+  // After kPaused: splits off the call that the outermost frame would make next, if it needs nothing of what that frame
+  // waits for, or else that of a frame further in. Looks at every frame. What was split off is joined in the opposite
+  // order: the last one first.
+  std::optional<ForkedCall> Fork();
+  // After kJoins; Resume() then goes on behind the call, or makes it here after all.
+  void SupplyResults(absl::Span<const uint64_t> results);
+  void CallAfterAll() { ++pc_; }
 
   // After kNeedsKernel: what the kernel gets, and how its result goes back in. Resume() then goes on behind it.
   const KernelCase& kernel_case() const { return *code_.KernelCaseAt(instruction()); }
@@ -55,15 +78,18 @@ class Interpreter {
   // Where it stands.
   uint32_t instruction() const { return static_cast<uint32_t>(pc_ - code_.instructions.data()); }
   int64_t depth() const { return depth_; }
-  // The functions that are being run, innermost first.
-  void ForEachFrame(const std::function<void(const CodeFunction&)>& visit) const;
+  // The functions that are being run with the depths of their frames, innermost first. If this one was split off, what
+  // errors name of the frames above it follows.
+  void ForEachFrame(const std::function<void(int64_t depth, const CodeFunction&)>& visit) const;
 
   // Between calls: gives memory back that a deep recursion has left.
   void Trim();
 
  private:
+  bool Begin(int function, uint32_t frame_words, absl::Span<const uint64_t> registers, int64_t depth);
   uint64_t* MakeRoom(uint64_t* window, uint32_t words);
   State Suspend(const Instruction* pc, uint64_t* registers, int64_t depth, State state);
+  std::vector<std::pair<int64_t, const CodeFunction*>> PathAbove(const uint64_t* registers, int64_t depth) const;
   bool ReadElement(const Instruction& instruction, uint64_t* registers) const;
 
   const Code& code_;
@@ -73,6 +99,7 @@ class Interpreter {
   const Instruction* pc_ = nullptr;
   uint64_t* registers_ = nullptr;
   int64_t depth_ = 0;
+  std::vector<std::pair<int64_t, const CodeFunction*>> above_;
 };
 
 }  // namespace tensorflow_recursion

@@ -72,6 +72,8 @@ void CallOpener::OpenGiven(Frame* caller, OpId index, std::vector<Value>* argume
 
 void CallOpener::ResumeCompiled() { Reopen(compiled_->Resume()); }
 
+void CallOpener::EndFork(Fork* fork) { Reopen(compiled_->EndFork(fork)); }
+
 void CallOpener::Reopen(std::optional<CompiledCalls::Returned> call) {
   if (call) OpenInFrame(call->caller, call->op, &call->arguments);
 }

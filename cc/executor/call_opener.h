@@ -38,6 +38,9 @@ class CallOpener {
   // Goes on with a call in compiled code that was suspended.
   void ResumeCompiled();
 
+  // A part of a call in compiled code has come back from another worker.
+  void EndFork(Fork* fork);
+
   // Nothing else moves: opens the frame's calls that have only some of their arguments.
   void OpenIncomplete(Frame* frame);
 

@@ -19,6 +19,29 @@ constexpr int64_t kCallsPerPiece = 16;
 // What is done at once when a worker has little of its budget left: suspending a call costs about as much.
 constexpr int64_t kFewestCalls = 256;
 
+// A fork of fewer calls than this takes less time than to hand it to another thread: some 20 us.
+constexpr int64_t kWorthwhileCalls = 3000;
+// How rarely forks are tried where they turn out small, in calls: the first time, and at most.
+constexpr int64_t kFirstInterval = 1 << 14;
+constexpr int64_t kLongestInterval = 1 << 20;
+// To look for a call to split off reads a word of every frame, so a search without success is repeated after this many
+// calls for each of them.
+constexpr int64_t kCallsPerSearchedFrame = 4;
+
+using Calls = std::vector<std::unique_ptr<CompiledCall>>;
+
+Calls::iterator Find(Calls& calls, const CompiledCall* call) {
+  return std::find_if(calls.begin(), calls.end(), [&](const auto& other) { return other.get() == call; });
+}
+
+bool Holds(Calls& calls, const CompiledCall* call) { return Find(calls, call) != calls.end(); }
+
+void MoveCall(const CompiledCall* call, Calls* from, Calls* to) {
+  const auto position = Find(*from, call);
+  to->push_back(std::move(*position));
+  from->erase(position);
+}
+
 bool Fits(const RegisterType& type, const Value& argument) {
   if (type.dtype == tensorflow::DT_INVALID) return !argument.is_empty();  // it is not read
   return type.is_array ? argument.tensor_or_null() != nullptr : argument.is_scalar();
@@ -39,15 +62,13 @@ bool CompiledCalls::Takes(const CallSite& site, const Value* arguments, uint32_t
 
 std::optional<CompiledCalls::Returned> CompiledCalls::Start(Frame* caller, OpId op, Value* arguments,
                                                             uint32_t num_arguments) {
-  running_.push_back(NewCall());
-  Call* const call = running_.back().get();
-  call->caller = caller;
-  call->op = op;
-  call->function = SiteOf(*call).compiled;
-  for (uint32_t i = 0; i < num_arguments; ++i) call->arguments.push_back(arguments[i].Take());
+  CompiledCall* const call = NewCall();
+  call->origin = {caller, op, nullptr};
+  call->origin.function = SiteOf(call->origin).compiled;
+  for (uint32_t i = 0; i < num_arguments; ++i) call->arguments->values.push_back(arguments[i].Take());
   ReadArguments(call);
-  if (call->interpreter.Start(call->function->number, call->registers, caller->depth + 1)) return Resume();
-  const CallSite& site = SiteOf(*call);
+  if (call->interpreter.Start(call->origin.function->number, call->registers, caller->depth + 1)) return Resume();
+  const CallSite& site = SiteOf(call->origin);
   Retire(call);
   context_->FailAt(RecursionTooDeep(context_->program.options, site.callee_name, site.name, caller->depth + 1,
                                     /*is_too_deep=*/false),
@@ -55,23 +76,27 @@ std::optional<CompiledCalls::Returned> CompiledCalls::Start(Frame* caller, OpId 
   return std::nullopt;
 }
 
-void CompiledCalls::ReadArguments(Call* call) {
-  const std::vector<RegisterType>& types = context_->program.code->functions[call->function->number].arguments;
+void CompiledCalls::ReadArguments(CompiledCall* call) {
+  const std::vector<RegisterType>& types = context_->program.code->functions[call->origin.function->number].arguments;
   for (size_t i = 0; i < types.size(); ++i) {
-    const Value& argument = call->arguments[i];
+    const Value& argument = call->arguments->values[i];
     uint64_t bits = argument.is_scalar() ? argument.bits : 0;
-    if (types[i].is_array) bits = ToBits(&call->arrays.emplace_back(*argument.tensor_or_null()));
+    if (types[i].is_array) bits = ToBits(&call->arguments->arrays.emplace_back(*argument.tensor_or_null()));
     call->registers.push_back(bits);
   }
 }
 
 std::optional<CompiledCalls::Returned> CompiledCalls::Resume() {
-  Call* const call = running_.back().get();
+  CompiledCall* const call = running_.back().get();
   while (true) {
-    int64_t budget = std::max(context_->budget * kCallsPerPiece, kFewestCalls);
+    if (call->fork != nullptr && !call->fork->is_wanted.load(std::memory_order_relaxed)) {
+      Retire(call);
+      return std::nullopt;
+    }
+    int64_t budget = std::max(context_->budget * kCallsPerPiece - spent_calls_, kFewestCalls);
     const int64_t before = budget;
     const Interpreter::State state = call->interpreter.Resume(&budget);
-    context_->Spend(static_cast<int>((before - budget) / kCallsPerPiece));
+    Spend(call, before - std::max<int64_t>(budget, 0));
     switch (state) {
       case Interpreter::State::kDone:
         Finish(call);
@@ -79,11 +104,18 @@ std::optional<CompiledCalls::Returned> CompiledCalls::Resume() {
       case Interpreter::State::kPaused:
         context_->PollSoon();
         return std::nullopt;
+      case Interpreter::State::kJoins:
+        if (Join(call)) continue;
+        return std::nullopt;
       case Interpreter::State::kNeedsKernel:
-        if (RunKernel(call)) continue;
-        return call->function->is_unfit.load(std::memory_order_relaxed) ? GiveBack(call) : std::nullopt;
+        if (!RunKernel(call)) {
+          return call->origin.function->is_unfit.load(std::memory_order_relaxed) ? GiveBack(call) : std::nullopt;
+        }
+        context_->Spend(1);
+        if (context_->must_poll()) return std::nullopt;
+        continue;
       case Interpreter::State::kUnfit:
-        call->function->is_unfit.store(true, std::memory_order_relaxed);
+        call->origin.function->is_unfit.store(true, std::memory_order_relaxed);
         return GiveBack(call);
       case Interpreter::State::kTooDeep:
       case Interpreter::State::kTooLarge:
@@ -93,8 +125,17 @@ std::optional<CompiledCalls::Returned> CompiledCalls::Resume() {
   }
 }
 
+// Counts the calls towards the worker's budget, in which several are one unit.
+void CompiledCalls::Spend(CompiledCall* call, int64_t calls) {
+  spent_calls_ += calls;
+  context_->Spend(static_cast<int>(spent_calls_ / kCallsPerPiece));
+  spent_calls_ %= kCallsPerPiece;
+  calls_to_fork_ -= calls;
+  if (call->fork != nullptr) call->fork->calls += calls;
+}
+
 // Whether the call can go on. It can't after an error, nor if the result is no number: then the function is unfit.
-bool CompiledCalls::RunKernel(Call* call) {
+bool CompiledCalls::RunKernel(CompiledCall* call) {
   const KernelCase& kernel_case = call->interpreter.kernel_case();
   const KernelNode& node = context_->program.kernels[kernel_case.kernel];
   std::vector<Value> inputs;
@@ -107,19 +148,20 @@ bool CompiledCalls::RunKernel(Call* call) {
   const absl::Status status = context_->run->environment.runner->Run(node, absl::MakeSpan(&kernel_call, 1));
   for (Value& input : inputs) input.Release();
   if (!status.ok()) {
-    context_->FailAt(status, call->caller, &call->interpreter);
+    context_->FailAt(status, call->origin.caller, &call->interpreter);
   } else if (output.is_scalar()) {
     call->interpreter.SupplyResult(output.bits);
     return true;
   } else {
-    call->function->is_unfit.store(true, std::memory_order_relaxed);
+    call->origin.function->is_unfit.store(true, std::memory_order_relaxed);
   }
   output.Release();
   return false;
 }
 
-void CompiledCalls::Finish(Call* call) {
-  const std::vector<RegisterType>& types = context_->program.code->functions[call->function->number].results;
+void CompiledCalls::Finish(CompiledCall* call) {
+  if (call->fork != nullptr) return FinishFork(call);
+  const std::vector<RegisterType>& types = context_->program.code->functions[call->origin.function->number].results;
   std::vector<Value> results;
   for (size_t i = 0; i < types.size(); ++i) {
     const uint64_t bits = call->interpreter.results()[i];
@@ -130,57 +172,154 @@ void CompiledCalls::Finish(Call* call) {
     results.push_back(types[i].is_array ? Value::Own(new tensorflow::Tensor(*FromBits<const Array*>(bits)->tensor))
                                         : Value::Scalar(bits));
   }
-  Frame* const caller = call->caller;
-  const OpId op = call->op;
+  const CallOrigin origin = call->origin;
   Retire(call);
   for (uint32_t i = 0; i < results.size(); ++i) {
-    if (!results[i].is_empty()) router_->DeliverResult(caller, op, i, results[i]);
+    if (!results[i].is_empty()) router_->DeliverResult(origin.caller, origin.op, i, results[i]);
   }
-  frames_->EndCall(caller);
+  frames_->EndCall(origin.caller);
 }
 
-// It has done nothing that anybody could see, so it may begin anew.
-std::optional<CompiledCalls::Returned> CompiledCalls::GiveBack(Call* call) {
-  Returned returned{call->caller, call->op, std::move(call->arguments)};
-  call->arguments.clear();
+// It has done nothing that anybody could see, so it may begin anew; what was split off is not needed any more.
+std::optional<CompiledCalls::Returned> CompiledCalls::GiveBack(CompiledCall* call) {
+  if (call->fork != nullptr) {
+    call->fork->is_unfit = true;
+    FinishFork(call);
+    return std::nullopt;
+  }
+  Returned returned{call->origin.caller, call->origin.op, {}};
+  for (Value& value : call->arguments->values) {
+    returned.arguments.push_back(call->shares_arguments ? value.Copy() : value.Take());
+  }
   Retire(call);
   return returned;
 }
 
-void CompiledCalls::FailTooDeep(Call* call, bool is_too_deep) {
+void CompiledCalls::FailTooDeep(CompiledCall* call, bool is_too_deep) {
   const CallNote* const note = context_->program.code->CallAt(call->interpreter.instruction());
-  const CallSite& site = SiteOf(*call);
+  const CallSite& site = SiteOf(call->origin);
   const std::string& callee = note == nullptr ? site.callee_name : note->callee;
   const std::string& name = note == nullptr ? site.name : note->site;
   const absl::Status status =
       RecursionTooDeep(context_->program.options, callee, name, call->interpreter.depth() + 1, is_too_deep);
-  context_->FailAt(status, call->caller, &call->interpreter);
+  context_->FailAt(status, call->origin.caller, &call->interpreter);
 }
 
-const CallSite& CompiledCalls::SiteOf(const Call& call) const {
-  return context_->program.sites[call.caller->region->ops[call.op].index];
+const CallSite& CompiledCalls::SiteOf(const CallOrigin& origin) const {
+  return context_->program.sites[origin.caller->region->ops[origin.op].index];
 }
 
-std::unique_ptr<CompiledCalls::Call> CompiledCalls::NewCall() {
-  if (idle_.empty()) return std::make_unique<Call>(*context_);
-  std::unique_ptr<Call> call = std::move(idle_.back());
-  idle_.pop_back();
-  return call;
+// The newest.
+CompiledCall* CompiledCalls::NewCall() {
+  if (idle_.empty()) {
+    running_.push_back(std::make_unique<CompiledCall>(*context_));
+  } else {
+    running_.push_back(std::move(idle_.back()));
+    idle_.pop_back();
+  }
+  return running_.back().get();
 }
 
-// Of the newest.
-void CompiledCalls::Retire(Call* call) {
-  for (Value& argument : call->arguments) argument.Release();
-  call->arguments.clear();
-  call->arrays.clear();
+void CompiledCalls::Retire(CompiledCall* call) {
+  for (const std::shared_ptr<Fork>& fork : call->forks) {
+    fork->split_from = nullptr;
+    fork->is_wanted.store(false, std::memory_order_relaxed);
+  }
+  call->forks.clear();
+  call->fork = nullptr;
+  if (call->shares_arguments) call->arguments = std::make_shared<CompiledArguments>();
+  call->shares_arguments = false;
+  call->arguments->Clear();
   call->registers.clear();
   call->interpreter.Trim();
-  idle_.push_back(std::move(running_.back()));
-  running_.pop_back();
+  Calls& calls = Holds(running_, call) ? running_ : waiting_;
+  MoveCall(call, &calls, &idle_);
 }
 
 void CompiledCalls::Clear() {
   while (!running_.empty()) Retire(running_.back().get());
+  while (!waiting_.empty()) Retire(waiting_.back().get());
+}
+
+// --- Forks ------------------------------------------------------------------------------------------
+
+std::shared_ptr<Fork> CompiledCalls::SplitOff() {
+  int64_t searched = 0;
+  for (const std::unique_ptr<CompiledCall>& call : running_) {
+    searched += call->interpreter.depth() - call->origin.caller->depth;
+    std::optional<ForkedCall> forked = call->interpreter.Fork();
+    if (!forked) continue;
+    auto fork = std::make_shared<Fork>();
+    fork->owner = inbox_;
+    fork->origin = call->origin;
+    fork->arguments = call->arguments;
+    fork->call = *std::move(forked);
+    fork->split_from = call.get();
+    call->shares_arguments = true;
+    call->forks.push_back(fork);
+    calls_to_fork_ = fork_interval_;
+    return fork;
+  }
+  calls_to_fork_ = searched * kCallsPerSearchedFrame;
+  return nullptr;
+}
+
+void CompiledCalls::StartFork(std::shared_ptr<Fork> fork) {
+  if (fork->is_taken.exchange(true)) return;
+  CompiledCall* const call = NewCall();
+  call->origin = fork->origin;
+  call->arguments = fork->arguments;
+  call->shares_arguments = true;
+  call->fork = std::move(fork);
+  if (call->interpreter.StartForked(call->fork->call)) return;  // the worker goes on with it
+  const CallSite& site = SiteOf(call->origin);
+  const int64_t depth = call->fork->call.depth + 1;
+  context_->FailAt(RecursionTooDeep(context_->program.options, site.callee_name, site.name, depth,
+                                    /*is_too_deep=*/false),
+                   call->origin.caller);
+}
+
+// Whether `call` can go on: with the result that it needs, or by making the call itself if nobody has begun to. If not,
+// it waits.
+bool CompiledCalls::Join(CompiledCall* call) {
+  const Fork& fork = *call->forks.back();
+  if (fork.is_done) {
+    call->interpreter.SupplyResults(fork.results);
+  } else if (!call->forks.back()->is_taken.exchange(true)) {
+    call->interpreter.CallAfterAll();
+    NoteForkEnded(/*was_worthwhile=*/false);
+  } else {
+    MoveCall(call, &running_, &waiting_);
+    return false;
+  }
+  call->forks.pop_back();
+  return true;
+}
+
+void CompiledCalls::NoteForkEnded(bool was_worthwhile) {
+  fork_interval_ = was_worthwhile ? 0 : std::clamp(2 * fork_interval_, kFirstInterval, kLongestInterval);
+}
+
+// Sends the results to the worker that waits for them.
+void CompiledCalls::FinishFork(CompiledCall* call) {
+  std::shared_ptr<Fork> fork = std::move(call->fork);
+  const absl::Span<const uint64_t> results = call->interpreter.results();
+  if (!fork->is_unfit) fork->results.assign(results.begin(), results.end());
+  Retire(call);
+  Inbox* const owner = fork->owner;
+  Message message(Message::Kind::kForkEnded, nullptr);
+  message.fork = std::move(fork);
+  owner->Post(std::move(message));
+}
+
+std::optional<CompiledCalls::Returned> CompiledCalls::EndFork(Fork* fork) {
+  CompiledCall* const call = fork->split_from;
+  if (call == nullptr) return std::nullopt;
+  fork->is_done = true;
+  NoteForkEnded(fork->calls >= kWorthwhileCalls);
+  if (fork->is_unfit) return GiveBack(call);
+  if (call->forks.back().get() == fork && Holds(waiting_, call)) MoveCall(call, &waiting_, &running_);
+  return std::nullopt;
 }
 
 }  // namespace tensorflow_recursion

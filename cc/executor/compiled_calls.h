@@ -4,15 +4,15 @@
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALLS_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "cc/base/ids.h"
-#include "cc/bytecode/interpreter.h"
+#include "cc/executor/compiled_call.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
+#include "cc/executor/inbox.h"
 #include "cc/executor/token_router.h"
 #include "cc/executor/worker_context.h"
 #include "cc/program/program.h"
@@ -22,11 +22,15 @@ namespace tensorflow_recursion {
 // A call out of a frame is one piece of compiled code with all calls below it. It runs as long as the worker may go on
 // without looking up, and goes on after that: a worker calls Resume() until nothing is under way.
 //
+// A worker that looks up and finds another one idle splits a call off (SplitOff()), which that one runs (StartFork())
+// and sends back (EndFork()). A call that needs the result of a fork before it is there waits, and the worker does
+// something else: it may be the one to whom the next fork goes.
+//
 // Not thread-safe: it is the worker's own.
 class CompiledCalls {
  public:
-  CompiledCalls(WorkerContext* context, FrameStore* frames, TokenRouter* router)
-      : context_(context), frames_(frames), router_(router) {}
+  CompiledCalls(WorkerContext* context, Inbox* inbox, FrameStore* frames, TokenRouter* router)
+      : context_(context), inbox_(inbox), frames_(frames), router_(router) {}
   ~CompiledCalls() { Clear(); }
 
   // A call that must run in frames after all.
@@ -48,38 +52,44 @@ class CompiledCalls {
   // Goes on with the newest.
   std::optional<Returned> Resume();
 
+  // Whether it is worth the while to look for a call to split off.
+  bool MayFork() const { return !running_.empty() && calls_to_fork_ <= 0; }
+  // Splits a call off the oldest that can be split. nullptr if there is none.
+  std::shared_ptr<Fork> SplitOff();
+  // Runs a call for another worker.
+  void StartFork(std::shared_ptr<Fork> fork);
+  // One's own fork has come back.
+  std::optional<Returned> EndFork(Fork* fork);
+
   // After an error: forgets all.
   void Clear();
 
  private:
-  struct Call {
-    explicit Call(const WorkerContext& context)
-        : interpreter(*context.program.code, context.program.options.max_depth, &context.run->frame_bytes,
-                      context.run->max_frame_bytes) {}
+  using Calls = std::vector<std::unique_ptr<CompiledCall>>;
 
-    Interpreter interpreter;
-    Frame* caller = nullptr;
-    OpId op;
-    const CompiledFunction* function = nullptr;
-    std::vector<Value> arguments;
-    std::deque<Array> arrays;  // of the arguments that are tensors
-    std::vector<uint64_t> registers;
-  };
-
-  std::unique_ptr<Call> NewCall();
-  void Retire(Call* call);
-  void ReadArguments(Call* call);
-  void Finish(Call* call);
-  bool RunKernel(Call* call);
-  std::optional<Returned> GiveBack(Call* call);
-  void FailTooDeep(Call* call, bool is_too_deep);
-  const CallSite& SiteOf(const Call& call) const;
+  CompiledCall* NewCall();
+  void Retire(CompiledCall* call);
+  void ReadArguments(CompiledCall* call);
+  bool Join(CompiledCall* call);
+  void NoteForkEnded(bool was_worthwhile);
+  void Finish(CompiledCall* call);
+  void FinishFork(CompiledCall* call);
+  bool RunKernel(CompiledCall* call);
+  std::optional<Returned> GiveBack(CompiledCall* call);
+  void FailTooDeep(CompiledCall* call, bool is_too_deep);
+  void Spend(CompiledCall* call, int64_t calls);
+  const CallSite& SiteOf(const CallOrigin& origin) const;
 
   WorkerContext* const context_;
+  Inbox* const inbox_;
   FrameStore* const frames_;
   TokenRouter* const router_;
-  std::vector<std::unique_ptr<Call>> running_;  // newest last
-  std::vector<std::unique_ptr<Call>> idle_;
+  Calls running_;  // newest last
+  Calls waiting_;  // for a fork
+  Calls idle_;
+  int64_t spent_calls_ = 0;    // that do not make one of the worker's units of work yet
+  int64_t calls_to_fork_ = 0;  // how many to make before the next fork
+  int64_t fork_interval_ = 0;  // how many to make from one fork to the next
 };
 
 }  // namespace tensorflow_recursion

@@ -20,6 +20,7 @@
 namespace tensorflow_recursion {
 
 class RunState;
+struct Fork;
 
 // A kernel that runs on another thread, or by itself. Owns its inputs and outputs until the owner of the frame takes
 // them.
@@ -43,6 +44,8 @@ struct Message {
     kResult,      // result `index` of the call at `op` of `frame` is values[0]
     kChildEnded,  // a child of `frame` has ended
     kKernelDone,  // `kernel` of `op` of `frame` has ended
+    kFork,        // run `fork`
+    kForkEnded,   // `fork`, which the worker has split off, has ended
   };
   Message(Kind kind, Frame* frame, OpId op = kNone, uint32_t index = 0)
       : kind(kind), frame(frame), op(op), index(index) {}
@@ -57,6 +60,7 @@ struct Message {
   uint32_t index;
   std::vector<Value> values;
   std::unique_ptr<KernelInFlight> kernel;
+  std::shared_ptr<Fork> fork;
 };
 
 // A worker's messages, and whether the worker is awake to read them. A frame belongs to one worker, so whatever crosses

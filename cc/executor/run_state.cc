@@ -33,6 +33,9 @@ class PathEnds {
     --level_;
   }
 
+  // The next one is at this level: those in between are not known, and need not be named.
+  void SkipTo(int64_t level) { level_ = level; }
+
   std::string Format() const { return FormatCallPath(outermost_, depth_, innermost_); }
 
  private:
@@ -48,7 +51,13 @@ absl::Status WithCallPath(const absl::Status& status, const Program& program, co
   while (frame != nullptr && frame->site_op == kNone) frame = frame->parent;
   if (frame == nullptr && compiled == nullptr) return status;
   PathEnds path(compiled != nullptr ? compiled->depth() : frame->depth);
-  if (compiled != nullptr) compiled->ForEachFrame([&](const CodeFunction& function) { path.Add(function.name); });
+  if (compiled != nullptr) {
+    compiled->ForEachFrame([&](int64_t depth, const CodeFunction& function) {
+      path.SkipTo(depth);
+      path.Add(function.name);
+    });
+  }
+  if (frame != nullptr) path.SkipTo(frame->depth);
   for (; frame != nullptr; frame = frame->parent) {
     if (frame->site_op != kNone) path.Add(CallName(program, frame));
   }

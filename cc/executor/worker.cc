@@ -126,9 +126,10 @@ bool Worker::Abandon() {
 
 // --- Between workers ------------------------------------------------------------------------------
 
-// Gives the oldest call to an idle worker, and keeps at least one.
+// Gives the oldest call to an idle worker, and keeps at least one; of a single one that is compiled, a part.
 void Worker::GiveAway() {
-  if (parts_.queue.num_calls() < 2) return;
+  const size_t kept = parts_.compiled.has_any() ? 0 : 1;
+  if (parts_.queue.num_calls() <= kept) return SplitOff();
   const ReadyCall call = parts_.queue.oldest_call();
   // Where arguments have died, the call stays with the frame's owner.
   if (parts_.partial_calls.Find(call.frame, call.op) != nullptr) return;
@@ -139,6 +140,16 @@ void Worker::GiveAway() {
   Message message(Message::Kind::kOpenCall, call.frame, call.op);
   for (uint32_t i = 0; i < op.num_inputs; ++i) message.values.push_back(slots[i].Take());
   parts_.queue.RemoveOldestCall();
+  helper->Post(std::move(message));
+}
+
+void Worker::SplitOff() {
+  if (!parts_.compiled.MayFork()) return;
+  Worker* const helper = run_->TakeIdleWorker();
+  if (helper == nullptr) return;
+  Message message(Message::Kind::kFork, nullptr);
+  message.fork = parts_.compiled.SplitOff();
+  if (message.fork == nullptr) return run_->idle_workers.Add(helper);
   helper->Post(std::move(message));
 }
 
@@ -161,6 +172,10 @@ void Worker::Handle(Message* message) {
       return parts_.router.DeliverResult(frame, message->op, message->index, message->values[0]);
     case Message::Kind::kChildEnded:
       return parts_.frames.Unref(frame);
+    case Message::Kind::kFork:
+      return parts_.compiled.StartFork(std::move(message->fork));
+    case Message::Kind::kForkEnded:
+      return parts_.calls.EndFork(message->fork.get());
     case Message::Kind::kKernelDone:
       return;  // see above
   }

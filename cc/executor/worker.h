@@ -43,6 +43,7 @@ class Worker {
   bool Poll();
   bool Abandon();
   void GiveAway();
+  void SplitOff();
   bool TakeMail();
   void Handle(Message* message);
 

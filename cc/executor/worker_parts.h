@@ -37,7 +37,7 @@ struct WorkerParts {
   FrameStore frames{context, &inbox, &partial_calls};
   TokenRouter router{&queue, &frames, &partial_calls, &incomplete_sites};
   KernelLauncher kernels{&context, &queue, &frames, &router};
-  CompiledCalls compiled{&context, &frames, &router};
+  CompiledCalls compiled{&context, &inbox, &frames, &router};
   CallOpener calls{&context, &frames, &partial_calls, &incomplete_sites, &router, &compiled};
   LoopRunner loops{&context, &frames, &router};
   ControlFlow control_flow{&context, &router};

@@ -290,9 +290,9 @@ TEST_F(InterpreterTest, StopsAtTheDepthLimit) {
   EXPECT_EQ(Run(sum, {100}, 100), State::kTooDeep);
   EXPECT_EQ(interpreter_->depth(), 100);
   int frames = 0;
-  interpreter_->ForEachFrame([&](const CodeFunction& f) {
+  interpreter_->ForEachFrame([&](int64_t depth, const CodeFunction& f) {
     EXPECT_EQ(f.name, "Sum");
-    ++frames;
+    EXPECT_EQ(depth, 100 - frames++);
   });
   EXPECT_EQ(frames, 100);
 }

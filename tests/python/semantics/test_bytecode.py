@@ -265,6 +265,48 @@ def test_function_with_other_operators_runs_in_frames():
     assert "Norm runs in frames, because of '" in listing(build, "Norm")
 
 
+def sums_of_halves(table, divisor):
+    """The sum of `table[i] // divisor[i]`, by halves: each call makes two that need nothing of one another."""
+    total = tfr.Declare("Total", [("low", tf.int32), ("high", tf.int32)], [("ret", tf.int64), ("calls", tf.int32)])
+
+    @tfr.Defun(tf.int32, tf.int32, func_name="Total", out_names=["ret", "calls"])
+    def TotalImpl(low, high):
+        def halves():
+            middle = (low + high) // 2
+            left, left_calls = total(low, middle)
+            right, right_calls = total(middle, high)
+            return left + right, left_calls + right_calls + 1
+
+        one = lambda: (tf.math.floordiv(tf.gather(table, low), divisor[low], name="quotient"), tf.constant(1))
+        return tf.cond(high - low > 1, halves, one)
+
+    return TotalImpl(0, table.shape[0])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_long_calls_in_parts_have_the_same_results(workers):
+    """More than 8,000 calls go to several workers in parts, which read the same tensors."""
+    numbers = np.arange(30_000, dtype=np.int64) * 7
+    divisors = np.arange(30_000, dtype=np.int64) % 5 + 1
+    assert run(lambda: fib(22), workers=workers) == 17711
+    total, calls = run(lambda: sums_of_halves(tf.constant(numbers), tf.constant(divisors)), workers=workers)
+    assert total == np.sum(numbers // divisors)
+    assert calls == 2 * 30_000 - 1
+
+
+def test_error_in_part_of_long_call_is_the_same():
+    divisors = np.ones(30_000, np.int64)
+    divisors[29_999] = 0
+    texts = set()
+    for workers in (1, 2, 4):
+        with pytest.raises(tf.errors.InvalidArgumentError) as error:
+            run(lambda: sums_of_halves(tf.constant(np.arange(30_000)), tf.constant(divisors)), workers=workers)
+        texts.add(re.sub(r"run_\d+", "run", error.value.message))  # our node's name: one for each graph
+    (text,) = texts
+    assert "quotient" in text
+    assert "Total > Total > Total > (10 more) > Total > Total > Total" in text
+
+
 def test_bytecode_of_unknown_function_is_error():
     with pytest.raises(tf.errors.InvalidArgumentError, match="No call of 'Other'"):
         listing(lambda: fib(3), "Other")

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/bytecode/fork_plans.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tensorflow_recursion {
+namespace {
+
+// Whether what follows the instruction is not simply the next one.
+bool LeavesLine(Format format) {
+  switch (format) {
+    case Format::kRRJump:
+    case Format::kRKJump:
+    case Format::kRJump:
+    case Format::kJump:
+    case Format::kR:
+    case Format::kCase:
+    case Format::kNone:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The registers that an instruction reads that is neither a jump nor a call.
+std::vector<uint16_t> ReadsOf(const Instruction* instruction) {
+  switch (InfoOf(instruction->opcode).format) {
+    case Format::kRRR:
+      return {instruction->b, instruction->c};
+    case Format::kRRK:
+    case Format::kRR:
+      return {instruction->b};
+    case Format::kApply:
+    case Format::kElementAt:
+      return {instruction->b, instruction[1].y(), instruction[1].z()};
+    default:
+      return {};
+  }
+}
+
+// The instructions from one call to a later one.
+struct Line {
+  uint32_t first = 0;            // the call that runs
+  uint32_t last = 0;             // the call that need not wait for it
+  std::vector<uint32_t> before;  // what computes the arguments of the last one
+};
+
+class Planner {
+ public:
+  explicit Planner(Code* code) : code_(*code) {}
+
+  void Run() {
+    code_.functions_end = static_cast<uint32_t>(code_.instructions.size());
+    code_.plan_of_call.assign(code_.functions_end, ForkPlan::kNone);
+    for (size_t i = 0; i < code_.functions.size(); ++i) {
+      const CodeFunction function = code_.functions[i];
+      for (uint32_t at = function.begin; at < function.end; at += SizeOf(code_.instructions[at].opcode)) {
+        if (code_.instructions[at].opcode != Opcode::kCall) continue;
+        if (const auto line = FindLine(function, at)) Write(static_cast<uint32_t>(i), *line);
+      }
+    }
+  }
+
+ private:
+  const CodeFunction& CalleeOf(const Instruction& call) const { return code_.functions[call.b]; }
+
+  // Walks on from the call and keeps account of what is known without its result.
+  std::optional<Line> FindLine(const CodeFunction& function, uint32_t call) const {
+    Line line;
+    line.first = call;
+    std::vector<bool> is_known(function.frame_words, true);
+    ForgetCall(code_.instructions[call], &is_known);
+    for (uint32_t at = call + 1; at < function.end; at += SizeOf(code_.instructions[at].opcode)) {
+      const Instruction& instruction = code_.instructions[at];
+      if (LeavesLine(InfoOf(instruction.opcode).format)) return std::nullopt;
+      if (instruction.opcode == Opcode::kCall) {
+        if (KnowsArguments(instruction, is_known)) {
+          line.last = at;
+          return line;
+        }
+        ForgetCall(instruction, &is_known);
+        continue;
+      }
+      const std::vector<uint16_t> reads = ReadsOf(&instruction);
+      const bool is_computable = std::all_of(reads.begin(), reads.end(), [&](uint16_t read) { return is_known[read]; });
+      if (is_computable) line.before.push_back(at);
+      is_known[instruction.a] = is_computable;
+    }
+    return std::nullopt;
+  }
+
+  bool KnowsArguments(const Instruction& call, const std::vector<bool>& is_known) const {
+    for (size_t i = 0; i < CalleeOf(call).arguments.size(); ++i) {
+      if (!is_known[call.c + i]) return false;
+    }
+    return true;
+  }
+
+  // A call overwrites what lies from the word below its window on, and its result is not there yet.
+  void ForgetCall(const Instruction& call, std::vector<bool>* is_known) const {
+    for (size_t i = call.c - size_t{1}; i < is_known->size(); ++i) (*is_known)[i] = false;
+    if (CalleeOf(call).results.size() == 1) (*is_known)[call.a] = false;
+  }
+
+  void Write(uint32_t function, const Line& line) {
+    const Instruction first = code_.instructions[line.first];
+    const Instruction last = code_.instructions[line.last];
+    const size_t rest_size = line.last - line.first + 1;
+    const size_t back = Here() + line.before.size() * 2 + CalleeOf(last).results.size() + 3 + rest_size - line.last;
+    if (back >= static_cast<size_t>(std::numeric_limits<int16_t>::max())) return;  // no jump leads back so far
+    ForkPlan plan;
+    plan.function = function;
+    plan.callee = last.b;
+    plan.num_registers = first.c - 1u;
+    plan.begin = Here();
+    WriteForkedCall(line, last);
+    plan.rest = Here();
+    WriteRest(line, last);
+    code_.plan_of_call[line.first] = static_cast<uint32_t>(code_.fork_plans.size());
+    code_.fork_plans.push_back(plan);
+  }
+
+  // What another thread runs: the arguments, the call, and a return of its results.
+  void WriteForkedCall(const Line& line, const Instruction& call) {
+    for (const uint32_t at : line.before) Copy(at);
+    Copy(line.last);
+    const auto num_results = static_cast<uint16_t>(CalleeOf(call).results.size());
+    if (num_results == 1) {
+      code_.instructions.push_back({Opcode::kReturn, call.a});
+      return;
+    }
+    for (uint16_t i = 0; i < num_results; ++i) {
+      code_.instructions.push_back({Opcode::kMove, i, static_cast<uint16_t>(call.c + i)});
+    }
+    code_.instructions.push_back({Opcode::kReturnAll});
+  }
+
+  // What the caller does when its first call returns: the same as ever, but for the call that was split off. It is made
+  // here after all if nobody else has begun with it.
+  void WriteRest(const Line& line, const Instruction& call) {
+    for (uint32_t at = line.first + 1; at < line.last; at += SizeOf(code_.instructions[at].opcode)) Copy(at);
+    code_.instructions.push_back({Opcode::kJoin, call.a, call.b, call.c});
+    Copy(line.last);
+    const int64_t distance = int64_t{line.last} + 1 - Here();
+    code_.instructions.push_back({Opcode::kJump, 0, 0, static_cast<uint16_t>(distance)});
+  }
+
+  // An instruction with what errors and special cases know about it.
+  void Copy(uint32_t at) {
+    if (const KernelCase* const found = code_.KernelCaseAt(at)) {
+      KernelCase copy = *found;
+      copy.instruction = Here();
+      code_.kernel_cases.push_back(std::move(copy));
+    }
+    if (const CallNote* const found = code_.CallAt(at)) {
+      CallNote copy = *found;
+      copy.instruction = Here();
+      code_.calls.push_back(std::move(copy));
+    }
+    const int size = SizeOf(code_.instructions[at].opcode);
+    for (int i = 0; i < size; ++i) code_.instructions.push_back(Instruction(code_.instructions[at + i]));
+  }
+
+  uint32_t Here() const { return static_cast<uint32_t>(code_.instructions.size()); }
+
+  Code& code_;
+};
+
+}  // namespace
+
+void AddForkPlans(Code* code) { Planner(code).Run(); }
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,89 @@
+// A call of compiled code that is under way, and what two workers share of one that was split off.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALL_H_
+#define TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cc/base/ids.h"
+#include "cc/bytecode/interpreter.h"
+#include "cc/executor/frame.h"
+#include "cc/executor/worker_context.h"
+#include "cc/program/program.h"
+
+namespace tensorflow_recursion {
+
+class Inbox;
+struct CompiledCall;
+
+// What a call out of a frame was given. Calls split off below it read the same tensors.
+struct CompiledArguments {
+  CompiledArguments() = default;
+  ~CompiledArguments() { Clear(); }
+  CompiledArguments(const CompiledArguments&) = delete;
+  CompiledArguments& operator=(const CompiledArguments&) = delete;
+
+  void Clear() {
+    for (Value& value : values) value.Release();
+    values.clear();
+    arrays.clear();
+  }
+
+  std::vector<Value> values;
+  std::deque<Array> arrays;  // of the values that are tensors
+};
+
+// Who asked for a call, and of what.
+struct CallOrigin {
+  Frame* caller = nullptr;
+  OpId op;
+  const CompiledFunction* function = nullptr;
+};
+
+// A call that one worker, its owner, has split off for another one, its runner. It goes to the runner in a message and
+// comes back in one, so that only one of both touches `results` and what follows at a time.
+struct Fork {
+  // Set before it is posted.
+  Inbox* owner = nullptr;
+  CallOrigin origin;
+  std::shared_ptr<CompiledArguments> arguments;
+  ForkedCall call;
+
+  // Set by who begins to make the call: the runner, or the owner if it needs the result before that one has begun.
+  std::atomic<bool> is_taken{false};
+  // Set by the owner when nobody needs the results any more; the runner looks between two pieces of work. Relaxed: it
+  // saves work, nothing else.
+  std::atomic<bool> is_wanted{true};
+
+  // Set by the runner before it posts the fork back.
+  std::vector<uint64_t> results;
+  int64_t calls = 0;  // that it has made
+  bool is_unfit = false;
+
+  // The owner's alone.
+  CompiledCall* split_from = nullptr;  // nullptr: that one has ended
+  bool is_done = false;
+};
+
+struct CompiledCall {
+  explicit CompiledCall(const WorkerContext& context)
+      : interpreter(*context.program.code, context.program.options.max_depth, &context.run->frame_bytes,
+                    context.run->max_frame_bytes),
+        arguments(std::make_shared<CompiledArguments>()) {}
+
+  Interpreter interpreter;
+  CallOrigin origin;
+  std::shared_ptr<CompiledArguments> arguments;
+  std::shared_ptr<Fork> fork;                // what it computes for another worker; nullptr: a call out of a frame
+  std::vector<std::shared_ptr<Fork>> forks;  // what was split off and not joined yet, in the order to join from the end
+  bool shares_arguments = false;             // with forks, ever
+  std::vector<uint64_t> registers;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALL_H_
