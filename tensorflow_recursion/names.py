@@ -5,62 +5,73 @@ They are written once, in cc/base/names.h; here they are read from the native mo
 # SPDX-License-Identifier: Apache-2.0
 
 import itertools
+import random
 import re
 
 from tensorflow_recursion import _loader
 
+_REBUILD = (
+    "the native module of tensorflow_recursion is missing, or older than its Python files; build both with: "
+    f"{_loader.BUILD_COMMAND} (make build, in a checkout)"
+)
 try:
     from tensorflow_recursion._native import NAMES
 except ImportError as error:
-    raise ImportError(
-        "the native module of tensorflow_recursion is missing, or older than its Python files; build both with: "
-        f"{_loader.BUILD_COMMAND} (make build, in a checkout)"
-    ) from error
+    raise ImportError(_REBUILD) from error
 
-OPTIMIZER = NAMES["OPTIMIZER"]
 
-INVOKE = NAMES["INVOKE_OP"]
-RETAIN = NAMES["RETAIN_OP"]
-RECALL = NAMES["RECALL_OP"]
-CONTRIBUTE = NAMES["CONTRIBUTE_OP"]
-CONTRIBUTE_NONE = NAMES["CONTRIBUTE_NONE_OP"]
-COLLECT = NAMES["COLLECT_OP"]
-TOTAL = NAMES["TOTAL_OP"]
+def _native(key: str) -> str:
+    """A name that the C++ has; raises ImportError if that is older and has it not."""
+    if key not in NAMES:
+        raise ImportError(f"{_REBUILD} (it has no name for {key})")
+    return NAMES[key]
 
-CALLEE = NAMES["CALLEE_ATTR"]
-ARGUMENT_TYPES = NAMES["ARGUMENT_TYPES_ATTR"]
-IGNORED_TYPES = NAMES["IGNORED_TYPES_ATTR"]
-RESULT_TYPES = NAMES["RESULT_TYPES_ATTR"]
-FORWARD = NAMES["FORWARD_ATTR"]
-RECORD_OF = NAMES["RECORD_OF_ATTR"]
-OUTPUT_SHAPES = NAMES["OUTPUT_SHAPES_ATTR"]
-FUNCTION = NAMES["FUNCTION_ATTR"]
-TYPE = NAMES["TYPE_ATTR"]
-INPUTS_ON_HOST = NAMES["INPUTS_ON_HOST_ATTR"]
-OUTPUTS_ON_HOST = NAMES["OUTPUTS_ON_HOST_ATTR"]
 
-MAX_DEPTH = NAMES["MAX_DEPTH_OPTION"]
-WORKERS = NAMES["WORKERS_OPTION"]
-COMPILE = NAMES["COMPILE_OPTION"]
-ON_FALLBACK = NAMES["ON_FALLBACK_OPTION"]
+OPTIMIZER = _native("OPTIMIZER")
 
-STATIC = NAMES["STATIC_ATTR"]
-OPTION_PREFIX = NAMES["OPTION_ATTR_PREFIX"]
+INVOKE = _native("INVOKE_OP")
+RETAIN = _native("RETAIN_OP")
+RECALL = _native("RECALL_OP")
+CONTRIBUTE = _native("CONTRIBUTE_OP")
+CONTRIBUTE_NONE = _native("CONTRIBUTE_NONE_OP")
+COLLECT = _native("COLLECT_OP")
+TOTAL = _native("TOTAL_OP")
 
-COPY_SUFFIX = NAMES["COPY_SUFFIX"]
-MANGLED_SUFFIX = NAMES["MANGLED_SUFFIX"]
-TRACE_SUFFIX = NAMES["TRACE_SUFFIX"]
-FORWARD_SUFFIX = NAMES["FORWARD_SUFFIX"]
-BACKWARD_SUFFIX = NAMES["BACKWARD_SUFFIX"]
-GRADIENT_SUFFIX = NAMES["GRADIENT_SUFFIX"]
+CALLEE = _native("CALLEE_ATTR")
+ARGUMENT_TYPES = _native("ARGUMENT_TYPES_ATTR")
+IGNORED_TYPES = _native("IGNORED_TYPES_ATTR")
+RESULT_TYPES = _native("RESULT_TYPES_ATTR")
+FORWARD = _native("FORWARD_ATTR")
+RECORD_OF = _native("RECORD_OF_ATTR")
+OUTPUT_SHAPES = _native("OUTPUT_SHAPES_ATTR")
+FUNCTION = _native("FUNCTION_ATTR")
+TYPE = _native("TYPE_ATTR")
+INPUTS_ON_HOST = _native("INPUTS_ON_HOST_ATTR")
+OUTPUTS_ON_HOST = _native("OUTPUTS_ON_HOST_ATTR")
+
+MAX_DEPTH = _native("MAX_DEPTH_OPTION")
+WORKERS = _native("WORKERS_OPTION")
+COMPILE = _native("COMPILE_OPTION")
+ON_FALLBACK = _native("ON_FALLBACK_OPTION")
+
+STATIC = _native("STATIC_ATTR")
+OPTION_PREFIX = _native("OPTION_ATTR_PREFIX")
+
+COPY_SUFFIX = _native("COPY_SUFFIX")
+MANGLED_SUFFIX = _native("MANGLED_SUFFIX")
+TRACE_SUFFIX = _native("TRACE_SUFFIX")
+FORWARD_SUFFIX = _native("FORWARD_SUFFIX")
+BACKWARD_SUFFIX = _native("BACKWARD_SUFFIX")
+GRADIENT_SUFFIX = _native("GRADIENT_SUFFIX")
 
 _TRACE = re.compile(rf"{TRACE_SUFFIX}\d+")
 _OF_TRACE = re.compile(rf".*{TRACE_SUFFIX}\d+")
-_numbers = itertools.count(1)
+# Where they begin is left to chance: graphs and SavedModels bring the names of other processes along.
+_numbers = itertools.count(random.SystemRandom().randrange(10**12, 10**13))
 
 
 def of_trace(name: str) -> str:
-    """A name for one trace of the function `name`, which no other function of the process has."""
+    """A name for one trace of the function `name`, which no other function has, of this process or another one."""
     return f"{name}{TRACE_SUFFIX}{next(_numbers)}"
 
 
@@ -78,6 +89,12 @@ def trace_in(name: str) -> str | None:
     """The name that `of_trace` made, of a function or of one whose forward or backward function is called `name`."""
     ends = [found.end() for found in _TRACE.finditer(name)]
     return name[: ends[-1]] if ends else None  # the last one: what is traced may have a number of its own
+
+
+def trace_suffix(name: str) -> str:
+    """The number of the trace in a name, as `of_trace` writes it; "" if there is none."""
+    numbers = _TRACE.findall(name)
+    return str(numbers[-1]) if numbers else ""
 
 
 def renumbered(name: str, numbers: dict[str, str]) -> str:

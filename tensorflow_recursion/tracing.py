@@ -399,7 +399,8 @@ class Traces:
         options = definition.trace_options()
         if options["out_names"] is None and declared is not None:
             options["out_names"] = [name for name, _ in declared.outputs]
-        return tf_tracing.trace(self._graph, func, definition.inputs, name, **options)
+        suffix = names.trace_suffix(name)
+        return tf_tracing.trace(self._graph, func, definition.inputs, name, branch_suffix=suffix, **options)
 
     def _has_effects(self, callee: str) -> bool:
         """Whether the function that the graph calls `callee` has side effects, as far as it is known."""

@@ -53,10 +53,14 @@ def remove_function(graph: tf.Graph, traced: TracedFunction) -> None:
 
 
 def add_to_eager_context(traced: TracedFunction) -> None:
-    """Where tf.functions run eagerly, make a function known to the context they run in; elsewhere do nothing."""
+    """Where tf.functions run eagerly, make a function known to the context they run in; elsewhere do nothing.
+
+    It is known there as long as `traced` lives, so the graphs whose calls need it have to keep that.
+    """
     if tf1.executing_eagerly_outside_functions() and not context.context().has_function(traced.name):
         with traced._c_func.get() as function:
             context.add_c_function(function)
+        traced._function_deleter = stock._DefinedFunctionDeleter(traced.name)
 
 
 def remove_from_eager_context(traced: TracedFunction) -> None:

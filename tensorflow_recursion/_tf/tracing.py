@@ -11,7 +11,7 @@ from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import function as stock
 from tensorflow.python.ops import variable_scope
 
-from tensorflow_recursion._tf import origins, patches, recorders
+from tensorflow_recursion._tf import branches, origins, patches, recorders
 from tensorflow_recursion._tf.functions import TracedFunction
 
 tf1 = tf.compat.v1
@@ -26,12 +26,16 @@ def trace(
     inputs: Sequence[tuple[str, tf.DType]],
     name: str,
     *,
+    branch_suffix: str,
     doc: str | None,
     out_names: Sequence[str] | None,
     device: Any,
     options: Mapping[str, Any],
 ) -> TracedFunction:
-    """Trace `func` into a function graph whose outer graph is `graph`, clear of control dependencies and contexts."""
+    """Trace `func` into a function graph whose outer graph is `graph`, clear of control dependencies and contexts.
+
+    The names of functions for branches in it end with `branch_suffix`.
+    """
     bodies: list[tf.Graph] = []
 
     def build(*args: tf.Tensor) -> Any:
@@ -40,7 +44,12 @@ def trace(
 
     build.__doc__ = doc
     arg_names, arg_types = [arg for arg, _ in inputs], [dtype for _, dtype in inputs]
-    with graph.as_default(), graph.control_dependencies(None), recorders.suspended():
+    with (
+        graph.as_default(),
+        graph.control_dependencies(None),
+        recorders.suspended(),
+        branches.named(branch_suffix),
+    ):
         traced = TracedFunction(build, arg_names, arg_types, name, out_names=out_names, **options)
         traced._caller_device = device
         traced._create_definition_if_needed()
@@ -55,6 +64,7 @@ def trace_graph(
     arg_shapes: Sequence[tf.TensorShape],
     name: str,
     *,
+    branch_suffix: str,
     device: Any,
     options: Mapping[str, Any],
 ) -> tf.Graph:
@@ -65,6 +75,7 @@ def trace_graph(
         graph.control_dependencies(None),
         patches.control_flow_for_gradients(),
         recorders.suspended(),
+        branches.named(branch_suffix),
     ):
         return stock.func_graph_from_py_func(
             func,

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import ops
+from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import handles, nodes, patches
 from tensorflow_recursion._tf import tracing as tf_tracing
@@ -75,6 +75,7 @@ class BodyWithGradient:
             self._definition.inputs,
             pair.arg_shapes,
             pair.forward,
+            branch_suffix=names.trace_suffix(pair.forward),
             device=options["device"],
             options=options["options"],
         )

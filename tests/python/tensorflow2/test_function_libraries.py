@@ -1,0 +1,178 @@
+"""The library of functions that a process has in eager mode: nothing stays behind, nothing is taken for another one."""
+# SPDX-License-Identifier: Apache-2.0
+
+import gc
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import limits
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+import tensorflow_recursion as tfr
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TRACES, FEWER_TRACES = 100, 5
+
+
+def functions():
+    gc.collect()
+    return set(context.context().list_function_names())
+
+
+def make_power(v):
+    @tfr.recursive
+    def power(x, n):
+        if n < 1:
+            return v * 1.0
+        return x * power(x, n - 1)
+
+    return power
+
+
+def slope_in_tf_function(power):
+    @tf.function
+    def slope(x, n):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = power(x, n)
+        return tape.gradient(y, x)
+
+    return slope(tf.constant(2.0), tf.constant(3))
+
+
+def slope_by_eager_tape(power):
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = power(x, tf.constant(3))
+    return tape.gradient(y, x)
+
+
+def slope_around_tf_function(power):
+    x, call = tf.constant(2.0), tf.function(lambda x, n: power(x, n))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = call(x, tf.constant(3))
+    return tape.gradient(y, x)
+
+
+SLOPES = [slope_in_tf_function, slope_by_eager_tape, slope_around_tf_function]
+
+
+@pytest.mark.parametrize("slope", SLOPES, ids=lambda slope: slope.__name__)
+def test_functions_that_are_gone_leave_no_traces_behind(slope):
+    v = tf.Variable(1.5)
+    slope(make_power(v))  # what is made once
+    before = functions()
+    for _ in range(FEWER_TRACES):
+        assert slope(make_power(v)).numpy() == 18.0
+    assert not functions() - before
+
+
+@pytest.mark.parametrize(("slope", "count"), [(slope_in_tf_function, TRACES), (slope_around_tf_function, FEWER_TRACES)])
+def test_function_that_is_traced_again_leaves_no_traces_behind(slope, count):
+    power = make_power(tf.Variable(1.5))
+    slope(power)
+    before = functions()
+    for _ in range(count):
+        assert slope(power).numpy() == 18.0
+    assert not functions() - before
+
+
+def test_functions_stay_as_long_as_they_are_needed():
+    """The graph that holds the gradient outlives the recursive function."""
+
+    def make():
+        power = make_power(tf.Variable(1.5))
+        return tf.function(lambda x, n: power(x, n))
+
+    call, x = make(), tf.constant(2.0)
+    call(x, tf.constant(1))
+    gc.collect()
+    for _ in range(2):
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = call(x, tf.constant(3))
+            slope = inner.gradient(y, x)
+            gc.collect()
+        assert [slope.numpy(), outer.gradient(slope, x).numpy()] == [18.0, 18.0]
+
+
+def test_loaded_functions_stay_as_long_as_what_was_loaded(tmp_path):
+    v = tf.Variable(1.5)
+    power = make_power(v)
+    module = tf.Module()
+    module.v = v
+    module.call = tf.function(
+        lambda x, n: power(x, n), input_signature=[tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)]
+    )
+    tf.saved_model.save(module, str(tmp_path))
+
+    def use():
+        module = tf.saved_model.load(str(tmp_path))
+        gc.collect()
+        return slope_by_eager_tape(module.call).numpy()
+
+    assert use() == 18.0
+    before = functions()
+    for _ in range(5):
+        assert use() == 18.0
+    assert not functions() - before
+
+
+PROGRAM = """
+import sys
+import tensorflow as tf
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+FACTOR, OWN_PATH, OTHER_PATHS = float(sys.argv[1]), sys.argv[2], sys.argv[3:]
+
+@tfr.recursive
+def power(x, n):
+    return tf.cond(n < 1, lambda: tf.constant(FACTOR), lambda: x * power(x, n - 1))
+
+specs = [tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)]
+call = tf.function(lambda x, n: power(x, n), input_signature=specs)
+graph = call.get_concrete_function().graph.as_graph_def()
+with open(OWN_PATH, "wb") as file:
+    file.write(graph.SerializeToString())
+
+def read(path):
+    with open(path, "rb") as file:
+        return tf1.GraphDef.FromString(file.read())
+
+def function_of(path):
+    wrapped = tf1.wrap_function(lambda: tf.import_graph_def(read(path), name=""), [])
+    return wrapped.prune(["x:0", "n:0"], "Identity:0")
+
+others = [function_of(path) for path in OTHER_PATHS]
+print([float(function(tf.constant(2.0), tf.constant(3))) for function in (call, *others)])
+"""
+
+
+def run(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=limits.HANG_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_graphs_of_other_processes_have_bodies_of_their_own(tmp_path):
+    """Each process makes the functions of the same program, but for one number in the body."""
+    one, two = tmp_path / "one.pb", tmp_path / "two.pb"
+    assert run(10.0, one) == [80.0]
+    assert run(100.0, two, one) == [800.0, 80.0]
+    assert run(1000.0, tmp_path / "three.pb", one, two) == [8000.0, 80.0, 800.0]
