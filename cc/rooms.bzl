@@ -9,13 +9,14 @@ load("//cc:flags.bzl", "COPTS")
 ROOMS = {
     "base": [],
     "values": ["base"],
+    "native": ["values"],
     "analysis": ["values"],
     "bytecode": ["analysis"],
     "program": ["bytecode"],
     "executor": ["program"],
     "expand": ["analysis"],
     "passes": ["expand"],
-    "kernels": ["executor", "passes"],
+    "kernels": ["executor", "passes", "native"],
     "python": ["expand", "bytecode"],
 }
 

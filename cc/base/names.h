@@ -27,7 +27,7 @@ inline constexpr char kOptionAttrPrefix[] = "_recursion_";
 inline constexpr char kRetainOp[] = "Recursion>Retain";
 inline constexpr char kRecallOp[] = "Recursion>Recall";
 
-// A gradient that is summed over all frames of a recursion, see cc/kernels/contributions.h.
+// A gradient that is summed over all frames of a recursion, see cc/values/contributions.h.
 inline constexpr char kContributeOp[] = "Recursion>Contribute";
 inline constexpr char kContributeNoneOp[] = "Recursion>ContributeNone";
 inline constexpr char kCollectOp[] = "Recursion>Collect";

@@ -169,7 +169,7 @@ void CompiledCalls::Finish(CompiledCall* call) {
       results.push_back(Value::Empty());
       continue;
     }
-    results.push_back(types[i].is_array ? Value::Own(new tensorflow::Tensor(*FromBits<const Array*>(bits)->tensor))
+    results.push_back(types[i].is_array ? Value::Own(NewTensor(*FromBits<const Array*>(bits)->tensor))
                                         : Value::Scalar(bits));
   }
   const CallOrigin origin = call->origin;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cc/base/status.h"
-#include "cc/kernels/contributions.h"
+#include "cc/values/contributions.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/variant.h"
 
@@ -23,9 +23,7 @@ namespace {
 using Term = Contributions::Term;
 
 void SetVariant(OpKernelContext* context, Contributions contributions) {
-  Tensor result(tensorflow::DT_VARIANT, TensorShape({}));
-  result.scalar<Variant>()() = std::move(contributions);
-  context->set_output(0, result);
+  context->set_output(0, BoxContributions(std::move(contributions)));
 }
 
 // Copies `from` to where `to` lies. On a device that is no CPU it is queued behind what has been launched there.
@@ -95,8 +93,7 @@ CollectOp::CollectOp(OpKernelConstruction* construction) : OpKernel(construction
 }
 
 void CollectOp::Compute(OpKernelContext* context) {
-  const Tensor& input = context->input(0);
-  const Contributions* contributions = input.dims() == 0 ? input.scalar<Variant>()().get<Contributions>() : nullptr;
+  const Contributions* contributions = ContributionsInTensor(context->input(0));
   OP_REQUIRES(context, contributions != nullptr,
               InvalidArgument("Gradient '", name(), "': its input is not what a gradient call returns"));
   const std::vector<const Contributions::Term*> terms = contributions->Terms();

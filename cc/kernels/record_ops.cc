@@ -32,7 +32,7 @@ Value Unbox(const Tensor& tensor, bool is_on_host) {
     record->Ref();
     return Value::Own(record);
   }
-  return Value::Own(new Tensor(tensor));
+  return Value::Own(NewTensor(tensor));
 }
 
 // Copies a record, and those that hang from it, between the memories of devices. Without C++ stack: a chain of records
@@ -85,7 +85,7 @@ class Copier {
     } else {
       TFR_RETURN_IF_ERROR(copy_(tensor, &copy));
     }
-    to->Set(index, Value::Own(new Tensor(std::move(copy))), dtype);
+    to->Set(index, Value::Own(NewTensor(std::move(copy))), dtype);
     return absl::OkStatus();
   }
 

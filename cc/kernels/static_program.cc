@@ -31,7 +31,7 @@ std::vector<Value> Arguments(OpKernelContext* context, int count, const tensorfl
   std::vector<Value> arguments;
   arguments.reserve(count);
   for (int i = 0; i < count; ++i) {
-    auto* const tensor = new Tensor(context->input(i));
+    auto* const tensor = NewTensor(context->input(i));
     arguments.push_back(IsOnHost(device, context->input_memory_type(i)) ? ValueFromTensor(tensor) : Value::Own(tensor));
   }
   return arguments;

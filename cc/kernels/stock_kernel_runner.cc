@@ -156,7 +156,20 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
       entry.input_attributes.back().set_on_host(entry.kernel->input_memory_types()[i] == tensorflow::HOST_MEMORY);
     }
   }
+  if (launcher_ == nullptr && NativeKernelsAreOn()) BindNativeKernels(program);
   return absl::OkStatus();
+}
+
+// In the bodies of functions, and of loops in them. The main graph is the session's: its operators are few and large.
+void KernelTable::BindNativeKernels(const Program& program) {
+  for (const Region& region : program.regions) {
+    if (!region.is_function() && (region.loop == nullptr || !region.loop->in_function)) continue;
+    for (const Op& op : region.ops) {
+      if (op.kind != OpKind::kKernel && op.kind != OpKind::kScalar) continue;
+      const KernelNode& node = program.kernels[op.index];
+      if (entries_[node.id].async == nullptr) entries_[node.id].native = FindNativeKernel(*node.node);
+    }
+  }
 }
 
 TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
@@ -200,7 +213,11 @@ void TfKernelRunner::TakeOutputs(const KernelNode& node, const KernelTable::Entr
 
 TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* context,
                                tensorflow::CancellationManager* cancellation, int max_workers)
-    : table_(table), context_(context), cancellation_(cancellation), stats_collector_(StatsCollectorOf(*context)) {
+    : table_(table),
+      context_(context),
+      cancellation_(cancellation),
+      stats_collector_(StatsCollectorOf(*context)),
+      shows_operators_(stats_collector_ != nullptr || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo)) {
   for (int i = 0; i < max_workers; ++i) scratch_.emplace_back(*context->params(), cancellation);
 }
 
@@ -292,7 +309,11 @@ absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::E
 
 absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
   const KernelTable::Entry& entry = table_->entry(node);
-  for (KernelCall& call : calls) TFR_RETURN_IF_ERROR(RunOne(node, entry, &call));
+  const NativeFunction native = ABSL_PREDICT_FALSE(shows_operators_) ? nullptr : entry.native.run;
+  for (KernelCall& call : calls) {
+    if (native != nullptr && native(entry.native, call.inputs, call.outputs)) continue;
+    TFR_RETURN_IF_ERROR(RunOne(node, entry, &call));
+  }
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// Runs nodes by TensorFlow's own kernels.
+// Runs nodes by TensorFlow's own kernels, or by native ones where these serve.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_STOCK_KERNEL_RUNNER_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_STOCK_KERNEL_RUNNER_H_
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cc/executor/kernel_runner.h"
+#include "cc/native/native_kernel.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/step_stats_collector.h"
 #include "tensorflow/core/framework/function.h"
@@ -28,6 +29,7 @@ class KernelTable {
   struct Entry {
     tensorflow::OpKernel* kernel = nullptr;
     tensorflow::AsyncOpKernel* async = nullptr;  // the same kernel, if it is asynchronous
+    NativeKernel native;                         // tried first
     bool may_be_expensive = false;
     bool takes_uninitialized = false;  // of references: an assignment needs no value before it
     bool is_on_host = true;            // all its outputs are in memory that the host can read
@@ -50,6 +52,7 @@ class KernelTable {
  private:
   absl::Status FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
                             const std::string& session_handle, tensorflow::OpKernel** kernel);
+  void BindNativeKernels(const Program& program);
 
   std::deque<Entry> entries_;
   tensorflow::Device* launcher_ = nullptr;
@@ -98,6 +101,7 @@ class TfKernelRunner : public KernelRunner {
   tensorflow::OpKernelContext* const context_;
   tensorflow::CancellationManager* const cancellation_;
   tensorflow::StepStatsCollector* const stats_collector_;  // of a step that is traced, else nullptr
+  const bool shows_operators_;  // to the profiler or in a trace: every operator runs by its stock kernel
   std::deque<Scratch> scratch_;
 };
 

@@ -186,7 +186,7 @@ Record* Record::New(uint32_t size) {
 // Constants belong to a program, which a record may outlive: they are copied, but few that aren't scalars
 // are retained.
 Value Record::Own(Value value, DataType dtype) {
-  auto* const tensor = new Tensor(TensorFromValue(value, dtype));
+  auto* const tensor = NewTensor(TensorFromValue(value, dtype));
   // A variable may change, so what it holds now is read. Others have come without a box if they need none.
   const Value owned = value.kind == Value::Kind::kRef ? ValueFromTensor(tensor) : Value::Own(tensor);
   value.Release();

@@ -3,6 +3,7 @@
 
 #include <shared_mutex>
 
+#include "cc/values/contributions.h"
 #include "cc/values/record.h"
 #include "cc/values/scalar_operators.h"
 
@@ -12,19 +13,32 @@ using tensorflow::DataType;
 using tensorflow::Tensor;
 
 Value Value::CopyOwned() const {
-  if (kind == Kind::kTensor) return Own(new Tensor(*tensor));
-  if (kind == Kind::kRef) return Ref(*ref);
-  record->Ref();
-  return *this;
+  switch (kind) {
+    case Kind::kTensor:
+      return Own(NewTensor(*tensor));
+    case Kind::kRef:
+      return Ref(*ref);
+    case Kind::kContributions:
+      if (contributions != nullptr) contributions->references.fetch_add(1, std::memory_order_relaxed);
+      return *this;
+    default:
+      record->Ref();
+      return *this;
+  }
 }
 
 void Value::ReleaseOwned() {
-  if (kind == Kind::kTensor) {
-    delete tensor;
-  } else if (kind == Kind::kRef) {
-    delete ref;
-  } else {
-    record->Unref();
+  switch (kind) {
+    case Kind::kTensor:
+      return DeleteTensor(tensor);
+    case Kind::kRef:
+      delete ref;
+      return;
+    case Kind::kContributions:
+      Contributions::Own(contributions);
+      return;
+    default:
+      record->Unref();
   }
 }
 
@@ -70,7 +84,7 @@ Value ScalarFromTensor(const Tensor& tensor) {
 Value ValueFromTensor(Tensor* tensor) {
   if (tensor->dims() != 0 || !IsUnboxed(tensor->dtype()) || !tensor->IsInitialized()) return Value::Own(tensor);
   Value value = ScalarFromTensor(*tensor);
-  delete tensor;
+  DeleteTensor(tensor);
   return value;
 }
 
@@ -95,6 +109,10 @@ Tensor TensorFromValue(const Value& value, DataType dtype) {
     }
     case Value::Kind::kRecord:
       return BoxRecord(value.record);
+    case Value::Kind::kContributions: {
+      const Value copy = value.Copy();
+      return BoxContributions(Contributions::Own(copy.contributions));
+    }
     default:
       return Tensor();
   }

@@ -6,20 +6,22 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cc/values/tensor_memory.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow_recursion {
 
 class Record;
+struct ContributionTerm;
 
 // A plain 16-byte record, so that frames can be copied from templates and moved without calls.
 // Ownership is by convention: a Value of kind kTensor or kRef owns its heap object, one of kind
-// kRecord a reference on it, and whoever takes the Value over must in the end Release() it or move it on. kConstant
-// points into the Program, kBorrowed into a frame around the one that reads it; copying either is free. kScalar holds
-// the number itself; its dtype is a static fact of the edge.
+// kRecord or kContributions a reference on it, and whoever takes the Value over must in the end Release() it or move it
+// on. kConstant points into the Program, kBorrowed into a frame around the one that reads it; copying either is free.
+// kScalar holds the number itself; its dtype is a static fact of the edge.
 struct Value {
-  enum class Kind : uint8_t { kEmpty, kScalar, kConstant, kBorrowed, kDead, kTensor, kRef, kRecord };
+  enum class Kind : uint8_t { kEmpty, kScalar, kConstant, kBorrowed, kDead, kTensor, kRef, kRecord, kContributions };
 
   union {
     uint64_t bits;
@@ -32,6 +34,7 @@ struct Value {
     const tensorflow::Tensor* constant;  // of kConstant and kBorrowed
     tensorflow::TensorValue* ref;        // a variable's tensor and its lock (TF1 ref dtypes)
     Record* record;
+    ContributionTerm* contributions;  // a gradient that is not summed up yet; nullptr: zero
   };
   Kind kind;
   uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot
@@ -69,6 +72,12 @@ struct Value {
     return value;
   }
 
+  static Value Own(ContributionTerm* contributions) {  // takes the reference over
+    Value value = Make(Kind::kContributions);
+    value.contributions = contributions;
+    return value;
+  }
+
   bool is_scalar() const { return kind == Kind::kScalar; }
   bool is_empty() const { return kind == Kind::kEmpty; }
   bool is_dead() const { return kind == Kind::kDead; }
@@ -80,7 +89,7 @@ struct Value {
   Value Copy() const { return owns() ? CopyOwned() : *this; }
 
   // For a Value that leaves the frames which may borrow: the same, owned.
-  Value Escape() const { return kind == Kind::kBorrowed ? Own(new tensorflow::Tensor(*constant)) : *this; }
+  Value Escape() const { return kind == Kind::kBorrowed ? Own(NewTensor(*constant)) : *this; }
 
   // The tensor it holds or points to; nullptr if it is of another kind.
   const tensorflow::Tensor* tensor_or_null() const {

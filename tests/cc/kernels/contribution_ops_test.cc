@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "tests/cc/base/graphs.h"
-#include "tests/cc/kernels/contribution_values.h"
+#include "tests/cc/values/contribution_values.h"
 #include "tests/cc/kernels/run_graph.h"
 
 namespace tensorflow_recursion {

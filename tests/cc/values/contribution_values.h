@@ -1,14 +1,14 @@
 // Makes the tensors and sums that the tests of contributions are about.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_TESTS_CC_KERNELS_CONTRIBUTION_VALUES_H_
-#define TENSORFLOW_RECURSION_TESTS_CC_KERNELS_CONTRIBUTION_VALUES_H_
+#ifndef TENSORFLOW_RECURSION_TESTS_CC_VALUES_CONTRIBUTION_VALUES_H_
+#define TENSORFLOW_RECURSION_TESTS_CC_VALUES_CONTRIBUTION_VALUES_H_
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "cc/kernels/contributions.h"
+#include "cc/values/contributions.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/variant.h"
 
@@ -46,4 +46,4 @@ inline Contributions Row(float number) { return Contributions(Floats({1}, number
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_TESTS_CC_KERNELS_CONTRIBUTION_VALUES_H_
+#endif  // TENSORFLOW_RECURSION_TESTS_CC_VALUES_CONTRIBUTION_VALUES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/kernels/contributions.h"
+#include "cc/values/contributions.h"
 
 #include <utility>
 #include <vector>
@@ -14,6 +14,7 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TypeIndex;
 using tensorflow::UnaryVariantOpRegistry;
+using tensorflow::Variant;
 using tensorflow::VariantDeviceCopyDirection;
 namespace variant_op_registry_fn_registration = tensorflow::variant_op_registry_fn_registration;  // for the macros
 
@@ -121,6 +122,17 @@ std::vector<const Contributions::Term*> Contributions::Terms() const {
     work.push_back(term->left);
   }
   return terms;
+}
+
+Tensor BoxContributions(Contributions contributions) {
+  Tensor tensor(tensorflow::DT_VARIANT, tensorflow::TensorShape({}));
+  tensor.scalar<Variant>()() = std::move(contributions);
+  return tensor;
+}
+
+const Contributions* ContributionsInTensor(const Tensor& tensor) {
+  if (tensor.dtype() != tensorflow::DT_VARIANT || tensor.dims() != 0 || !tensor.IsInitialized()) return nullptr;
+  return tensor.scalar<Variant>()().get<Contributions>();
 }
 
 std::string Contributions::DebugString() const { return absl::StrCat("Contributions(", Terms().size(), " terms)"); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/kernels/contributions.h"
+#include "cc/values/contributions.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/cc/base/graphs.h"
-#include "tests/cc/kernels/contribution_values.h"
+#include "tests/cc/values/contribution_values.h"
 #include "tests/cc/values/live_tensors.h"
 
 namespace tensorflow_recursion {

@@ -1,0 +1,71 @@
+// Gradients of weights that are not summed up yet, as values of the executor: a term is made and added by pointers.
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "cc/base/names.h"
+#include "cc/native/native_table.h"
+#include "cc/native/operands.h"
+#include "cc/values/contributions.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Tensor;
+
+Value OwnValue(Contributions contributions) { return Value::Own(contributions.Release()); }
+
+// Inputs: the two tensors of a term.
+bool RunContribute(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+  const Tensor* const first = inputs[0].tensor_or_null();
+  const Tensor* const second = inputs[1].tensor_or_null();
+  if (first == nullptr || second == nullptr) return false;
+  outputs[0] = OwnValue(Contributions(*first, *second));
+  return true;
+}
+
+bool BindContribute(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  kernel->run = RunContribute;
+  return true;
+}
+
+bool RunContributeNone(const NativeKernel& /*kernel*/, Value* /*inputs*/, Value* outputs) {
+  outputs[0] = OwnValue(Contributions());
+  return true;
+}
+
+bool BindContributeNone(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  kernel->run = RunContributeNone;
+  return true;
+}
+
+// The contributions in a value, those of a variant too, which come from stock kernels and from other devices.
+bool ReadContributions(const Value& value, Contributions* contributions) {
+  if (value.kind == Value::Kind::kContributions) {
+    *contributions = Contributions::Own(value.Copy().contributions);
+    return true;
+  }
+  const Tensor* const tensor = value.tensor_or_null();
+  const Contributions* const boxed = tensor == nullptr ? nullptr : ContributionsInTensor(*tensor);
+  if (boxed == nullptr) return false;
+  *contributions = *boxed;
+  return true;
+}
+
+}  // namespace
+
+bool AddContributions(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  Contributions sum;
+  for (int i = 0; i < kernel.num_inputs; ++i) {
+    Contributions summand;
+    if (!ReadContributions(inputs[i], &summand)) return false;
+    sum = Contributions::Sum(sum, summand);
+  }
+  outputs[0] = OwnValue(std::move(sum));
+  return true;
+}
+
+void AddContributionKernels(NativeTable* table) {
+  table->insert({{kContributeOp, BindContribute}, {kContributeNoneOp, BindContributeNone}});
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,200 @@
+// Functions number by number, with the broadcasting that nets use.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <utility>
+
+#include "cc/native/loops.h"
+#include "cc/native/native_table.h"
+#include "cc/native/operands.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Tensor;
+
+// --- One operand ----------------------------------------------------------------------------------
+
+// numbers[0]: the function.
+template <typename T>
+bool RunUnary(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  if (x == nullptr) return false;
+  const T* const from = DataOf<T>(*x);
+  const int64_t count = x->NumElements();
+  T* const to = ReuseOrNew<T>(&inputs[0], &outputs[0]);
+  BestLoops<T>().of(static_cast<Unary>(kernel.numbers[0]))(from, to, count);
+  return true;
+}
+
+// --- Two operands ---------------------------------------------------------------------------------
+
+// How a small operand meets a large one: `rows` times, as a row of `columns` numbers or as one number.
+struct Pattern {
+  int64_t rows;
+  int64_t columns;
+  bool is_number;  // for each row one number, instead of the same row for all
+};
+
+bool IsOne(const Tensor& tensor, int dimension) { return tensor.dim_size(dimension) == 1; }
+
+// Whether `small` is broadcast to `large`, whose shape is that of the result.
+bool FindPattern(const Tensor& small, const Tensor& large, Pattern* pattern) {
+  const int lead = large.dims() - small.dims();
+  if (lead < 0) return false;
+  int first = 0;  // of the dimensions that are not 1
+  while (first < small.dims() && IsOne(small, first)) ++first;
+  int last = small.dims();
+  while (last > first && IsOne(small, last - 1) && !IsOne(large, lead + last - 1)) --last;
+  for (int d = first; d < last; ++d) {
+    if (small.dim_size(d) != large.dim_size(lead + d)) return false;
+  }
+  pattern->rows = 1;
+  pattern->columns = 1;
+  if (last == small.dims()) {  // all that is in front of `first` repeats the row
+    for (int d = 0; d < lead + first; ++d) pattern->rows *= large.dim_size(d);
+    for (int d = lead + first; d < large.dims(); ++d) pattern->columns *= large.dim_size(d);
+    pattern->is_number = false;
+    return true;
+  }
+  for (int d = 0; d < lead + first; ++d) {
+    if (!IsOne(large, d)) return false;
+  }
+  for (int d = lead + first; d < lead + last; ++d) pattern->rows *= large.dim_size(d);
+  for (int d = lead + last; d < large.dims(); ++d) pattern->columns *= large.dim_size(d);
+  pattern->is_number = true;
+  return true;
+}
+
+// `small` against each row of `large`, which is the left operand or the right one.
+template <typename T>
+void MeetRows(Binary function, const T* small, const T* large, T* to, const Pattern& pattern, bool small_is_left) {
+  const Meeting one = small_is_left ? Meeting::kOneLeft : Meeting::kOneRight;
+  const auto loop = BestLoops<T>().of(function, pattern.is_number ? one : Meeting::kBoth);
+  for (int64_t row = 0; row < pattern.rows; ++row) {
+    const T* const left = small_is_left ? small : large;
+    loop(left, small_is_left ? large : small, to, pattern.columns);
+    if (pattern.is_number) ++small;
+    large += pattern.columns;
+    to += pattern.columns;
+  }
+}
+
+template <typename T>
+bool RunSame(Binary function, Value* inputs, Value* outputs, const Operand<T>& x, const Operand<T>& y) {
+  T* const to = ReuseOrNew<T>(IsUnshared(inputs[0]) ? &inputs[0] : &inputs[1], &outputs[0]);
+  BestLoops<T>().of(function, Meeting::kBoth)(x.data, y.data, to, x.size);
+  return true;
+}
+
+template <typename T>
+bool RunBroadcast(Binary function, Value* inputs, Value* outputs, Operand<T>* x, Operand<T>* y) {
+  const bool small_is_left = x->tensor == nullptr || (y->tensor != nullptr && x->size < y->size);
+  const Operand<T>& small = small_is_left ? *x : *y;
+  const Operand<T>& large = small_is_left ? *y : *x;
+  Pattern pattern{1, large.size, true};
+  if (small.tensor != nullptr && !FindPattern(*small.tensor, *large.tensor, &pattern)) return false;
+  if (large.size == 0) return false;
+  T* const to = ReuseOrNew<T>(&inputs[small_is_left ? 1 : 0], &outputs[0]);
+  MeetRows(function, small.data, large.data, to, pattern, small_is_left);
+  return true;
+}
+
+// numbers[0]: the function.
+template <typename T>
+bool RunBinary(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  Operand<T> x, y;
+  if (!x.Read(inputs[0]) || !y.Read(inputs[1])) return false;
+  const auto function = static_cast<Binary>(kernel.numbers[0]);
+  if (x.tensor == nullptr && y.tensor == nullptr) return false;
+  const bool is_same = x.tensor != nullptr && y.tensor != nullptr && x.tensor->shape() == y.tensor->shape();
+  if (is_same) return RunSame(function, inputs, outputs, x, y);
+  return RunBroadcast(function, inputs, outputs, &x, &y);
+}
+
+// Gradients: their operands have one shape.
+template <typename T>
+bool RunGradient(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  Operand<T> x, y;
+  if (!x.Read(inputs[0]) || !y.Read(inputs[1]) || x.tensor == nullptr || y.tensor == nullptr) return false;
+  if (x.tensor->shape() != y.tensor->shape()) return false;
+  return RunSame(static_cast<Binary>(kernel.numbers[0]), inputs, outputs, x, y);
+}
+
+// --- Select ---------------------------------------------------------------------------------------
+
+// Of a condition for each number, or of one for all.
+template <typename T>
+bool RunSelect(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+  Operand<bool> condition;
+  const Tensor* const x = TensorIn(inputs[1]);
+  const Tensor* const y = TensorIn(inputs[2]);
+  if (!condition.Read(inputs[0]) || x == nullptr || y == nullptr || x->shape() != y->shape()) return false;
+  if (condition.tensor == nullptr) {
+    PassOn(&inputs[*condition.data ? 1 : 2], &outputs[0]);
+    return true;
+  }
+  if (condition.tensor->shape() != x->shape()) return false;
+  const T* const from[2] = {DataOf<T>(*y), DataOf<T>(*x)};
+  T* const to = ReuseOrNew<T>(IsUnshared(inputs[1]) ? &inputs[1] : &inputs[2], &outputs[0]);
+  for (int64_t i = 0; i < condition.size; ++i) to[i] = from[condition.data[i] ? 1 : 0][i];
+  return true;
+}
+
+bool BindSelect(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  TFR_NATIVE_OF_FLOATS(kernel, RunSelect);
+  return true;
+}
+
+// --- The table ------------------------------------------------------------------------------------
+
+template <Unary kFunction>
+bool BindUnary(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  kernel->numbers[0] = static_cast<int64_t>(kFunction);
+  TFR_NATIVE_OF_FLOATS(kernel, RunUnary);
+  return true;
+}
+
+template <Binary kFunction>
+bool BindBinary(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  kernel->numbers[0] = static_cast<int64_t>(kFunction);
+  TFR_NATIVE_OF_FLOATS(kernel, RunBinary);
+  return true;
+}
+
+template <Binary kFunction>
+bool BindGradient(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  kernel->numbers[0] = static_cast<int64_t>(kFunction);
+  TFR_NATIVE_OF_FLOATS(kernel, RunGradient);
+  return true;
+}
+
+}  // namespace
+
+void AddElementwise(NativeTable* table) {
+  table->insert({{"Neg", BindUnary<Unary::kNeg>},
+                 {"Abs", BindUnary<Unary::kAbs>},
+                 {"Square", BindUnary<Unary::kSquare>},
+                 {"Sqrt", BindUnary<Unary::kSqrt>},
+                 {"Reciprocal", BindUnary<Unary::kReciprocal>},
+                 {"Exp", BindUnary<Unary::kExp>},
+                 {"Log", BindUnary<Unary::kLog>},
+                 {"Relu", BindUnary<Unary::kRelu>},
+                 {"Tanh", BindUnary<Unary::kTanh>},
+                 {"Sigmoid", BindUnary<Unary::kSigmoid>}});
+  table->insert({{"Add", BindBinary<Binary::kAdd>},
+                 {"AddV2", BindBinary<Binary::kAdd>},
+                 {"Sub", BindBinary<Binary::kSub>},
+                 {"Mul", BindBinary<Binary::kMul>},
+                 {"Div", BindBinary<Binary::kDiv>},
+                 {"RealDiv", BindBinary<Binary::kDiv>},
+                 {"Maximum", BindBinary<Binary::kMaximum>},
+                 {"Minimum", BindBinary<Binary::kMinimum>},
+                 {"SquaredDifference", BindBinary<Binary::kSquaredDifference>}});
+  table->insert({{"ReluGrad", BindGradient<Binary::kReluGrad>},
+                 {"TanhGrad", BindGradient<Binary::kTanhGrad>},
+                 {"SigmoidGrad", BindGradient<Binary::kSigmoidGrad>},
+                 {"SqrtGrad", BindGradient<Binary::kSqrtGrad>}});
+  table->insert({{"Select", BindSelect}, {"SelectV2", BindSelect}});
+}
+
+}  // namespace tensorflow_recursion

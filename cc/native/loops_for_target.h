@@ -1,0 +1,388 @@
+// The loops of cc/native/loops.h for one instruction set, which loops.cc names before it includes this file: for each
+// set once, so there is no guard.
+// SPDX-License-Identifier: Apache-2.0
+
+// TFR_TARGET_NAMESPACE: where the code goes. TFR_TARGET: the attribute of functions that may use the instructions.
+// TFR_VECTOR_BYTES: the size of a vector.
+#define TFR_INLINE TFR_TARGET inline __attribute__((always_inline))
+
+namespace tensorflow_recursion {
+namespace TFR_TARGET_NAMESPACE {
+namespace {
+
+// --- Vectors --------------------------------------------------------------------------------------
+
+template <typename T>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  typedef float Type __attribute__((vector_size(TFR_VECTOR_BYTES)));
+  typedef int32_t Bits __attribute__((vector_size(TFR_VECTOR_BYTES)));
+};
+template <>
+struct VectorOf<double> {
+  typedef double Type __attribute__((vector_size(TFR_VECTOR_BYTES)));
+  typedef int64_t Bits __attribute__((vector_size(TFR_VECTOR_BYTES)));
+};
+template <typename T>
+using Vec = typename VectorOf<T>::Type;
+template <typename T>
+using Bits = typename VectorOf<T>::Bits;
+
+template <typename T>
+constexpr int64_t kLanes = TFR_VECTOR_BYTES / sizeof(T);
+
+template <typename T>
+TFR_INLINE Vec<T> Load(const T* from) {
+  Vec<T> vector;
+  __builtin_memcpy(&vector, from, sizeof(vector));
+  return vector;
+}
+
+template <typename T>
+TFR_INLINE void Store(const Vec<T>& vector, T* to) {
+  __builtin_memcpy(to, &vector, sizeof(vector));
+}
+
+template <typename T>
+TFR_INLINE Vec<T> All(T number) {
+  return number - Vec<T>{};  // not by adding zeros: they would make -0 positive
+}
+
+// The first `count` lanes; those behind are zero.
+template <typename T>
+TFR_INLINE Vec<T> LoadSome(const T* from, int64_t count) {
+  T numbers[kLanes<T>] = {};
+  for (int64_t i = 0; i < count; ++i) numbers[i] = from[i];
+  return Load(numbers);
+}
+
+template <typename T>
+TFR_INLINE void StoreSome(const Vec<T>& vector, T* to, int64_t count) {
+  T numbers[kLanes<T>];
+  Store(vector, numbers);
+  for (int64_t i = 0; i < count; ++i) to[i] = numbers[i];
+}
+
+// 0, 1, 2 ..
+template <typename T>
+TFR_INLINE Bits<T> LaneNumbers() {
+  Bits<T> numbers{};
+  for (int i = 0; i < kLanes<T>; ++i) numbers[i] = i;
+  return numbers;
+}
+
+// The sums of neighbours: those of `a` in the first half of the lanes, those of `b` in the second.
+template <typename T>
+TFR_INLINE Vec<T> AddNeighbours(const Vec<T>& a, const Vec<T>& b) {
+#if defined(__clang__)
+  T numbers[2 * kLanes<T>], sums[kLanes<T>];
+  Store(a, numbers);
+  Store(b, numbers + kLanes<T>);
+  for (int i = 0; i < kLanes<T>; ++i) sums[i] = numbers[2 * i] + numbers[2 * i + 1];
+  return Load(sums);
+#else
+  const Bits<T> even = LaneNumbers<T>() * 2;
+  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, even + 1);
+#endif
+}
+
+// Lane i of the result is the sum of the lanes of vectors[i]. Overwrites them.
+template <typename T>
+TFR_INLINE Vec<T> SumsOf(Vec<T>* vectors) {
+  for (int64_t left = kLanes<T>; left > 1; left /= 2) {
+    for (int64_t i = 0; i < left / 2; ++i) vectors[i] = AddNeighbours<T>(vectors[2 * i], vectors[2 * i + 1]);
+  }
+  return vectors[0];
+}
+
+// --- Functions ------------------------------------------------------------------------------------
+
+template <typename T, typename Function>
+TFR_INLINE Vec<T> LaneByLane(const Vec<T>& x, Function function) {
+  T numbers[kLanes<T>];
+  Store(x, numbers);
+  for (int i = 0; i < kLanes<T>; ++i) numbers[i] = function(numbers[i]);
+  return Load(numbers);
+}
+
+// e^x = 2^n e^r with |r| at most half of log 2, e^r by a polynomial. 2^n is multiplied in two steps: it may be out of
+// range where the product is not. (The constants are those of the Cephes library.)
+TFR_INLINE Vec<float> Exp(const Vec<float>& number) {
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it leaves an integer in the lowest bits
+  Vec<float> x = number > 89.0F ? All(89.0F) : number;
+  x = x < -105.0F ? All(-105.0F) : x;
+  const Vec<float> shifted = x * 1.44269504F + kRound;
+  const Vec<float> n = shifted - kRound;
+  const Vec<float> r = x - n * 0.693359375F + n * 2.12194440e-4F;
+  Vec<float> p = r * 1.9875691500e-4F + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * (r * r) + r + 1.0F;
+  const Bits<float> exponent = (Bits<float>)shifted - (Bits<float>)All(kRound);
+  const Bits<float> half = exponent >> 1;
+  return p * (Vec<float>)((half + 127) << 23) * (Vec<float>)((exponent - half + 127) << 23);
+}
+TFR_INLINE Vec<double> Exp(const Vec<double>& x) {
+  return LaneByLane<double>(x, [](double number) TFR_TARGET { return ::exp(number); });
+}
+
+TFR_INLINE Vec<float> TanhOf(const Vec<float>& x) {
+  const Bits<float> sign = (Bits<float>)x & INT32_MIN;
+  const Vec<float> size = (Vec<float>)((Bits<float>)x & INT32_MAX);
+  const Vec<float> far = 1.0F - 2.0F / (Exp(size * 2.0F) + 1.0F);
+  const Vec<float> square = x * x;
+  Vec<float> p = square * -5.70498872745e-3F + 2.06390887954e-2F;
+  p = p * square - 5.37397155531e-2F;
+  p = p * square + 1.33314422036e-1F;
+  p = p * square - 3.33332819422e-1F;
+  const Vec<float> near = p * square * x + x;
+  return size < 0.625F ? near : (Vec<float>)((Bits<float>)far | sign);
+}
+TFR_INLINE Vec<double> TanhOf(const Vec<double>& x) {
+  return LaneByLane<double>(x, [](double number) TFR_TARGET { return ::tanh(number); });
+}
+
+TFR_INLINE Vec<float> SqrtOf(const Vec<float>& x) {
+  return LaneByLane<float>(x, [](float number) TFR_TARGET { return __builtin_sqrtf(number); });
+}
+TFR_INLINE Vec<double> SqrtOf(const Vec<double>& x) {
+  return LaneByLane<double>(x, [](double number) TFR_TARGET { return __builtin_sqrt(number); });
+}
+
+TFR_INLINE Vec<float> LogOf(const Vec<float>& x) {
+  return LaneByLane<float>(x, [](float number) TFR_TARGET { return ::logf(number); });
+}
+TFR_INLINE Vec<double> LogOf(const Vec<double>& x) {
+  return LaneByLane<double>(x, [](double number) TFR_TARGET { return ::log(number); });
+}
+
+template <Unary kFunction, typename T>
+TFR_INLINE Vec<T> Apply(const Vec<T>& x) {
+  if constexpr (kFunction == Unary::kNeg) return -x;
+  if constexpr (kFunction == Unary::kAbs) {
+    return (Vec<T>)((Bits<T>)x & ~(Bits<T>)All<T>(T(-0.0)));
+  }
+  if constexpr (kFunction == Unary::kSquare) return x * x;
+  if constexpr (kFunction == Unary::kSqrt) return SqrtOf(x);
+  if constexpr (kFunction == Unary::kReciprocal) return T(1) / x;
+  if constexpr (kFunction == Unary::kExp) return Exp(x);
+  if constexpr (kFunction == Unary::kLog) return LogOf(x);
+  if constexpr (kFunction == Unary::kRelu) return x < T(0) ? All(T(0)) : x;  // NaN stays
+  if constexpr (kFunction == Unary::kTanh) return TanhOf(x);
+  if constexpr (kFunction == Unary::kSigmoid) return T(1) / (T(1) + Exp(-x));
+}
+
+template <Binary kFunction, typename T>
+TFR_INLINE Vec<T> Apply(const Vec<T>& x, const Vec<T>& y) {
+  if constexpr (kFunction == Binary::kAdd) return x + y;
+  if constexpr (kFunction == Binary::kSub) return x - y;
+  if constexpr (kFunction == Binary::kMul) return x * y;
+  if constexpr (kFunction == Binary::kDiv) return x / y;
+  // NaN if either is.
+  if constexpr (kFunction == Binary::kMaximum) return (x < y) | (y != y) ? y : x;
+  if constexpr (kFunction == Binary::kMinimum) return (y < x) | (y != y) ? y : x;
+  if constexpr (kFunction == Binary::kSquaredDifference) return (x - y) * (x - y);
+  if constexpr (kFunction == Binary::kReluGrad) return x * (y > T(0) ? All(T(1)) : All(T(0)));  // NaN of an infinity
+  if constexpr (kFunction == Binary::kTanhGrad) return y * (T(1) - x * x);
+  if constexpr (kFunction == Binary::kSigmoidGrad) return y * x * (T(1) - x);
+  if constexpr (kFunction == Binary::kSqrtGrad) return T(0.5) * y / x;
+}
+
+// --- Loops ----------------------------------------------------------------------------------------
+
+// What is left behind the last whole vector takes the same instructions in a vector of its own.
+template <Unary kFunction, typename T>
+TFR_TARGET void UnaryLoop(const T* x, T* out, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= count; i += kLanes<T>) Store(Apply<kFunction, T>(Load(x + i)), out + i);
+  if (i < count) StoreSome(Apply<kFunction, T>(LoadSome(x + i, count - i)), out + i, count - i);
+}
+
+template <Meeting kMeeting, Meeting kOne, typename T>
+TFR_INLINE Vec<T> Operand(const T* from, int64_t i, int64_t count) {
+  if constexpr (kMeeting == kOne) return All(from[0]);
+  return count >= kLanes<T> ? Load(from + i) : LoadSome(from + i, count);
+}
+
+template <Binary kFunction, Meeting kMeeting, typename T>
+TFR_TARGET void BinaryLoop(const T* x, const T* y, T* out, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes<T> <= count; i += kLanes<T>) {
+    const Vec<T> left = Operand<kMeeting, Meeting::kOneLeft>(x, i, kLanes<T>);
+    const Vec<T> right = Operand<kMeeting, Meeting::kOneRight>(y, i, kLanes<T>);
+    Store(Apply<kFunction, T>(left, right), out + i);
+  }
+  if (i == count) return;
+  const Vec<T> left = Operand<kMeeting, Meeting::kOneLeft>(x, i, count - i);
+  const Vec<T> right = Operand<kMeeting, Meeting::kOneRight>(y, i, count - i);
+  StoreSome(Apply<kFunction, T>(left, right), out + i, count - i);
+}
+
+// --- Products -------------------------------------------------------------------------------------
+
+// kRows rows of x by kVectors vectors of columns. `offsets`: their first columns.
+template <int kRows, int kVectors, typename T>
+TFR_INLINE void ProductTile(const T* x, const T* w, T* out, int64_t depth, int64_t columns, const int64_t* offsets) {
+  Vec<T> sums[kRows][kVectors] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    const T* const row = w + k * columns;
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec<T> weights = Load(row + offsets[v]);
+      for (int r = 0; r < kRows; ++r) sums[r][v] += x[r * depth + k] * weights;
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) Store(sums[r][v], out + r * columns + offsets[v]);
+  }
+}
+
+// All columns, at least as many as a vector has lanes. The last vector ends with the last column: it may repeat some of
+// the one before, with the same results.
+template <int kRows, typename T>
+TFR_TARGET void ProductRows(const T* x, const T* w, T* out, int64_t depth, int64_t columns) {
+  constexpr int kVectors = kRows == 1 ? 8 : 4;
+  int64_t offsets[kVectors];
+  int64_t column = 0;
+  while (column < columns) {
+    const int64_t left = (columns - column + kLanes<T> - 1) / kLanes<T>;
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t offset = column + v * kLanes<T>;
+      offsets[v] = offset + kLanes<T> <= columns ? offset : columns - kLanes<T>;
+    }
+    if (left >= kVectors) {
+      ProductTile<kRows, kVectors>(x, w, out, depth, columns, offsets);
+      column += kVectors * kLanes<T>;
+    } else if (left >= 4) {
+      ProductTile<kRows, 4>(x, w, out, depth, columns, offsets);
+      column += 4 * kLanes<T>;
+    } else if (left >= 2) {
+      ProductTile<kRows, 2>(x, w, out, depth, columns, offsets);
+      column += 2 * kLanes<T>;
+    } else {
+      ProductTile<kRows, 1>(x, w, out, depth, columns, offsets);
+      column += kLanes<T>;
+    }
+  }
+}
+
+// Fewer columns than a vector has lanes.
+template <typename T>
+TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t rows, int64_t depth, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r) {
+    T sums[kLanes<T>] = {};
+    for (int64_t k = 0; k < depth; ++k) {
+      const T number = x[r * depth + k];
+      for (int64_t j = 0; j < columns; ++j) sums[j] += number * w[k * columns + j];
+    }
+    for (int64_t j = 0; j < columns; ++j) out[r * columns + j] = sums[j];
+  }
+}
+
+template <typename T>
+TFR_TARGET void Product(const T* x, const T* w, T* out, int64_t rows, int64_t depth, int64_t columns) {
+  if (columns < kLanes<T>) return NarrowProduct(x, w, out, rows, depth, columns);
+  constexpr int kRows = TFR_VECTOR_BYTES == 64 ? 4 : 2;  // by four vectors, as many sums as there are registers for
+  int64_t r = 0;
+  for (; r + kRows <= rows; r += kRows) ProductRows<kRows>(x + r * depth, w, out + r * columns, depth, columns);
+  for (; r < rows; ++r) ProductRows<1>(x + r * depth, w, out + r * columns, depth, columns);
+}
+
+// The scalar products of `x` with `count` rows of `w`, at most as many as a vector has lanes, as partial sums.
+template <typename T>
+TFR_INLINE void AddProducts(const T* x, const T* w, int64_t depth, int count, Vec<T>* sums) {
+  int64_t k = 0;
+  for (; k + kLanes<T> <= depth; k += kLanes<T>) {
+    const Vec<T> part = Load(x + k);
+    for (int i = 0; i < count; ++i) sums[i] += part * Load(w + i * depth + k);
+  }
+  if (k == depth) return;
+  const Vec<T> part = LoadSome(x + k, depth - k);
+  if (depth < kLanes<T>) {
+    for (int i = 0; i < count; ++i) sums[i] += part * LoadSome(w + i * depth, depth);
+    return;
+  }
+  // The last whole vector of each row, without those of its numbers that have been added.
+  const int64_t start = depth - kLanes<T>;
+  const Bits<T> is_new = LaneNumbers<T>() >= static_cast<int>(k - start);
+  const Vec<T> last = is_new ? Load(x + start) : All(T(0));
+  for (int i = 0; i < count; ++i) sums[i] += last * (is_new ? Load(w + i * depth + start) : All(T(0)));
+}
+
+template <typename T>
+TFR_TARGET void ProductTransposed(const T* x, const T* w, T* out, int64_t rows, int64_t depth, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, x += depth, out += columns) {
+    int64_t column = 0;
+    for (; column + kLanes<T> <= columns; column += kLanes<T>) {
+      Vec<T> sums[kLanes<T>] = {};
+      AddProducts(x, w + column * depth, depth, kLanes<T>, sums);
+      Store(SumsOf<T>(sums), out + column);
+    }
+    if (column == columns) continue;
+    Vec<T> sums[kLanes<T>] = {};
+    for (int64_t i = 0; column + i < columns; ++i) AddProducts(x, w + (column + i) * depth, depth, 1, sums + i);
+    StoreSome(SumsOf<T>(sums), out + column, columns - column);
+  }
+}
+
+// --- Reductions -----------------------------------------------------------------------------------
+
+template <typename T>
+TFR_TARGET T Sum(const T* x, int64_t count) {
+  Vec<T> sums{};
+  int64_t i = 0;
+  for (; i + kLanes<T> <= count; i += kLanes<T>) sums += Load(x + i);
+  if (i < count) sums += LoadSome(x + i, count - i);
+  T numbers[kLanes<T>];
+  Store(sums, numbers);
+  for (int64_t half = kLanes<T> / 2; half > 0; half /= 2) {
+    for (int64_t j = 0; j < half; ++j) numbers[j] += numbers[j + half];
+  }
+  return numbers[0];
+}
+
+template <typename T>
+TFR_TARGET T Maximum(const T* x, int64_t count) {
+  T largest = x[0];
+  for (int64_t i = 1; i < count; ++i) largest = x[i] <= largest || largest != largest ? largest : x[i];
+  return largest;
+}
+
+// --- The table ------------------------------------------------------------------------------------
+
+template <Unary kFunction, typename T>
+void SetUnary(Loops<T>* loops) {
+  loops->unary[static_cast<int>(kFunction)] = UnaryLoop<kFunction, T>;
+  constexpr int kNext = static_cast<int>(kFunction) + 1;
+  if constexpr (kNext < static_cast<int>(Unary::kCount)) SetUnary<static_cast<Unary>(kNext)>(loops);
+}
+
+template <Binary kFunction, typename T>
+void SetBinary(Loops<T>* loops) {
+  auto& row = loops->binary[static_cast<int>(kFunction)];
+  row[static_cast<int>(Meeting::kBoth)] = BinaryLoop<kFunction, Meeting::kBoth, T>;
+  row[static_cast<int>(Meeting::kOneLeft)] = BinaryLoop<kFunction, Meeting::kOneLeft, T>;
+  row[static_cast<int>(Meeting::kOneRight)] = BinaryLoop<kFunction, Meeting::kOneRight, T>;
+  constexpr int kNext = static_cast<int>(kFunction) + 1;
+  if constexpr (kNext < static_cast<int>(Binary::kCount)) SetBinary<static_cast<Binary>(kNext)>(loops);
+}
+
+template <typename T>
+Loops<T> MakeLoops() {
+  Loops<T> loops;
+  SetUnary<Unary::kNeg>(&loops);
+  SetBinary<Binary::kAdd>(&loops);
+  loops.product = Product<T>;
+  loops.product_transposed = ProductTransposed<T>;
+  loops.sum = Sum<T>;
+  loops.maximum = Maximum<T>;
+  return loops;
+}
+
+}  // namespace
+}  // namespace TFR_TARGET_NAMESPACE
+}  // namespace tensorflow_recursion
+
+#undef TFR_INLINE

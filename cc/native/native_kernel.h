@@ -1,0 +1,42 @@
+// Kernels for the small operators of nets, which take values as they lie in frames.
+//
+// A stock kernel for a row of fifty numbers spends most of its time on what is around the fifty additions: a context,
+// an allocation by malloc, checks of shapes. These go from values to values, and serve only what function bodies are
+// full of: few rows, plain numbers, on a CPU. SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_
+#define TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_
+
+#include <cstdint>
+
+#include "cc/values/value.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+struct NativeKernel;
+
+// Computes the outputs, or returns false and leaves inputs and outputs as they were: then the stock kernel has to do
+// it, which also has the words for what is wrong. It may move a tensor out of the inputs to reuse its memory.
+using NativeFunction = bool (*)(const NativeKernel& kernel, Value* inputs, Value* outputs);
+
+// A node's kernel, bound by operator, dtypes and attributes when a program is built. What the fields mean is up to the
+// function.
+struct NativeKernel {
+  NativeFunction run = nullptr;  // nullptr: there is none
+  int num_inputs = 0;
+  int num_outputs = 0;
+  tensorflow::DataType dtype = tensorflow::DT_INVALID;  // of the numbers that it is about
+  int64_t numbers[5] = {0, 0, 0, 0, 0};
+};
+
+// The kernel for `node`, if there is one.
+NativeKernel FindNativeKernel(const tensorflow::Node& node);
+
+// 0 leaves everything to stock kernels, in programs that are built while it is set: for comparisons.
+inline constexpr char kNativeKernelsVariable[] = "TENSORFLOW_RECURSION_NATIVE_KERNELS";
+bool NativeKernelsAreOn();
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_

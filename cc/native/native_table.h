@@ -1,0 +1,38 @@
+// The parts of the table that binds operators to native kernels; each file of kernels adds its own.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_TABLE_H_
+#define TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_TABLE_H_
+
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "cc/native/native_kernel.h"
+
+namespace tensorflow_recursion {
+
+// Fills in `kernel`, whose dtype and counts are set, from the node's attributes. False if they are such that no native
+// kernel serves.
+using Binder = bool (*)(const tensorflow::Node& node, NativeKernel* kernel);
+
+// By operator. The dtype that a binder is given is that of the attribute T, else of the first output.
+using NativeTable = absl::flat_hash_map<std::string, Binder>;
+
+void AddContributionKernels(NativeTable* table);  // contribution_kernels.cc
+void AddElementwise(NativeTable* table);          // elementwise.cc
+void AddProducts(NativeTable* table);             // products.cc
+void AddRowKernels(NativeTable* table);           // row_kernels.cc
+void AddShapeKernels(NativeTable* table);         // shape_kernels.cc
+void AddSums(NativeTable* table);                 // sums.cc
+
+// The kernel of AddN for variants: those that hold contributions.
+bool AddContributions(const NativeKernel& kernel, Value* inputs, Value* outputs);
+
+// Binds function<float> or function<double>, as the kernel's dtype says.
+#define TFR_NATIVE_OF_FLOATS(kernel, ...)                                                                       \
+  (kernel)->run = (kernel)->dtype == tensorflow::DT_FLOAT    ? static_cast<NativeFunction>(__VA_ARGS__<float>)  \
+                  : (kernel)->dtype == tensorflow::DT_DOUBLE ? static_cast<NativeFunction>(__VA_ARGS__<double>) \
+                                                             : nullptr
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_TABLE_H_

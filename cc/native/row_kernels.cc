@@ -1,0 +1,373 @@
+// Kernels that copy pieces of tensors: concatenation, slices, rows.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "cc/native/native_table.h"
+#include "cc/native/operands.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using tensorflow::TryGetNodeAttr;
+using Byte = unsigned char;
+
+constexpr int kMostParts = 16;
+
+// Product of the sizes of dimensions [begin, end).
+int64_t CountOf(const TensorShape& shape, int begin, int end) {
+  int64_t count = 1;
+  for (int d = begin; d < end; ++d) count *= shape.dim_size(d);
+  return count;
+}
+
+// --- Concatenation --------------------------------------------------------------------------------
+
+bool FitTogether(const TensorShape& a, const TensorShape& b, int axis) {
+  if (a.dims() != b.dims()) return false;
+  for (int d = 0; d < a.dims(); ++d) {
+    if (d != axis && a.dim_size(d) != b.dim_size(d)) return false;
+  }
+  return true;
+}
+
+// Each part's rows, `outer` of them, go to where the rows of the result have room for them.
+void CopyParts(const Tensor* const* parts, int count, int axis, int64_t element, int64_t outer, Byte* to) {
+  int64_t row = 0;
+  for (int i = 0; i < count; ++i) row += CountOf(parts[i]->shape(), axis, parts[i]->dims()) * element;
+  for (int i = 0; i < count; ++i) {
+    const int64_t bytes = CountOf(parts[i]->shape(), axis, parts[i]->dims()) * element;
+    const Byte* from = DataOf<Byte>(*parts[i]);
+    for (int64_t j = 0; j < outer; ++j) std::memcpy(to + j * row, from + j * bytes, bytes);
+    to += bytes;
+  }
+}
+
+// Inputs: the parts, the axis. Tensors without elements may have no data.
+bool RunConcat(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const int count = kernel.num_inputs - 1;
+  if (!inputs[count].is_scalar()) return false;
+  const Tensor* parts[kMostParts];
+  for (int i = 0; i < count; ++i) {
+    parts[i] = TensorIn(inputs[i]);
+    if (parts[i] == nullptr) return false;
+  }
+  const Tensor& first = *parts[0];
+  int64_t axis = IntegerOf(inputs[count], static_cast<tensorflow::DataType>(kernel.numbers[0]));
+  if (axis < 0) axis += first.dims();
+  if (axis < 0 || axis >= first.dims()) return false;
+  const int dimension = static_cast<int>(axis);
+  int64_t size = 0;
+  for (int i = 0; i < count; ++i) {
+    if (parts[i]->NumElements() == 0 || !FitTogether(first.shape(), parts[i]->shape(), dimension)) return false;
+    size += parts[i]->dim_size(dimension);
+  }
+  TensorShape shape = first.shape();
+  shape.set_dim(dimension, size);
+  if (shape.num_elements() > kMostElements) return false;
+  Byte* const to = NewOutput<Byte>(kernel.dtype, shape, &outputs[0]);
+  CopyParts(parts, count, dimension, tensorflow::DataTypeSize(kernel.dtype), CountOf(shape, 0, dimension), to);
+  return true;
+}
+
+bool BindConcat(const tensorflow::Node& node, NativeKernel* kernel) {
+  if (!IsPlain(kernel->dtype) || node.num_inputs() < 2 || node.num_inputs() > kMostParts + 1) return false;
+  kernel->numbers[0] = node.input_type(node.num_inputs() - 1);
+  kernel->run = RunConcat;
+  return true;
+}
+
+// numbers[0]: the axis, along which the parts of rank one less are put.
+bool RunPack(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const int count = kernel.num_inputs;
+  const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
+  if (inputs[0].is_scalar()) {
+    for (int i = 0; i < count; ++i) {
+      if (!inputs[i].is_scalar()) return false;
+    }
+    Byte* const to = NewOutput<Byte>(kernel.dtype, TensorShape({count}), &outputs[0]);
+    for (int i = 0; i < count; ++i) std::memcpy(to + i * element, &inputs[i].bits, element);
+    return true;
+  }
+  const Tensor* parts[kMostParts];
+  for (int i = 0; i < count; ++i) {
+    parts[i] = TensorIn(inputs[i]);
+    if (parts[i] == nullptr || parts[i]->NumElements() == 0 || parts[i]->shape() != parts[0]->shape()) return false;
+  }
+  TensorShape shape = inputs[0].tensor_or_null()->shape();
+  const int axis = static_cast<int>(kernel.numbers[0] < 0 ? kernel.numbers[0] + shape.dims() + 1 : kernel.numbers[0]);
+  if (axis < 0 || axis > shape.dims() || shape.num_elements() * count > kMostElements) return false;
+  const int64_t outer = CountOf(shape, 0, axis);
+  shape.InsertDim(axis, count);
+  CopyParts(parts, count, axis, element, outer, NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
+  return true;
+}
+
+bool BindPack(const tensorflow::Node& node, NativeKernel* kernel) {
+  if (!IsPlain(kernel->dtype) || node.num_inputs() < 1 || node.num_inputs() > kMostParts) return false;
+  if (!TryGetNodeAttr(node.attrs(), "axis", &kernel->numbers[0])) return false;
+  kernel->run = RunPack;
+  return true;
+}
+
+// --- Parts of a tensor ----------------------------------------------------------------------------
+
+// A box in a tensor.
+struct Box {
+  int64_t begin[kMostDimensions];
+  int64_t size[kMostDimensions];
+};
+
+// Copies the numbers of `box` in `from` to `to`, run by run of what lies side by side in both.
+void CopyBox(const Tensor& from, const Box& box, int64_t element, Byte* to) {
+  const int dims = from.dims();
+  int inner = dims - 1;  // the dimensions behind it are whole
+  int64_t run = element;
+  while (inner > 0 && box.size[inner] == from.dim_size(inner)) run *= from.dim_size(inner--);
+  const int64_t stride = run;
+  run *= box.size[inner];
+  int64_t runs = 1;
+  for (int d = 0; d < inner; ++d) runs *= box.size[d];
+  const Byte* const data = DataOf<Byte>(from);
+  for (int64_t i = 0; i < runs; ++i, to += run) {
+    int64_t left = i, offset = box.begin[inner], scale = from.dim_size(inner);
+    for (int d = inner - 1; d >= 0; --d) {
+      offset += (box.begin[d] + left % box.size[d]) * scale;
+      left /= box.size[d];
+      scale *= from.dim_size(d);
+    }
+    std::memcpy(to, data + offset * stride, run);
+  }
+}
+
+bool ReadSlice(const Tensor& x, const Tensor& begin, const Tensor& size, Box* box, TensorShape* shape, bool* is_all) {
+  *is_all = true;
+  for (int d = 0; d < x.dims(); ++d) {
+    box->begin[d] = IntegerAt(begin, d);
+    box->size[d] = IntegerAt(size, d);
+    if (box->size[d] == -1) box->size[d] = x.dim_size(d) - box->begin[d];
+    if (box->begin[d] < 0 || box->size[d] < 1 || box->begin[d] + box->size[d] > x.dim_size(d)) return false;
+    if (box->size[d] == x.dim_size(d)) continue;
+    shape->set_dim(d, box->size[d]);
+    *is_all = false;
+  }
+  return true;
+}
+
+// Inputs: a tensor, where the slice begins, how large it is (-1: up to the end).
+bool RunSlice(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  const Tensor* const begin = TensorIn(inputs[1]);
+  const Tensor* const size = TensorIn(inputs[2]);
+  if (x == nullptr || begin == nullptr || size == nullptr || x->dims() > kMostDimensions) return false;
+  if (begin->dims() != 1 || size->dims() != 1 || begin->dim_size(0) != x->dims()) return false;
+  if (size->dim_size(0) != x->dims()) return false;
+  Box box;
+  TensorShape shape = x->shape();
+  bool is_all = false;
+  if (!ReadSlice(*x, *begin, *size, &box, &shape, &is_all)) return false;
+  if (is_all) {
+    PassOn(&inputs[0], &outputs[0]);
+  } else {
+    CopyBox(*x, box, tensorflow::DataTypeSize(kernel.dtype), NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
+  }
+  return true;
+}
+
+bool BindSlice(const tensorflow::Node& node, NativeKernel* kernel) {
+  kernel->run = RunSlice;
+  return IsPlain(kernel->dtype) && IsIndexType(node.input_type(1));
+}
+
+// Bit d of numbers[0]: begin 0; of numbers[1]: up to the end; of numbers[2]: only the element at begin, a rank less.
+bool ReadStrided(const NativeKernel& kernel, const Tensor& x, const Tensor* const* ranges, Box* box,
+                 TensorShape* shape) {
+  const auto given = static_cast<int>(ranges[0]->dim_size(0));
+  for (int d = 0; d < x.dims(); ++d) {
+    const int64_t extent = x.dim_size(d);
+    box->begin[d] = 0;
+    box->size[d] = extent;
+    if (d < given) {
+      if (IntegerAt(*ranges[2], d) != 1) return false;
+      int64_t begin = IntegerAt(*ranges[0], d), end = IntegerAt(*ranges[1], d);
+      if (begin < 0) begin += extent;
+      if ((kernel.numbers[2] >> d & 1) != 0) {
+        if (begin < 0 || begin >= extent) return false;
+        box->begin[d] = begin;
+        box->size[d] = 1;
+        continue;
+      }
+      if (end < 0) end += extent;
+      begin = (kernel.numbers[0] >> d & 1) != 0 ? 0 : std::clamp<int64_t>(begin, 0, extent);
+      end = (kernel.numbers[1] >> d & 1) != 0 ? extent : std::clamp<int64_t>(end, 0, extent);
+      box->begin[d] = begin;
+      box->size[d] = end - begin;
+    }
+    if (box->size[d] < 1) return false;
+    shape->AddDim(box->size[d]);
+  }
+  return true;
+}
+
+// Inputs: a tensor, where each dimension begins and ends, its stride.
+bool RunStridedSlice(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  const Tensor* const ranges[3] = {TensorIn(inputs[1]), TensorIn(inputs[2]), TensorIn(inputs[3])};
+  if (x == nullptr || x->dims() > kMostDimensions) return false;
+  for (const Tensor* range : ranges) {
+    if (range == nullptr || range->dims() != 1 || range->dim_size(0) > x->dims()) return false;
+    if (range->dim_size(0) != ranges[0]->dim_size(0)) return false;
+  }
+  Box box;
+  TensorShape shape;
+  if (!ReadStrided(kernel, *x, ranges, &box, &shape)) return false;
+  const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
+  if (shape.dims() == 0) {
+    if (!IsUnboxed(kernel.dtype)) return false;
+    outputs[0] = Value::Scalar(0);
+    CopyBox(*x, box, element, reinterpret_cast<Byte*>(&outputs[0].bits));
+  } else {
+    CopyBox(*x, box, element, NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
+  }
+  return true;
+}
+
+bool BindStridedSlice(const tensorflow::Node& node, NativeKernel* kernel) {
+  int64_t ellipsis_mask = 0, new_axis_mask = 0;
+  const auto attrs = node.attrs();
+  if (!IsPlain(kernel->dtype) || !IsIndexType(node.input_type(1))) return false;
+  if (!TryGetNodeAttr(attrs, "ellipsis_mask", &ellipsis_mask) || ellipsis_mask != 0) return false;
+  if (!TryGetNodeAttr(attrs, "new_axis_mask", &new_axis_mask) || new_axis_mask != 0) return false;
+  kernel->run = RunStridedSlice;
+  return TryGetNodeAttr(attrs, "begin_mask", &kernel->numbers[0]) &&
+         TryGetNodeAttr(attrs, "end_mask", &kernel->numbers[1]) &&
+         TryGetNodeAttr(attrs, "shrink_axis_mask", &kernel->numbers[2]);
+}
+
+// Cuts `x` along `axis` into parts of `sizes`.
+bool Cut(const NativeKernel& kernel, const Tensor& x, int64_t axis, const int64_t* sizes, Value* outputs) {
+  const auto dimension = static_cast<int>(axis);
+  const int64_t inner = CountOf(x.shape(), dimension + 1, x.dims()) * tensorflow::DataTypeSize(kernel.dtype);
+  const int64_t outer = CountOf(x.shape(), 0, dimension);
+  const int64_t row = x.dim_size(dimension) * inner;
+  const Byte* from = DataOf<Byte>(x);
+  for (int i = 0; i < kernel.num_outputs; ++i) {
+    TensorShape shape = x.shape();
+    shape.set_dim(dimension, sizes[i]);
+    Byte* const to = NewOutput<Byte>(kernel.dtype, shape, &outputs[i]);
+    const int64_t bytes = sizes[i] * inner;
+    for (int64_t j = 0; j < outer; ++j) std::memcpy(to + j * bytes, from + j * row, bytes);
+    from += bytes;
+  }
+  return true;
+}
+
+// Inputs: the axis, a tensor to be cut into equal parts.
+bool RunSplit(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[1]);
+  if (x == nullptr || x->NumElements() == 0 || !inputs[0].is_scalar()) return false;
+  const int64_t axis = inputs[0].int32 < 0 ? inputs[0].int32 + x->dims() : inputs[0].int32;
+  if (axis < 0 || axis >= x->dims() || x->dim_size(static_cast<int>(axis)) % kernel.num_outputs != 0) return false;
+  int64_t sizes[kMostParts];
+  std::fill_n(sizes, kernel.num_outputs, x->dim_size(static_cast<int>(axis)) / kernel.num_outputs);
+  return Cut(kernel, *x, axis, sizes, outputs);
+}
+
+// Inputs: a tensor, the sizes of its parts, the axis.
+bool RunSplitV(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  const Tensor* const given = TensorIn(inputs[1]);
+  if (x == nullptr || given == nullptr || given->dims() != 1 || !inputs[2].is_scalar()) return false;
+  const int64_t axis = inputs[2].int32 < 0 ? inputs[2].int32 + x->dims() : inputs[2].int32;
+  if (axis < 0 || axis >= x->dims() || given->dim_size(0) != kernel.num_outputs) return false;
+  int64_t sizes[kMostParts];
+  int64_t left = x->dim_size(static_cast<int>(axis));
+  for (int i = 0; i < kernel.num_outputs; ++i) {
+    sizes[i] = IntegerAt(*given, i);
+    if (sizes[i] < 1) return false;
+    left -= sizes[i];
+  }
+  return left == 0 && Cut(kernel, *x, axis, sizes, outputs);
+}
+
+template <NativeFunction function>
+bool BindSplit(const tensorflow::Node& node, NativeKernel* kernel) {
+  kernel->run = function;
+  return IsPlain(kernel->dtype) && node.num_outputs() <= kMostParts;
+}
+
+bool BindSplitV(const tensorflow::Node& node, NativeKernel* kernel) {
+  return BindSplit<RunSplitV>(node, kernel) && IsIndexType(node.input_type(1));
+}
+
+// --- Rows -----------------------------------------------------------------------------------------
+
+// Copies `count` rows of `params`; false if an index is none of a row.
+template <typename Index>
+bool CopyRows(const Tensor& params, const Index* indices, int64_t count, int64_t row, Byte* to) {
+  const int64_t rows = params.dim_size(0);
+  const Byte* const from = DataOf<Byte>(params);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<int64_t>(indices[i]);
+    if (index < 0 || index >= rows) return false;
+    std::memcpy(to + i * row, from + index * row, row);
+  }
+  return true;
+}
+
+template <typename Index>
+bool Gather(const NativeKernel& kernel, const Tensor& params, const Value& indices, Value* output) {
+  Operand<Index> operand;
+  if (!operand.Read(indices) || operand.size == 0) return false;
+  TensorShape shape;
+  for (int d = 0; d < operand.dims(); ++d) shape.AddDim(operand.dim_size(d));
+  for (int d = 1; d < params.dims(); ++d) shape.AddDim(params.dim_size(d));
+  const int64_t row = CountOf(params.shape(), 1, params.dims()) * tensorflow::DataTypeSize(kernel.dtype);
+  if (shape.num_elements() > kMostElements) return false;
+  if (shape.dims() == 0) {
+    *output = Value::Scalar(0);
+    if (CopyRows(params, operand.data, 1, row, reinterpret_cast<Byte*>(&output->bits))) return true;
+  } else if (CopyRows(params, operand.data, operand.size, row, NewOutput<Byte>(kernel.dtype, shape, output))) {
+    return true;
+  }
+  output->Release();
+  return false;
+}
+
+// Inputs: rows, numbers of rows, and of GatherV2 the axis, which must be 0. The rows may be many. numbers[0]: the
+// indices' type.
+bool RunGather(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+  const Tensor* const params = inputs[0].tensor_or_null();
+  if (params == nullptr || params->dims() == 0 || !params->IsInitialized() || params->NumElements() == 0) return false;
+  if (kernel.num_inputs == 3 && (!inputs[2].is_scalar() || inputs[2].bits != 0)) return false;
+  return kernel.numbers[0] == tensorflow::DT_INT32 ? Gather<int32_t>(kernel, *params, inputs[1], &outputs[0])
+                                                   : Gather<int64_t>(kernel, *params, inputs[1], &outputs[0]);
+}
+
+bool BindGather(const tensorflow::Node& node, NativeKernel* kernel) {
+  int64_t batch_dims = 0;
+  if (!IsPlain(kernel->dtype) || !IsUnboxed(kernel->dtype) || !IsIndexType(node.input_type(1))) return false;
+  if (TryGetNodeAttr(node.attrs(), "batch_dims", &batch_dims) && batch_dims != 0) return false;
+  kernel->numbers[0] = node.input_type(1);
+  kernel->run = RunGather;
+  return true;
+}
+
+}  // namespace
+
+void AddRowKernels(NativeTable* table) {
+  table->insert({{"ConcatV2", BindConcat},
+                 {"Pack", BindPack},
+                 {"Slice", BindSlice},
+                 {"StridedSlice", BindStridedSlice},
+                 {"Split", BindSplit<RunSplit>},
+                 {"SplitV", BindSplitV},
+                 {"Gather", BindGather},
+                 {"GatherV2", BindGather}});
+}
+
+}  // namespace tensorflow_recursion

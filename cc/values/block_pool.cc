@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/values/block_pool.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
+#include "absl/base/thread_annotations.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+// --- Sizes ----------------------------------------------------------------------------------------
+
+// Class 0 is headers, classes 1 to 16 are multiples of 64 bytes up to 1 KiB. Above, four classes cover each doubling,
+// so that a block is at most a quarter larger than what was asked for.
+constexpr int kLinearClasses = 16;
+constexpr int kNumClasses = kLinearClasses + 4 * 9 + 1;
+
+constexpr int HighestBit(size_t number) { return 63 - __builtin_clzll(number); }
+
+constexpr int ClassOf(size_t bytes) {
+  if (bytes <= kHeaderBlockBytes) return 0;
+  const size_t last = (bytes - 1) / kBlockAlignment;  // the number of the last unit, from 0
+  if (last < kLinearClasses) return static_cast<int>(last) + 1;
+  const int bit = HighestBit(last);
+  return kLinearClasses + (bit - 4) * 4 + static_cast<int>(last >> (bit - 2)) - 3;
+}
+
+constexpr size_t BytesOfClass(int size_class) {
+  if (size_class == 0) return kHeaderBlockBytes;
+  if (size_class <= kLinearClasses) return size_class * kBlockAlignment;
+  const int above = size_class - kLinearClasses - 1;
+  return (size_t{5} + above % 4) << (above / 4 + 2) << HighestBit(kBlockAlignment);
+}
+
+static_assert(ClassOf(kLargestBlock) == kNumClasses - 1 && BytesOfClass(kNumClasses - 1) == kLargestBlock);
+static_assert(ClassOf(1024) == 16 && ClassOf(1025) == 17 && BytesOfClass(17) == 1280 && ClassOf(1281) == 18);
+
+// Blocks go between a thread and the store by the batch: of many small ones, or of one large one.
+constexpr uint32_t BatchOf(int size_class) {
+  return static_cast<uint32_t>(std::clamp<size_t>((32 << 10) / BytesOfClass(size_class), 1, 64));
+}
+
+// --- Blocks ---------------------------------------------------------------------------------------
+
+// What a block holds while it is spare.
+struct Spare {
+  Spare* next;        // in its batch
+  Spare* next_batch;  // of the first in a batch, in the store
+};
+static_assert(sizeof(Spare) <= kHeaderBlockBytes);
+
+void* Allocate(int size_class, size_t bytes) {
+  return size_class == 0 ? ::operator new(bytes) : ::operator new(bytes, std::align_val_t(kBlockAlignment));
+}
+
+void Free(int size_class, void* block) {
+  size_class == 0 ? ::operator delete(block) : ::operator delete(block, std::align_val_t(kBlockAlignment));
+}
+
+void FreeBatch(int size_class, Spare* batch) {
+  while (batch != nullptr) Free(size_class, std::exchange(batch, batch->next));
+}
+
+// Batches that any thread may take.
+class Store {
+ public:
+  static Store& Get() {
+    static auto* const store = new Store;  // threads may end after static destructors have run
+    return *store;
+  }
+
+  Spare* Take(int size_class) {
+    Shelf& shelf = shelves_[size_class];
+    if (shelf.first.load(std::memory_order_relaxed) == nullptr) return nullptr;
+    std::lock_guard<std::mutex> lock(shelf.mutex);
+    Spare* const batch = shelf.first.load(std::memory_order_relaxed);
+    if (batch == nullptr) return nullptr;
+    shelf.first.store(batch->next_batch, std::memory_order_relaxed);
+    bytes_.fetch_sub(BatchBytes(size_class), std::memory_order_relaxed);
+    return batch;
+  }
+
+  // A batch of the full size.
+  void Give(int size_class, Spare* batch) {
+    const int64_t bytes = BatchBytes(size_class);
+    if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kMostSpareBlockBytes) {
+      bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+      return FreeBatch(size_class, batch);
+    }
+    Shelf& shelf = shelves_[size_class];
+    std::lock_guard<std::mutex> lock(shelf.mutex);
+    batch->next_batch = shelf.first.load(std::memory_order_relaxed);
+    shelf.first.store(batch, std::memory_order_relaxed);
+  }
+
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Shelf {
+    std::mutex mutex;
+    std::atomic<Spare*> first{nullptr};  // written under the lock
+  };
+
+  static int64_t BatchBytes(int size_class) {
+    return static_cast<int64_t>(BatchOf(size_class) * BytesOfClass(size_class));
+  }
+
+  std::array<Shelf, kNumClasses> shelves_;
+  std::atomic<int64_t> bytes_{0};
+};
+
+// --- A thread's blocks ----------------------------------------------------------------------------
+
+// Of one size: those in use come from and go to `current`; `full` is nothing, or a batch. With two of them a thread
+// that takes and gives a block in turn goes to the store for neither.
+struct Stack {
+  Spare* current;
+  Spare* full;
+  uint32_t count;  // in `current`
+};
+
+struct ThreadBlocks {
+  Stack stacks[kNumClasses];
+  bool is_registered;
+  bool has_ended;  // what the thread still frees goes to the system
+};
+
+thread_local ThreadBlocks thread_blocks;
+
+struct ThreadBlocksEnd {
+  ~ThreadBlocksEnd() {
+    thread_blocks.has_ended = true;
+    for (int i = 0; i < kNumClasses; ++i) {
+      Stack& stack = thread_blocks.stacks[i];
+      if (stack.full != nullptr) Store::Get().Give(i, std::exchange(stack.full, nullptr));
+      FreeBatch(i, std::exchange(stack.current, nullptr));
+      stack.count = 0;
+    }
+  }
+};
+
+void RegisterBlocks() {
+  thread_blocks.is_registered = true;
+  thread_local ThreadBlocksEnd end;
+  (void)end;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void* TakeFromStore(Stack* stack, int size_class) {
+  Spare* batch = std::exchange(stack->full, nullptr);
+  if (batch == nullptr) batch = Store::Get().Take(size_class);
+  if (batch == nullptr) return Allocate(size_class, BytesOfClass(size_class));
+  stack->current = batch->next;
+  stack->count = BatchOf(size_class) - 1;
+  return batch;
+}
+
+// Makes room in `stack`, whose `current` is a batch. False if the thread keeps nothing any more.
+ABSL_ATTRIBUTE_NOINLINE bool MakeRoom(ThreadBlocks* blocks, Stack* stack, int size_class) {
+  if (blocks->has_ended) return false;
+  if (stack->full != nullptr) Store::Get().Give(size_class, stack->full);
+  stack->full = std::exchange(stack->current, nullptr);
+  stack->count = 0;
+  return true;
+}
+
+ABSL_ATTRIBUTE_NOINLINE bool Begin(ThreadBlocks* blocks) {
+  if (blocks->has_ended) return false;
+  RegisterBlocks();
+  return true;
+}
+
+constexpr std::array<uint8_t, kNumClasses> Batches() {
+  std::array<uint8_t, kNumClasses> batches{};
+  for (int i = 0; i < kNumClasses; ++i) batches[i] = static_cast<uint8_t>(BatchOf(i));
+  return batches;
+}
+constexpr std::array<uint8_t, kNumClasses> kBatches = Batches();
+
+}  // namespace
+
+void* TakeBlock(size_t bytes) {
+  if (ABSL_PREDICT_FALSE(bytes > kLargestBlock)) return Allocate(1, bytes);
+  const int size_class = ClassOf(bytes);
+  Stack* const stack = &thread_blocks.stacks[size_class];
+  Spare* const block = stack->current;
+  if (ABSL_PREDICT_FALSE(block == nullptr)) return TakeFromStore(stack, size_class);
+  stack->current = block->next;
+  --stack->count;
+  return block;
+}
+
+void GiveBlock(void* block, size_t bytes) {
+  if (ABSL_PREDICT_FALSE(bytes > kLargestBlock)) return Free(1, block);
+  const int size_class = ClassOf(bytes);
+  ThreadBlocks* const blocks = &thread_blocks;
+  Stack* const stack = &blocks->stacks[size_class];
+  if (ABSL_PREDICT_FALSE(!blocks->is_registered) && !Begin(blocks)) return Free(size_class, block);
+  if (ABSL_PREDICT_FALSE(stack->count == kBatches[size_class]) && !MakeRoom(blocks, stack, size_class)) {
+    return Free(size_class, block);
+  }
+  if (ABSL_PREDICT_FALSE(blocks->has_ended)) return Free(size_class, block);
+  auto* const spare = static_cast<Spare*>(block);
+  spare->next = stack->current;
+  stack->current = spare;
+  ++stack->count;
+}
+
+int64_t SpareBlockBytes() { return Store::Get().bytes(); }
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,33 @@
+// Tensors whose memory, and whose headers, come from the pool of blocks.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_VALUES_TENSOR_MEMORY_H_
+#define TENSORFLOW_RECURSION_CC_VALUES_TENSOR_MEMORY_H_
+
+#include <new>
+#include <utility>
+
+#include "cc/values/block_pool.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow_recursion {
+
+static_assert(sizeof(tensorflow::Tensor) == kHeaderBlockBytes, "headers are blocks of the smallest size");
+
+// A header for a Value to own, which goes by DeleteTensor. One that somebody else has made with `new` may go so too.
+template <typename... Arguments>
+tensorflow::Tensor* NewTensor(Arguments&&... arguments) {
+  return new (TakeBlock(sizeof(tensorflow::Tensor))) tensorflow::Tensor(std::forward<Arguments>(arguments)...);
+}
+
+inline void DeleteTensor(tensorflow::Tensor* tensor) {
+  tensor->~Tensor();
+  GiveBlock(tensor, sizeof(tensorflow::Tensor));
+}
+
+// A new tensor of uninitialized numbers, in memory of the pool that goes with the last reference on it. The dtype must
+// be of plain numbers.
+tensorflow::Tensor* NewPooledTensor(tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_VALUES_TENSOR_MEMORY_H_

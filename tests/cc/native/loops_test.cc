@@ -1,0 +1,163 @@
+// The loops for every instruction set that the processor has, against plain ones.
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/native/loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace tensorflow_recursion {
+namespace {
+
+template <typename T>
+std::vector<T> Random(int64_t count, int seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<T> normal;
+  std::vector<T> numbers(count);
+  for (T& number : numbers) number = normal(generator);
+  return numbers;
+}
+
+template <typename T>
+class LoopsTest : public ::testing::Test {
+ protected:
+  static constexpr double kTolerance = sizeof(T) == 4 ? 1e-6 : 1e-14;
+
+  static double Of(Unary function, double x) {
+    switch (function) {
+      case Unary::kNeg:
+        return -x;
+      case Unary::kAbs:
+        return std::abs(x);
+      case Unary::kSquare:
+        return x * x;
+      case Unary::kSqrt:
+        return std::sqrt(x);
+      case Unary::kReciprocal:
+        return 1 / x;
+      case Unary::kExp:
+        return std::exp(x);
+      case Unary::kLog:
+        return std::log(x);
+      case Unary::kRelu:
+        return x < 0 ? 0 : x;
+      case Unary::kTanh:
+        return std::tanh(x);
+      default:
+        return 1 / (1 + std::exp(-x));
+    }
+  }
+};
+using Floats = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(LoopsTest, Floats);
+
+TYPED_TEST(LoopsTest, FunctionsAreExactToAFewBits) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    for (int f = 0; f < static_cast<int>(Unary::kCount); ++f) {
+      std::vector<T> x, y(4001);
+      for (int i = 0; i < 4001; ++i) x.push_back(static_cast<T>(i - 2000) / 100);
+      loops->unary[f](x.data(), y.data(), 4001);
+      for (int i = 0; i < 4001; ++i) {
+        const double want = this->Of(static_cast<Unary>(f), static_cast<double>(x[i]));
+        if (std::isnan(want) || std::isinf(want)) continue;
+        ASSERT_NEAR(y[i], want, this->kTolerance * std::abs(want)) << name << " function " << f << " of " << x[i];
+      }
+    }
+  }
+}
+
+// What an element becomes does not depend on where it stands: at the end of a row, which fills no vector, or before.
+TYPED_TEST(LoopsTest, EveryPlaceGivesTheSame) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    for (int f = 0; f < static_cast<int>(Unary::kCount); ++f) {
+      for (const int64_t count : {1, 3, 15, 16, 17, 50}) {
+        const std::vector<T> x(count, static_cast<T>(0.7));
+        std::vector<T> y(count);
+        loops->unary[f](x.data(), y.data(), count);
+        for (const T number : y) ASSERT_EQ(number, y[0]) << name << " function " << f;
+      }
+    }
+  }
+}
+
+TYPED_TEST(LoopsTest, WritesNothingBehindTheEnd) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    for (const int64_t count : {0, 1, 7, 16, 33}) {
+      std::vector<T> x(count + 1, T(2)), y(count + 1, T(5));
+      loops->of(Binary::kMul, Meeting::kBoth)(x.data(), x.data(), y.data(), count);
+      for (int64_t i = 0; i < count; ++i) EXPECT_EQ(y[i], 4) << name;
+      EXPECT_EQ(y[count], 5) << name;
+    }
+  }
+}
+
+TYPED_TEST(LoopsTest, OneNumberMeetsAll) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    const std::vector<T> x = Random<T>(37, 1);
+    std::vector<T> y(37);
+    const T one = -T(0);  // what a sum with zeros would lose
+    loops->of(Binary::kAdd, Meeting::kOneLeft)(&one, &one, y.data(), 1);
+    EXPECT_TRUE(std::signbit(y[0])) << name;
+    const T three = 3;
+    loops->of(Binary::kSub, Meeting::kOneLeft)(&three, x.data(), y.data(), 37);
+    for (int i = 0; i < 37; ++i) EXPECT_EQ(y[i], 3 - x[i]) << name;
+    loops->of(Binary::kSub, Meeting::kOneRight)(x.data(), &three, y.data(), 37);
+    for (int i = 0; i < 37; ++i) EXPECT_EQ(y[i], x[i] - 3) << name;
+  }
+}
+
+TYPED_TEST(LoopsTest, Products) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    for (const auto& [rows, depth, columns] : std::vector<std::tuple<int, int, int>>{
+             {1, 100, 50}, {3, 50, 2}, {4, 17, 33}, {5, 3, 130}, {9, 64, 64}, {1, 1, 1}}) {
+      const std::vector<T> x = Random<T>(rows * depth, 1), w = Random<T>(depth * columns, 2);
+      std::vector<T> transposed(w.size());
+      for (int k = 0; k < depth; ++k) {
+        for (int j = 0; j < columns; ++j) transposed[j * depth + k] = w[k * columns + j];
+      }
+      std::vector<T> y(rows * columns), z(rows * columns);
+      loops->product(x.data(), w.data(), y.data(), rows, depth, columns);
+      loops->product_transposed(x.data(), transposed.data(), z.data(), rows, depth, columns);
+      for (int r = 0; r < rows; ++r) {
+        for (int j = 0; j < columns; ++j) {
+          double want = 0, size = 1;
+          for (int k = 0; k < depth; ++k) {
+            const double term = static_cast<double>(x[r * depth + k]) * w[k * columns + j];
+            want += term;
+            size += std::abs(term);
+          }
+          ASSERT_NEAR(y[r * columns + j], want, this->kTolerance * size) << name;
+          ASSERT_NEAR(z[r * columns + j], want, this->kTolerance * size) << name;
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(LoopsTest, Reductions) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    EXPECT_EQ(loops->sum(nullptr, 0), 0);
+    std::vector<T> x;
+    for (int i = 1; i <= 100; ++i) {
+      x.push_back(static_cast<T>(i));
+      EXPECT_EQ(loops->sum(x.data(), i), i * (i + 1) / 2) << name;
+      EXPECT_EQ(loops->maximum(x.data(), i), i) << name;
+    }
+    x[40] = std::numeric_limits<T>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(loops->maximum(x.data(), 100))) << name;
+    EXPECT_TRUE(std::isnan(loops->sum(x.data(), 100))) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion

@@ -1,0 +1,443 @@
+// Compares native kernels with TensorFlow's, over shapes, dtypes and the edges of numbers.
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/native/native_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/cc/native/stock_kernel.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::DataTypeToEnum;
+using tensorflow::DataTypeVector;
+using tensorflow::NodeDefBuilder;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using Shape = std::vector<int64_t>;
+
+// --- Operands -------------------------------------------------------------------------------------
+
+// Ordinary numbers, reproducible, of both signs.
+template <typename T>
+Tensor Numbers(const Shape& shape, int seed = 1) {
+  Tensor tensor(DataTypeToEnum<T>::value, TensorShape(shape));
+  uint32_t state = 2463534242U + static_cast<uint32_t>(seed) * 747796405U;
+  T* const data = tensor.flat<T>().data();
+  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
+    state = state * 1664525U + 1013904223U;
+    data[i] = static_cast<T>((static_cast<double>(state >> 8) / (1 << 24) - 0.5) * 8);
+  }
+  return tensor;
+}
+
+template <typename T>
+Tensor Vector(const std::vector<T>& numbers) {
+  Tensor tensor(DataTypeToEnum<T>::value, TensorShape({static_cast<int64_t>(numbers.size())}));
+  for (size_t i = 0; i < numbers.size(); ++i) tensor.flat<T>()(static_cast<int64_t>(i)) = numbers[i];
+  return tensor;
+}
+
+template <typename T>
+std::vector<T> Edges() {
+  using Limits = std::numeric_limits<T>;
+  return {T(0),
+          -T(0),
+          T(1),
+          -T(1),
+          T(0.5),
+          T(-3),
+          T(90),
+          T(-90),
+          T(710),
+          T(-800),
+          T(1e-20),
+          T(-1e-4),
+          T(0.6),
+          T(0.625001),
+          T(-10),
+          T(20.5),
+          Limits::infinity(),
+          -Limits::infinity(),
+          Limits::quiet_NaN(),
+          Limits::max(),
+          Limits::lowest(),
+          Limits::min(),
+          T(1e30),
+          T(0.3)};
+}
+
+// Each edge against each, along the rows of two matrices.
+template <typename T>
+std::vector<Tensor> AllPairs() {
+  const std::vector<T> edges = Edges<T>();
+  const auto count = static_cast<int64_t>(edges.size());
+  Tensor x(DataTypeToEnum<T>::value, TensorShape({count, count})), y = Numbers<T>({count, count});
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = 0; j < count; ++j) {
+      x.matrix<T>()(i, j) = edges[i];
+      y.matrix<T>()(i, j) = edges[j];
+    }
+  }
+  return {x, y};
+}
+
+// --- Comparison -----------------------------------------------------------------------------------
+
+constexpr double kExact = 0;
+// Of functions that both sides compute by series of their own, and of sums that run in another order: a few last bits.
+template <typename T>
+constexpr double kClose = sizeof(T) == 4 ? 2e-6 : 1e-14;
+
+template <typename T>
+bool IsClose(T got, T want, double tolerance) {
+  if (std::isnan(want)) return std::isnan(got);
+  if (std::isinf(want) || std::isinf(got) || tolerance == 0) return got == want;
+  return std::abs(static_cast<double>(got) - want) <= tolerance * (1 + std::abs(static_cast<double>(want)));
+}
+
+template <typename T>
+std::string FirstDifference(const Tensor& got, const Tensor& want, double tolerance) {
+  for (int64_t i = 0; i < want.NumElements(); ++i) {
+    const T a = got.unaligned_flat<T>()(i), b = want.unaligned_flat<T>()(i);
+    if (!IsClose<T>(a, b, tolerance)) return absl::StrCat("element ", i, ": got ", a, ", the stock kernel says ", b);
+  }
+  return "";
+}
+
+std::string Difference(const Tensor& got, const Tensor& want, double tolerance) {
+  if (got.dtype() != want.dtype()) return "another dtype";
+  if (got.shape() != want.shape()) {
+    return absl::StrCat("shape ", got.shape().DebugString(), ", expected ", want.shape().DebugString());
+  }
+  if (want.dtype() == tensorflow::DT_FLOAT) return FirstDifference<float>(got, want, tolerance);
+  if (want.dtype() == tensorflow::DT_DOUBLE) return FirstDifference<double>(got, want, tolerance);
+  return got.tensor_data() == want.tensor_data() ? "" : "other numbers";
+}
+
+Attributes None() {
+  return [](NodeDefBuilder*) {};
+}
+
+struct Case {
+  std::string op;
+  std::vector<Tensor> inputs;
+  Attributes attributes = None();
+  int list_inputs = 0;
+  double tolerance = kExact;
+};
+
+void ExpectSame(const Case& test) {
+  DataTypeVector types;
+  std::string what = test.op;
+  for (const Tensor& input : test.inputs) {
+    types.push_back(input.dtype());
+    absl::StrAppend(&what, " ", tensorflow::DataTypeString(input.dtype()), input.shape().DebugString());
+  }
+  OneOperator op(test.op, types, test.list_inputs, test.attributes);
+  ASSERT_TRUE(op.is_native()) << what;
+  std::vector<Tensor> want;
+  const absl::Status status = op.RunStock(test.inputs, &want);
+  ASSERT_TRUE(status.ok()) << what << status;
+  for (const bool are_owned : {false, true}) {
+    const std::vector<Tensor> before = test.inputs;
+    std::vector<Tensor> got;
+    ASSERT_TRUE(op.RunNative(test.inputs, are_owned, &got)) << what;
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(Difference(got[i], want[i], test.tolerance), "") << what;
+  }
+}
+
+// What shared inputs hold must be what it was: nobody else's memory is written.
+void ExpectInputsKept(const Case& test) {
+  DataTypeVector types;
+  std::vector<Tensor> copies;
+  for (const Tensor& input : test.inputs) {
+    types.push_back(input.dtype());
+    copies.push_back(tensorflow::tensor::DeepCopy(input));
+  }
+  OneOperator op(test.op, types, test.list_inputs, test.attributes);
+  std::vector<Tensor> got;
+  ASSERT_TRUE(op.RunNative(test.inputs, /*are_owned=*/false, &got));
+  for (size_t i = 0; i < copies.size(); ++i) EXPECT_EQ(Difference(test.inputs[i], copies[i], kExact), "") << test.op;
+}
+
+// --- Elementwise ----------------------------------------------------------------------------------
+
+template <typename T>
+class NativeKernelTest : public ::testing::Test {};
+using Floats = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(NativeKernelTest, Floats);
+
+const std::vector<Shape>& SomeShapes() {
+  static const auto* const shapes =
+      new std::vector<Shape>{{1}, {3}, {50}, {1, 50}, {3, 17}, {2, 3, 5}, {0}, {4, 0}, {1, 1}, {2, 300}};
+  return *shapes;
+}
+
+TYPED_TEST(NativeKernelTest, FunctionsOfOneNumber) {
+  using T = TypeParam;
+  for (const std::string op : {"Neg", "Abs", "Square", "Sqrt", "Reciprocal", "Relu", "Exp", "Log", "Tanh", "Sigmoid"}) {
+    const bool is_exact = op.size() < 4 + 5 && op != "Exp" && op != "Log" && op != "Tanh" && op != "Sigmoid";
+    for (const Shape& shape : SomeShapes()) {
+      Case test{op, {Numbers<T>(shape)}};
+      test.tolerance = is_exact ? kExact : kClose<T>;
+      ExpectSame(test);
+    }
+    Case edges{op, {Vector<T>(Edges<T>())}};
+    edges.tolerance = is_exact ? kExact : kClose<T>;
+    ExpectSame(edges);
+    ExpectInputsKept(edges);
+  }
+}
+
+TYPED_TEST(NativeKernelTest, FunctionsOfTwoNumbers) {
+  using T = TypeParam;
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{1, 50}, {1, 50}}, {{1, 50}, {50}},        {{50}, {3, 50}}, {{3, 1}, {3, 50}},     {{4, 50}, {1, 50}},
+      {{2, 3}, {1}},      {{1, 1}, {2, 3}},       {{2, 3}, {}},    {{}, {2, 3}},          {{2, 3, 5}, {3, 5}},
+      {{2, 3, 5}, {5}},   {{2, 1, 1}, {2, 3, 5}}, {{0}, {0}},      {{2, 3, 5}, {1, 3, 5}}};
+  for (const std::string op :
+       {"Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "Maximum", "Minimum", "SquaredDifference"}) {
+    for (const auto& [x, y] : shapes) ExpectSame({op, {Numbers<T>(x), Numbers<T>(y, 2)}});
+    ExpectSame({op, AllPairs<T>()});
+    ExpectInputsKept({op, AllPairs<T>()});
+  }
+}
+
+TYPED_TEST(NativeKernelTest, Gradients) {
+  using T = TypeParam;
+  for (const std::string op : {"ReluGrad", "TanhGrad", "SigmoidGrad", "SqrtGrad"}) {
+    for (const Shape& shape : SomeShapes()) {
+      Case test{op, {Numbers<T>(shape), Numbers<T>(shape, 2)}};
+      test.tolerance = op == "ReluGrad" ? kExact : kClose<T>;
+      ExpectSame(test);
+    }
+  }
+  ExpectSame({"ReluGrad", AllPairs<T>()});
+}
+
+TYPED_TEST(NativeKernelTest, Select) {
+  using T = TypeParam;
+  const Tensor x = Numbers<T>({2, 3}), y = Numbers<T>({2, 3}, 2);
+  Tensor each(tensorflow::DT_BOOL, TensorShape({2, 3}));
+  for (int i = 0; i < 6; ++i) each.flat<bool>()(i) = i % 2 == 0;
+  for (const std::string op : {"Select", "SelectV2"}) {
+    ExpectSame({op, {each, x, y}});
+    for (const bool one : {false, true}) ExpectSame({op, {Tensor(one), x, y}});
+  }
+}
+
+// --- Products -------------------------------------------------------------------------------------
+
+TYPED_TEST(NativeKernelTest, Products) {
+  using T = TypeParam;
+  for (const Shape sizes : {Shape{1, 100, 50}, {1, 50, 2}, {3, 7, 33}, {8, 13, 64}, {2, 1, 1}, {5, 300, 20}}) {
+    for (const bool is_transposed : {false, true}) {
+      const Tensor x = Numbers<T>({sizes[0], sizes[1]});
+      const Tensor w = is_transposed ? Numbers<T>({sizes[2], sizes[1]}, 2) : Numbers<T>({sizes[1], sizes[2]}, 2);
+      ExpectSame({"MatMul",
+                  {x, w},
+                  [&](NodeDefBuilder* node) { node->Attr("transpose_b", is_transposed); },
+                  0,
+                  kClose<T> * 50});
+    }
+    ExpectSame({"BiasAdd", {Numbers<T>({sizes[0], sizes[1]}), Numbers<T>({sizes[1]}, 2)}});
+    Case sum{"BiasAddGrad", {Numbers<T>({sizes[0], sizes[1]})}};
+    sum.tolerance = kClose<T>;
+    ExpectSame(sum);
+  }
+}
+
+// An infinity meets only its own column, and a row's numbers do not depend on the rows beside it.
+TYPED_TEST(NativeKernelTest, ProductsOfEdges) {
+  using T = TypeParam;
+  for (const bool is_transposed : {false, true}) {
+    Tensor x = Numbers<T>({4, 37}), w = Numbers<T>(is_transposed ? Shape{21, 37} : Shape{37, 21}, 2);
+    w.flat<T>()(5) = std::numeric_limits<T>::infinity();
+    w.flat<T>()(36) = std::numeric_limits<T>::quiet_NaN();
+    const Attributes attributes = [&](NodeDefBuilder* node) { node->Attr("transpose_b", is_transposed); };
+    ExpectSame({"MatMul", {x, w}, attributes, 0, kClose<T> * 20});
+    OneOperator op("MatMul", {x.dtype(), w.dtype()}, 0, attributes);
+    std::vector<Tensor> all, one;
+    ASSERT_TRUE(op.RunNative({x, w}, false, &all));
+    for (int64_t row = 0; row < 4; ++row) {
+      ASSERT_TRUE(op.RunNative({x.Slice(row, row + 1), w}, false, &one));
+      EXPECT_EQ(std::memcmp(one[0].data(), &all[0].template matrix<T>()(row, 0), one[0].TotalBytes()), 0);
+    }
+  }
+}
+
+TEST(ProductTest, LeavesOthersToTheStockKernel) {
+  OneOperator op("MatMul", {tensorflow::DT_FLOAT, tensorflow::DT_FLOAT}, 0, None());
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({Numbers<float>({2, 3}), Numbers<float>({4, 3})}, true, &got));    // do not fit
+  EXPECT_FALSE(op.RunNative({Numbers<float>({0, 3}), Numbers<float>({3, 4})}, true, &got));    // no rows
+  EXPECT_FALSE(op.RunNative({Numbers<float>({100, 3}), Numbers<float>({3, 4})}, true, &got));  // many rows
+  OneOperator other("MatMul", {tensorflow::DT_FLOAT, tensorflow::DT_FLOAT}, 0,
+                    [](NodeDefBuilder* node) { node->Attr("transpose_a", true); });
+  EXPECT_FALSE(other.is_native());
+}
+
+// --- Pieces ---------------------------------------------------------------------------------------
+
+TYPED_TEST(NativeKernelTest, Concatenation) {
+  using T = TypeParam;
+  for (const int axis : {0, 1, -1, -2}) {
+    const bool is_rows = axis == 0 || axis == -2;
+    std::vector<Tensor> parts = {Numbers<T>({2, 3}), Numbers<T>(is_rows ? Shape{5, 3} : Shape{2, 7}, 2),
+                                 Numbers<T>(is_rows ? Shape{1, 3} : Shape{2, 1}, 3), Tensor(axis)};
+    ExpectSame({"ConcatV2", parts, None(), 3});
+  }
+  for (const int axis : {0, 1, 2, -1}) {
+    const Attributes attributes = [axis](NodeDefBuilder* node) { node->Attr("axis", axis); };
+    ExpectSame({"Pack", {Numbers<T>({2, 3}), Numbers<T>({2, 3}, 2)}, attributes, 2});
+  }
+  ExpectSame({"Pack", {Tensor(T(1)), Tensor(T(2)), Tensor(T(3))}, None(), 3});
+}
+
+TYPED_TEST(NativeKernelTest, Slices) {
+  using T = TypeParam;
+  const Tensor x = Numbers<T>({4, 5, 6});
+  for (const auto& [begin, size] : std::vector<std::pair<std::vector<int>, std::vector<int>>>{{{0, 0, 0}, {4, 5, 6}},
+                                                                                              {{1, 0, 0}, {2, 5, 6}},
+                                                                                              {{0, 2, 0}, {4, 1, 6}},
+                                                                                              {{1, 1, 1}, {2, 3, 4}},
+                                                                                              {{3, 4, 5}, {1, 1, 1}},
+                                                                                              {{2, 0, 3}, {-1, -1, -1}},
+                                                                                              {{0, 0, 2}, {4, 5, 2}}}) {
+    ExpectSame({"Slice", {x, Vector<int32_t>(begin), Vector<int32_t>(size)}});
+  }
+  struct Strided {
+    std::vector<int> begin, end;
+    int begin_mask = 0, end_mask = 0, shrink = 0;
+  };
+  for (const Strided& strided : std::vector<Strided>{{{1}, {3}},
+                                                     {{-2}, {0}, 0, 1},
+                                                     {{2}, {3}, 0, 0, 1},
+                                                     {{0, 1}, {9, -1}, 1},
+                                                     {{1, 2, 3}, {2, 3, 4}, 0, 0, 7},
+                                                     {{1, 2, 3}, {2, 3, 6}, 0, 0, 3}}) {
+    const std::vector<int32_t> ones(strided.begin.size(), 1);
+    const Attributes attributes = [&](NodeDefBuilder* node) {
+      node->Attr("begin_mask", strided.begin_mask).Attr("end_mask", strided.end_mask);
+      node->Attr("shrink_axis_mask", strided.shrink);
+    };
+    ExpectSame({"StridedSlice",
+                {x, Vector<int32_t>(strided.begin), Vector<int32_t>(strided.end), Vector<int32_t>(ones)},
+                attributes});
+  }
+}
+
+TYPED_TEST(NativeKernelTest, Splits) {
+  using T = TypeParam;
+  for (const int axis : {0, 1, -1}) {
+    const Attributes attributes = [](NodeDefBuilder* node) { node->Attr("num_split", 2); };
+    ExpectSame({"Split", {Tensor(axis), Numbers<T>({4, 6})}, attributes});
+    ExpectSame({"SplitV", {Numbers<T>({4, 4}), Vector<int32_t>({3, 1}), Tensor(axis)}, attributes});
+  }
+}
+
+TYPED_TEST(NativeKernelTest, Rows) {
+  using T = TypeParam;
+  const Tensor x = Numbers<T>({4, 5});
+  ExpectSame({"GatherV2", {x, Vector<int32_t>({2}), Tensor(0)}});
+  ExpectSame({"GatherV2", {x, Vector<int64_t>({3, 0, 0}), Tensor(0)}});
+  ExpectSame({"GatherV2", {x, Tensor(1), Tensor(0)}});
+  ExpectSame({"GatherV2", {Vector<T>({1, 2, 3}), Vector<int32_t>({2, 1}), Tensor(0)}});
+  ExpectSame({"Gather", {x, Vector<int32_t>({2, 2})}});
+  OneOperator op("GatherV2", {x.dtype(), tensorflow::DT_INT32, tensorflow::DT_INT32}, 0, None());
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({x, Vector<int32_t>({4}), Tensor(0)}, true, &got));
+  EXPECT_FALSE(op.RunNative({x, Vector<int32_t>({0, -1}), Tensor(0)}, true, &got));
+}
+
+// --- Shapes ---------------------------------------------------------------------------------------
+
+TYPED_TEST(NativeKernelTest, Views) {
+  using T = TypeParam;
+  for (const int axis : {0, 1, 2, -1, -3}) ExpectSame({"ExpandDims", {Numbers<T>({2, 3}), Tensor(axis)}});
+  ExpectSame({"ExpandDims", {Tensor(T(3)), Tensor(0)}});
+  ExpectSame({"Squeeze", {Numbers<T>({1, 3, 1})}});
+  ExpectSame({"Squeeze", {Numbers<T>({1, 1})}});
+  ExpectSame({"Squeeze", {Numbers<T>({1, 3, 1})}, [](NodeDefBuilder* node) { node->Attr("squeeze_dims", {0}); }});
+  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{{6}, {3, 2}, {-1}, {1, -1, 2}, {2, 3}}) {
+    ExpectSame({"Reshape", {Numbers<T>({2, 3}), Vector<int32_t>(sizes)}});
+  }
+  ExpectSame({"Reshape", {Numbers<T>({1, 1}), Vector<int32_t>({})}});
+}
+
+TYPED_TEST(NativeKernelTest, ShapesAndNewNumbers) {
+  using T = TypeParam;
+  ExpectSame({"Shape", {Numbers<T>({2, 3, 4})}});
+  ExpectSame({"ShapeN", {Numbers<T>({2, 3}), Numbers<T>({5}), Numbers<T>({0, 1})}, None(), 3});
+  ExpectSame({"ConcatOffset", {Tensor(0), Vector<int32_t>({2, 3}), Vector<int32_t>({5, 3})}, None(), -2});
+  ExpectSame({"ConcatOffset", {Tensor(-1), Vector<int32_t>({2, 3}), Vector<int32_t>({2, 7})}, None(), -2});
+  for (const Shape& shape : SomeShapes()) {
+    ExpectSame({"ZerosLike", {Numbers<T>(shape)}});
+    ExpectSame({"OnesLike", {Numbers<T>(shape)}});
+  }
+  ExpectSame({"Fill", {Vector<int32_t>({2, 3}), Tensor(T(7))}});
+  ExpectSame({"Fill", {Vector<int64_t>({2, 0}), Tensor(T(7))}});
+}
+
+TEST(CastTest, ConvertsNumbers) {
+  const auto to = [](DataType dtype) { return [dtype](NodeDefBuilder* node) { node->Attr("DstT", dtype); }; };
+  for (const DataType dtype :
+       {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE, tensorflow::DT_INT32, tensorflow::DT_INT64}) {
+    ExpectSame({"Cast", {Vector<int32_t>({0, -1, 7, 1 << 30})}, to(dtype)});
+    ExpectSame({"Cast", {Vector<int64_t>({0, -1, 7, int64_t{1} << 40})}, to(dtype)});
+    Tensor booleans(tensorflow::DT_BOOL, TensorShape({2}));
+    booleans.flat<bool>()(0) = false;
+    booleans.flat<bool>()(1) = true;
+    ExpectSame({"Cast", {booleans}, to(dtype)});
+  }
+  ExpectSame({"Cast", {Vector<double>(Edges<double>())}, to(tensorflow::DT_FLOAT)});
+  ExpectSame({"Cast", {Vector<float>(Edges<float>())}, to(tensorflow::DT_DOUBLE)});
+}
+
+// --- Sums -----------------------------------------------------------------------------------------
+
+TYPED_TEST(NativeKernelTest, Sums) {
+  using T = TypeParam;
+  for (const Shape& shape : SomeShapes()) {
+    const Tensor x = Numbers<T>(shape), y = Numbers<T>(shape, 2), z = Numbers<T>(shape, 3);
+    ExpectSame({"AddN", {x}, None(), 1});
+    ExpectSame({"AddN", {x, y}, None(), 2});
+    ExpectSame({"AddN", {x, y, z}, None(), 3, kClose<T>});
+  }
+}
+
+TYPED_TEST(NativeKernelTest, Softmax) {
+  using T = TypeParam;
+  for (const Shape& shape : std::vector<Shape>{{1, 2}, {3, 17}, {2, 300}, {1, 1}}) {
+    ExpectSame({"Softmax", {Numbers<T>(shape)}, None(), 0, kClose<T>});
+  }
+}
+
+// Alone, since a processor's own library may stand in for the stock kernel in sessions, and does otherwise.
+TYPED_TEST(NativeKernelTest, SoftmaxOfEdges) {
+  using T = TypeParam;
+  Tensor x = Numbers<T>({3, 5});
+  x.flat<T>()(2) = std::numeric_limits<T>::quiet_NaN();
+  x.flat<T>()(7) = -std::numeric_limits<T>::infinity();
+  OneOperator op("Softmax", {x.dtype()}, 0, None());
+  std::vector<Tensor> got;
+  ASSERT_TRUE(op.RunNative({x}, true, &got));
+  const auto rows = got[0].matrix<T>();
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(std::isnan(rows(0, i)));
+  EXPECT_EQ(rows(1, 2), 0);
+  EXPECT_NEAR(rows(1, 0) + rows(1, 1) + rows(1, 3) + rows(1, 4), 1, 1e-6);
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/values/block_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace tensorflow_recursion {
+namespace {
+
+bool IsAligned(const void* block) { return reinterpret_cast<uintptr_t>(block) % kBlockAlignment == 0; }
+
+TEST(BlockPoolTest, BlocksAreAlignedAndApart) {
+  std::vector<std::pair<unsigned char*, size_t>> blocks;
+  for (size_t bytes : {1, 32, 33, 64, 65, 1000, 1024, 1025, 1281, 5000, 70000, 400000, 524288, 600000}) {
+    for (int i = 0; i < 3; ++i) {
+      auto* const block = static_cast<unsigned char*>(TakeBlock(bytes));
+      if (bytes > kHeaderBlockBytes) EXPECT_TRUE(IsAligned(block)) << bytes;
+      std::memset(block, static_cast<int>(blocks.size()), bytes);
+      blocks.emplace_back(block, bytes);
+    }
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_EQ(blocks[i].first[0], i);
+    EXPECT_EQ(blocks[i].first[blocks[i].second - 1], i);
+    GiveBlock(blocks[i].first, blocks[i].second);
+  }
+}
+
+TEST(BlockPoolTest, GivenBlocksAreTakenAgain) {
+  void* const block = TakeBlock(500);
+  GiveBlock(block, 500);
+  void* const again = TakeBlock(460);  // of the same class
+  EXPECT_EQ(again, block);
+  GiveBlock(again, 460);
+}
+
+// One thread takes, another gives: what the second cannot keep goes to the store, from where the first has it again.
+TEST(BlockPoolTest, BlocksComeBackFromOtherThreads) {
+  constexpr int kCount = 1000;
+  constexpr size_t kBytes = 5000;
+  std::set<void*> first, second;
+  for (int i = 0; i < kCount; ++i) first.insert(TakeBlock(kBytes));
+  std::thread([&] {
+    for (void* block : first) GiveBlock(block, kBytes);
+  }).join();
+  for (int i = 0; i < kCount; ++i) second.insert(TakeBlock(kBytes));
+  int returned = 0;
+  for (void* block : second) {
+    returned += static_cast<int>(first.count(block));
+    GiveBlock(block, kBytes);
+  }
+  EXPECT_GT(returned, kCount / 2);
+}
+
+TEST(BlockPoolTest, TheStoreIsBounded) {
+  constexpr size_t kBytes = 300000;
+  std::vector<void*> blocks;
+  for (int64_t bytes = 0; bytes < 2 * kMostSpareBlockBytes; bytes += kBytes) blocks.push_back(TakeBlock(kBytes));
+  for (void* block : blocks) GiveBlock(block, kBytes);
+  EXPECT_LE(SpareBlockBytes(), kMostSpareBlockBytes);
+  EXPECT_GT(SpareBlockBytes(), kMostSpareBlockBytes / 2);
+  for (void*& block : blocks) block = TakeBlock(kBytes);  // leaves the store to the other tests
+  EXPECT_LT(SpareBlockBytes(), kMostSpareBlockBytes / 2);
+  std::thread([&] {
+    for (void* block : blocks) GiveBlock(block, kBytes);
+  }).join();
+}
+
+TEST(BlockPoolTest, ServesManyThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      std::vector<std::pair<unsigned char*, size_t>> mine;
+      for (size_t i = 0; i < 20000; ++i) {
+        const size_t bytes = 16 + (i * 37) % 3000;
+        auto* const block = static_cast<unsigned char*>(TakeBlock(bytes));
+        std::memset(block, t, bytes);
+        mine.emplace_back(block, bytes);
+        if (mine.size() < 200) continue;
+        for (const auto& [other, size] : mine) {
+          ASSERT_EQ(other[0], t);
+          ASSERT_EQ(other[size - 1], t);
+          GiveBlock(other, size);
+        }
+        mine.clear();
+      }
+      for (const auto& [other, size] : mine) GiveBlock(other, size);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion

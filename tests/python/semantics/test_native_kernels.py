@@ -1,0 +1,153 @@
+"""Nets with native kernels against the same with stock ones: results, gradients, edges, memory."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from building import recursive
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+SWITCH = "TENSORFLOW_RECURSION_NATIVE_KERNELS"
+DEPTH = 6
+DIM = 19  # fills no vector register
+
+# What a level of each chain makes of a state [1, DIM] and two weights.
+LEVELS = {
+    "dense_tanh": lambda h, w, b: tf.tanh(tf.nn.bias_add(tf.matmul(h, w), b)),
+    "dense_relu": lambda h, w, b: tf.nn.relu(tf.nn.bias_add(tf.matmul(h, w), b)) + 0.1 * h,
+    "dense_sigmoid": lambda h, w, b: tf.sigmoid(tf.matmul(h, w, transpose_b=True) + b) - h,
+    "gates": lambda h, w, b: _gates(tf.matmul(tf.concat([h, 2 * h], axis=1), tf.concat([w, w], axis=0)) + b, h),
+    "softmax": lambda h, w, b: tf.nn.softmax(tf.matmul(h, w)) * h + b,
+    "squares": lambda h, w, b: tf.sqrt(tf.square(h) + 1) - tf.maximum(h, b) * tf.minimum(h, 0.5) / (tf.exp(b) + 1),
+    "select": lambda h, w, b: tf.where(h > 0, tf.matmul(h, w), h * b) - tf.abs(h),
+    "rows": lambda h, w, b: tf.gather(tf.concat([h, -h, h * h], axis=0), [2]) * 0.5 + tf.reshape(b, [1, -1]),
+    "stack": lambda h, w, b: tf.unstack(tf.stack([tf.squeeze(h, 0) * b, tf.reshape(h, [-1])]))[0][tf.newaxis],
+    "logs": lambda h, w, b: tf.math.log(tf.abs(h) + 1.5) + tf.cast(tf.shape(h)[1], h.dtype) * 0.01 * b,
+}
+
+
+def _gates(z, h):
+    a, b = tf.split(z, [7, DIM - 7], axis=1)
+    return tf.concat([tf.sigmoid(b), tf.tanh(a)], axis=1) * h
+
+
+def _weights(dtype):
+    generator = np.random.default_rng(3)
+    w = generator.normal(size=[DIM, DIM]) / np.sqrt(DIM)
+    return w.astype(dtype), generator.normal(size=[DIM]).astype(dtype), generator.normal(size=[1, DIM]).astype(dtype)
+
+
+def _chain(level, dtype, w, b):
+    f, define = recursive("Chain", [tf.int32, dtype], [dtype], output_shapes=[[1, DIM]], create_grad_func=True)
+
+    def body(n, h):
+        h.set_shape([1, DIM])
+        return tf.cond(n < 1, lambda: tf.identity(h), lambda: f(n - 1, level(h, w, b)))
+
+    define(body)
+    return f
+
+
+def _values(level, dtype, start=None, config=None):
+    """The result of a chain and its gradients by everything."""
+    weight, bias, h = _weights(dtype)
+    with tf.Graph().as_default():
+        w, b, x = tf1.placeholder(dtype, [DIM, DIM]), tf1.placeholder(dtype, [DIM]), tf1.placeholder(dtype, [1, DIM])
+        y = _chain(level, dtype, w, b)(DEPTH, x)
+        gradients = [g for g in tf.gradients(tf.reduce_sum(y * y), [w, b, x]) if g is not None]
+        with tf1.Session(config=config or tfr.session_config()) as session:
+            feeds = {w: weight, b: bias, x: h if start is None else start}
+            return session.run([y, *gradients], feeds)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_results_and_gradients_are_those_of_stock_kernels(level, dtype, monkeypatch):
+    native = _values(LEVELS[level], dtype)
+    monkeypatch.setenv(SWITCH, "0")
+    stock = _values(LEVELS[level], dtype)
+    assert len(native) == len(stock)
+    tolerance = 2e-5 if dtype == "float32" else 1e-12
+    for a, b in zip(native, stock, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("level", ["dense_tanh", "dense_relu", "dense_sigmoid", "select"])
+def test_nan_and_infinity_are_kept(level, monkeypatch):
+    start = _weights("float32")[2]
+    start[0, 3], start[0, 7] = np.nan, np.inf
+    native = _values(LEVELS[level], "float32", start)[0]
+    monkeypatch.setenv(SWITCH, "0")
+    stock = _values(LEVELS[level], "float32", start)[0]
+    np.testing.assert_array_equal(np.isnan(native), np.isnan(stock))
+    np.testing.assert_array_equal(np.isinf(native), np.isinf(stock))
+
+
+def _tree(w, b):
+    f, define = recursive(
+        "Tree", [tf.int32, tf.float32], [tf.float32], output_shapes=[[1, DIM]], create_grad_func=True
+    )
+
+    def body(n, h):
+        h.set_shape([1, DIM])
+
+        def inner():
+            left = f(n - 1, tf.tanh(tf.matmul(h, w) + b))
+            right = f(n - 1, tf.tanh(tf.matmul(h, w, transpose_b=True) - b))
+            return tf.nn.softmax(left) * right
+
+        return tf.cond(n < 1, lambda: tf.identity(h), inner)
+
+    define(body)
+    return f
+
+
+def test_results_do_not_depend_on_workers():
+    """A tree whose calls go to several workers, bit by bit."""
+    weight, bias, start = _weights("float32")
+    results = []
+    for workers in (1, 4):
+        with tf.Graph().as_default():
+            x = tf.constant(start)
+            y = _tree(tf.constant(weight), tf.constant(bias))(9, x)
+            (gradient,) = tf.gradients(y, x)
+            config = tfr.session_config(tf1.ConfigProto(inter_op_parallelism_threads=4), workers=workers)
+            with tf1.Session(config=config) as session:
+                results.append(session.run([y, gradient]))
+    for one, four in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, four)
+
+
+def test_a_weight_that_is_assigned_is_read_anew(graph, session_config):
+    with tf1.Session(config=session_config) as session:
+        variable = tf1.get_variable("w", [DIM, DIM], initializer=tf1.ones_initializer(), use_resource=True)
+        f = _chain(lambda h, w, b: tf.matmul(h, w) / DIM, "float32", variable.read_value(), None)
+        y = f(3, tf.ones([1, DIM]))
+        double = variable.assign(variable * 2, read_value=False)
+        session.run(variable.initializer)
+        for step in range(3):
+            np.testing.assert_allclose(session.run(y), np.full([1, DIM], 8.0**step), rtol=1e-5)
+            session.run(double)
+
+
+def test_a_fed_tensor_is_not_written(graph, run):
+    x = tf1.placeholder(tf.float32, [1, DIM])
+    f = _chain(lambda h, w, b: tf.tanh(h) + 1, "float32", None, None)
+    fed = np.ones([1, DIM], np.float32)
+    y, same = f(3, x), tf.identity(x)
+    _, unchanged = run([y, same], {x: fed})
+    np.testing.assert_array_equal(unchanged, np.ones([1, DIM], np.float32))
+    np.testing.assert_array_equal(fed, np.ones([1, DIM], np.float32))
+
+
+def test_errors_are_those_of_stock_kernels(graph, run):
+    """What a native kernel does not serve, its stock kernel refuses in its own words."""
+    f, define = recursive("Bad", [tf.int32, tf.float32], [tf.float32])
+    rows = tf.constant(np.ones([2, 3], np.float32))
+    define(lambda n, x: tf.cond(n < 1, lambda: tf.reduce_sum(tf.gather(rows, [n + 5])), lambda: f(n - 1, x)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
+        run(f(3, 1.0))
