@@ -1,4 +1,4 @@
-"""TensorFlow 2 against a session: calls from tf.functions, gradients by tapes, datasets, second derivatives.
+"""TensorFlow 2 against a session: calls from tf.functions, gradients by tapes, datasets, second derivatives, Keras.
 
 Run as `python -m benchmarks.tensorflow2 REPEATS [--quick]`, in a process of its own with eager mode on: the other
 suites turn it off. It prints one JSON object; `run` is for them.
@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
-from benchmarks import recursion_suite, workloads
+from benchmarks import keras_fit, recursion_suite, workloads
 from benchmarks.figures import Figure
 from benchmarks.harness import Case, CaseResult, Progress, Variant, WrongResult, run_case
 from benchmarks.nets import data, suite, weights
@@ -330,6 +330,7 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
         ),
         _dataset_figure(repeats),
         _second_order_figure(repeats, quick),
+        keras_fit.figure(repeats, quick),
     ]
     return [fib, infer, train, *empties], figures
 

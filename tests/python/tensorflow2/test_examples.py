@@ -1,0 +1,40 @@
+"""The examples for TensorFlow 2 run, and print what they are to."""
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import limits
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def run(example, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / example), *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=limits.HANG_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_fib():
+    assert run("fib_tf2.py").splitlines() == ["6765", "[ 1  0  1  1  2  3  5  8 13 21]"]
+
+
+@pytest.mark.thorough
+def test_treelstm_in_keras_learns_and_is_saved(tmp_path):
+    printed = run("keras_treelstm.py", "--quick", "--units", "16", "--threads", "1", "--out", tmp_path)
+    found = re.search(r"test: five classes ([\d.]+)%, two classes ([\d.]+)%", printed)
+    assert found is not None, printed
+    five, two = map(float, found.groups())
+    assert five > 25 and two > 65  # by guessing, a fifth and a half
+    assert (tmp_path / "model.keras").exists()
