@@ -153,6 +153,7 @@ absl::Status BodyFactory::Assign(const std::string& function, const std::string&
   tensorflow::Placer placer(graph, function, &library_, placement_.devices,
                             placement_.devices->FindDeviceByName(device), placement_.allow_soft_placement,
                             /*log_device_placement=*/false);
+  if (device_of_handle != nullptr) TFR_RETURN_IF_ERROR(DetachChosenHandles(device_of_handle, graph));
   TFR_RETURN_IF_ERROR(DetachHandles(graph));
   if (device_of_handle != nullptr) TFR_RETURN_IF_ERROR(DetachRecalledHandles(device_of_handle, graph));
   TFR_RETURN_IF_ERROR(placer.Run());

@@ -16,7 +16,19 @@ using tensorflow::NodeDef;
 
 constexpr char kColocationPrefix[] = "loc:@";  // what a group begins with that is named after a node
 
+// The node that a group is named after.
+std::string ColocatedNode(const std::string& group) { return std::string(absl::StripPrefix(group, kColocationPrefix)); }
+
 }  // namespace
+
+void PartFrom(const std::function<bool(const std::string& name)>& is_left, tensorflow::Node* node) {
+  std::vector<std::string> groups;
+  if (!tensorflow::GetNodeAttr(node->attrs(), tensorflow::kColocationAttrName, &groups).ok()) return;
+  const auto goes = [&](const std::string& group) { return is_left(ColocatedNode(group)); };
+  groups.erase(std::remove_if(groups.begin(), groups.end(), goes), groups.end());
+  node->ClearAttr(tensorflow::kColocationAttrName);
+  if (!groups.empty()) node->AddAttr(tensorflow::kColocationAttrName, groups);
+}
 
 ColocationGroups::ColocationGroups(const tensorflow::Graph& graph) {
   for (const tensorflow::Node* node : graph.op_nodes()) {
@@ -24,7 +36,7 @@ ColocationGroups::ColocationGroups(const tensorflow::Graph& graph) {
     if (!tensorflow::GetNodeAttr(node->attrs(), tensorflow::kColocationAttrName, &beside).ok()) continue;
     for (const std::string& group : beside) {
       const std::string own = RootOf(node->name());
-      const std::string other = RootOf(std::string(absl::StripPrefix(group, kColocationPrefix)));
+      const std::string other = RootOf(ColocatedNode(group));
       if (own != other) parents_[own] = other;
     }
   }
@@ -40,7 +52,7 @@ void RenameColocation(const std::unordered_map<std::string, std::string>& rename
   const auto found = node->mutable_attr()->find(tensorflow::kColocationAttrName);
   if (found == node->mutable_attr()->end()) return;
   for (std::string& group : *found->second.mutable_list()->mutable_s()) {
-    const auto target = renamed.find(std::string(absl::StripPrefix(group, kColocationPrefix)));
+    const auto target = renamed.find(ColocatedNode(group));
     if (target != renamed.end()) group = kColocationPrefix + target->second;
   }
 }

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 
@@ -11,6 +12,9 @@
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
+
+// Takes the constraint off `node` to be beside nodes whose names `is_left` says true of.
+void PartFrom(const std::function<bool(const std::string& name)>& is_left, tensorflow::Node* node);
 
 // Which nodes of a graph are to be beside each other: those of which one names the other, directly or not.
 class ColocationGroups {

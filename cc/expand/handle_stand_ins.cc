@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/colocation.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/tensor_id.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -49,6 +51,24 @@ bool CarriesHandle(const Edge& edge) {
   return !edge.IsControlEdge() && edge.src()->output_type(edge.src_output()) == tensorflow::DT_RESOURCE;
 }
 
+// The devices, by input, of what `merge` chooses from; empty if they are one, or not processors of one process.
+std::vector<std::string> DevicesChosenFrom(const DeviceOfHandle& device_of, const Node& merge) {
+  using tensorflow::DeviceNameUtils;
+  std::vector<std::string> devices(merge.num_inputs());
+  DeviceNameUtils::ParsedName first, other;
+  bool is_choice = false;
+  for (const Edge* edge : merge.in_edges()) {
+    if (edge->IsControlEdge()) continue;
+    const std::string device = device_of(*edge);
+    if (!DeviceNameUtils::ParseFullName(device, &other) || other.type != tensorflow::DEVICE_CPU) return {};
+    if (!first.has_type) first = other;
+    if (!DeviceNameUtils::IsSameAddressSpace(first, other)) return {};
+    is_choice = is_choice || first.id != other.id;
+    devices[edge->dst_input()] = device;
+  }
+  return is_choice ? devices : std::vector<std::string>();
+}
+
 }  // namespace
 
 absl::Status DetachHandles(tensorflow::Graph* graph) {
@@ -80,8 +100,29 @@ absl::Status DetachRecalledHandles(const DeviceOfHandle& device_of, tensorflow::
     const std::string device = device_of(*edge);
     if (device.empty()) continue;
     Node*& stand_in = stand_ins[{edge->src(), edge->src_output()}];
+    // Lowering colocates what hands a value into a branch with the operator that makes the value.
+    PartFrom([recall = edge->src()->name()](const std::string& name) { return name == recall; }, edge->dst());
     TFR_RETURN_IF_ERROR(StandIn(edge, &stand_in, graph));
     stand_in->set_assigned_device_name(device);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DetachChosenHandles(const DeviceOfHandle& device_of, tensorflow::Graph* graph) {
+  std::vector<std::pair<Node*, std::string>> choices;
+  for (Node* node : graph->op_nodes()) {
+    if (!node->IsMerge() || node->output_type(0) != tensorflow::DT_RESOURCE) continue;
+    const std::vector<std::string> devices = DevicesChosenFrom(device_of, *node);
+    if (!devices.empty()) choices.emplace_back(node, devices.front());
+  }
+  for (const auto& [merge, device] : choices) {
+    const std::vector<const Edge*> edges(merge->in_edges().begin(), merge->in_edges().end());
+    for (const Edge* edge : edges) {
+      if (edge->IsControlEdge()) continue;
+      Node* stand_in = nullptr;
+      TFR_RETURN_IF_ERROR(StandIn(edge, &stand_in, graph));
+      stand_in->set_assigned_device_name(device);
+    }
   }
   return absl::OkStatus();
 }

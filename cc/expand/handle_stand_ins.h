@@ -25,6 +25,11 @@ using DeviceOfHandle = std::function<std::string(const tensorflow::Edge& edge)>;
 // placed beside the resources, a stand-in on that device takes the place of each handle, until AttachHandles.
 absl::Status DetachRecalledHandles(const DeviceOfHandle& device_of, tensorflow::Graph* graph);
 
+// A branch or a loop may choose between resources of several devices; the Placer wants one device for all. Stand-ins on
+// the first one's device take the place of those that are chosen from, until AttachHandles, if all are on processors of
+// one process: kernels then use the device that the handle names, see cc/kernels/stock_kernel_runner.h.
+absl::Status DetachChosenHandles(const DeviceOfHandle& device_of, tensorflow::Graph* graph);
+
 absl::Status AttachHandles(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

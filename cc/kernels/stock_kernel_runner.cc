@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/kernels/stock_kernel_runner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <shared_mutex>
 #include <utility>
@@ -9,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_segment.h"
+#include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tsl/profiler/lib/traceme.h"
 
@@ -151,6 +154,9 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
       entry.output_attributes.emplace_back();
       entry.output_attributes.back().set_on_host(is_on_host);
     }
+    const bool takes_handles =
+        std::count(node.inputs.begin(), node.inputs.end(), tensorflow::DT_RESOURCE) > 0 && launcher_ == nullptr;
+    entry.looks_up_devices = takes_handles && library->device_mgr()->NumDevices() > 1;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       entry.input_attributes.emplace_back();
       entry.input_attributes.back().set_on_host(entry.kernel->input_memory_types()[i] == tensorflow::HOST_MEMORY);
@@ -179,6 +185,26 @@ TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorfl
   params.forward_from_array = nullptr;
   params.outputs_required_array = nullptr;
   params.call_frame = nullptr;  // arguments and results of the step are the executor's, not a kernel's
+}
+
+// Which of several variables a handle names may be known only now: a branch has chosen, or a caller did. A processor's
+// kernel serves the others of the process just as well, if it looks for the variable there.
+void TfKernelRunner::UseDeviceOfHandle(const KernelNode& node, Scratch* scratch) const {
+  tensorflow::DeviceBase* device = context_->device();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Tensor* const tensor = scratch->inputs[i].tensor;
+    if (node.inputs[i] != tensorflow::DT_RESOURCE || tensor == nullptr || tensor->NumElements() != 1) continue;
+    const std::string& wanted = tensor->flat<tensorflow::ResourceHandle>()(0).device();
+    if (wanted == context_->device()->attributes().name()) break;
+    tensorflow::Device* other = nullptr;
+    const bool is_there = context_->function_library()->device_mgr()->LookupDevice(wanted, &other).ok();
+    if (is_there && other->device_type() == tensorflow::DEVICE_CPU && other->IsLocal()) device = other;
+    break;
+  }
+  scratch->params.device = device;
+  scratch->params.resource_manager = device == context_->device()
+                                         ? context_->resource_manager()
+                                         : static_cast<tensorflow::Device*>(device)->resource_manager();
 }
 
 // The first failing input's name is the one that stock execution names.
@@ -248,6 +274,9 @@ absl::Status TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::
     TFR_RETURN_IF_ERROR(CheckInitialized(node, entry, call, *scratch));
   }
   OpKernelContext::Params& params = scratch->params;
+  if (ABSL_PREDICT_FALSE(entry.looks_up_devices || params.device != context_->device())) {
+    UseDeviceOfHandle(node, scratch);
+  }
   params.op_kernel = entry.kernel;
   params.inputs = absl::MakeConstSpan(scratch->inputs.data(), count);
   params.input_alloc_attrs = entry.input_attributes;

@@ -32,6 +32,7 @@ class KernelTable {
     NativeKernel native;                         // tried first
     bool may_be_expensive = false;
     bool takes_uninitialized = false;  // of references: an assignment needs no value before it
+    bool looks_up_devices = false;     // it takes resources that may be on other processors of the process
     bool is_on_host = true;            // all its outputs are in memory that the host can read
     std::vector<tensorflow::AllocatorAttributes> output_attributes;
     std::vector<tensorflow::AllocatorAttributes> input_attributes;
@@ -90,6 +91,7 @@ class TfKernelRunner : public KernelRunner {
   // FailedPrecondition if the kernel reads a reference to a variable that was never assigned.
   absl::Status Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
                        Scratch* scratch);
+  void UseDeviceOfHandle(const KernelNode& node, Scratch* scratch) const;
   absl::Status CheckInitialized(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
                                 const Scratch& scratch) const;
   static void TakeOutputs(const KernelNode& node, const KernelTable::Entry& entry, const Scratch& scratch,

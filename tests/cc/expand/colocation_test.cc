@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+
 #include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {
@@ -22,6 +25,18 @@ TEST(ColocationTest, PartnersGetTheirNewNames) {
   NodeDef node = builder.graph().node(0);
   RenameColocation({{"y", "F/y"}}, &node);
   EXPECT_EQ(GroupsOf(node), (Inputs{"loc:@F/y", "loc:@other", "free"}));
+}
+
+TEST(ColocationTest, NodesPartFromTheNamedPartnersAlone) {
+  GraphBuilder builder;
+  builder.Node("x", "NoOp", {}, {{"_class", Inputs{"loc:@y", "loc:@other", "free"}}});
+  std::unique_ptr<tensorflow::Graph> graph;
+  ASSERT_TRUE(Construct(builder.graph(), &graph).ok());
+  tensorflow::Node* const node = FindNode(*graph, "x");
+  PartFrom([](const std::string& name) { return name == "y"; }, node);
+  EXPECT_EQ(GroupsOf(node->def()), (Inputs{"loc:@other", "free"}));
+  PartFrom([](const std::string& /*name*/) { return true; }, node);
+  EXPECT_EQ(GroupsOf(node->def()), Inputs{"none"});
 }
 
 TEST(ColocationTest, PartnersThatAreGoneAreForgotten) {

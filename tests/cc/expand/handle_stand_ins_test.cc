@@ -86,6 +86,31 @@ TEST(HandleStandInsTest, RecalledHandlesAreReadBesideTheirResources) {
   EXPECT_EQ(EdgesOf(*graph), before);
 }
 
+TEST(HandleStandInsTest, HandlesOfSeveralDevicesAreChosenFromBesideTheFirst) {
+  const std::string elsewhere = "/job:localhost/replica:0/task:1/device:CPU:0";
+  for (const std::string& second : {std::string(kDeviceA), std::string(kDeviceB), elsewhere, std::string()}) {
+    GraphBuilder builder;
+    for (const char* name : {"v", "w"}) {
+      builder.Node(name, "VarHandleOp", {}, {{"dtype", kInt}, {"shape", tensorflow::TensorShape({})}});
+    }
+    builder.Node("choice", "Merge", {"v", "w"}, {{"T", DT_RESOURCE}, {"N", 2}});
+    builder.Node("read", "ReadVariableOp", {"choice"}, {{"dtype", kInt}});
+    std::unique_ptr<tensorflow::Graph> graph;
+    ASSERT_TRUE(Construct(builder.graph(), &graph).ok());
+    const std::set<std::string> before = EdgesOf(*graph);
+    const auto device_of = [&](const tensorflow::Edge& edge) {
+      return edge.dst_input() == 0 ? std::string(kDeviceA) : second;
+    };
+    ASSERT_TRUE(DetachChosenHandles(device_of, graph.get()).ok());
+    const tensorflow::Node* source = nullptr;
+    ASSERT_TRUE(FindNode(*graph, "choice")->input_node(1, &source).ok());
+    EXPECT_EQ(source->type_string(), second == kDeviceB ? "Placeholder" : "VarHandleOp") << second;
+    if (second == kDeviceB) EXPECT_EQ(source->assigned_device_name(), kDeviceA);
+    ASSERT_TRUE(AttachHandles(graph.get()).ok());
+    EXPECT_EQ(EdgesOf(*graph), before);
+  }
+}
+
 TEST(HandleStandInsTest, AHandleThatIsGoneIsAnError) {
   std::unique_ptr<tensorflow::Graph> graph;
   ASSERT_TRUE(Construct(CallsWithHandles().graph(), &graph).ok());

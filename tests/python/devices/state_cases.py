@@ -307,3 +307,52 @@ def gradient_through_mutual_functions_apart(a, b):
     x = fed(-0.25, np.float32)
     y = f(fed(3), x)
     return [y, tf.gradients(y, x)[0]]
+
+
+@case(np.float32(1.5), np.float32(1.5), np.float32(1.5), np.float32(0.375))
+def gradients_of_mutual_functions_with_variables(a, b):
+    """The pins are on what hands records on, too."""
+    with on(a):
+        v = tf1.get_variable("v", initializer=np.float32(0.5), use_resource=True)
+    with on(b):
+        w = tf1.get_variable("w", initializer=np.float32(2), use_resource=True)
+    f, define_f = recursive("There", [I32, F32], [F32], shapes=[[]])
+    g, define_g = recursive("Back", [I32, F32], [F32], shapes=[[]])
+
+    def there(n, x):
+        def deeper():
+            with on(a):
+                doubled = x * 2.0
+            with on(b):
+                return g(n - 1, doubled) + x
+
+        return tf.cond(n < 1, lambda: x * v, deeper)
+
+    with on(a):
+        define_f(there)
+    with on(b):
+        define_g(lambda n, x: tf.cond(n < 1, lambda: x * w, lambda: f(n - 1, x * 0.5) * w))
+    x = fed(1.0, np.float32)
+    with on(b):
+        y = f(fed(2), x) * 0.75
+    return [y, *tf.gradients(y, [x, v, w])]
+
+
+@case(np.float32(4), np.float32(4), np.float32(32), np.float32(12))
+def gradients_of_calls_in_loops_apart(a, b):
+    """The loop, which keeps records in lists, is pinned to the other device than the call."""
+    with on(a):
+        v = tf1.get_variable("v", initializer=np.float32(0.5), use_resource=True)
+    with on(b):
+        w = tf1.get_variable("w", initializer=np.float32(2), use_resource=True)
+    f, define = recursive("Looped", [I32, F32], [F32], shapes=[[]])
+
+    def looped(n, x):
+        with on(b):
+            return tf.while_loop(lambda i, _: i < 2, lambda i, x: [i + 1, f(n - 1, x) * w], [0, x])[1]
+
+    define(lambda n, x: tf.cond(n < 1, lambda: x * v, lambda: looped(n, x)))
+    x = fed(1, np.float32)
+    with on(a):
+        y = f(fed(2), x)
+    return [y, *tf.gradients(y, [x, v, w])]

@@ -84,11 +84,23 @@ def test_run_is_static_when_one_argument_is_a_variable_of_either_device(name, pl
         assert any(distribution.is_on(node.device, device) for node in readers), readers
 
 
-@pytest.mark.parametrize("name", ["two_calls_apart", "mutual_functions_apart", "gradients", "outputs_apart"])
+APART = [
+    "two_calls_apart",
+    "mutual_functions_apart",
+    "gradients",
+    "gradient_through_mutual_functions_apart",
+    "gradients_of_mutual_functions_with_variables",
+    "gradients_of_calls_in_loops_apart",
+    "outputs_apart",
+]
+
+
+@pytest.mark.parametrize("name", APART)
 def test_run_is_static_and_on_both_devices_when_operators_lie_apart(name, place):
     fetches = CASES[name].build(*place.devices)
     with place.session() as session:
         session.run(tf1.global_variables_initializer())
         _, metadata = distribution.run_traced(session, fetches)
     assert "Recursion>Invoke" not in {node.op for node in distribution.partition_nodes(metadata)}
-    assert len(distribution.traced_devices(metadata, r"(Fib|Even|Odd|Chain|Several)\w*/")) == 2
+    functions = r"(Fib|Even|Odd|Chain|Several|Double|Negate|There|Back|Looped)\w*/"
+    assert len(distribution.traced_devices(metadata, functions)) == 2

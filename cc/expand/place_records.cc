@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/place_records.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "cc/expand/call_nodes.h"
+#include "cc/expand/colocation.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/framework/variant_op_registry.h"
+#include "tensorflow/core/kernels/tensor_list.h"
+#include "tensorflow/core/util/device_name_utils.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DeviceNameUtils;
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+
+// Whether a device has a kernel for the node. A device that is not fully named is given the benefit of the doubt.
+bool HasKernel(const Node& node, const std::string& device) {
+  DeviceNameUtils::ParsedName name;
+  return !DeviceNameUtils::ParseFullName(device, &name) || !name.has_type ||
+         tensorflow::FindKernelDef(tensorflow::DeviceType(name.type), node.def(), nullptr, nullptr).ok();
+}
+
+// The processor of the process that a device is of.
+std::string HostOf(const std::string& device) {
+  DeviceNameUtils::ParsedName name;
+  if (!DeviceNameUtils::ParseFullName(device, &name)) return device;
+  name.type = tensorflow::DEVICE_CPU;
+  name.id = 0;
+  name.has_type = name.has_id = true;
+  return DeviceNameUtils::ParsedNameToString(name);
+}
+
+bool HoldsVariant(const Node& node) {
+  if (node.num_outputs() == 0 || node.IsArg() || IsInvoke(node.def())) return false;
+  return node.output_type(0) == tensorflow::DT_VARIANT;
+}
+
+// Whether the operator is one of lists of tensors. Of lists of records, what holds for records holds.
+bool IsOfList(const Node& node) {
+  tensorflow::DataType element;
+  return GetNodeAttr(node.attrs(), "element_dtype", &element).ok() && element != tensorflow::DT_VARIANT;
+}
+
+// Whether the operator makes zeros like a variant, or a sum of variants. Its kernel says nothing of the types that it
+// can do that with: each type registers functions by type of device.
+bool IsZeros(const Node& node) { return node.type_string() == "ZerosLike"; }
+bool IsSum(const Node& node) { return node.type_string() == "AddN" || node.type_string() == "AddV2"; }
+
+// Whether lists have zeros and sums on a device: not on those that a plugin adds.
+bool HasListFunctions(const std::string& device) {
+  DeviceNameUtils::ParsedName name;
+  if (!DeviceNameUtils::ParseFullName(device, &name) || !name.has_type) return true;
+  const auto list = tensorflow::TypeIndex::Make<tensorflow::TensorList>();
+  auto* const registry = tensorflow::UnaryVariantOpRegistry::Global();
+  return registry->GetUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, name.type, list) != nullptr &&
+         registry->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, name.type, list) != nullptr;
+}
+
+// Whether the edge's reader takes a list and yields what is in it.
+bool TakesApart(const Edge& edge) {
+  return !edge.IsControlEdge() && IsOfList(*edge.dst()) && !HoldsVariant(*edge.dst()) &&
+         edge.src()->output_type(edge.src_output()) == tensorflow::DT_VARIANT;
+}
+
+// The operators that variants pass through, in groups: those that one variant may reach from another, inside of this
+// frame. What a Retain takes is in its record, but it is not the record; the same with what a Recall gives.
+class VariantGroups {
+ public:
+  explicit VariantGroups(const Graph& graph) : parents_(graph.num_node_ids()), facts_(graph.num_node_ids()) {
+    std::iota(parents_.begin(), parents_.end(), 0);
+    for (const Edge* edge : graph.edges()) {
+      if (Passes(*edge)) parents_[RootOf(edge->src()->id())] = RootOf(edge->dst()->id());
+    }
+  }
+
+  struct Facts {
+    bool is_list = false;
+    bool has_zeros = false;  // of something, which may be a list
+    bool has_sums = false;
+    bool lacks_kernel = false;  // of some operator, on the device of the records
+  };
+  Facts& Of(const Node& node) { return facts_[RootOf(node.id())]; }
+
+ private:
+  static bool Passes(const Edge& edge) {
+    return !edge.IsControlEdge() && HoldsVariant(*edge.src()) && HoldsVariant(*edge.dst()) &&
+           !IsRecall(edge.src()->def()) && !IsRetain(edge.dst()->def()) &&
+           edge.src()->output_type(edge.src_output()) == tensorflow::DT_VARIANT;
+  }
+
+  int RootOf(int id) {
+    while (parents_[id] != id) id = parents_[id] = parents_[parents_[id]];
+    return id;
+  }
+
+  std::vector<int> parents_;  // by node
+  std::vector<Facts> facts_;  // by node that is its group's root
+};
+
+VariantGroups GroupVariants(const Graph& body, const std::string& record_device) {
+  VariantGroups groups(body);
+  for (const Node* node : body.op_nodes()) {
+    if (!HoldsVariant(*node)) continue;
+    VariantGroups::Facts& facts = groups.Of(*node);
+    facts.is_list = facts.is_list || IsOfList(*node);
+    facts.has_zeros = facts.has_zeros || IsZeros(*node);
+    facts.has_sums = facts.has_sums || IsSum(*node);
+    facts.lacks_kernel = facts.lacks_kernel || !HasKernel(*node, record_device);
+    for (const Edge* edge : node->out_edges()) {
+      if (TakesApart(*edge) && !HasKernel(*edge->dst(), record_device)) facts.lacks_kernel = true;
+    }
+  }
+  return groups;
+}
+
+// Lowering colocates what a branch or a loop yields with the operator that makes it: a call, or what is left of a loop.
+// A record that comes out of one need not be beside it, as the user may have pinned that elsewhere.
+void PartFromOthers(Graph* body) {
+  std::unordered_set<std::string> holders;
+  for (const Node* node : body->op_nodes()) {
+    if (HoldsVariant(*node)) holders.insert(node->name());
+  }
+  for (Node* node : body->op_nodes()) {
+    if (HoldsVariant(*node)) PartFrom([&](const std::string& name) { return holders.count(name) == 0; }, node);
+  }
+}
+
+bool HasRecords(const Graph& body) {
+  const auto nodes = body.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return IsRetain(node->def()) || IsRecall(node->def()); });
+}
+
+// The device that a node goes to; empty if that is left to the Placer.
+std::string DeviceFor(const Node& node, const std::string& record_device, VariantGroups* groups) {
+  if (IsPureGradientOp(node.type_string())) return HasKernel(node, record_device) ? record_device : "";
+  if (!HoldsVariant(node)) return "";
+  const VariantGroups::Facts& facts = groups->Of(node);
+  const bool keeps_pin = facts.is_list && !node.requested_device().empty();
+  if (keeps_pin) return "";
+  const bool computes_lists = facts.has_zeros || (facts.has_sums && facts.is_list);
+  const bool lacks_kernel = facts.lacks_kernel || (computes_lists && !HasListFunctions(record_device));
+  const std::string device = lacks_kernel ? HostOf(record_device) : record_device;
+  return HasKernel(node, device) ? device : "";
+}
+
+}  // namespace
+
+void PlaceRecords(const std::string& record_device, Graph* body) {
+  if (!HasRecords(*body)) return;
+  PartFromOthers(body);
+  VariantGroups groups = GroupVariants(*body, record_device);
+  const ColocationGroups colocated(*body);
+  std::unordered_set<std::string> held;  // groups of which something is on the device of the records
+  for (Node* node : body->op_nodes()) {
+    const std::string device = DeviceFor(*node, record_device, &groups);
+    if (device.empty()) continue;
+    node->set_assigned_device_name(device);
+    if (device == record_device) held.insert(colocated.Of(*node));
+  }
+  // A pin gives way where it parts a list from the operators that must be beside it: lowered loops hand on by such
+  // operators what is pinned inside of them.
+  for (Node* node : body->op_nodes()) {
+    if (HoldsVariant(*node) && held.count(colocated.Of(*node)) > 0) node->set_assigned_device_name(record_device);
+  }
+}
+
+}  // namespace tensorflow_recursion
