@@ -16,7 +16,7 @@ from tensorflow_recursion import names, ops, signatures
 from tensorflow_recursion._tf import functions, graphs, handles, inferring, tapes
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
-from tensorflow_recursion.definitions import Definition, Registry, Tensors, graph_name
+from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
 from tensorflow_recursion.gradients.requests import Differentiation, Gradients
 from tensorflow_recursion.imports import ImportedDefinition
 from tensorflow_recursion.inference import Inference
@@ -135,15 +135,11 @@ class Library:
         is_final = body_around(op.graph) is not None or self._traces.is_closed(name)
         return ops.result_of(op) if is_final else self._unresolved.add(name, op, captures)
 
-    def call_op(self, name: str, inputs: Sequence[Named], args: Sequence[Any]) -> tf.Operation:
-        """Like `call`, for a function that is defined with all it calls; returns the Invoke node."""
-        return self._make_call(name, inputs, args, None, is_checked=False)[0]
-
     def require(self, name: str) -> Body | None:
         """The trace of `name`, made and added to the graph if need be; None if the function is not defined here yet."""
         is_new = self._traces.get(name) is None
         definition = self.registry.definitions.get(name)
-        if is_new and (definition is None or isinstance(definition, ImportedDefinition)):  # that one is there already
+        if is_new and (definition is None or not definition.needs_trace):
             return None
         if is_new or self._traces.has_stale:
             with self._traces.all_or_nothing():
@@ -160,22 +156,24 @@ class Library:
         if function is None:
             return None
         definition = ImportedDefinition(function, self.graph)
-        self.registry.note_import(name)
+        self.adopt_made(definition, graph_name(name))
+        return definition
+
+    def adopt_made(self, definition: MadeDefinition, in_graph: str) -> None:
+        """Let `definition`, which needs no trace, be the one of its name; the graph calls it `in_graph`."""
+        name = definition.user_name
+        self.registry.note_graph_name(name, in_graph)
         self.registry.declarations[name] = definition.signature
         self.registry.definitions[name] = definition
-        return definition
 
     def add_to(self, name: str, graph: tf.Graph) -> None:
         """Add the traced function `name` and all it calls to the function graphs from `graph` outwards."""
         self._installation.share(name, graphs.enclosing_graphs(graph)[:-1])
 
     def _make_call(
-        self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None, is_checked: bool = True
+        self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None
     ) -> tuple[tf.Operation, Tensors]:
-        """Make the Invoke node of a call; returns it and the captures it passes.
-
-        `is_checked` says whether tensors may be out of reach; those of a gradient are where TensorFlow has them.
-        """
+        """Make the Invoke node of a call; returns it and the captures it passes."""
         signatures.check_count(name, inputs, args)
         chain = graphs.enclosing_graphs(tf1.get_default_graph())
         if any(map(graphs.is_loop, chain)):
@@ -185,12 +183,10 @@ class Library:
         else:
             self.require(name)
         captures = self.captures(name)
-        if is_checked:
-            self._check_in_reach(name, captures, chain, "its body captures")
+        self._check_in_reach(name, captures, chain, "its body captures")
         with tf1.name_scope(node_name or self._target(name)) as scope:
             tensors = signatures.convert_arguments(name, inputs, args)
-            if is_checked:
-                self._check_in_reach(name, tensors, chain, "it is given")
+            self._check_in_reach(name, tensors, chain, "it is given")
             tapes.note_reads(self._traces.variables_read(name))
             brought = tuple(self.differentiation.bring_in(tensor, chain) for tensor in captures)
             op = self._invoke(name, tensors, brought, scope)
@@ -356,6 +352,16 @@ def is_in_body() -> bool:
         return False
     chain = graphs.enclosing_graphs(tf1.get_default_graph())
     return any(map(inferring.is_for_inference, chain)) or body_around(chain[0]) is not None
+
+
+@registered_gradient(names.RETAIN)
+def _retain_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
+    return library_of(op.graph).differentiation.of_retain(op, grad)
+
+
+@registered_gradient(names.RECALL)
+def _recall_gradient(op: tf.Operation, *grads: Any) -> tf.Tensor | None:
+    return library_of(op.graph).differentiation.of_recall(op, grads)
 
 
 @registered_gradient(names.INVOKE)

@@ -61,6 +61,7 @@ class DefinedFunction:
         input_shapes: Sequence[tf.TensorShape] | None = None,
     ) -> None:
         self.base = None  # it is no gradient
+        self.needs_trace = True
         self.promise = None
         self.max_depth = None
         self.orders_effects = False  # as in TensorFlow's own Defun

@@ -46,6 +46,7 @@ class Definition(Protocol):
       create_grad_func: False if the function must not be differentiated.
       base: the function whose gradient this is; None for a function of the user's.
       promise: what else calls rely on that a trace of the body may change.
+      needs_trace: whether its body is traced for its calls; not if the graph has it, or only its derivatives run.
       wants_shapes: whether its body is traced again so that the static shapes of its results are known.
       max_depth: how deep calls may nest, None if that is not stated.
       orders_effects: whether the side effects of the body happen in the order in which they are written.
@@ -70,6 +71,8 @@ class Definition(Protocol):
     def base(self) -> Definition | None: ...
     @property
     def promise(self) -> Hashable: ...
+    @property
+    def needs_trace(self) -> bool: ...
     @property
     def wants_shapes(self) -> bool: ...
     @property
@@ -96,18 +99,20 @@ def original_of(definition: Definition) -> Definition:
     return definition
 
 
-def order_of(definition: Definition) -> int:
-    """The order of the derivatives that a function returns: 0 for one of the user's."""
-    order = 0
-    while definition.base is not None:
-        definition = definition.base
-        order += 1
-    return order
-
-
 def graph_name(name: str) -> str:
     """What a function is called in a graph where it is traced once: as the user says, but never like an operator."""
     return f"{name}{names.MANGLED_SUFFIX}" if graphs.is_registered_op(name) else name
+
+
+class MadeDefinition(Definition, Protocol):
+    """A function that is not the user's: a derivative, or one of which nobody has the Python code.
+
+    Attributes:
+      signature: what it takes, captured tensors included, and returns.
+    """
+
+    @property
+    def signature(self) -> Signature: ...
 
 
 class Registry:
@@ -128,15 +133,20 @@ class Registry:
 
     def graph_name(self, name: str) -> str:
         """What the graph calls the function `name`."""
+        if name in self._graph_names:
+            return self._graph_names[name]
         if not self._numbers_traces or names.is_of_trace(name):
             return graph_name(name)
-        if name not in self._graph_names:
-            self._graph_names[name] = names.of_trace(name)
+        self._graph_names[name] = names.of_trace(name)
         return self._graph_names[name]
 
     def note_import(self, name: str) -> None:
         """Learn that the graph has the function `name` by import, under its own name."""
-        self._graph_names.setdefault(name, graph_name(name))
+        self.note_graph_name(name, graph_name(name))
+
+    def note_graph_name(self, name: str, in_graph: str) -> None:
+        """Learn what the graph calls the function `name`."""
+        self._graph_names.setdefault(name, in_graph)
 
     def by_graph_name(self, name: str) -> Definition | None:
         """The definition of the function that the graph calls `name`."""

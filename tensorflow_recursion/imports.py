@@ -37,6 +37,7 @@ class ImportedDefinition:
     output_shapes = None
     base = None
     promise = None
+    needs_trace = False
     wants_shapes = False
     orders_effects = False
     has_effects = False
@@ -94,4 +95,5 @@ def _rename(node: Any, new_names: Mapping[str, str]) -> None:
     for key in (names.FORWARD, names.FUNCTION):
         if key in node.attr and node.op.startswith(names.INVOKE.split(">")[0]):
             name = node.attr[key].s.decode()
-            node.attr[key].s = new_names.get(name, "").encode()  # what is not there is made if need be
+            absent = name if key == names.FUNCTION else ""  # a forward function that is not there is made if need be
+            node.attr[key].s = new_names.get(name, absent).encode()

@@ -77,6 +77,11 @@ def repeat(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     return list(again.outputs)
 
 
+def owner_of(op: tf.Operation) -> str:
+    """The owner of the record that an operation retains or recalls."""
+    return str(op.get_attr(names.FUNCTION).decode())
+
+
 def set_max_depth(op: tf.Operation, max_depth: int) -> None:
     """Let calls nest at most `max_depth` deep where an Invoke node is the outermost one."""
     nodes.set_attribute(op, f"{names.OPTION_PREFIX}{names.MAX_DEPTH}", tf1.AttrValue(i=max_depth))
@@ -121,23 +126,23 @@ def set_forward(op: tf.Operation, forward: str) -> None:
         nodes.set_attribute(op, names.FORWARD, tf1.AttrValue(s=forward.encode()))
 
 
-def retain(values: Sequence[tf.Tensor], function: str) -> tf.Operation:
-    """Add a node that packs `values` into the record of an invocation of `function`."""
+def retain(values: Sequence[tf.Tensor], owner: str) -> tf.Operation:
+    """Add a node that packs `values` into a record; `owner` is what all records have in common that hold the same."""
     attrs = {
         names.TYPE: _type_list([tensor.dtype.base_dtype for tensor in values]),
-        names.FUNCTION: tf1.AttrValue(s=function.encode()),
+        names.FUNCTION: tf1.AttrValue(s=owner.encode()),
         names.INPUTS_ON_HOST: _on_host([tensor.dtype for tensor in values]),
     }
     return _add_node(names.RETAIN, list(values), [tf.variant], "retain", attrs)
 
 
-def recall(record: tf.Tensor, values: Sequence[tf.Tensor], function: str) -> list[tf.Tensor]:
-    """Add a node that unpacks a record of `values`; returns the tensors, with their dtypes and static shapes."""
+def recall(record: tf.Tensor, values: Sequence[tf.Tensor | tf.TensorSpec], owner: str) -> list[tf.Tensor]:
+    """Add a node that unpacks a record of `owner`; returns tensors with the dtypes and static shapes of `values`."""
     types = [tensor.dtype.base_dtype for tensor in values]
     attrs = {
         names.TYPE: _type_list(types),
         "shapes": _shape_list([tensor.shape for tensor in values]),
-        names.FUNCTION: tf1.AttrValue(s=function.encode()),
+        names.FUNCTION: tf1.AttrValue(s=owner.encode()),
         names.OUTPUTS_ON_HOST: _on_host(types),
     }
     return list(_add_node(names.RECALL, [record], types, "recall", attrs).outputs)

@@ -60,6 +60,7 @@ class Specialization:
     python_grad_func = None
     gradient_name = None
     create_grad_func = None
+    needs_trace = True
     wants_shapes = False  # they are part of `returns`
     orders_effects = True
 

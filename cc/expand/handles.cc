@@ -26,10 +26,10 @@ Node* OutputOf(const tensorflow::Graph& body, int index) {
   return nullptr;
 }
 
-// A function has one record.
-Node* RetainOf(const tensorflow::Graph& graph) {
+// Where the function writes the records that `recall` reads. A gradient's own forward function writes several.
+Node* RetainFor(const Node& recall, const tensorflow::Graph& graph) {
   for (Node* node : graph.op_nodes()) {
-    if (IsRetain(node->def())) return node;
+    if (IsRetain(node->def()) && RecordOwner(node->def()) == RecordOwner(recall.def())) return node;
   }
   return nullptr;
 }
@@ -92,7 +92,7 @@ bool HandleFinder::AddRetained(const Port& port, std::vector<Port>* work) const 
   if (!port.place.node->input_node(0, &record).ok() || !record->IsArg()) return false;
   const auto forward = program_.functions.find(HandleAt(port.place.function, *record).record_of);
   if (forward == program_.functions.end()) return false;
-  Node* const retain = RetainOf(*forward->second.graph);
+  Node* const retain = RetainFor(*port.place.node, *forward->second.graph);
   if (retain == nullptr || port.output >= retain->num_inputs()) return false;
   AddInput({&forward->second, retain}, port.output, work);
   return true;

@@ -15,10 +15,10 @@ using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
 // A record is a scalar. What it is a handle of says that it is no number: nobody is to build zeros for it.
-absl::Status RecordShape(InferenceContext* c, int output) {
+absl::Status RecordShape(InferenceContext* c, int output, tensorflow::DataType elements) {
   c->set_output(output, c->Scalar());
   c->set_output_handle_shapes_and_types(
-      output, std::vector<tensorflow::shape_inference::ShapeAndType>{{c->Scalar(), tensorflow::DT_INT64}});
+      output, std::vector<tensorflow::shape_inference::ShapeAndType>{{c->Scalar(), elements}});
   return absl::OkStatus();
 }
 
@@ -34,7 +34,7 @@ absl::Status StatedShapes(InferenceContext* c) {
     }
     c->set_output(i, shape);
   }
-  return RecordShape(c, num_results);
+  return RecordShape(c, num_results, tensorflow::DT_INT64);  // no gradient: TensorFlow makes no zeros like it
 }
 
 absl::Status ShapeFromAttr(InferenceContext* c) {
@@ -81,7 +81,7 @@ REGISTER_OP("Recursion>Retain")
     .Attr("T: list(type) >= 0")
     .Attr("function: string")
     .SetIsStateful()
-    .SetShapeFn([](InferenceContext* c) { return RecordShape(c, 0); })
+    .SetShapeFn([](InferenceContext* c) { return RecordShape(c, 0, tensorflow::DT_VARIANT); })
     .Doc("What one invocation of `function` keeps for its gradient.");
 
 REGISTER_OP("Recursion>Recall")

@@ -21,13 +21,35 @@ absl::Status ZerosLike(OpKernelContext* /*context*/, const Variant& /*like*/, Va
   return absl::OkStatus();
 }
 
+// A record without values: of the type of records, because TensorFlow only adds variants of one type.
+absl::Status ZerosLikeRecord(OpKernelContext* /*context*/, const Variant& /*like*/, Variant* zero) {
+  *zero = RecordVariant(Record::New(0));
+  return absl::OkStatus();
+}
+
+bool IsZero(const RecordVariant* record) {
+  return record == nullptr || record->get() == nullptr || record->get()->size() == 0;
+}
+
+// One call has one gradient call in a differentiated body, so at most one of the two gradients for its record is not 0.
+absl::Status AddRecords(OpKernelContext* /*context*/, const Variant& a, const Variant& b, Variant* sum) {
+  const bool is_first = !IsZero(a.get<RecordVariant>());
+  if (is_first && !IsZero(b.get<RecordVariant>())) {
+    return absl::UnimplementedError(
+        "two gradients for the record of one call cannot be added: what a body computes from a gradient of its own "
+        "call is differentiated along with that call; make that gradient of a call of its own");
+  }
+  *sum = is_first ? a : b;
+  return absl::OkStatus();
+}
+
 absl::Status Add(OpKernelContext* /*context*/, const Variant& /*a*/, const Variant& /*b*/, Variant* sum) {
   *sum = Variant();
   return absl::OkStatus();
 }
 
 // What an If yields for a list of the branch that it has not taken is a variant without a value, and a loop keeps
-// records in lists. TensorFlow makes zeros like both: nobody reads those, so they are variants without a value too.
+// records in lists. TensorFlow makes zeros like both: nobody reads those, so they are without a value too.
 bool Register() {
   UnaryVariantOpRegistry* registry = UnaryVariantOpRegistry::Global();
   const TypeIndex no_value = Variant().TypeId();
@@ -36,8 +58,12 @@ bool Register() {
       if (registry->GetUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device, type) != nullptr) {
         continue;  // by a TensorFlow that knows better; to register it twice would end the process
       }
-      registry->RegisterUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device, type, ZerosLike);
+      const bool is_record = type != no_value;
+      registry->RegisterUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device, type,
+                                  is_record ? ZerosLikeRecord : ZerosLike);
     }
+    registry->RegisterBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, TypeIndex::Make<RecordVariant>(),
+                                 AddRecords);
     if (registry->GetBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, no_value) == nullptr) {
       registry->RegisterBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, no_value, Add);
     }

@@ -2,6 +2,7 @@
 #include "cc/values/record.h"
 
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/base/optimization.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "cc/base/status.h"
 #include "cc/values/slabs.h"
 #include "tensorflow/core/framework/variant_op_registry.h"
@@ -254,6 +256,31 @@ Record* RecordInTensor(const Tensor& tensor) {
   return variant == nullptr ? nullptr : variant->get();
 }
 
+namespace {
+
+// The record that stands for zeros of these types: scalars, and records without values. Never freed.
+Record* ZeroRecord(const tensorflow::DataTypeVector& types) {
+  static auto* const mutex = new absl::Mutex;
+  static auto* const made = new std::map<std::vector<DataType>, Record*>;
+  absl::MutexLock lock(mutex);
+  Record*& zeros = (*made)[std::vector<DataType>(types.begin(), types.end())];
+  if (zeros != nullptr) return zeros;
+  zeros = Record::New(static_cast<uint32_t>(types.size()));
+  for (uint32_t i = 0; i < types.size(); ++i) {
+    if (types[i] == tensorflow::DT_VARIANT) {
+      zeros->Set(i, Value::Own(Record::New(0)), types[i]);
+      continue;
+    }
+    Tensor zero(types[i], tensorflow::TensorShape({}));
+    std::memset(zero.data(), 0, zero.TotalBytes());
+    zeros->Set(i, IsUnboxed(types[i]) ? ScalarFromTensor(zero) : Value::Own(new Tensor(zero)), types[i]);
+  }
+  zeros->Ref();  // with one reference alone, its reader would take the values
+  return zeros;
+}
+
+}  // namespace
+
 absl::Status FindRecord(const Value& value, const RecordType& type, Record** record) {
   if (value.kind == Value::Kind::kRecord) {
     *record = value.record;
@@ -263,6 +290,10 @@ absl::Status FindRecord(const Value& value, const RecordType& type, Record** rec
     if (*record == nullptr) return NoRecord(value, type);
   }
   const uint32_t size = (*record)->size();
+  if (size == 0 && !type.types.empty()) {
+    *record = ZeroRecord(type.types);
+    return absl::OkStatus();
+  }
   if (size != type.types.size()) {
     return InvalidArgument(Subject(type), "the record of its forward call holds ", size, " values, expected ",
                            type.types.size());

@@ -12,6 +12,10 @@ from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
 # Dtype and shape of the variable that a handle is one of, or of the elements that a list of tensors holds.
 HandleData: TypeAlias = cpp_shape_inference_pb2.CppShapeInferenceResult.HandleData
 _WITH_DATA = (tf.resource, tf.variant)
+# Of the record of a call where no gradient is asked for through it, so that TensorFlow makes no zeros like it.
+_WITHOUT_GRADIENT = handle_data_util.create_handle_data(tf.TensorShape([]), tf.int64)
+# Of a record that has a gradient: it holds what may have gradients, as a list of lists does.
+OF_RECORD = handle_data_util.create_handle_data(tf.TensorShape([]), tf.variant)
 
 
 def is_trainable(tensor: tf.Tensor) -> bool:
@@ -53,6 +57,11 @@ def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | N
     for tensor, data in zip(tensors, known, strict=True):
         if data is not None and handle_data(tensor) is None:
             handle_data_util.set_handle_data(tensor, data)
+
+
+def with_gradient(data: HandleData | None) -> HandleData | None:
+    """What is known of a tensor whose gradient was not asked for, once it is: if it is a record, that it has one."""
+    return OF_RECORD if data == _WITHOUT_GRADIENT else data
 
 
 def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:

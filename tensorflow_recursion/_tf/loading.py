@@ -16,7 +16,7 @@ from tensorflow.python.framework import function_def_to_graph, ops
 from tensorflow.python.ops import cond_v2, custom_gradient, while_v2
 from tensorflow.python.saved_model import function_deserialization as loader
 
-from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf import functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import CONDITIONALS
 
@@ -143,10 +143,13 @@ def _keep_graphs(operations: list[tf.Operation]) -> None:
     while pending:
         op = pending.pop()
         made: Sequence[tf.Graph] = ()
+        inputs = list(op.inputs)
         if op.type in CONDITIONALS:
             op._true_graph, op._false_graph = made = cond_v2.get_func_graphs(op)
+            inputs = inputs[1:]
         elif op.type in ("Case", "StatelessCase"):
             made = cond_v2.get_func_graphs(op)
+            inputs = inputs[1:]
             for i, branch in enumerate(made):
                 setattr(op, f"_branch_graph_{i}", branch)
         elif op.type in ("While", "StatelessWhile"):
@@ -154,8 +157,15 @@ def _keep_graphs(operations: list[tf.Operation]) -> None:
             op._body_graph = while_v2._get_graph(op, "body", "_body_graph")
             made = (op._cond_graph, op._body_graph)
         for graph in made:
+            _tell_of_variables(graph, inputs)
             graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
             pending += graph.get_operations()
+
+
+def _tell_of_variables(graph: Any, inputs: Sequence[tf.Tensor]) -> None:
+    """Let handles that a branch or a loop takes say of their variables what those say that it is given."""
+    pairs = [(inner, outer) for inner, outer in zip(graph.inputs, inputs, strict=True) if outer.dtype == tf.resource]
+    handles.set_handle_data([inner for inner, _ in pairs], [handles.handle_data(outer) for _, outer in pairs])
 
 
 def called(library: Any, nodes: Iterable[Any], call: str) -> set[str]:

@@ -12,12 +12,14 @@ A call node runs `f__forward` in place of `f` wherever something reads its recor
 knows what it fetches. Both are plain functions of the graph: whatever runs calls runs gradients.
 
 Gradients of gradients: a call of `f__backward` is, as a function, E(x.., dy..) -> dx.. . To differentiate it, E is
-defined as a function of its own, which runs f's body and its gradient, and called anew.
+defined as a function of its own, which calls f's forward and then its backward function, and called anew. Those two
+are differentiated like any function: the gradient for a record is a record of gradients.
 
 - `tracer`: what this room needs of the functions of a graph.
 - `modes`: what is being built: a body, or the gradient of one.
 - `weights`: gradients of weights, which are summed once instead of in every frame.
 - `pairs`: the forward and the backward function of one function.
+- `pair_functions`: these two as functions that can be differentiated in turn.
 - `cut`: one trace of a body with its gradient becomes such a pair.
 - `groups`: which functions are differentiated together, for which static shapes.
 - `higher_orders`: the gradient of a function as a function.

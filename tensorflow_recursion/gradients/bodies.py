@@ -93,7 +93,7 @@ class BodyWithGradient:
         self.result_handles = [static_shapes.elements_of(result) for result in self.results]
         forward = set(graph.get_operations())
         self._collect_gradients_of_weights()
-        with self._modes.gradient(differentiable=False):
+        with self._modes.gradient():
             self._differentiate()
         self.forward = forward | nodes.ancestors([result.op for result in self.results])
 

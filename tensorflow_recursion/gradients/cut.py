@@ -12,44 +12,50 @@ from collections.abc import Hashable, Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import nodes, origins
+from tensorflow_recursion._tf import handles, nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
-from tensorflow_recursion.gradients.pairs import Pair
+from tensorflow_recursion.gradients.pairs import Pair, Templates
 
 tf1 = tf.compat.v1
 
 
-def cut(body: BodyWithGradient, pair: Pair) -> tuple[TracedFunction, TracedFunction]:
-    """Make the forward and the backward function of `pair`; changes the graph of `body`."""
+def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
+    """Give `pair` its forward and its backward function, and templates of the two; changes the graph of `body`."""
     gradient = _backward(body)
     with body.graph.as_default():
         retained = _cut_off(gradient, body)
         record = tf1.placeholder(tf.variant, [], name="record")
         retain = ops.retain(retained, pair.forward)
-        _read_instead(gradient, retained, ops.recall(record, retained, pair.forward))
+        recalled = ops.recall(record, retained, pair.forward)
+        _read_instead(gradient, retained, recalled)
     inputs = {tensor.op for tensor in [*body.args, *body.captures, *body.dys]}
     made = origins.origins_of(body.graph.get_operations())
-    forward = tf_tracing.make_function(
-        body.graph,
-        pair.forward,
-        [*(op for op in body.graph.get_operations() if op in body.forward and op not in inputs), retain],
-        [*body.args, *body.captures],
-        [*body.results, retain.outputs[0]],
-        [*_names("y", body.results), "record"],
-        made,
+    forward = [op for op in body.graph.get_operations() if op in body.forward and op not in inputs]
+    backward = [op for op in _backward(body) if op not in (retain, record.op)]
+
+    def make(name: str, prefix: str, operations: Sequence[tf.Operation], *ends: Sequence[tf.Tensor]) -> TracedFunction:
+        takes, returns = ends
+        out_names = [f"{prefix}_{i}" for i in range(len(returns))]
+        return tf_tracing.make_function(body.graph, name, operations, takes, returns, out_names, made)
+
+    xs = [*body.args, *body.captures]
+    dys = [*body.dys, *body.captures]
+    pair.functions = (
+        make(pair.forward, "y", [*forward, retain], xs, [*body.results, retain.outputs[0]]),
+        make(pair.backward, "dx", backward, [record, *dys], body.dxs),
     )
-    backward = tf_tracing.make_function(
-        body.graph,
-        pair.backward,
-        [op for op in _backward(body) if op not in (retain, record.op)],
-        [record, *body.dys, *body.captures],
-        body.dxs,
-        _names("dx", body.dxs),
-        made,
-    )
-    return forward, backward
+    if with_templates:
+        unpacked = [op for op in backward if not recalled or op is not recalled[0].op]
+        pair.templates = Templates(
+            make(f"{pair.forward}_template", "y", forward, xs, [*body.results, *retained]),
+            make(f"{pair.backward}_template", "dx", unpacked, [*recalled, *dys], body.dxs),
+            tuple(tf.TensorSpec.from_tensor(tensor) for tensor in retained),
+            tuple(handles.with_gradient(handles.handle_data(tensor)) for tensor in retained),
+            tuple(handles.handle_data(tensor) for tensor in body.dys),
+            tuple(handles.handle_data(tensor) for tensor in body.captures),
+        )
 
 
 def _backward(body: BodyWithGradient) -> list[tf.Operation]:
@@ -86,7 +92,3 @@ def _read_instead(operations: Sequence[tf.Operation], old: Sequence[tf.Tensor], 
         for i, tensor in enumerate(op.inputs):
             if (value := replacements.get(tensor.ref())) is not None:
                 nodes.replace_input(op, i, value)
-
-
-def _names(prefix: str, tensors: Sequence[tf.Tensor]) -> list[str]:
-    return [f"{prefix}_{i}" for i in range(len(tensors))]

@@ -8,7 +8,7 @@ another way.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -17,22 +17,27 @@ from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import Definition, order_of
+from tensorflow_recursion._tf.handles import HandleData
+from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
 from tensorflow_recursion.gradients.modes import Modes
+from tensorflow_recursion.gradients.pair_functions import BackwardFunction, ForwardFunction, PairFunction
 from tensorflow_recursion.gradients.pairs import Handles, Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.gradients.weights import WeightKinds
 from tensorflow_recursion.shapes import Shapes
+
+tf1 = tf.compat.v1
 
 # Traces of one function after which its shapes are given up.
 _MAX_ROUNDS = 8
 # Call sites of one function with so many different static shapes get groups of their own; later ones share one.
 _MAX_SHAPED_GROUPS = 4
 
-# Name of a function; static shapes of its arguments, None if they are not told apart; of handles, those of variables.
-_Key: TypeAlias = tuple[str, tuple[str, ...] | None, tuple[Hashable, ...]]
+# Name of a function; static shapes of its arguments, None if they are not told apart; of handles, those of variables;
+# whether the gradient is to be differentiated.
+_Key: TypeAlias = tuple[str, tuple[str, ...] | None, tuple[Hashable, ...], bool]
 
 
 class BackwardNames:
@@ -78,8 +83,8 @@ class Group:
     """A function and those it reaches, differentiated for outermost calls with the same static shapes.
 
     Attributes:
-      order: of the derivatives that the outermost calls return.
       weights: how the bodies of the group use their weights.
+      has_zero_records: whether a gradient for a record may be zeros: scalars for tensors of any shape.
     """
 
     def __init__(
@@ -90,15 +95,19 @@ class Group:
         lists: dict[str, Handles],
         number: int,
         is_shaped: bool,
-        order: int,
+        is_differentiable: bool,
     ) -> None:
         """Makes the `number`-th group of a graph; `is_shaped` says whether static shapes are told apart in it.
 
         `lists` is what earlier groups have found out of lists that functions return, and learns what this one does.
+        `is_differentiable` says that the gradients are to be differentiated: then those of weights are dense.
         """
-        self.order = order
         self._lists = lists
-        self.weights = WeightKinds(tracer, self._postpone_traced)
+        self._is_differentiable = is_differentiable
+        self.has_zero_records = False
+        self.weights = WeightKinds(tracer, self._postpone_traced, all_dense=is_differentiable)
+        # By owner of records that have gradients: which of the values in them have one.
+        self._record_positions: dict[str, tuple[int, ...]] = {}
         self._tracer = tracer
         self._modes = modes
         self._names = backward_names
@@ -111,18 +120,22 @@ class Group:
         """The forward function of the function that is called `definition_name` in the graph."""
         return f"{definition_name}{names.FORWARD_SUFFIX}{self._number}"
 
-    def require(self, definition: Definition, op: tf.Operation) -> Pair:
-        """The pair for a call `op` of `definition`: as it is, not yet made if a trace of this group is in progress."""
-        arguments = tuple(op.inputs)[: len(definition.inputs)]
+    def require(self, definition: Definition, inputs: Sequence[tf.Tensor]) -> Pair:
+        """The pair for a call of `definition`: as it is, not yet made if a trace of this group is in progress."""
+        arguments = inputs[: len(definition.inputs)]
         shapes = tuple(tensor.shape if self._is_shaped else tf.TensorShape(None) for tensor in arguments)
         known = tuple(handles.handle_data(tensor) for tensor in arguments)
+        if isinstance(definition, PairFunction):
+            known = tuple(map(handles.join_handle_data, definition.argument_handles, known))
         pair = self._pairs.get(definition.user_name)
         if pair is None:
             forward = self.forward_name(self._tracer.registry.graph_name(definition.user_name))
             backward = self._names.backward(definition, self._number)
-            trainable = tuple(i for i, tensor in enumerate(op.inputs) if handles.is_trainable(tensor))
+            trainable = tuple(_trainable(inputs, known))
             pair = Pair(definition, forward, backward, shapes, known, trainable)
             pair.result_handles = self._lists.get(definition.user_name, ())
+            if isinstance(definition, PairFunction):
+                pair.result_handles = definition.result_handles
             self._pairs[definition.user_name] = pair
             self._pending.append(pair)
             return pair
@@ -131,7 +144,7 @@ class Group:
         if (shapes, known) != (pair.arg_shapes, pair.handles):
             pair.arg_shapes, pair.handles = shapes, known
             self._postpone(pair)
-        self._add_trainable(pair, (i for i, tensor in enumerate(op.inputs) if handles.is_trainable(tensor)))
+        self._add_trainable(pair, _trainable(inputs, known))
         return pair
 
     def result_shapes(self, name: str) -> Shapes | None:
@@ -148,6 +161,28 @@ class Group:
         """Of all functions that were differentiated in the group."""
         return list(self._pairs.values())
 
+    def record_positions(self, owner: str) -> tuple[int, ...]:
+        """Which values in the records of `owner` have a gradient, as far as is known."""
+        return self._record_positions.get(owner, ())
+
+    def note_zero_records(self) -> None:
+        """Learn that a call has gradients for its results alone: a record of zeros stands for that of its record."""
+        if not self.has_zero_records:
+            self.has_zero_records = True
+            self._postpone_traced()
+
+    def owner_of_gradient(self, owner: str) -> str:
+        """The owner of the records that hold the gradients for the values in those of `owner`."""
+        return f"{owner}{names.GRADIENT_SUFFIX}{self._number}"
+
+    def note_record_gradient(self, owner: str, positions: Iterable[int]) -> tuple[int, ...]:
+        """Learn that values in the records of `owner` have a gradient; returns which of them have one, by now."""
+        before = self.record_positions(owner)
+        self._record_positions[owner] = tuple(sorted({*before, *positions}))
+        if self._record_positions[owner] != before:
+            self._postpone_traced()
+        return self._record_positions[owner]
+
     def settle(self) -> list[TracedFunction]:
         """Make what is pending; returns all functions of the group."""
         try:
@@ -160,6 +195,7 @@ class Group:
             self._pairs.clear()
             self._pending.clear()
             self.weights.clear()
+            self._record_positions.clear()
             raise
         return [function for pair in self._pairs.values() for function in pair.functions]
 
@@ -188,7 +224,7 @@ class Group:
             pair.arg_shapes = tuple(tf.TensorShape(None) for _ in pair.arg_shapes)
         new = self._tracer.new_body(pair.definition)
         body = BodyWithGradient(pair, new, self.weights, self._tracer, self._modes)
-        pair.functions = cut(body, pair)
+        cut(body, pair, with_templates=self._is_differentiable)
         assumed = pair.result_shapes or tuple(tf.TensorShape(None) for _ in body.results)
         assumed_handles = pair.result_handles or tuple(None for _ in body.results)
         pair.result_shapes = self._shapes_to_assume(pair, body.results)
@@ -209,6 +245,13 @@ class Group:
         return tuple(static_shapes.join(known, result.shape) for known, result in pairs)
 
 
+def _trainable(inputs: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> Iterator[int]:
+    """The positions of the inputs of a call that have a gradient; `known` is of those that are arguments."""
+    for i, tensor in enumerate(inputs):
+        if handles.is_trainable(tensor) or (i < len(known) and handles.holds_trainable(known[i])):
+            yield i
+
+
 class Groups:
     """The groups of one outermost graph."""
 
@@ -220,26 +263,27 @@ class Groups:
         self._lists: dict[str, Handles] = {}
         # Groups whose functions are being traced, innermost last.
         self._open: list[Group] = []
+        # What the functions of the groups refer to besides each other.
+        self._referred: dict[Group, list[TracedFunction]] = {}
+        # By their names.
+        self._pair_functions: dict[str, PairFunction] = {}
 
     @property
     def innermost(self) -> Group | None:
         """The group whose functions are being traced; None outside of all of them."""
         return self._open[-1] if self._open else None
 
-    @property
-    def outermost(self) -> Group | None:
-        """The group for whose sake functions are being traced, or None."""
-        return self._open[0] if self._open else None
+    def of(self, name: str, arguments: Sequence[tf.Tensor], *, is_differentiable: bool = False) -> Group:
+        """The group for outermost calls of the function `name` with arguments of these static shapes.
 
-    def of(self, name: str, arguments: Sequence[tf.Tensor]) -> Group:
-        """The group for outermost calls of the function `name` with arguments of these static shapes."""
+        `is_differentiable` says that the gradients are to be differentiated.
+        """
         variables = tuple(handles.variable_key(tensor) for tensor in arguments)
-        key: _Key = (name, tuple(str(tensor.shape) for tensor in arguments), variables)
-        if key not in self._groups and sum(known[0] == name for known in self._groups) >= _MAX_SHAPED_GROUPS:
-            key = (name, None, variables)
+        key: _Key = (name, tuple(str(tensor.shape) for tensor in arguments), variables, is_differentiable)
+        alike = [known for known in self._groups if (known[0], known[-1]) == (name, is_differentiable)]
+        if key not in self._groups and len(alike) >= _MAX_SHAPED_GROUPS:
+            key = (name, None, variables, is_differentiable)
         if key not in self._groups:
-            definition = self._tracer.registry.definitions.get(name)
-            order = 0 if definition is None else order_of(definition)
             number = len(self._groups) + 1
             self._groups[key] = Group(
                 self._tracer,
@@ -248,20 +292,54 @@ class Groups:
                 self._lists,
                 number,
                 is_shaped=key[1] is not None,
-                order=order,
+                is_differentiable=is_differentiable,
             )
         return self._groups[key]
 
-    def settle(self, group: Group, call: tf.Operation) -> None:
-        """Make what is pending in a group, and add it to the graphs around `call` and around its gradient."""
+    def pair_function(self, name: str) -> PairFunction | None:
+        """The function of a pair that can be differentiated, if `name` is the name of one."""
+        return self._pair_functions.get(name)
+
+    def pair_functions(
+        self, definition: Definition, inputs: Sequence[tf.Tensor]
+    ) -> tuple[Pair, ForwardFunction, BackwardFunction]:
+        """The pair for a call of `definition`, and its two functions, which can be differentiated.
+
+        Raises:
+          LookupError: if that pair is needed to make itself.
+        """
+        group = self.of(definition.user_name, inputs[: len(definition.inputs)], is_differentiable=True)
+        if group in self._open:
+            raise LookupError(
+                f"Function '{names.shown(original_of(definition).user_name)}': a gradient of its own calls, taken in "
+                "its body or in one that it calls, cannot be differentiated, as every order of derivatives would need "
+                "the next one; put tf.stop_gradient around that gradient"
+            )
+        pair = group.require(definition, inputs)
+        self.settle(group, tf1.get_default_graph())
+        for made in group.pairs():
+            if made.forward not in self._pair_functions:
+                for function in (ForwardFunction(made, self._tracer.graph), BackwardFunction(made, self._tracer.graph)):
+                    self._tracer.adopt_made(function, function.user_name)
+                    self._pair_functions[function.user_name] = function
+        forward, backward = self._pair_functions[pair.forward], self._pair_functions[pair.backward]
+        assert isinstance(forward, ForwardFunction), pair.forward
+        assert isinstance(backward, BackwardFunction), pair.backward
+        return pair, forward, backward
+
+    def settle(self, group: Group, calling: tf.Graph) -> None:
+        """Make what is pending in a group, and add it to the graphs around `calling` and around the default graph."""
         self._open.append(group)
         try:
             made = group.settle()
         finally:
             self._open.pop()
+        made += self._referred.get(group, [])
+        if self._open:
+            self._referred.setdefault(self._open[-1], []).extend(made)
         for function in made:
             functions.add_to_eager_context(function)
-        for graph in self._graphs_to_tell(call.graph):
+        for graph in self._graphs_to_tell(calling):
             for function in made:
                 if not functions.has_function(graph, function.name):
                     functions.add_function(graph, function)

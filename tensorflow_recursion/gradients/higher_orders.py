@@ -7,24 +7,25 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
-from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import handles, patches
+from tensorflow_recursion import names, ops
+from tensorflow_recursion._tf import handles
 from tensorflow_recursion.definitions import Definition, TraceOptions
-from tensorflow_recursion.gradients.bodies import gradients_of
-from tensorflow_recursion.gradients.modes import Modes
+from tensorflow_recursion.gradients.groups import Groups
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.signatures import Named, Signature
 
-tf1 = tf.compat.v1
-
 
 class GradientDefinition:
-    """E(x.., dy..) -> dx..: a function's gradient as a function, so that it can be differentiated.
+    """E(x.., captures.., dy..) -> dx..: a function's gradient as a function, so that it can be differentiated.
+
+    Its body calls the forward function and then, with the record, the backward function. To differentiate it takes the
+    gradients of these two, which are linked by the gradient for the record.
 
     Attributes:
       base: the function; it may be a gradient itself.
+      signature: what it takes and returns.
+      of_results: positions of the results of `base` that have a gradient.
     """
 
     python_grad_func = None
@@ -33,48 +34,70 @@ class GradientDefinition:
     create_grad_func = None
     output_shapes = None
     promise = None
+    needs_trace = False
     wants_shapes = False
     max_depth = None
     orders_effects = False
     has_effects = False
 
-    def __init__(self, pair: Pair, tracer: Tracer, modes: Modes) -> None:
-        """Defines the gradient of the function of which `pair` is one forward and backward function."""
-        base = pair.definition
-        suffix = names.GRADIENT_SUFFIX
-        while f"{base.user_name}{suffix}" in tracer.registry.definitions:
-            suffix = f"_{suffix}"
-        self.base: Definition = base
-        self.user_name = f"{base.user_name}{suffix}"
-        types = tracer.output_types(base.user_name)
-        self._of_results = [i for i, dtype in enumerate(types) if pair.is_trainable_result(i, dtype)]
-        self.inputs: tuple[Named, ...] = (*base.inputs, *((f"grad_{i}", types[i]) for i in self._of_results))
-        self._tracer = tracer
-        self._modes = modes
+    def __init__(self, name: str, pair: Pair, inputs: Sequence[tf.Tensor], tracer: Tracer, groups: Groups) -> None:
+        """Defines the gradient for the results and the `inputs` that have one by `pair`, which is one of that function.
+
+        The inputs are those of a call.
+        """
+        self.base: Definition = pair.definition
+        self.user_name = name
+        types = tracer.output_types(self.base.user_name)
+        self.of_results = [i for i, dtype in enumerate(types) if pair.is_trainable_result(i, dtype)]
+        given: list[Named] = [(f"input_{i}", tensor.dtype.base_dtype) for i, tensor in enumerate(inputs)]
+        given += [(f"grad_{i}", types[i]) for i in self.of_results]
+        outputs = [(f"output_{i}", handles.gradient_type(inputs[i])[0]) for i in pair.trainable]
+        self.signature = Signature(name, tuple(given), tuple(outputs))
+        self._groups = groups
+        self._num_inputs = len(inputs)
         self._trainable = pair.trainable
-        self._handles = pair.handles
+        self._handles = [handles.handle_data(tensor) for tensor in inputs]
+
+    @property
+    def inputs(self) -> tuple[Named, ...]:
+        """Names and dtypes of the arguments."""
+        return self.signature.inputs
 
     def check_against(self, declared: Signature) -> None:
-        """Nothing declares a gradient."""
+        """It is declared as it is."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
-        """The body: the base function's, and its gradient."""
-        with patches.control_flow_for_gradients():  # stock TensorFlow cannot differentiate the gradient of a v1 loop
-            return self._build(args)
-
-    def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        count = len(self.base.inputs)
-        args, dys = args[:count], args[count:]
-        handles.set_handle_data(args, self._handles)
-        results = self.base.build(args, self._tracer.registry.declarations.get(self.base.user_name))
-        ys = [results[i] for i in self._of_results]
-        handles.set_handle_data(dys, [static_shapes.elements_of(y) for y in ys])
-        graph = tf1.get_default_graph()
-        inputs = [*args, *(graph.capture(tensor) for tensor in self._tracer.captures(self.base.user_name))]
-        with self._modes.gradient(differentiable=True):
-            sources = [inputs[i] for i in self._trainable]
-            return gradients_of(self.base, ys, dys, sources, [False] * len(sources))
+        """The body: a call of the base's forward function, and one of its backward function."""
+        inputs, dys = args[: self._num_inputs], args[self._num_inputs :]
+        handles.set_handle_data(inputs, self._handles)
+        pair, forward, backward = self._groups.pair_functions(self.base, inputs)
+        types = forward.signature.output_types
+        shapes = [*(pair.result_shapes or ()), tf.TensorShape([])]
+        *results, record, _ = ops.invoke(forward.user_name, inputs, types, shapes, name="forward").outputs
+        handles.set_handle_data([*results, record], forward.result_handles)
+        given = dict(zip(self.of_results, dys, strict=True))
+        grads = [
+            given[i] if i in given else tf.zeros_like(result)
+            for i, result in enumerate(results)
+            if pair.is_trainable_result(i, result.dtype)
+        ]
+        captures = inputs[len(self.base.inputs) :]
+        of_dxs = [handles.gradient_type(inputs[i]) for i in pair.trainable]
+        types, shapes = [dtype for dtype, _ in of_dxs], [shape for _, shape in of_dxs]
+        call = ops.invoke(backward.user_name, [record, *grads, *captures], types, shapes, name="backward")
+        found = dict(zip(pair.trainable, call.outputs, strict=False))
+        lists = [i for i in found if inputs[i].dtype == tf.variant]
+        handles.set_handle_data([found[i] for i in lists], [handles.handle_data(inputs[i]) for i in lists])
+        return [found[i] if i in found else handles.zeros_for(inputs[i]) for i in self._trainable]
 
     def trace_options(self) -> TraceOptions:
         """As those of the base function."""
         return {**self.base.trace_options(), "out_names": None}
+
+
+def name_of_gradient(base: Definition, tracer: Tracer) -> tuple[str, str]:
+    """A name for the gradient of a function that no function of the graph has, and what the graph is to call it."""
+    suffix = names.GRADIENT_SUFFIX
+    while f"{base.user_name}{suffix}" in tracer.registry.definitions:
+        suffix = f"_{suffix}"
+    return f"{base.user_name}{suffix}", f"{tracer.registry.graph_name(base.user_name)}{suffix}"

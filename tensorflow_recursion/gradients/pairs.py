@@ -15,6 +15,27 @@ from tensorflow_recursion.shapes import Shapes
 Handles: TypeAlias = tuple[HandleData | None, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Templates:
+    """The two functions of a pair without the record, from which functions are made that can be differentiated.
+
+    Attributes:
+      forward: x.., captures.. -> y.., retained..
+      backward: retained.., dy.., captures.. -> dx..
+      retained: dtypes and static shapes of what the record holds.
+      handles: what is known of the lists and variables in it.
+      dy_handles: what is known of the lists among the gradients for the results.
+      capture_handles: what is known of the variables and lists among the captured tensors.
+    """
+
+    forward: TracedFunction
+    backward: TracedFunction
+    retained: tuple[tf.TensorSpec, ...]
+    handles: Handles
+    dy_handles: Handles
+    capture_handles: Handles
+
+
 @dataclasses.dataclass(eq=False)
 class Pair:
     """The forward and the backward function of one function in one group.
@@ -30,6 +51,7 @@ class Pair:
       asked: positions of the variants among the results that a call has a gradient for.
       rounds: number of traces.
       functions: the two functions, once traced.
+      templates: of the two functions, once traced, where the gradient is to be differentiated.
     """
 
     definition: Definition
@@ -43,6 +65,7 @@ class Pair:
     asked: set[int] = dataclasses.field(default_factory=set)
     rounds: int = 0
     functions: tuple[TracedFunction, ...] = ()
+    templates: Templates | None = None
 
     def is_trainable_result(self, position: int, dtype: tf.DType) -> bool:
         """Whether a result has a gradient, as far as is known: by its dtype, or as a list of such elements."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
@@ -11,12 +10,13 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import functions, graphs, handles, nodes, patches
-from tensorflow_recursion.definitions import Definition, order_of, original_of
+from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients import contributions, user_functions
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.groups import Group, Groups
-from tensorflow_recursion.gradients.higher_orders import GradientDefinition
+from tensorflow_recursion.gradients.higher_orders import GradientDefinition, name_of_gradient
 from tensorflow_recursion.gradients.modes import Modes
+from tensorflow_recursion.gradients.pair_functions import ForwardFunction
 from tensorflow_recursion.gradients.pairs import Handles, Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.shapes import Shapes
@@ -65,7 +65,7 @@ class Differentiation:
           chain: the graphs around the call, from inside out.
         """
         is_first = graphs.is_eager_tensor(capture) and graphs.is_gradient_of_branch(chain)
-        if self.modes.current.in_gradient or is_first:
+        if self.modes.in_gradient or is_first:
             for graph in reversed(chain if is_first else chain[:-1]):
                 capture = graphs.capture_in(graph, capture)
         return capture
@@ -73,10 +73,11 @@ class Differentiation:
     def of_call(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         """Gradients for the inputs of the call `op`, one per input, from those for its results."""
         callee = ops.callee_of(op)
-        if callee in self._by_backward:
+        if callee in self._by_backward and (self._is_from_outside(op) or self._groups.pair_function(callee) is None):
             return self._of_backward(op, *self._by_backward[callee], grads)
         definition = (
-            self._by_forward.get(callee)
+            self._groups.pair_function(callee)
+            or self._by_forward.get(callee)
             or self._tracer.registry.by_graph_name(callee)
             or self._tracer.find_imported(callee)
         )
@@ -98,11 +99,21 @@ class Differentiation:
 
     def _of_built(self, op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> Gradients:
         """By a call of the backward function, with the record of the forward call."""
-        count = len(definition.inputs)
         inputs = list(op.inputs)[: ops.num_arguments(op)]
-        pair, group = self._pair_for(op, definition, inputs[:count])
+        pair, group = self._pair_for(definition, inputs, op.graph)
         record = _record_of(op, pair.forward)
-        dys = _gradients_for_results(op, pair, grads)
+        if isinstance(definition, ForwardFunction) and grads[len(definition.result_handles) - 1] is None:
+            group.note_zero_records()
+        dys = _gradients_for_results(list(op.outputs)[:-1], pair, grads)
+        found = self._by_backward_call(pair, group, record, dys, inputs)
+        return [found.get(i) for i in range(len(op.inputs))]
+
+    def _by_backward_call(
+        self, pair: Pair, group: Group, record: tf.Tensor, dys: Sequence[tf.Tensor], inputs: Sequence[tf.Tensor]
+    ) -> dict[int, Any]:
+        """Gradients for the `inputs` of a call, by position, from its record and the gradients for its results."""
+        definition = pair.definition
+        count = len(definition.inputs)
         if self._groups.innermost is None:
             pair.check_asked()
         self._check_datasets()
@@ -115,25 +126,26 @@ class Differentiation:
             shapes,
             name=f"{definition.user_name}_grad",
             record_of=pair.forward,
-            ignored=inputs[:count] if self.modes.current.differentiable else (),
+            ignored=() if self.modes.in_gradient else inputs[:count],
         )
         found = dict(zip(pair.trainable, backward.outputs, strict=False))
         lists = [i for i in found if inputs[i].dtype == tf.variant]
         handles.set_handle_data([found[i] for i in lists], [handles.handle_data(inputs[i]) for i in lists])
         for i, kind in kinds.items():
             if kind is not None and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
-                found[i] = contributions.total(kind, found[i], inputs[i], is_dense=op.graph.building_function)
-        return [found.get(i) for i in range(len(op.inputs))]
+                is_dense = record.graph.building_function
+                found[i] = contributions.total(kind, found[i], inputs[i], is_dense=is_dense)
+        return found
 
-    def _pair_for(self, op: tf.Operation, definition: Definition, arguments: Sequence[tf.Tensor]) -> tuple[Pair, Group]:
+    def _pair_for(self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph) -> tuple[Pair, Group]:
         """The functions that a call and its gradient call, made unless a group is in progress."""
         group = self._groups.innermost
         if group is not None:
-            pair = group.require(definition, op)
+            pair = group.require(definition, inputs)
         else:
-            group = self._groups.of(definition.user_name, arguments)
-            pair = group.require(definition, op)
-            self._groups.settle(group, op)
+            group = self._groups.of(definition.user_name, inputs[: len(definition.inputs)])
+            pair = group.require(definition, inputs)
+            self._groups.settle(group, graph)
         self._by_backward[pair.backward] = (pair, group)
         self._by_forward[pair.forward] = definition
         return pair, group
@@ -145,37 +157,50 @@ class Differentiation:
 
     def _in_body_of_gradient(self) -> bool:
         """Whether what is being built is a backward function: its callers collect contributions."""
-        return self._groups.innermost is not None and not self.modes.current.differentiable
+        return self._groups.innermost is not None and self.modes.in_gradient
 
     # -- Of a call of a backward function ------------------------------------------------------------------------------
 
     def _of_backward(self, op: tf.Operation, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
         """By a call of what the backward function computes, as a function of x and dy, which is differentiated."""
         base = pair.definition
-        count = len(base.inputs)
-        num_arguments = ops.num_arguments(op)
-        args = list(op.inputs)[num_arguments:]
-        num_dys = num_arguments - 1 - len(self._tracer.captures(base.user_name))
-        dys = list(op.inputs)[1 : 1 + num_dys]
-        if len(args) != count:
+        args = list(op.inputs)[ops.num_arguments(op) :]
+        if not self._is_from_outside(op) and base.inputs:
             raise LookupError(
-                f"Gradient call {op.name!r} of '{base.user_name}' cannot be differentiated again: it was built inside "
-                "a body's gradient"
+                f"Gradient call {op.name!r} of '{names.shown(base.user_name)}' cannot be differentiated again: it was "
+                "built inside a body's gradient"
             )
         self._check_terms(pair, group, grads)
-        definition = self._gradient_definition(pair)
-        self._check_order(definition)
-        if self._groups.innermost is None:
-            # All that will be needed, from outside: bodies are not traced in the midst of a gradient.
-            for other in group.pairs():
-                self._tracer.require(self._gradient_definition(other).user_name)
-        again = self._tracer.call_op(definition.user_name, definition.inputs, [*args, *dys])
-        found = self.of_call(again, [*grads, None][: len(again.outputs)])
-        of_args, of_dys = found[:count], found[count : count + num_dys]
-        captures = self._tracer.captures(definition.user_name)
-        by_capture = dict(zip((tensor.ref() for tensor in captures), found[count + num_dys :], strict=False))
-        of_captures = [by_capture.get(tensor.ref()) for tensor in self._tracer.captures(base.user_name)]
+        _, *others = list(op.inputs)[: ops.num_arguments(op)]
+        num_dys = len(others) - len(self._tracer.captures(base.user_name))
+        dys, captures = others[:num_dys], others[num_dys:]
+        inputs = [*args, *captures]
+        definition = self._gradient_definition(pair, inputs)
+        found = self._of_gradient(definition, [*inputs, *dys], grads)
+        of_args, of_captures, of_dys = found[: len(args)], found[len(args) : len(inputs)], found[len(inputs) :]
         return [None, *of_dys, *of_captures, *of_args]
+
+    def _is_from_outside(self, op: tf.Operation) -> bool:
+        """Whether a gradient call carries what differentiating it takes, as those outside of bodies' gradients do."""
+        return len(op.inputs) > ops.num_arguments(op)
+
+    def _of_gradient(
+        self, definition: GradientDefinition, inputs: Sequence[tf.Tensor], grads: Sequence[Any]
+    ) -> Gradients:
+        """Gradients for the `inputs` of a gradient as a function, which is called anew, from those for its results."""
+        pair, group = self._pair_for(definition, inputs, tf1.get_default_graph())
+        again = ops.invoke(
+            self._tracer.registry.graph_name(definition.user_name),
+            inputs,
+            definition.signature.output_types,
+            pair.result_shapes,
+            name=definition.user_name,
+        )
+        record = ops.run_forward(again, pair.forward)
+        results = list(again.outputs)[:-1]
+        dys = _gradients_for_results(results, pair, [*grads[: len(results)]])
+        found = self._by_backward_call(pair, group, record, dys, inputs)
+        return [found.get(i) for i in range(len(inputs))]
 
     def _check_terms(self, pair: Pair, group: Group, grads: Sequence[Any]) -> None:
         """Raises LookupError if there is no sum as a gradient for a sum that is not computed yet.
@@ -191,33 +216,49 @@ class Differentiation:
                     "tape around that, or use a second tape"
                 )
 
-    def _check_order(self, definition: GradientDefinition) -> None:
-        """Raises LookupError if a gradient is asked for whose definition would need itself."""
-        is_needed_by_itself = self._tracer.is_tracing(definition.user_name)
-        if is_needed_by_itself or order_of(definition) > self._highest_order():
-            raise LookupError(
-                f"Function '{original_of(definition).user_name}': a gradient of its own calls, taken in its body or in "
-                "one that it calls, cannot be differentiated, as every order of derivatives would need the next one; "
-                "put tf.stop_gradient around that gradient"
-            )
-
-    def _highest_order(self) -> int:
-        """The order of derivatives that a gradient may need: each function's body may take a gradient of the next's."""
-        if self._groups.outermost is None:
-            return sys.maxsize
-        number = sum(order_of(known) == 0 for known in self._tracer.registry.definitions.values())
-        return self._groups.outermost.order + number
-
-    def _gradient_definition(self, pair: Pair) -> GradientDefinition:
-        """E(x.., dy..) -> dx.. of a function, known to the graph."""
-        name = pair.definition.user_name
-        key = (name, pair.trainable, tuple(handles.holds_trainable(known) for known in pair.result_handles))
+    def _gradient_definition(self, pair: Pair, inputs: Sequence[tf.Tensor]) -> GradientDefinition:
+        """E(x.., captures.., dy..) -> dx.. of a function, known to the graph, for a call with these inputs."""
+        base = pair.definition
+        known = tuple(handles.holds_trainable(known) for known in pair.result_handles)
+        key = (base.user_name, pair.trainable, known, tuple(handles.variable_key(tensor) for tensor in inputs))
         definition = self._gradient_definitions.get(key)
         if definition is None:
-            definition = GradientDefinition(pair, self._tracer, self.modes)
-            self._tracer.adopt(definition)
+            name, in_graph = name_of_gradient(base, self._tracer)
+            definition = GradientDefinition(name, pair, inputs, self._tracer, self._groups)
+            self._tracer.adopt_made(definition, in_graph)
             self._gradient_definitions[key] = definition
         return definition
+
+    # -- Of records ----------------------------------------------------------------------------------------------------
+
+    def of_recall(self, op: tf.Operation, grads: Sequence[Any]) -> tf.Tensor | None:
+        """The gradient for a record that is read: a record of the gradients for what it holds."""
+        group = self._groups.innermost
+        found = {i for i, grad in enumerate(grads) if grad is not None}
+        if group is None or not found:
+            return None
+        owner = ops.owner_of(op)
+        positions = group.note_record_gradient(owner, found)
+        values = [
+            tf.zeros_like(op.outputs[i]) if grads[i] is None else tf.convert_to_tensor(grads[i]) for i in positions
+        ]
+        return ops.retain(values, group.owner_of_gradient(owner)).outputs[0]
+
+    def of_retain(self, op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
+        """The gradients for what a record holds, from that for the record."""
+        group = self._groups.innermost
+        positions = () if group is None else group.record_positions(ops.owner_of(op))
+        if group is None or not positions:
+            return [None] * len(op.inputs)
+        like = [op.inputs[i] for i in positions]
+        may_be_scalars = group.has_zero_records
+        specs = [tf.TensorSpec(None if may_be_scalars else tensor.shape, tensor.dtype) for tensor in like]
+        values = ops.recall(grad, specs, group.owner_of_gradient(ops.owner_of(op)))
+        handles.set_handle_data(values, [handles.handle_data(tensor) for tensor in like])
+        if may_be_scalars:
+            values = [_of_shape(value, tensor) for value, tensor in zip(values, like, strict=True)]
+        found = dict(zip(positions, values, strict=True))
+        return [found.get(i) for i in range(len(op.inputs))]
 
 
 def _record_of(op: tf.Operation, forward: str) -> tf.Tensor:
@@ -228,10 +269,17 @@ def _record_of(op: tf.Operation, forward: str) -> tf.Tensor:
     return op.outputs[-1]
 
 
-def _gradients_for_results(op: tf.Operation, pair: Pair, grads: Sequence[Any]) -> list[tf.Tensor]:
+def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """A tensor that has the shape of another one, or is a zero for it."""
+    if value.dtype == tf.variant:
+        return value
+    return tf.broadcast_to(value, like.shape if like.shape.is_fully_defined() else tf.shape(like))
+
+
+def _gradients_for_results(results: Sequence[tf.Tensor], pair: Pair, grads: Sequence[Any]) -> list[tf.Tensor]:
     """A tensor for each differentiable result of a call; zeros where nothing depends on it."""
     dys = []
-    for i, (result, grad) in enumerate(zip(list(op.outputs)[:-1], grads, strict=False)):
+    for i, (result, grad) in enumerate(zip(results, grads, strict=False)):
         if result.dtype == tf.variant and grad is not None and not nodes.is_zeros(grad):
             pair.asked.add(i)
         if pair.is_trainable_result(i, result.dtype):

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import tensorflow as tf
 
-from tensorflow_recursion.definitions import Definition, Registry, Tensors
-from tensorflow_recursion.signatures import Named
+from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors
 from tensorflow_recursion.tracing import Body
 
 
@@ -22,11 +21,8 @@ class Tracer(Protocol):
     def registry(self) -> Registry:
         """Who is called what."""
 
-    def adopt(self, definition: Definition) -> None:
-        """Let `definition` be the one of its name in this graph."""
-
-    def require(self, name: str) -> Body | None:
-        """The trace of `name`, made if need be; None if the function is not defined."""
+    def adopt_made(self, definition: MadeDefinition, in_graph: str) -> None:
+        """Let `definition`, which needs no trace, be the one of its name; the graph calls it `in_graph`."""
 
     def find_imported(self, name: str) -> Definition | None:
         """The function that the graph calls `name`, if it came with a SavedModel."""
@@ -34,17 +30,11 @@ class Tracer(Protocol):
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, whose captures are known."""
 
-    def is_tracing(self, name: str) -> bool:
-        """Whether the body of `name` is being traced."""
-
     def captures(self, name: str) -> Tensors:
         """What calls of `name` append to the declared arguments."""
 
     def output_types(self, name: str) -> Sequence[tf.DType]:
         """Dtypes of what a traced function returns."""
-
-    def call_op(self, name: str, inputs: Sequence[Named], args: Sequence[Any]) -> tf.Operation:
-        """Call a function that is defined with all it calls in the default graph; returns the Invoke node."""
 
 
 def has_built_gradient(definition: Definition) -> bool:

@@ -95,8 +95,12 @@ def _kind(op: tf.Operation, position: int) -> Kind:
 class WeightKinds:
     """The kind of terms that the gradient for each weight of a group is made of, as far as bodies have been traced."""
 
-    def __init__(self, tracer: Tracer, on_change: Callable[[], None]) -> None:
-        """Calls `on_change` when something learned contradicts what was assumed before."""
+    def __init__(self, tracer: Tracer, on_change: Callable[[], None], *, all_dense: bool) -> None:
+        """Calls `on_change` when something learned contradicts what was assumed before.
+
+        `all_dense` says that every gradient is computed where it arises, whatever it is made of.
+        """
+        self._all_dense = all_dense
         self._tracer = tracer
         self._on_change = on_change
         self._kinds: dict[Weight, Kind] = {}
@@ -113,10 +117,12 @@ class WeightKinds:
     def kind_of(self, weight: Weight) -> Kind | None:
         """The kind of terms that the gradient for a weight is made of; None if it is dense."""
         kind = self._kinds.get(self._first(weight))
-        return None if kind is Kind.OTHER else kind
+        return None if self._all_dense or kind is Kind.OTHER else kind
 
     def note_uses(self, weight: Weight, tensor: tf.Tensor, uses: Sequence[Use]) -> None:
         """Learn how one body uses a weight, which is `tensor` there."""
+        if self._all_dense:
+            return
         before = dict(self._kinds), dict(self._same)
         for kind in {use.kind for use in uses if use.kind is not None}:
             self._restrict(weight, kind if contributions.can_be(kind, tensor) else Kind.OTHER)

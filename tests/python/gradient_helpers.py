@@ -116,6 +116,29 @@ class Counted:
         return x
 
 
+class CountedInAllOrders:
+    """An identity in bodies that counts how often its kernel runs, and those of its derivatives of all orders."""
+
+    def __init__(self):
+        self.runs = 0
+
+    def __call__(self, x):
+        @tf.custom_gradient
+        def counted(x):
+            y = tf1.py_func(self._count, [x], x.dtype, stateful=True)
+            y.set_shape(x.shape)
+            return y, self
+
+        return counted(x)
+
+    def reset(self):
+        self.runs = 0
+
+    def _count(self, x):
+        self.runs += 1
+        return x
+
+
 def resident_megabytes(field="VmRSS"):
     """Resident memory of this process: "VmRSS" is now, "VmHWM" the most since `forget_peak`."""
     for line in Path("/proc/self/status").read_text().splitlines():

@@ -403,3 +403,39 @@ def test_options_of_a_gradient_are_those_of_its_function():
     [ddx] = tf.gradients(dx, x)
     with tf1.Session(config=tfr.session_config()) as session:
         assert session.run([dx, ddx]) == [16, 8]
+
+
+# --- Parts of a gradient that have no gradient themselves ---------------------------------------------------------
+
+
+def held(x):
+    """An identity whose gradient counts as a constant: nothing goes through it to the second order."""
+
+    @tf.custom_gradient
+    def identity(x):
+        return tf.identity(x), tf.stop_gradient
+
+    return identity(x)
+
+
+@pytest.mark.parametrize("shape", [[], [2], None])
+def test_second_derivative_where_a_gradient_in_the_body_counts_as_constant(run, control_flow, shape):
+    f, define = recursive("F", [F64, I32], [F64], shapes=[shape])
+    unless_zero(define, lambda x: x * x, lambda x, n: x * f(held(x), n - 1))
+    x = tf1.placeholder_with_default(np.full(shape or [], 1.5), shape)
+    [dx] = tf.gradients(f(x, 2), x)
+    [ddx] = tf.gradients(dx, x)
+    run_dx, run_ddx = run([dx, ddx])
+    np.testing.assert_allclose(run_dx, np.full(shape or [], 4 * 1.5**3))
+    np.testing.assert_allclose(run_ddx, np.full(shape or [], unrolled_second_derivative(1.5)))
+
+
+def unrolled_second_derivative(at):
+    """What TensorFlow computes for the same program without recursion."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        x = tf.constant(at, F64)
+        y = x
+        first = held(y)
+        second = held(first)
+        [dx] = tf.gradients(y * (first * (second * second)), y)
+        return session.run(tf.gradients(dx, x)[0])

@@ -1,0 +1,126 @@
+"""The two functions of a pair as functions that can be differentiated in turn.
+
+A record is a value like any other then: a result of the forward function, and an argument of the backward one. The
+gradient for a record is a record as well: it holds the gradients for what the record holds, those for the records of
+the calls among them. So it is made and read frame by frame, as records are.
+
+- `x.. -> y.., record` packs what the forward template returns.
+- `record, dy.., captures.. -> dx..` unpacks what the backward template takes.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tensorflow_recursion import ops
+from tensorflow_recursion._tf import handles, loading
+from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion.definitions import Definition, TraceOptions
+from tensorflow_recursion.gradients.pairs import Handles, Pair
+from tensorflow_recursion.signatures import Named, Signature
+
+
+class PairFunction(abc.ABC):
+    """One of the two functions of a pair.
+
+    Attributes:
+      base: the function that was differentiated.
+      signature: what it takes, captured tensors included, and returns.
+      argument_handles: what is known of the lists, records and variables among its arguments.
+      result_handles: the same for its results.
+    """
+
+    python_grad_func = None
+    grad_func = None
+    gradient_name = None
+    create_grad_func = None
+    output_shapes = None
+    promise = None
+    wants_shapes = False
+    needs_trace = False
+    orders_effects = False
+    has_effects = False
+    max_depth = None
+
+    signature: Signature
+    argument_handles: Handles
+    result_handles: Handles
+
+    def __init__(self, name: str, pair: Pair, template: TracedFunction, library: tf.Graph) -> None:
+        """`template` is that of the function; the graph `library` has the functions that it calls."""
+        assert pair.templates is not None, pair.forward
+        self.base: Definition = pair.definition
+        self.user_name = name
+        self._owner = pair.forward
+        self._templates = pair.templates
+        self._template = template
+        self._library = library
+        self._options = pair.definition.trace_options()
+        takes, returns = template.cached_definition.signature.input_arg, template.cached_definition.signature.output_arg
+        self._takes = [tf.as_dtype(arg.type) for arg in takes]
+        self._returns = [tf.as_dtype(arg.type) for arg in returns]
+
+    @property
+    def inputs(self) -> tuple[Named, ...]:
+        """Names and dtypes of the arguments."""
+        return self.signature.inputs
+
+    def check_against(self, declared: Signature) -> None:
+        """Its declaration is its signature."""
+        assert declared == self.signature, self.user_name
+
+    @abc.abstractmethod
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """Build the body in the default graph; returns its outputs."""
+
+    def trace_options(self) -> TraceOptions:
+        """As those of the function that was differentiated."""
+        return {**self._options, "out_names": None, "doc": None}
+
+
+class ForwardFunction(PairFunction):
+    """x.., captures.. -> y.., record."""
+
+    def __init__(self, pair: Pair, library: tf.Graph) -> None:
+        assert pair.templates is not None, pair.forward
+        super().__init__(pair.forward, pair, pair.templates.forward, library)
+        self._num_results = len(self._returns) - len(self._templates.retained)
+        self.signature = _signature(self.user_name, self._takes, [*self._returns[: self._num_results], tf.variant])
+        self.argument_handles = (*pair.handles, *self._templates.capture_handles)
+        known = pair.result_handles or (None,) * self._num_results
+        self.result_handles = (*known, handles.OF_RECORD)
+
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """The body of the template, whose last results become the record."""
+        returned = loading.inline(self._template, list(args), self._library)
+        retained = returned[self._num_results :]
+        handles.set_handle_data(retained, self._templates.handles)
+        return [*returned[: self._num_results], ops.retain(retained, self._owner).outputs[0]]
+
+
+class BackwardFunction(PairFunction):
+    """record, dy.., captures.. -> dx.."""
+
+    def __init__(self, pair: Pair, library: tf.Graph) -> None:
+        assert pair.templates is not None, pair.forward
+        super().__init__(pair.backward, pair, pair.templates.backward, library)
+        self._num_retained = len(self._templates.retained)
+        self.signature = _signature(self.user_name, [tf.variant, *self._takes[self._num_retained :]], self._returns)
+        self.argument_handles = (handles.OF_RECORD, *self._templates.dy_handles, *self._templates.capture_handles)
+        self.result_handles = ()
+
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """The body of the template, whose first arguments come from the record."""
+        record, *others = args
+        retained = ops.recall(record, self._templates.retained, self._owner) if self._num_retained else []
+        handles.set_handle_data(retained, self._templates.handles)
+        return loading.inline(self._template, [*retained, *others], self._library)
+
+
+def _signature(name: str, takes: Sequence[tf.DType], returns: Sequence[tf.DType]) -> Signature:
+    inputs = tuple((f"input_{i}", dtype) for i, dtype in enumerate(takes))
+    return Signature(name, inputs, tuple((f"output_{i}", dtype) for i, dtype in enumerate(returns)))

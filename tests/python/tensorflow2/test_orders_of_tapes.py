@@ -1,0 +1,85 @@
+"""Derivatives by nested tapes take so many kernel runs for each call of a recursion: they are counted."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gradient_helpers import CountedInAllOrders
+
+import tensorflow_recursion as tfr
+
+F64, I32 = tf.float64, tf.int32
+
+
+def define(counted, v):
+    @tfr.recursive(input_signature=[tf.TensorSpec([], F64), tf.TensorSpec([], I32)])
+    def power(x, n):
+        if n < 1:
+            return v * 1.0
+        return counted(x) * power(x, n - 1)
+
+    return power
+
+
+def nested_tapes(f, x, n, order):
+    if order == 0:
+        return f(x, n)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = nested_tapes(f, x, n, order - 1)
+    return tape.gradient(y, x)
+
+
+def symbolic(f, x, n, order):
+    y = f(x, n)
+    for _ in range(order):
+        y = tf.gradients(y, x)[0]
+    return y
+
+
+WAYS = {
+    "eager": lambda f: lambda x, n, order: nested_tapes(f, x, n, order),
+    "eager, in a tf.function": lambda f: (
+        lambda x, n, order: nested_tapes(tf.function(lambda x, n: f(x, n)), x, n, order)
+    ),
+    "tf.function": lambda f: tf.function(lambda x, n, order: nested_tapes(f, x, n, order)),
+    "tf.gradients": lambda f: tf.function(lambda x, n, order: symbolic(f, x, n, order)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("order", [2, 3])
+def test_kernel_runs_are_in_proportion_to_calls(way, order):
+    counted = CountedInAllOrders()
+    v = tf.Variable(2.0, dtype=F64)
+    derivative = way(define(counted, v))
+    x = tf.constant(1.1, F64)
+    runs = []
+    for depth in (6, 12, 24):
+        counted.reset()
+        got = derivative(x, tf.constant(depth), order)
+        expected = 2 * np.polynomial.Polynomial.basis(depth).deriv(order)(1.1)
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+        runs.append(counted.runs / depth)
+    assert max(runs) == min(runs), runs
+
+
+def test_hessian_vector_product_for_a_variable_that_the_body_reads():
+    v = tf.Variable(1.5, dtype=F64)
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([], F64), tf.TensorSpec([], I32)])
+    def product(x, n):
+        if n < 1:
+            return x
+        return v * v * product(x, n - 1)
+
+    @tf.function
+    def derivatives(n):
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                y = product(tf.constant(3.0, F64), n)
+            slope = inner.gradient(y, v)
+        return slope, outer.gradient(slope, v)
+
+    slope, second = derivatives(tf.constant(4))  # of 3 v^8
+    np.testing.assert_allclose([slope, second], [24 * 1.5**7, 168 * 1.5**6])
