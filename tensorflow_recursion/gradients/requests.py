@@ -102,7 +102,7 @@ class Differentiation:
         inputs = list(op.inputs)[: ops.num_arguments(op)]
         pair, group = self._pair_for(definition, inputs, op.graph)
         record = _record_of(op, pair.forward)
-        if isinstance(definition, ForwardFunction) and grads[len(definition.result_handles) - 1] is None:
+        if isinstance(definition, ForwardFunction) and _is_none(grads[len(definition.result_handles) - 1]):
             group.note_zero_records()
         dys = _gradients_for_results(list(op.outputs)[:-1], pair, grads)
         found = self._by_backward_call(pair, group, record, dys, inputs)
@@ -234,7 +234,7 @@ class Differentiation:
     def of_recall(self, op: tf.Operation, grads: Sequence[Any]) -> tf.Tensor | None:
         """The gradient for a record that is read: a record of the gradients for what it holds."""
         group = self._groups.innermost
-        found = {i for i, grad in enumerate(grads) if grad is not None}
+        found = {i for i, grad in enumerate(grads) if not _is_none(grad)}
         if group is None or not found:
             return None
         owner = ops.owner_of(op)
@@ -267,6 +267,11 @@ def _record_of(op: tf.Operation, forward: str) -> tf.Tensor:
         return ops.run_forward(op, forward)
     ops.set_forward(op, forward)
     return op.outputs[-1]
+
+
+def _is_none(grad: tf.Tensor | None) -> bool:
+    """Whether there is no gradient, or only the zeros that TensorFlow makes of none where a conditional returns it."""
+    return grad is None or (grad.dtype == tf.variant and nodes.is_zeros(grad))
 
 
 def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:

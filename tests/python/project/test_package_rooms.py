@@ -31,10 +31,11 @@ ORDER = """
     imports, installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.pairs, gradients.tracer, gradients.contributions, gradients.user_functions
-    gradients.weights
+    gradients.weights, gradients.pair_functions
     gradients.bodies
-    gradients.cut, gradients.higher_orders
+    gradients.cut
     gradients.groups
+    gradients.higher_orders
     gradients.requests
     calls
     defined, recursive
