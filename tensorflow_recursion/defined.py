@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -254,16 +255,20 @@ class EagerCalls:
         self._inputs = inputs
         self._specs = [tf.TensorSpec(shape, dtype) for (_, dtype), shape in zip(inputs, shapes, strict=True)]
         self._entry: Any = None
+        self._making = threading.Lock()
 
     def __call__(self, call: Callable[..., Any], args: Sequence[Any]) -> Any:
         """What `call`, which makes a call in a graph, returns for `args`; None if the function has no outputs."""
         signatures.check_count(self._function, self._inputs, args)
         tensors = signatures.convert_arguments(self._function, self._inputs, args)
-        if self._entry is None:
-
-            def entry(*tensors: tf.Tensor) -> Any:
-                result = call(*tensors)
-                return None if isinstance(result, tf.Operation) else result
-
-            self._entry = tf.function(entry, input_signature=self._specs, autograph=False)
+        with self._making:
+            if self._entry is None:
+                self._entry = self._make_entry(call)
         return self._entry(*tensors)
+
+    def _make_entry(self, call: Callable[..., Any]) -> Any:
+        def entry(*tensors: tf.Tensor) -> Any:
+            result = call(*tensors)
+            return None if isinstance(result, tf.Operation) else result
+
+        return tf.function(entry, input_signature=self._specs, autograph=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypedDict, overload
@@ -18,12 +19,15 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
-from tensorflow_recursion.specializations import Source, Specialization
+from tensorflow_recursion.specializations import Source, Specialization, unrolled
 
 __all__ = ["recursive"]
 
-# For so many kinds of arguments a function is traced in one graph; more are taken for a recursion that never ends.
-_MAX_SPECIALIZATIONS = 64
+# So often in a row the body of a function may ask for a new kind of its own arguments; more are taken for a recursion
+# that never ends.
+_MAX_UNROLLED = 64
+# What is made once, at the first call, is not made by two threads.
+_making = threading.RLock()
 
 
 class Options(TypedDict):
@@ -89,6 +93,7 @@ class RecursiveFunction:
             options["max_depth"],
             calls.is_in_body() if is_local is None else is_local,
         )
+        self._entry: Any = None
         # By the replica of a distribution strategy, too: each has variables of its own.
         self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
         # By the identity of the instance, which need not have a hash: it, and its function.
@@ -137,18 +142,35 @@ class RecursiveFunction:
     def _bound_to(self, instance: Any) -> RecursiveFunction:
         """The function of one instance, which does not keep that one alive."""
         key, methods = id(instance), self._methods
-        if key not in methods:
-            is_gone = weakref.ref(instance, lambda _: methods.pop(key, None))
-            # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
-            is_local = self._source.is_local
-            made = RecursiveFunction(self._func, self._options, owner=instance, is_local=is_local)
-            methods[key] = (is_gone, made)
-        return methods[key][1]
+        with _making:
+            if key not in methods:
+                is_gone = self._watched(instance, lambda _: methods.pop(key, None))
+                # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
+                is_local = self._source.is_local
+                made = RecursiveFunction(self._func, self._options, owner=instance, is_local=is_local)
+                methods[key] = (is_gone, made)
+            return methods[key][1]
 
-    @functools.cached_property
+    def _watched(self, instance: Any, forget: Callable[[Any], object]) -> weakref.ref[Any]:
+        try:
+            return weakref.ref(instance, forget)
+        except TypeError as error:
+            raise TypeError(
+                f"Function '{self._name}' is a method of a {type(instance).__name__}, which weak references cannot "
+                "point to, so it cannot have a function of its own; where the class has __slots__, add '__weakref__' "
+                "to them"
+            ) from error
+
+    @property
     def _eagerly(self) -> Any:
         """The tf.function that makes one call."""
+        if self._entry is None:
+            with _making:
+                if self._entry is None:
+                    self._entry = self._make_entry()
+        return self._entry
 
+    def _make_entry(self) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             return self._in_graph(args, kwargs)
 
@@ -188,11 +210,11 @@ class RecursiveFunction:
         known = self._known.setdefault(library, {}).setdefault(graphs.replica(), _Known())
         found = known.table.find(call_type)
         if found is None:
-            if len(known.by_type) >= _MAX_SPECIALIZATIONS:
+            if (count := unrolled(self._source)) >= _MAX_UNROLLED:
                 raise CallError(
-                    f"Call of '{self._name}': it is traced for {len(known.by_type)} kinds of arguments already, and "
-                    "here is another one. Python values and shapes that differ from call to call of a recursion make "
-                    "it trace without end; pass numbers as tensors, tf.constant(n), or state "
+                    f"Call of '{self._name}': one led to the next one with other kinds of arguments {count} times in a "
+                    "row, and here is another one. Python values and shapes that differ from call to call of a "
+                    "recursion make it trace without end; pass numbers as tensors, tf.constant(n), or state "
                     "input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions that differ"
                 )
             found = known.table.add(call_type, generalize=self._options["reduce_retracing"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -42,6 +43,16 @@ class Source:
     is_local: bool
 
 
+class _Building(threading.local):
+    """The functions whose bodies are being built in this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.functions: list[Specialization] = []
+
+
+_building = _Building()
+
+
 class Specialization:
     """One function of a graph: a Python function for arguments of one kind.
 
@@ -53,6 +64,7 @@ class Specialization:
       returns: the spec of what it returns, as a nest; None before it is known.
       is_known: whether it is.
       has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
+      caller: the function whose body was the first to call it; None if that was no body.
     """
 
     base = None
@@ -67,6 +79,7 @@ class Specialization:
     def __init__(self, source: Source, call_type: CallType) -> None:
         self.user_name = names.of_trace(source.name)
         self.source = source
+        self.caller = innermost_being_built()
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
@@ -110,7 +123,7 @@ class Specialization:
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
         positional, by_keyword = function_types.values(self.call_type, args)
-        with self._explained():
+        with self._explained(), self._being_built():
             returned = self.source.call(positional, by_keyword)
         try:
             return nests.to_tensors(returned, self.returns)
@@ -119,6 +132,14 @@ class Specialization:
                 f"Function '{self.source.name}' returns {returned!r}, expected tensors, or what converts to them, in "
                 f"tuples, lists or dictionaries: {error}"
             ) from error
+
+    @contextlib.contextmanager
+    def _being_built(self) -> Iterator[None]:
+        _building.functions.append(self)
+        try:
+            yield
+        finally:
+            _building.functions.pop()
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -166,6 +187,20 @@ class Specialization:
                     f"{shape}"
                 )
         return [checked(i, tensor, shape) for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True))]
+
+
+def innermost_being_built() -> Specialization | None:
+    """The function whose body is being built in this thread, None if there is none."""
+    return _building.functions[-1] if _building.functions else None
+
+
+def unrolled(source: Source) -> int:
+    """How many specializations of one function led to each other, and then to the body that is being built."""
+    count, function = 0, innermost_being_built()
+    while function is not None:
+        count += function.source is source
+        function = function.caller
+    return count
 
 
 def _unique(arg_names: Sequence[str]) -> list[str]:

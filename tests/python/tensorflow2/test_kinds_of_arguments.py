@@ -1,0 +1,186 @@
+"""For which kinds of arguments `tfr.recursive` makes functions, how many, and for which objects."""
+# SPDX-License-Identifier: Apache-2.0
+
+import threading
+
+import attr
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+import tensorflow_recursion as tfr
+
+THREADS = 6
+MANY = 70  # more than a recursion may unroll
+
+
+@attr.s
+class Node:
+    value = attr.ib()
+    weight = attr.ib()
+
+
+@pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+def test_attrs_classes_are_taken_and_returned(outermost):
+    @tfr.recursive
+    def descend(node, n):
+        if n < 1:
+            return node
+        return descend(Node(node.value * node.weight, node.weight + 1.0), n - 1)
+
+    got = outermost(lambda value, n: descend(Node(value, tf.constant(2.0)), n))(
+        tf.constant([1.0, 10.0]), tf.constant(3)
+    )
+    assert isinstance(got, Node)
+    assert got.value.numpy().tolist() == [24.0, 240.0]
+    assert got.weight.numpy() == 5.0
+
+
+def test_attrs_classes_are_taken_by_signature():
+    spec = Node(tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.float32))
+
+    @tfr.recursive(input_signature=[spec, tf.TensorSpec([], tf.int32)], output_signature=spec)
+    def descend(node, n):
+        if n < 1:
+            return node
+        return descend(Node(node.value * node.weight, node.weight), n - 1)
+
+    for values in ([1.0], [1.0, 2.0]):
+        got = descend(Node(tf.constant(values), tf.constant(3.0)), tf.constant(2))
+        np.testing.assert_allclose(got.value, 9.0 * np.array(values))
+    assert descend.experimental_get_tracing_count() == 1
+
+
+def test_many_kinds_of_arguments_are_taken_one_beside_the_other():
+    @tfr.recursive
+    def scaled(x, factor):
+        if x < 1.0:
+            return x * factor
+        return scaled(x / 2.0, factor)
+
+    @tf.function
+    def total(x):
+        return tf.add_n([scaled(x, factor) for factor in range(MANY)])
+
+    assert total(tf.constant(1.0)).numpy() == 0.5 * sum(range(MANY))
+
+
+def test_many_kinds_of_arguments_are_taken_in_another_body():
+    @tfr.recursive
+    def scaled(x, factor):
+        if x < 1.0:
+            return x * factor
+        return scaled(x / 2.0, factor)
+
+    @tfr.recursive
+    def total(x, n):
+        if n < 1:
+            return x
+        return tf.add_n([scaled(x, factor) for factor in range(MANY)]) + total(x, n - 1) * 0.0
+
+    assert total(tf.constant(1.0), tf.constant(2)).numpy() == 0.5 * sum(range(MANY))
+
+
+def test_recursion_unrolled_by_a_python_value_ends():
+    @tfr.recursive
+    def power(x, n):
+        if n == 0:
+            return tf.ones_like(x)
+        return x * power(x, n - 1)
+
+    assert power(tf.constant(2.0), 20).numpy() == 2.0**20
+
+
+@pytest.mark.parametrize("is_stated", [False, True], ids=["found out", "stated"])
+@pytest.mark.parametrize("is_mutual", [False, True], ids=["self", "mutual"])
+def test_endless_kinds_of_arguments_are_an_error(is_stated, is_mutual):
+    recursive = tfr.recursive(output_signature=tf.TensorSpec([], tf.float32)) if is_stated else tfr.recursive
+
+    @recursive
+    def deeper(x, depth):
+        if x < 1.0:
+            return x
+        return (other if is_mutual else deeper)(x - 1.0, depth + 1)
+
+    @recursive
+    def other(x, depth):
+        if x < 1.0:
+            return x
+        return deeper(x - 1.0, depth + 1)
+
+    with pytest.raises(TypeError, match=r"Call of '(deeper|other)'.*other kinds of arguments.*tf\.constant\(n\)"):
+        deeper(tf.constant(3.0), 0)
+
+
+class Slotted:
+    __slots__ = ("factor",)
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    @tfr.recursive
+    def power(self, n):
+        if n < 1:
+            return tf.constant(1.0)
+        return self.factor * self.power(n - 1)
+
+
+class SlottedWithReferences(Slotted):
+    __slots__ = ("__weakref__",)
+
+
+def test_objects_with_slots_have_methods_if_they_can_be_referred_to():
+    twos, threes = SlottedWithReferences(2.0), SlottedWithReferences(3.0)
+    assert [each.power(tf.constant(3)).numpy() for each in (twos, threes)] == [8.0, 27.0]
+
+
+def test_objects_without_room_for_references_are_an_error_that_says_what_to_add():
+    message = "Function 'power' is a method of a Slotted, .*__slots__, add '__weakref__'"
+    with pytest.raises(TypeError, match=message):
+        Slotted(2.0).power(tf.constant(3))
+
+
+class Plain:
+    def __init__(self, traces):
+        self.traces = traces
+
+    @tfr.recursive
+    def count(self, n):
+        self.traces.append(n)
+        return tf.cond(n < 1, lambda: n, lambda: 1 + self.count(n - 1))
+
+
+def function(traces):
+    @tfr.recursive
+    def count(n):
+        traces.append(n)
+        return tf.cond(n < 1, lambda: n, lambda: 1 + count(n - 1))
+
+    return count
+
+
+def method(traces):
+    plain = Plain(traces)
+    return lambda n: plain.count(n)
+
+
+@pytest.mark.parametrize("make", [function, method], ids=lambda make: make.__name__)
+def test_first_calls_of_several_threads_trace_as_often_as_one(make):
+    alone = []
+    make(alone)(tf.constant(5))
+    traces, results, start = [], [], threading.Barrier(THREADS)
+    count = make(traces)
+
+    def call():
+        with context.eager_mode():  # other threads begin as the tests do, without
+            start.wait()
+            results.append(int(count(tf.constant(5))))
+
+    threads = [threading.Thread(target=call) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [5] * THREADS
+    assert len(traces) == len(alone)
