@@ -242,6 +242,7 @@ TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* contex
     : table_(table),
       context_(context),
       cancellation_(cancellation),
+      native_context_{context->resource_manager(), &context->device()->attributes().name()},
       stats_collector_(StatsCollectorOf(*context)),
       shows_operators_(stats_collector_ != nullptr || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo)) {
   for (int i = 0; i < max_workers; ++i) scratch_.emplace_back(*context->params(), cancellation);
@@ -340,7 +341,7 @@ absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> 
   const KernelTable::Entry& entry = table_->entry(node);
   const NativeFunction native = ABSL_PREDICT_FALSE(shows_operators_) ? nullptr : entry.native.run;
   for (KernelCall& call : calls) {
-    if (native != nullptr && native(entry.native, call.inputs, call.outputs)) continue;
+    if (native != nullptr && native(entry.native, native_context_, call.inputs, call.outputs)) continue;
     TFR_RETURN_IF_ERROR(RunOne(node, entry, &call));
   }
   return absl::OkStatus();

@@ -102,6 +102,7 @@ class TfKernelRunner : public KernelRunner {
   const KernelTable* const table_;
   tensorflow::OpKernelContext* const context_;
   tensorflow::CancellationManager* const cancellation_;
+  const NativeContext native_context_;
   tensorflow::StepStatsCollector* const stats_collector_;  // of a step that is traced, else nullptr
   const bool shows_operators_;  // to the profiler or in a trace: every operator runs by its stock kernel
   std::deque<Scratch> scratch_;

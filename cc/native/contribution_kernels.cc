@@ -15,7 +15,7 @@ using tensorflow::Tensor;
 Value OwnValue(Contributions contributions) { return Value::Own(contributions.Release()); }
 
 // Inputs: the two tensors of a term.
-bool RunContribute(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+bool RunContribute(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const first = inputs[0].tensor_or_null();
   const Tensor* const second = inputs[1].tensor_or_null();
   if (first == nullptr || second == nullptr) return false;
@@ -28,7 +28,8 @@ bool BindContribute(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
   return true;
 }
 
-bool RunContributeNone(const NativeKernel& /*kernel*/, Value* /*inputs*/, Value* outputs) {
+bool RunContributeNone(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* /*inputs*/,
+                       Value* outputs) {
   outputs[0] = OwnValue(Contributions());
   return true;
 }
@@ -53,7 +54,7 @@ bool ReadContributions(const Value& value, Contributions* contributions) {
 
 }  // namespace
 
-bool AddContributions(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool AddContributions(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Contributions sum;
   for (int i = 0; i < kernel.num_inputs; ++i) {
     Contributions summand;

@@ -16,7 +16,7 @@ using tensorflow::Tensor;
 
 // numbers[0]: the function.
 template <typename T>
-bool RunUnary(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunUnary(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   if (x == nullptr) return false;
   const T* const from = DataOf<T>(*x);
@@ -101,7 +101,7 @@ bool RunBroadcast(Binary function, Value* inputs, Value* outputs, Operand<T>* x,
 
 // numbers[0]: the function.
 template <typename T>
-bool RunBinary(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunBinary(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<T> x, y;
   if (!x.Read(inputs[0]) || !y.Read(inputs[1])) return false;
   const auto function = static_cast<Binary>(kernel.numbers[0]);
@@ -113,7 +113,7 @@ bool RunBinary(const NativeKernel& kernel, Value* inputs, Value* outputs) {
 
 // Gradients: their operands have one shape.
 template <typename T>
-bool RunGradient(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunGradient(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<T> x, y;
   if (!x.Read(inputs[0]) || !y.Read(inputs[1]) || x.tensor == nullptr || y.tensor == nullptr) return false;
   if (x.tensor->shape() != y.tensor->shape()) return false;
@@ -124,7 +124,7 @@ bool RunGradient(const NativeKernel& kernel, Value* inputs, Value* outputs) {
 
 // Of a condition for each number, or of one for all.
 template <typename T>
-bool RunSelect(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+bool RunSelect(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<bool> condition;
   const Tensor* const x = TensorIn(inputs[1]);
   const Tensor* const y = TensorIn(inputs[2]);

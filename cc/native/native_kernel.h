@@ -7,8 +7,10 @@
 #define TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_
 
 #include <cstdint>
+#include <string>
 
 #include "cc/values/value.h"
+#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -16,9 +18,16 @@ namespace tensorflow_recursion {
 
 struct NativeKernel;
 
+// The run in which a kernel computes.
+struct NativeContext {
+  tensorflow::ResourceMgr* resources = nullptr;
+  const std::string* device = nullptr;  // whose resources these are
+};
+
 // Computes the outputs, or returns false and leaves inputs and outputs as they were: then the stock kernel has to do
 // it, which also has the words for what is wrong. It may move a tensor out of the inputs to reuse its memory.
-using NativeFunction = bool (*)(const NativeKernel& kernel, Value* inputs, Value* outputs);
+using NativeFunction = bool (*)(const NativeKernel& kernel, const NativeContext& context, Value* inputs,
+                                Value* outputs);
 
 // A node's kernel, bound by operator, dtypes and attributes when a program is built. What the fields mean is up to the
 // function.

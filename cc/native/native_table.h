@@ -25,7 +25,7 @@ void AddShapeKernels(NativeTable* table);         // shape_kernels.cc
 void AddSums(NativeTable* table);                 // sums.cc
 
 // The kernel of AddN for variants: those that hold contributions.
-bool AddContributions(const NativeKernel& kernel, Value* inputs, Value* outputs);
+bool AddContributions(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs);
 
 // Binds function<float> or function<double>, as the kernel's dtype says.
 #define TFR_NATIVE_OF_FLOATS(kernel, ...)                                                                       \

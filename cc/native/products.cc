@@ -49,7 +49,7 @@ T* Multiply(Value* inputs, Value* outputs, bool is_transposed, int64_t* rows, in
 
 // numbers[0]: whether the weight is transposed.
 template <typename T>
-bool RunMatMul(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   int64_t rows = 0, columns = 0;
   return Multiply<T>(inputs, outputs, kernel.numbers[0] != 0, &rows, &columns) != nullptr;
 }
@@ -59,6 +59,16 @@ bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!TryGetNodeAttr(node.attrs(), "transpose_a", &transpose_a) || transpose_a) return false;
   if (!TryGetNodeAttr(node.attrs(), "transpose_b", &transpose_b)) return false;
   kernel->numbers[0] = transpose_b ? 1 : 0;
+  TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
+  return true;
+}
+
+// Of matrices: what Grappler makes of a MatMul among reshapes.
+bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
+  bool adjoint_x = false, adjoint_y = false;
+  if (!TryGetNodeAttr(node.attrs(), "adj_x", &adjoint_x) || adjoint_x) return false;
+  if (!TryGetNodeAttr(node.attrs(), "adj_y", &adjoint_y)) return false;
+  kernel->numbers[0] = adjoint_y ? 1 : 0;
   TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
   return true;
 }
@@ -79,7 +89,7 @@ void Activate(Activation activation, T* x, int64_t count) {
 
 // numbers[0]: whether the weight is transposed; numbers[1]: the activation.
 template <typename T>
-bool RunFusedMatMul(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunFusedMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const bias = TensorIn(inputs[2]);
   const Tensor* const w = MatrixIn(inputs[1]);
   if (bias == nullptr || bias->dims() != 1 || w == nullptr) return false;
@@ -116,7 +126,7 @@ bool HasPlainFormat(const tensorflow::Node& node) {
 }
 
 template <typename T>
-bool RunBiasAdd(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+bool RunBiasAdd(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   const Tensor* const bias = TensorIn(inputs[1]);
   if (x == nullptr || bias == nullptr || x->dims() < 2 || bias->dims() != 1) return false;
@@ -135,7 +145,7 @@ bool BindBiasAdd(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // The sum of all rows.
 template <typename T>
-bool RunBiasAddGrad(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+bool RunBiasAddGrad(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   if (x == nullptr || x->dims() < 2 || x->NumElements() == 0) return false;
   const int64_t columns = x->dim_size(x->dims() - 1);
@@ -162,6 +172,7 @@ bool BindBiasAddGrad(const tensorflow::Node& node, NativeKernel* kernel) {
 
 void AddProducts(NativeTable* table) {
   table->insert({{"MatMul", BindMatMul},
+                 {"BatchMatMulV2", BindBatchMatMul},
                  {"_FusedMatMul", BindFusedMatMul},
                  {"BiasAdd", BindBiasAdd},
                  {"BiasAddGrad", BindBiasAddGrad}});

@@ -7,6 +7,10 @@
 #include "cc/native/native_table.h"
 #include "cc/native/operands.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/platform/mutex.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -48,7 +52,7 @@ void CopyParts(const Tensor* const* parts, int count, int axis, int64_t element,
 }
 
 // Inputs: the parts, the axis. Tensors without elements may have no data.
-bool RunConcat(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunConcat(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const int count = kernel.num_inputs - 1;
   if (!inputs[count].is_scalar()) return false;
   const Tensor* parts[kMostParts];
@@ -82,7 +86,7 @@ bool BindConcat(const tensorflow::Node& node, NativeKernel* kernel) {
 }
 
 // numbers[0]: the axis, along which the parts of rank one less are put.
-bool RunPack(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunPack(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const int count = kernel.num_inputs;
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
   if (inputs[0].is_scalar()) {
@@ -159,7 +163,7 @@ bool ReadSlice(const Tensor& x, const Tensor& begin, const Tensor& size, Box* bo
 }
 
 // Inputs: a tensor, where the slice begins, how large it is (-1: up to the end).
-bool RunSlice(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunSlice(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   const Tensor* const begin = TensorIn(inputs[1]);
   const Tensor* const size = TensorIn(inputs[2]);
@@ -214,7 +218,7 @@ bool ReadStrided(const NativeKernel& kernel, const Tensor& x, const Tensor* cons
 }
 
 // Inputs: a tensor, where each dimension begins and ends, its stride.
-bool RunStridedSlice(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunStridedSlice(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   const Tensor* const ranges[3] = {TensorIn(inputs[1]), TensorIn(inputs[2]), TensorIn(inputs[3])};
   if (x == nullptr || x->dims() > kMostDimensions) return false;
@@ -267,7 +271,7 @@ bool Cut(const NativeKernel& kernel, const Tensor& x, int64_t axis, const int64_
 }
 
 // Inputs: the axis, a tensor to be cut into equal parts.
-bool RunSplit(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunSplit(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[1]);
   if (x == nullptr || x->NumElements() == 0 || !inputs[0].is_scalar()) return false;
   const int64_t axis = inputs[0].int32 < 0 ? inputs[0].int32 + x->dims() : inputs[0].int32;
@@ -278,7 +282,7 @@ bool RunSplit(const NativeKernel& kernel, Value* inputs, Value* outputs) {
 }
 
 // Inputs: a tensor, the sizes of its parts, the axis.
-bool RunSplitV(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunSplitV(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   const Tensor* const given = TensorIn(inputs[1]);
   if (x == nullptr || given == nullptr || given->dims() != 1 || !inputs[2].is_scalar()) return false;
@@ -340,7 +344,7 @@ bool Gather(const NativeKernel& kernel, const Tensor& params, const Value& indic
 
 // Inputs: rows, numbers of rows, and of GatherV2 the axis, which must be 0. The rows may be many. numbers[0]: the
 // indices' type.
-bool RunGather(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunGather(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const params = inputs[0].tensor_or_null();
   if (params == nullptr || params->dims() == 0 || !params->IsInitialized() || params->NumElements() == 0) return false;
   if (kernel.num_inputs == 3 && (!inputs[2].is_scalar() || inputs[2].bits != 0)) return false;
@@ -357,6 +361,36 @@ bool BindGather(const tensorflow::Node& node, NativeKernel* kernel) {
   return true;
 }
 
+// Rows of a variable, whose lock is held meanwhile. The stock kernel comes first: it makes the variable one that sparse
+// operators use.
+bool GatherFrom(tensorflow::Var* variable, const NativeKernel& kernel, const Value& indices, Value* output) {
+  tensorflow::tf_shared_lock lock(*variable->mu());
+  const Tensor& params = *variable->tensor();
+  if (!variable->copy_on_read_mode.load() || !variable->is_initialized || params.dtype() != kernel.dtype) return false;
+  if (params.dims() == 0 || !params.IsInitialized() || params.NumElements() == 0) return false;
+  return kernel.numbers[0] == tensorflow::DT_INT32 ? Gather<int32_t>(kernel, params, indices, output)
+                                                   : Gather<int64_t>(kernel, params, indices, output);
+}
+
+// Inputs: a variable's handle, numbers of rows. numbers[0]: the indices' type.
+bool RunResourceGather(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
+  const Tensor* const handle_tensor = inputs[0].tensor_or_null();
+  if (handle_tensor == nullptr || handle_tensor->dtype() != tensorflow::DT_RESOURCE) return false;
+  if (handle_tensor->NumElements() != 1 || context.resources == nullptr || context.device == nullptr) return false;
+  const auto& handle = handle_tensor->flat<tensorflow::ResourceHandle>()(0);
+  if (handle.IsRefCounting() || handle.device() != *context.device) return false;
+  tensorflow::Var* variable = nullptr;
+  if (!context.resources->Lookup(handle.container(), handle.name(), &variable).ok()) return false;
+  const tensorflow::core::ScopedUnref unref(variable);
+  return GatherFrom(variable, kernel, inputs[1], &outputs[0]);
+}
+
+bool BindResourceGather(const tensorflow::Node& node, NativeKernel* kernel) {
+  if (!BindGather(node, kernel)) return false;
+  kernel->run = RunResourceGather;
+  return true;
+}
+
 }  // namespace
 
 void AddRowKernels(NativeTable* table) {
@@ -367,7 +401,8 @@ void AddRowKernels(NativeTable* table) {
                  {"Split", BindSplit<RunSplit>},
                  {"SplitV", BindSplitV},
                  {"Gather", BindGather},
-                 {"GatherV2", BindGather}});
+                 {"GatherV2", BindGather},
+                 {"ResourceGather", BindResourceGather}});
 }
 
 }  // namespace tensorflow_recursion

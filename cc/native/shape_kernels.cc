@@ -21,7 +21,7 @@ using tensorflow::TryGetNodeAttr;
 // --- Views ----------------------------------------------------------------------------------------
 
 // Inputs: a tensor or a number, where the new dimension of size 1 goes.
-bool RunExpandDims(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunExpandDims(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   if (!inputs[1].is_scalar()) return false;
   int64_t axis = IntegerOf(inputs[1], static_cast<DataType>(kernel.numbers[0]));
   if (inputs[0].is_scalar()) {
@@ -47,7 +47,7 @@ bool BindExpandDims(const tensorflow::Node& node, NativeKernel* kernel) {
 }
 
 // Bit d of numbers[0]: dimension d goes; no bits: all of size 1 do.
-bool RunSqueeze(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunSqueeze(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   if (x == nullptr || x->NumElements() == 0) return false;
   TensorShape shape;
@@ -76,7 +76,7 @@ bool BindSqueeze(const tensorflow::Node& node, NativeKernel* kernel) {
 }
 
 // Inputs: a tensor, a vector of sizes, one of which may be -1.
-bool RunReshape(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+bool RunReshape(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   const Tensor* const sizes = TensorIn(inputs[1]);
   if (x == nullptr || sizes == nullptr || sizes->dims() != 1 || x->NumElements() == 0) return false;
@@ -107,10 +107,33 @@ bool BindReshape(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsUnboxed(kernel->dtype) && IsIndexType(node.input_type(1));
 }
 
+// numbers[0]: the rank, and -1 if it is not known; numbers[1..4]: the sizes of the first dimensions, -1 if not known.
+constexpr int kMostEnsured = 4;
+
+bool RunEnsureShape(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  if (x == nullptr) return false;
+  if (kernel.numbers[0] >= 0 && x->dims() != kernel.numbers[0]) return false;
+  for (int d = 0; d < kernel.numbers[0]; ++d) {
+    if (kernel.numbers[d + 1] >= 0 && x->dim_size(d) != kernel.numbers[d + 1]) return false;
+  }
+  PassOn(&inputs[0], &outputs[0]);
+  return true;
+}
+
+bool BindEnsureShape(const tensorflow::Node& node, NativeKernel* kernel) {
+  tensorflow::PartialTensorShape shape;
+  if (!tensorflow::GetNodeAttr(node.attrs(), "shape", &shape).ok() || shape.dims() > kMostEnsured) return false;
+  kernel->numbers[0] = shape.dims();
+  for (int d = 0; d < shape.dims(); ++d) kernel->numbers[d + 1] = shape.dim_size(d);
+  kernel->run = RunEnsureShape;
+  return true;
+}
+
 // --- Shapes as tensors ----------------------------------------------------------------------------
 
 template <typename Index>
-bool WriteShapes(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool WriteShapes(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   for (int i = 0; i < kernel.num_inputs; ++i) {
     if (inputs[i].tensor_or_null() == nullptr) return false;
   }
@@ -130,7 +153,7 @@ bool BindShape(const tensorflow::Node& node, NativeKernel* kernel) {
 }
 
 // Inputs: the axis, shapes of tensors that are to be put side by side along it. Outputs: where each of them begins.
-bool RunConcatOffset(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunConcatOffset(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   if (!inputs[0].is_scalar()) return false;
   const int count = kernel.num_outputs;
   for (int i = 1; i <= count; ++i) {
@@ -165,7 +188,7 @@ bool BindConcatOffset(const tensorflow::Node& node, NativeKernel* kernel) {
 // --- New numbers ----------------------------------------------------------------------------------
 
 template <typename T, int kNumber>
-bool RunLike(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+bool RunLike(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   if (x == nullptr) return false;
   const int64_t count = x->NumElements();
@@ -184,7 +207,7 @@ bool BindLike(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
 
 // Inputs: a vector of sizes, a number.
 template <typename T>
-bool RunFill(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunFill(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const sizes = TensorIn(inputs[0]);
   if (sizes == nullptr || sizes->dims() != 1 || !inputs[1].is_scalar()) return false;
   if (sizes->dim_size(0) == 0 || sizes->dim_size(0) > kMostDimensions) return false;
@@ -210,7 +233,7 @@ bool BindFill(const tensorflow::Node& node, NativeKernel* kernel) {
 }
 
 template <typename From, typename To>
-bool RunCast(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunCast(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   if (x == nullptr) return false;
   const From* const from = DataOf<From>(*x);
@@ -265,6 +288,7 @@ void AddShapeKernels(NativeTable* table) {
   table->insert({{"ExpandDims", BindExpandDims},
                  {"Squeeze", BindSqueeze},
                  {"Reshape", BindReshape},
+                 {"EnsureShape", BindEnsureShape},
                  {"Shape", BindShape},
                  {"ShapeN", BindShape},
                  {"ConcatOffset", BindConcatOffset},

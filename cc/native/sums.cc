@@ -1,8 +1,9 @@
 // Sums and other reductions, and what is made of them: softmax and cross entropy.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <cstring>
 
 #include "cc/native/loops.h"
 #include "cc/native/native_table.h"
@@ -18,7 +19,7 @@ using tensorflow::TensorShape;
 // --- AddN -----------------------------------------------------------------------------------------
 
 template <typename T>
-bool RunAddN(const NativeKernel& kernel, Value* inputs, Value* outputs) {
+bool RunAddN(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const first = TensorIn(inputs[0]);
   if (first == nullptr) return false;
   for (int i = 1; i < kernel.num_inputs; ++i) {
@@ -55,29 +56,41 @@ bool ReadRows(const Tensor* x, int64_t* rows, int64_t* columns) {
   return true;
 }
 
-// The logarithm of the sum of the exponentials of a row, after its largest number has been subtracted.
+// A row without its largest number: no exponential of it overflows.
 template <typename T>
-T ShiftRow(const T* x, T* shifted, int64_t columns) {
+void ShiftRow(const T* x, T* shifted, int64_t columns) {
   const Loops<T>& loops = BestLoops<T>();
   const T largest = loops.maximum(x, columns);
   loops.of(Binary::kSub, Meeting::kOneRight)(x, &largest, shifted, columns);
-  return largest;
 }
 
 template <typename T>
-bool RunSoftmax(const NativeKernel& /*kernel*/, Value* inputs, Value* outputs) {
+void WriteSoftmax(const T* from, T* to, int64_t columns) {
+  const Loops<T>& loops = BestLoops<T>();
+  ShiftRow(from, to, columns);
+  loops.of(Unary::kExp)(to, to, columns);
+  const T scale = T(1) / loops.sum(to, columns);
+  loops.of(Binary::kMul, Meeting::kOneRight)(to, &scale, to, columns);
+}
+
+// The logarithm of the softmax, by way of `scratch`, as long as a row.
+template <typename T>
+void WriteLogSoftmax(const T* from, T* to, T* scratch, int64_t columns) {
+  const Loops<T>& loops = BestLoops<T>();
+  ShiftRow(from, to, columns);
+  loops.of(Unary::kExp)(to, scratch, columns);
+  const T log_of_sum = std::log(loops.sum(scratch, columns));
+  loops.of(Binary::kSub, Meeting::kOneRight)(to, &log_of_sum, to, columns);
+}
+
+template <typename T>
+bool RunSoftmax(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   int64_t rows = 0, columns = 0;
   if (!ReadRows(x, &rows, &columns)) return false;
-  const Loops<T>& loops = BestLoops<T>();
   const T* from = DataOf<T>(*x);
   T* to = ReuseOrNew<T>(&inputs[0], &outputs[0]);
-  for (int64_t row = 0; row < rows; ++row, from += columns, to += columns) {
-    ShiftRow(from, to, columns);
-    loops.of(Unary::kExp)(to, to, columns);
-    const T scale = T(1) / loops.sum(to, columns);
-    loops.of(Binary::kMul, Meeting::kOneRight)(to, &scale, to, columns);
-  }
+  for (int64_t row = 0; row < rows; ++row) WriteSoftmax(from + row * columns, to + row * columns, columns);
   return true;
 }
 
@@ -86,8 +99,166 @@ bool BindSoftmax(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
   return true;
 }
 
+// A new row of numbers that nobody else needs.
+template <typename T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t count) : bytes_(count * sizeof(T)), numbers_(static_cast<T*>(TakeBlock(bytes_))) {}
+  ~Scratch() { GiveBlock(numbers_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  T* get() const { return numbers_; }
+
+ private:
+  const size_t bytes_;
+  T* const numbers_;
+};
+
+template <typename T>
+bool RunLogSoftmax(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  int64_t rows = 0, columns = 0;
+  if (!ReadRows(x, &rows, &columns)) return false;
+  const T* from = DataOf<T>(*x);
+  T* to = ReuseOrNew<T>(&inputs[0], &outputs[0]);
+  const Scratch<T> scratch(columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    WriteLogSoftmax(from + row * columns, to + row * columns, scratch.get(), columns);
+  }
+  return true;
+}
+
+bool BindLogSoftmax(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  TFR_NATIVE_OF_FLOATS(kernel, RunLogSoftmax);
+  return true;
+}
+
+// Inputs: logits, a label for each row. Outputs: the cross entropies, and their gradients by the logits.
+template <typename T, typename Label>
+bool RunCrossEntropy(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const logits = TensorIn(inputs[0]);
+  const Tensor* const labels = TensorIn(inputs[1]);
+  int64_t rows = 0, columns = 0;
+  if (labels == nullptr || labels->dims() != 1 || !ReadRows(logits, &rows, &columns) || logits->dims() != 2)
+    return false;
+  if (labels->dim_size(0) != rows) return false;
+  const Label* const label = DataOf<Label>(*labels);
+  for (int64_t row = 0; row < rows; ++row) {
+    if (label[row] < 0 || label[row] >= columns) return false;
+  }
+  const T* from = DataOf<T>(*logits);
+  T* const losses = NewOutput<T>(kernel.dtype, labels->shape(), &outputs[0]);
+  T* gradient = NewOutput<T>(kernel.dtype, logits->shape(), &outputs[1]);
+  const Scratch<T> scratch(columns);
+  for (int64_t row = 0; row < rows; ++row, from += columns, gradient += columns) {
+    WriteLogSoftmax(from, scratch.get(), gradient, columns);
+    losses[row] = -scratch.get()[label[row]];
+    WriteSoftmax(from, gradient, columns);
+    gradient[label[row]] -= T(1);
+  }
+  return true;
+}
+
+template <typename T>
+NativeFunction CrossEntropyWith(tensorflow::DataType labels) {
+  if (labels == tensorflow::DT_INT32) return RunCrossEntropy<T, int32_t>;
+  return labels == tensorflow::DT_INT64 ? static_cast<NativeFunction>(RunCrossEntropy<T, int64_t>) : nullptr;
+}
+
+bool BindCrossEntropy(const tensorflow::Node& node, NativeKernel* kernel) {
+  if (kernel->dtype == tensorflow::DT_FLOAT) kernel->run = CrossEntropyWith<float>(node.input_type(1));
+  if (kernel->dtype == tensorflow::DT_DOUBLE) kernel->run = CrossEntropyWith<double>(node.input_type(1));
+  return true;
+}
+
+// --- Reductions -----------------------------------------------------------------------------------
+
+// Which dimensions go: bit d for dimension d. False if `axes` is not for this kernel.
+bool ReadAxes(const Value& axes, tensorflow::DataType dtype, int dims, uint32_t* reduced) {
+  const Tensor* const tensor = TensorIn(axes);
+  if (tensor == nullptr && !axes.is_scalar()) return false;
+  const int64_t count = tensor == nullptr ? 1 : tensor->NumElements();
+  *reduced = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t axis = tensor == nullptr ? IntegerOf(axes, dtype) : IntegerAt(*tensor, i);
+    if (axis < 0) axis += dims;
+    if (axis < 0 || axis >= dims || (*reduced >> axis & 1) != 0) return false;
+    *reduced |= uint32_t{1} << axis;
+  }
+  return true;
+}
+
+// Whether the dimensions that go are the last ones: each number of the result is made of numbers side by side.
+bool AreLast(uint32_t reduced, int dims) {
+  bool goes = false;
+  for (int d = 0; d < dims; ++d) {
+    const bool now = (reduced >> d & 1) != 0;
+    if (goes && !now) return false;
+    goes = now;
+  }
+  return goes;
+}
+
+enum class Reduction { kSum, kMean, kMaximum };
+
+template <typename T>
+T Reduce(Reduction reduction, const T* x, int64_t count) {
+  if (reduction == Reduction::kMaximum) return BestLoops<T>().maximum(x, count);
+  const T sum = BestLoops<T>().sum(x, count);
+  return reduction == Reduction::kMean ? sum / static_cast<T>(count) : sum;
+}
+
+// Inputs: a tensor, the dimensions that go. numbers[0]: the reduction; numbers[1]: whether they stay, of size 1;
+// numbers[2]: their type.
+template <typename T>
+bool RunReduction(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  uint32_t reduced = 0;
+  if (x == nullptr || x->NumElements() == 0 || x->dims() > kMostDimensions) return false;
+  if (!ReadAxes(inputs[1], static_cast<tensorflow::DataType>(kernel.numbers[2]), x->dims(), &reduced)) return false;
+  if (!AreLast(reduced, x->dims())) return false;
+  TensorShape shape;
+  int64_t rows = 1;
+  for (int d = 0; d < x->dims(); ++d) {
+    const bool goes = (reduced >> d & 1) != 0;
+    if (!goes) rows *= x->dim_size(d);
+    if (!goes || kernel.numbers[1] != 0) shape.AddDim(goes ? 1 : x->dim_size(d));
+  }
+  const auto reduction = static_cast<Reduction>(kernel.numbers[0]);
+  const int64_t columns = x->NumElements() / rows;
+  const T* const from = DataOf<T>(*x);
+  if (shape.dims() == 0) {
+    const T number = Reduce(reduction, from, columns);
+    outputs[0] = Value::Scalar(0);
+    std::memcpy(&outputs[0].bits, &number, sizeof(T));
+    return true;
+  }
+  T* const to = NewOutput<T>(kernel.dtype, shape, &outputs[0]);
+  for (int64_t row = 0; row < rows; ++row) to[row] = Reduce(reduction, from + row * columns, columns);
+  return true;
+}
+
+template <Reduction kReduction>
+bool BindReduction(const tensorflow::Node& node, NativeKernel* kernel) {
+  bool keeps = false;
+  if (!tensorflow::TryGetNodeAttr(node.attrs(), "keep_dims", &keeps) || !IsIndexType(node.input_type(1))) return false;
+  kernel->numbers[0] = static_cast<int64_t>(kReduction);
+  kernel->numbers[1] = keeps ? 1 : 0;
+  kernel->numbers[2] = node.input_type(1);
+  TFR_NATIVE_OF_FLOATS(kernel, RunReduction);
+  return true;
+}
+
 }  // namespace
 
-void AddSums(NativeTable* table) { table->insert({{"AddN", BindAddN}, {"Softmax", BindSoftmax}}); }
+void AddSums(NativeTable* table) {
+  table->insert({{"AddN", BindAddN},
+                 {"Softmax", BindSoftmax},
+                 {"LogSoftmax", BindLogSoftmax},
+                 {"SparseSoftmaxCrossEntropyWithLogits", BindCrossEntropy},
+                 {"Sum", BindReduction<Reduction::kSum>},
+                 {"Mean", BindReduction<Reduction::kMean>},
+                 {"Max", BindReduction<Reduction::kMaximum>}});
+}
 
 }  // namespace tensorflow_recursion

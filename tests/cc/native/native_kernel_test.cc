@@ -251,6 +251,11 @@ TYPED_TEST(NativeKernelTest, Products) {
                   0,
                   kClose<T> * 50});
     }
+    ExpectSame({"BatchMatMulV2",
+                {Numbers<T>({sizes[0], sizes[1]}), Numbers<T>({sizes[1], sizes[2]}, 2)},
+                None(),
+                0,
+                kClose<T> * 50});
     ExpectSame({"BiasAdd", {Numbers<T>({sizes[0], sizes[1]}), Numbers<T>({sizes[1]}, 2)}});
     Case sum{"BiasAddGrad", {Numbers<T>({sizes[0], sizes[1]})}};
     sum.tolerance = kClose<T>;
@@ -422,6 +427,57 @@ TYPED_TEST(NativeKernelTest, Softmax) {
   for (const Shape& shape : std::vector<Shape>{{1, 2}, {3, 17}, {2, 300}, {1, 1}}) {
     ExpectSame({"Softmax", {Numbers<T>(shape)}, None(), 0, kClose<T>});
   }
+}
+
+TYPED_TEST(NativeKernelTest, LogSoftmaxAndCrossEntropy) {
+  using T = TypeParam;
+  for (const Shape& shape : std::vector<Shape>{{1, 2}, {3, 17}, {2, 300}, {1, 1}}) {
+    ExpectSame({"LogSoftmax", {Numbers<T>(shape)}, None(), 0, kClose<T>});
+    const std::vector<int64_t> labels(shape[0], shape[1] - 1);
+    const std::vector<int32_t> firsts(shape[0], 0);
+    for (const Tensor& label : {Vector<int64_t>(labels), Vector<int32_t>(firsts)}) {
+      ExpectSame({"SparseSoftmaxCrossEntropyWithLogits", {Numbers<T>(shape), label}, None(), 0, kClose<T>});
+    }
+  }
+  OneOperator op("SparseSoftmaxCrossEntropyWithLogits", {DataTypeToEnum<T>::value, tensorflow::DT_INT32}, 0, None());
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({Numbers<T>({2, 3}), Vector<int32_t>({0, 3})}, true, &got));
+  EXPECT_FALSE(op.RunNative({Numbers<T>({2, 3}), Vector<int32_t>({-1, 0})}, true, &got));
+}
+
+TYPED_TEST(NativeKernelTest, Reductions) {
+  using T = TypeParam;
+  for (const bool keeps : {false, true}) {
+    const Attributes attributes = [keeps](NodeDefBuilder* node) { node->Attr("keep_dims", keeps); };
+    for (const std::string op : {"Sum", "Mean", "Max"}) {
+      const double tolerance = op == "Max" ? kExact : kClose<T> * 10;
+      for (const auto& [shape, axes] : std::vector<std::pair<Shape, std::vector<int32_t>>>{{{3, 50}, {1}},
+                                                                                           {{3, 50}, {-1}},
+                                                                                           {{2, 3, 5}, {1, 2}},
+                                                                                           {{2, 3, 5}, {0, 1, 2}},
+                                                                                           {{7}, {0}},
+                                                                                           {{1, 300}, {1}}}) {
+        ExpectSame({op, {Numbers<T>(shape), Vector<int32_t>(axes)}, attributes, 0, tolerance});
+      }
+      ExpectSame({op, {Numbers<T>({2, 3}), Tensor(-1)}, attributes, 0, tolerance});
+    }
+  }
+  OneOperator op("Sum", {DataTypeToEnum<T>::value, tensorflow::DT_INT32}, 0, None());
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({Numbers<T>({2, 3}), Vector<int32_t>({0})}, true, &got));  // not side by side
+}
+
+TYPED_TEST(NativeKernelTest, EnsuredShapes) {
+  using T = TypeParam;
+  const Tensor x = Numbers<T>({2, 3});
+  for (const tensorflow::PartialTensorShape shape : std::vector<tensorflow::PartialTensorShape>{
+           tensorflow::PartialTensorShape({2, 3}), tensorflow::PartialTensorShape({-1, 3}), {}}) {
+    ExpectSame({"EnsureShape", {x}, [&](NodeDefBuilder* node) { node->Attr("shape", shape); }});
+  }
+  OneOperator op("EnsureShape", {x.dtype()}, 0,
+                 [&](NodeDefBuilder* node) { node->Attr("shape", tensorflow::PartialTensorShape({-1, 4})); });
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({x}, true, &got));
 }
 
 // Alone, since a processor's own library may stand in for the stock kernel in sessions, and does otherwise.

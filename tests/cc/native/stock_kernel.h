@@ -72,7 +72,7 @@ class OneOperator {
       auto* const tensor = are_owned ? NewTensor(tensorflow::tensor::DeepCopy(input)) : NewTensor(input);
       values.push_back(ValueFromTensor(tensor));
     }
-    const bool is_done = kernel_.run(kernel_, values.data(), results.data());
+    const bool is_done = kernel_.run(kernel_, NativeContext(), values.data(), results.data());
     outputs->clear();
     for (size_t i = 0; i < results.size() && is_done; ++i) {
       outputs->push_back(TensorFromValue(results[i], node_->output_type(static_cast<int>(i))));

@@ -25,6 +25,11 @@ LEVELS = {
     "select": lambda h, w, b: tf.where(h > 0, tf.matmul(h, w), h * b) - tf.abs(h),
     "rows": lambda h, w, b: tf.gather(tf.concat([h, -h, h * h], axis=0), [2]) * 0.5 + tf.reshape(b, [1, -1]),
     "stack": lambda h, w, b: tf.unstack(tf.stack([tf.squeeze(h, 0) * b, tf.reshape(h, [-1])]))[0][tf.newaxis],
+    "sums": lambda h, w, b: (h - tf.reduce_mean(h, axis=1, keepdims=True)) / (1 + tf.reduce_max(tf.abs(h))) * b,
+    "loss": lambda h, w, b: (
+        h - tf.reshape(tf.nn.sparse_softmax_cross_entropy_with_logits([3], tf.matmul(h, w)), [1, 1])
+    ),
+    "log_softmax": lambda h, w, b: tf.nn.log_softmax(tf.matmul(h, w) + b) * 0.1,
     "logs": lambda h, w, b: tf.math.log(tf.abs(h) + 1.5) + tf.cast(tf.shape(h)[1], h.dtype) * 0.01 * b,
 }
 
@@ -88,9 +93,7 @@ def test_nan_and_infinity_are_kept(level, monkeypatch):
 
 
 def _tree(w, b):
-    f, define = recursive(
-        "Tree", [tf.int32, tf.float32], [tf.float32], output_shapes=[[1, DIM]], create_grad_func=True
-    )
+    f, define = recursive("Tree", [tf.int32, tf.float32], [tf.float32], output_shapes=[[1, DIM]], create_grad_func=True)
 
     def body(n, h):
         h.set_shape([1, DIM])
@@ -132,6 +135,20 @@ def test_a_weight_that_is_assigned_is_read_anew(graph, session_config):
         for step in range(3):
             np.testing.assert_allclose(session.run(y), np.full([1, DIM], 8.0**step), rtol=1e-5)
             session.run(double)
+
+
+def test_rows_of_a_variable_are_read_as_they_are(graph, session_config):
+    """Gathered through the handle, before and after updates of single rows."""
+    with tf1.Session(config=session_config) as session:
+        table = tf1.get_variable("table", [5, DIM], initializer=tf1.zeros_initializer(), use_resource=True)
+        f, define = recursive("Rows", [tf.int32], [tf.float32], output_shapes=[[1, DIM]])
+        define(lambda n: tf.cond(n < 1, lambda: tf.gather(table, [n]), lambda: f(n - 1) + tf.gather(table, [n])))
+        y = f(4)
+        update = table.scatter_add(tf.IndexedSlices(tf.ones([1, DIM]), [2]))
+        session.run(table.initializer)
+        for step in range(4):
+            np.testing.assert_array_equal(session.run(y), np.full([1, DIM], float(step)))
+            session.run(update)
 
 
 def test_a_fed_tensor_is_not_written(graph, run):
