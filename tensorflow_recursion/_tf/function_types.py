@@ -69,40 +69,52 @@ class Arguments:
     def tensors(self, target: CallType) -> list[tf.Tensor]:
         """The tensors to pass to a function for arguments of the type `target`, which is this one or more general."""
         bound = target.bind(*self._bound.args, **self._bound.kwargs)
-        return [tf.convert_to_tensor(tensor) for tensor in target.unpack_inputs(bound)]
+        tensors = [
+            tensor
+            for parameter in _parameters(target)
+            for tensor in parameter.type_constraint.to_tensors(bound.arguments[parameter.name])
+        ]
+        return [tf.convert_to_tensor(tensors[i]) for i in _first_uses(_flat_specs(target))]
+
+
+def _parameters(call_type: CallType) -> list[function_type.Parameter]:
+    """The parameters in the order of the tensors that a call passes: keyword-only ones come last, sorted by name."""
+    parameters = list(call_type.parameters.values())
+    keywords = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    others = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    return others + sorted(keywords, key=lambda parameter: str(parameter.name))
+
+
+def _flat_specs(call_type: CallType) -> list[tf.TensorSpec]:
+    """The specs of all tensors among the arguments: of a variable as often as it was passed."""
+    return [spec for parameter in _parameters(call_type) for spec in parameter.type_constraint.flatten()]
+
+
+def _first_uses(specs: Sequence[tf.TensorSpec]) -> list[int]:
+    """Which of `specs` are passed: all that are no variable, and of each variable the first."""
+    first: dict[Any, int] = {}
+    for i, spec in enumerate(specs):
+        alias = spec._alias_id()
+        first.setdefault(("value", i) if alias is None else ("variable", alias), i)
+    return sorted(first.values())
 
 
 def tensor_specs(call_type: CallType) -> list[tf.TensorSpec]:
     """The specs of the tensors that a call passes, of each variable once."""
-    specs, seen = [], set()
-    for spec in call_type.flat_inputs:
-        alias = spec._alias_id()
-        if alias is None or alias not in seen:
-            specs.append(spec)
-        if alias is not None:
-            seen.add(alias)
-    return specs
+    specs = _flat_specs(call_type)
+    return [specs[i] for i in _first_uses(specs)]
 
 
 def parameter_names(call_type: CallType) -> list[str]:
     """For each tensor that a call passes: the name of the parameter which it is, or is part of."""
-    names, seen = [], set()
-    for parameter in call_type._sorted_parameters:
-        for spec in parameter.type_constraint.flatten():
-            alias = spec._alias_id()
-            if alias is None or alias not in seen:
-                names.append(parameter.name)
-            if alias is not None:
-                seen.add(alias)
-    return names
+    names = [parameter.name for parameter in _parameters(call_type) for _ in parameter.type_constraint.flatten()]
+    return [names[i] for i in _first_uses(_flat_specs(call_type))]
 
 
 def values(call_type: CallType, tensors: Sequence[tf.Tensor]) -> tuple[list[Any], dict[str, Any]]:
     """The positional and keyword arguments that `tensors`, in the order of `tensor_specs`, stand for."""
     given = iter(_with_aliases(call_type, tensors))
-    found = {
-        parameter.name: parameter.type_constraint.from_tensors(given) for parameter in call_type._sorted_parameters
-    }
+    found = {parameter.name: parameter.type_constraint.from_tensors(given) for parameter in _parameters(call_type)}
     args, kwargs = [], {}
     for parameter in call_type.parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY:
@@ -115,7 +127,7 @@ def values(call_type: CallType, tensors: Sequence[tf.Tensor]) -> tuple[list[Any]
 def _with_aliases(call_type: CallType, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """`tensors`, with each variable as often as it was passed."""
     given, found, by_alias = iter(tensors), [], {}
-    for spec in call_type.flat_inputs:
+    for spec in _flat_specs(call_type):
         alias = spec._alias_id()
         if alias is None:
             found.append(next(given))

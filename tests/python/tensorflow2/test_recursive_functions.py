@@ -77,6 +77,19 @@ def test_variables_are_taken_by_reference(called):
     assert float(variable) == 28.0
 
 
+def test_keyword_only_arguments_are_taken_in_any_order(called):
+    variable = tf.Variable(1.0)
+
+    @tfr.recursive
+    def power(n, *, variable, base, added):
+        if n == 0:
+            return added + variable
+        return base * power(n - 1, added=added, variable=variable, base=base)
+
+    value = called(lambda: power(tf.constant(3), variable=variable, added=tf.constant(1.0), base=tf.constant(2.0)))
+    assert float(value) == 16.0
+
+
 def test_strings_and_bools_pass_through(called):
     @tfr.recursive
     def reverse(text, is_loud):
