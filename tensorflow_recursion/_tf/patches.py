@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.framework.func_graph import func_graph_from_py_func
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util
 
-from tensorflow_recursion._tf import handles
+from tensorflow_recursion._tf import graphs, handles
 from tensorflow_recursion._tf.replacements import Replacements
 
 _LOOPS = ("While", "StatelessWhile")
@@ -94,7 +94,22 @@ def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: st
 
 
 class _BranchGradient(cond_v2._CondGradFuncGraph):
-    """The gradient of a branch, which takes handles from where the branch has them."""
+    """The gradient of a branch, which takes handles from where the branch has them.
+
+    What it takes from further out than the branch comes in graph by graph, as TensorFlow expects it to be there.
+    """
+
+    def capture(self, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
+        around = graphs.enclosing_graphs(self.outer_graph)
+        if graphs.is_eager_tensor(tensor):  # the body takes it as it is
+            level = next(i for i, graph in enumerate(around) if not graphs.is_control_flow(graph)) + 1
+        else:
+            level = next((i for i, graph in enumerate(around) if tensor.graph is graph), 0)
+        if level > 0:
+            for graph in reversed(around[:level]):
+                tensor = graphs.capture_in(graph, tensor)
+            tensor = next((inner for outer, inner in self._forward_graph.captures if outer is tensor), tensor)
+        return super().capture(tensor, *args, **kwargs)
 
     def _capture_helper(self, tensor: tf.Tensor, name: str | None) -> tf.Tensor:
         if tensor.dtype == tf.resource and tensor.graph is self._forward_graph:

@@ -12,7 +12,7 @@ from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import handles, nodes, patches
 from tensorflow_recursion._tf import tracing as tf_tracing
-from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients import contributions, weights
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.modes import Modes
@@ -148,10 +148,11 @@ class BodyWithGradient:
     def _check_captures(self, count: int) -> None:
         """Raises ValueError if the trace captured more than the `count` tensors that the body is known to capture."""
         if len(self.graph.extra_inputs) > count:
-            new = ", ".join(repr(tensor.name) for tensor in self.graph.extra_inputs[count:])
+            new = ", ".join(map(_described, self.graph.extra_inputs[count:]))
+            name = names.shown(self._definition.user_name)
             raise ValueError(
-                f"Function '{self._definition.user_name}': its gradient uses {new}, which its body does not; "
-                "use it in the body, or pass it as an argument"
+                f"Function '{name}': its gradient uses {new}, which its body does not; use it in the body, or pass it "
+                "as an argument"
             )
 
 
@@ -170,10 +171,21 @@ def gradients_of(
     try:
         dxs = tf1.gradients(list(ys), list(xs), list(dys)) if ys else [None] * len(xs)
     except LookupError as error:
-        if f"'{definition.user_name}'" in str(error):
+        name = names.shown(original_of(definition).user_name)
+        if f"'{name}'" in str(error):
             raise
-        raise LookupError(f"Function '{definition.user_name}' cannot be differentiated: {error}") from error
+        raise LookupError(f"Function '{name}' cannot be differentiated: {error}") from error
     return [_as_tensor(dx, x, collected) for dx, x, collected in zip(dxs, xs, is_collected, strict=True)]
+
+
+def _described(tensor: tf.Tensor) -> str:
+    """What a message calls a tensor that a body captures."""
+    is_symbolic = tf.is_symbolic_tensor(tensor)
+    if tensor.dtype == tf.resource and (not is_symbolic or tensor.op.type == "Placeholder"):
+        return "a variable (or another resource)"
+    if is_symbolic:
+        return repr(tensor.name)
+    return f"an eager tensor of {tensor.dtype.name} and shape {tensor.shape}"
 
 
 def _has_gradient(ys: Sequence[tf.Tensor], x: tf.Tensor, dys: Sequence[tf.Tensor]) -> bool:

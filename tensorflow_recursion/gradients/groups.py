@@ -64,8 +64,8 @@ class BackwardNames:
             owner = self._owners[name] = (definition.user_name, number)
         if owner[0] != definition.user_name:
             raise ValueError(
-                f"Function '{definition.user_name}': grad_func is {name!r}, which is the gradient of '{owner[0]}'; "
-                "give it another name"
+                f"Function '{names.shown(definition.user_name)}': grad_func is {name!r}, which is the gradient of "
+                f"'{names.shown(owner[0])}'; give it another name"
             )
         return registry.graph_name(name) if owner[1] == number else f"{registry.graph_name(name)}{number}"
 
@@ -74,8 +74,8 @@ class BackwardNames:
         is_known = name in registry.definitions or name in registry.declarations
         if is_known or functions.has_function(self._tracer.graph, registry.graph_name(name)):
             raise ValueError(
-                f"Function '{definition.user_name}': grad_func is {name!r}, which is another function of the graph; "
-                "give the gradient another name"
+                f"Function '{names.shown(definition.user_name)}': grad_func is {name!r}, which is another function of "
+                "the graph; give the gradient another name"
             )
 
 
@@ -319,7 +319,9 @@ class Groups:
         self.settle(group, tf1.get_default_graph())
         for made in group.pairs():
             if made.forward not in self._pair_functions:
-                for function in (ForwardFunction(made, self._tracer.graph), BackwardFunction(made, self._tracer.graph)):
+                captures = self._tracer.captures(made.definition.user_name)
+                for kind in (ForwardFunction, BackwardFunction):
+                    function = kind(made, self._tracer.graph, captures)
                     self._tracer.adopt_made(function, function.user_name)
                     self._pair_functions[function.user_name] = function
         forward, backward = self._pair_functions[pair.forward], self._pair_functions[pair.backward]

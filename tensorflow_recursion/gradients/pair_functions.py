@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import handles, loading
+from tensorflow_recursion._tf import graphs, handles, loading
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import Definition, TraceOptions
 from tensorflow_recursion.gradients.pairs import Handles, Pair
@@ -32,6 +32,7 @@ class PairFunction(abc.ABC):
       signature: what it takes, captured tensors included, and returns.
       argument_handles: what is known of the lists, records and variables among its arguments.
       result_handles: the same for its results.
+      stand_ins: by position, the captured tensors that arguments are: the user's own gradients may read them.
     """
 
     python_grad_func = None
@@ -49,6 +50,7 @@ class PairFunction(abc.ABC):
     signature: Signature
     argument_handles: Handles
     result_handles: Handles
+    stand_ins: dict[int, tf.Tensor]
 
     def __init__(self, name: str, pair: Pair, template: TracedFunction, library: tf.Graph) -> None:
         """`template` is that of the function; the graph `library` has the functions that it calls."""
@@ -73,9 +75,15 @@ class PairFunction(abc.ABC):
         """Its declaration is its signature."""
         assert declared == self.signature, self.user_name
 
-    @abc.abstractmethod
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph; returns its outputs."""
+        for position, outer in self.stand_ins.items():
+            graphs.let_stand_for(tf.compat.v1.get_default_graph(), outer, args[position])
+        return self._build(args)
+
+    @abc.abstractmethod
+    def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The body from the template, and what packs or unpacks the record."""
 
     def trace_options(self) -> TraceOptions:
         """As those of the function that was differentiated."""
@@ -85,7 +93,8 @@ class PairFunction(abc.ABC):
 class ForwardFunction(PairFunction):
     """x.., captures.. -> y.., record."""
 
-    def __init__(self, pair: Pair, library: tf.Graph) -> None:
+    def __init__(self, pair: Pair, library: tf.Graph, captures: Sequence[tf.Tensor]) -> None:
+        """Of the pair of a function that captures `captures`."""
         assert pair.templates is not None, pair.forward
         super().__init__(pair.forward, pair, pair.templates.forward, library)
         self._num_results = len(self._returns) - len(self._templates.retained)
@@ -93,8 +102,10 @@ class ForwardFunction(PairFunction):
         self.argument_handles = (*pair.handles, *self._templates.capture_handles)
         known = pair.result_handles or (None,) * self._num_results
         self.result_handles = (*known, handles.OF_RECORD)
+        self.stand_ins = dict(self.base.stand_ins) if isinstance(self.base, PairFunction) else {}
+        self.stand_ins.update(_last(captures, len(self._takes)))
 
-    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+    def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose last results become the record."""
         returned = loading.inline(self._template, list(args), self._library)
         retained = returned[self._num_results :]
@@ -105,20 +116,27 @@ class ForwardFunction(PairFunction):
 class BackwardFunction(PairFunction):
     """record, dy.., captures.. -> dx.."""
 
-    def __init__(self, pair: Pair, library: tf.Graph) -> None:
+    def __init__(self, pair: Pair, library: tf.Graph, captures: Sequence[tf.Tensor]) -> None:
+        """Of the pair of a function that captures `captures`."""
         assert pair.templates is not None, pair.forward
         super().__init__(pair.backward, pair, pair.templates.backward, library)
         self._num_retained = len(self._templates.retained)
         self.signature = _signature(self.user_name, [tf.variant, *self._takes[self._num_retained :]], self._returns)
         self.argument_handles = (handles.OF_RECORD, *self._templates.dy_handles, *self._templates.capture_handles)
         self.result_handles = ()
+        self.stand_ins = _last(captures, len(self.signature.inputs))
 
-    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+    def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose first arguments come from the record."""
         record, *others = args
         retained = ops.recall(record, self._templates.retained, self._owner) if self._num_retained else []
         handles.set_handle_data(retained, self._templates.handles)
         return loading.inline(self._template, [*retained, *others], self._library)
+
+
+def _last(captures: Sequence[tf.Tensor], num_arguments: int) -> dict[int, tf.Tensor]:
+    """By position, what arguments are that end with captured tensors."""
+    return dict(enumerate(captures, num_arguments - len(captures)))
 
 
 def _signature(name: str, takes: Sequence[tf.DType], returns: Sequence[tf.DType]) -> Signature:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
@@ -78,7 +79,7 @@ class Pair:
         for i in sorted(self.asked):
             if not self.is_trainable_result(i, tf.variant):
                 raise LookupError(
-                    f"Function '{self.definition.user_name}' cannot be differentiated: output {i} is a variant, and "
-                    "its body does not tell what that holds; return a list of tensors (tf.raw_ops.TensorList...) whose "
-                    "dtype can be seen, or the tensors"
+                    f"Function '{names.shown(self.definition.user_name)}' cannot be differentiated: output {i} is a "
+                    "variant, and its body does not tell what that holds; return a list of tensors "
+                    "(tf.raw_ops.TensorList...) whose dtype can be seen, or the tensors"
                 )

@@ -83,13 +83,13 @@ class Differentiation:
         )
         if definition is None:
             raise LookupError(
-                f"Call {op.name!r} of '{callee.removesuffix(names.MANGLED_SUFFIX)}' cannot be differentiated: the "
-                "function has no definition by Defun in this graph"
+                f"Call {op.name!r} of '{names.shown(callee.removesuffix(names.MANGLED_SUFFIX))}' cannot be "
+                "differentiated: the function has no definition by Defun in this graph"
             )
         if definition.create_grad_func is False:
             raise LookupError(
-                f"Call {op.name!r} of '{definition.user_name}' cannot be differentiated: the function is defined with "
-                "create_grad_func=False"
+                f"Call {op.name!r} of '{names.shown(definition.user_name)}' cannot be differentiated: the function is "
+                "defined with create_grad_func=False"
             )
         if definition.python_grad_func is not None or definition.grad_func is not None:
             return user_functions.of_call(op, definition, grads)
@@ -211,9 +211,9 @@ class Differentiation:
             kind = group.weights.kind_of(group.weights.weight_of(pair.definition, i))
             if kind is not None and grad is not None and grad.dtype == tf.variant:
                 raise LookupError(
-                    f"The gradient of '{pair.definition.user_name}' for a weight cannot be differentiated in forward "
-                    "mode (tf.autodiff.ForwardAccumulator) where the tape is: put the call into a tf.function and the "
-                    "tape around that, or use a second tape"
+                    f"The gradient of '{names.shown(pair.definition.user_name)}' for a weight cannot be differentiated "
+                    "in forward mode (tf.autodiff.ForwardAccumulator) where the tape is: put the call into a "
+                    "tf.function and the tape around that, or use a second tape"
                 )
 
     def _gradient_definition(self, pair: Pair, inputs: Sequence[tf.Tensor]) -> GradientDefinition:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import ops
+from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles
 from tensorflow_recursion.definitions import Definition
 
@@ -43,7 +43,7 @@ def _call(op: tf.Operation, definition: Definition, what: str, arguments: Sequen
         result = getattr(definition, what)(*arguments)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"Function '{definition.user_name}': its {what} fails for call {op.name!r} with {len(arguments)} "
+            f"Function '{_shown(definition)}': its {what} fails for call {op.name!r} with {len(arguments)} "
             f"arguments: {error}"
         ) from error
     result = list(result) if isinstance(result, (list, tuple)) else [result]
@@ -64,7 +64,7 @@ def _check_count(op: tf.Operation, definition: Definition, what: str, result: Se
     count = len(definition.inputs)
     if len(result) not in (count, ops.num_arguments(op)):
         raise ValueError(
-            f"Function '{definition.user_name}': its {what} returns {len(result)} gradients for call {op.name!r}, "
+            f"Function '{_shown(definition)}': its {what} returns {len(result)} gradients for call {op.name!r}, "
             f"expected {count}, one per argument"
         )
 
@@ -79,12 +79,16 @@ def _converted(op: tf.Operation, definition: Definition, what: str, i: int, grad
             grad = tf.convert_to_tensor(grad)
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"Function '{definition.user_name}': its {what} returns {grad!r} as the gradient for argument "
+                f"Function '{_shown(definition)}': its {what} returns {grad!r} as the gradient for argument "
                 f"{i} of call {op.name!r}, expected a tensor of {expected.name}"
             ) from error
     if grad.dtype.base_dtype != expected:
         raise TypeError(
-            f"Function '{definition.user_name}': its {what} returns a gradient of dtype {grad.dtype.name} for "
+            f"Function '{_shown(definition)}': its {what} returns a gradient of dtype {grad.dtype.name} for "
             f"argument {i} of call {op.name!r}, expected {expected.name}"
         )
     return grad
+
+
+def _shown(definition: Definition) -> str:
+    return names.shown(definition.user_name)

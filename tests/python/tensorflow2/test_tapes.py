@@ -344,3 +344,23 @@ def test_first_call_may_be_under_nested_tapes(power, v):
             y = called()
         first = inner.gradient(y, v)
     assert numbers([first, outer.gradient(first, x)]) == [DV, DXV]
+
+
+def test_gradient_in_a_branch_that_reads_a_variable_which_the_body_does_not_is_error(v):
+    @tf.custom_gradient
+    def scaled(x):
+        return x * 1.0, lambda dy: dy * v.read_value()
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([]), tf.TensorSpec([], tf.int32)])
+    def unread(x, n):
+        if n < 1:
+            return x
+        return scaled(unread(x, n - 1))
+
+    x = tf.constant(2.0)
+    with (
+        pytest.raises(ValueError, match="Function 'unread': its gradient uses a variable.*, which its body does not"),
+        tf.GradientTape() as tape,
+    ):
+        tape.watch(x)
+        tape.gradient(unread(x, 2), x)
