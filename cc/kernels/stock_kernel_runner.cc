@@ -230,9 +230,9 @@ void TfKernelRunner::TakeOutputs(const KernelNode& node, const KernelTable::Entr
       call->outputs[i] = Value::Ref(output);
     } else if (!entry.IsReadable(i) ||
                (scratch.reads_variables && IsPartOfVariable(*output.tensor, node, *call, scratch.inputs))) {
-      call->outputs[i] = Value::Own(output.tensor);
+      call->outputs[i] = Value::Own(AdoptTensor(output.tensor));
     } else {
-      call->outputs[i] = ValueFromTensor(output.tensor);
+      call->outputs[i] = ValueFromTensor(AdoptTensor(output.tensor));
     }
   }
 }

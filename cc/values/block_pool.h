@@ -8,8 +8,7 @@
 
 namespace tensorflow_recursion {
 
-// What the smallest blocks take: headers. Their memory comes from plain `operator new`, so that an object of this size
-// that somebody else has made with it may be given to the pool.
+// What the smallest blocks take: headers of tensors.
 inline constexpr size_t kHeaderBlockBytes = 32;
 // Blocks of other sizes lie at multiples of this, as TensorFlow's kernels expect of tensors.
 inline constexpr size_t kBlockAlignment = 64;

@@ -13,7 +13,7 @@ namespace tensorflow_recursion {
 
 static_assert(sizeof(tensorflow::Tensor) == kHeaderBlockBytes, "headers are blocks of the smallest size");
 
-// A header for a Value to own, which goes by DeleteTensor. One that somebody else has made with `new` may go so too.
+// A header for a Value to own, which goes by DeleteTensor.
 template <typename... Arguments>
 tensorflow::Tensor* NewTensor(Arguments&&... arguments) {
   return new (TakeBlock(sizeof(tensorflow::Tensor))) tensorflow::Tensor(std::forward<Arguments>(arguments)...);
@@ -22,6 +22,14 @@ tensorflow::Tensor* NewTensor(Arguments&&... arguments) {
 inline void DeleteTensor(tensorflow::Tensor* tensor) {
   tensor->~Tensor();
   GiveBlock(tensor, sizeof(tensorflow::Tensor));
+}
+
+// The same tensor under a header of the pool; `made_by_new`, as stock kernels make theirs, is deleted. If such headers
+// went to the pool themselves, more would come to it than are taken from it.
+inline tensorflow::Tensor* AdoptTensor(tensorflow::Tensor* made_by_new) {
+  tensorflow::Tensor* const tensor = NewTensor(std::move(*made_by_new));
+  delete made_by_new;
+  return tensor;
 }
 
 // A new tensor of uninitialized numbers, in memory of the pool that goes with the last reference on it. The dtype must

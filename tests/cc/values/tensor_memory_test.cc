@@ -49,9 +49,15 @@ TEST(TensorMemoryTest, SlicesKeepTheWholeAlive) {
   EXPECT_EQ(slice.matrix<double>()(0, 7), 2);
 }
 
-// A stock kernel's header was made by the ordinary `new`.
-TEST(TensorMemoryTest, TakesHeadersOfOthers) {
-  for (int i = 0; i < 200; ++i) DeleteTensor(new Tensor(tensorflow::DT_FLOAT, TensorShape({2})));
+// A stock kernel's header was made by the ordinary `new`: the pool does not grow with every one.
+TEST(TensorMemoryTest, AdoptsHeadersOfOthers) {
+  const int64_t before = SpareBlockBytes();
+  for (int i = 0; i < 100'000; ++i) {
+    Tensor* const tensor = AdoptTensor(new Tensor(tensorflow::DT_FLOAT, TensorShape({2})));
+    EXPECT_EQ(tensor->dim_size(0), 2);
+    DeleteTensor(tensor);
+  }
+  EXPECT_LE(SpareBlockBytes(), before + (64 << 10));
 }
 
 }  // namespace
