@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, signatures
-from tensorflow_recursion._tf import bodies, function_types, nests
+from tensorflow_recursion._tf import bodies, function_types, graphs, nests
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.definitions import TraceOptions
 from tensorflow_recursion.explanations import explained
@@ -80,6 +80,7 @@ class Specialization:
         self.user_name = names.of_trace(source.name)
         self.source = source
         self.caller = innermost_being_built()
+        self._strategies = graphs.strategies()  # a variable is another one in each replica
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
@@ -123,7 +124,7 @@ class Specialization:
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
         positional, by_keyword = function_types.values(self.call_type, args)
-        with self._explained(), self._being_built():
+        with self._explained(), self._being_built(), graphs.inside_of_strategies(self._strategies):
             returned = self.source.call(positional, by_keyword)
         try:
             return nests.to_tensors(returned, self.returns)

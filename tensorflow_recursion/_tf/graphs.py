@@ -1,7 +1,8 @@
 """Which graph stands in which, and what kind of graph it is."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Hashable, Sequence
+import contextlib
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -110,6 +111,22 @@ def replica() -> Hashable:
         return None
     replica_id = tf.distribute.get_replica_context()._replica_id_in_sync_group
     return int(tf.get_static_value(replica_id)) if tf.is_tensor(replica_id) else replica_id
+
+
+def strategies() -> Sequence[Any]:
+    """The distribution strategies, and their replicas, in which the default graph is being built in this thread."""
+    return tuple(tf.compat.v1.get_default_graph()._distribution_strategy_stack)
+
+
+@contextlib.contextmanager
+def inside_of_strategies(stack: Sequence[Any]) -> Iterator[None]:
+    """Build the default graph inside of what `strategies` has returned elsewhere."""
+    graph = tf.compat.v1.get_default_graph()
+    before, graph._distribution_strategy_stack = graph._distribution_strategy_stack, list(stack)
+    try:
+        yield
+    finally:
+        graph._distribution_strategy_stack = before
 
 
 def innermost_device(graph: tf.Graph) -> Any:

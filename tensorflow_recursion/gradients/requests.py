@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import contextlib
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -20,6 +21,7 @@ from tensorflow_recursion.gradients.pair_functions import ForwardFunction
 from tensorflow_recursion.gradients.pairs import Handles, Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.shapes import Shapes
+from tensorflow_recursion.tracing import body_around
 
 tf1 = tf.compat.v1
 
@@ -134,7 +136,8 @@ class Differentiation:
         for i, kind in kinds.items():
             if kind is not None and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
                 is_dense = record.graph.building_function
-                found[i] = contributions.total(kind, found[i], inputs[i], is_dense=is_dense)
+                with _beside(found[i].op):
+                    found[i] = contributions.total(kind, found[i], inputs[i], is_dense=is_dense)
         return found
 
     def _pair_for(self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph) -> tuple[Pair, Group]:
@@ -304,3 +307,15 @@ def _types_of_gradients(
         types.append(dtype if kind is None else tf.variant)
         shapes.append(shape if kind is None else tf.TensorShape(None))
     return types, shapes
+
+
+@contextlib.contextmanager
+def _beside(op: tf.Operation) -> Iterator[None]:
+    """In a tf.function, outside of bodies, make nodes on the device of `op`: terms do not travel to other processes.
+
+    In a session's graph the call that makes the terms is no node any more when nodes are placed.
+    """
+    graph = tf1.get_default_graph()
+    is_call = graphs.enclosing_graphs(graph)[-1].building_function and body_around(graph) is None
+    with graph.colocate_with(op) if is_call else contextlib.nullcontext():
+        yield
