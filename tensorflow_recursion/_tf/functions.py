@@ -48,8 +48,7 @@ def remove_function(graph: tf.Graph, traced: TracedFunction) -> None:
     for function in [traced, *sub_functions(traced)]:
         if graph._is_function(function.name):
             graph._remove_function(function.name)
-    if context.context().has_function(traced.name):
-        context.remove_function(traced.name)
+    remove_from_eager_context(traced)
 
 
 def add_to_eager_context(traced: TracedFunction) -> None:
@@ -60,14 +59,16 @@ def add_to_eager_context(traced: TracedFunction) -> None:
     if tf1.executing_eagerly_outside_functions() and not context.context().has_function(traced.name):
         with traced._c_func.get() as function:
             context.add_c_function(function)
-        traced._function_deleter = stock._DefinedFunctionDeleter(traced.name)
+        if traced._function_deleter is None:  # one that is there already takes it out as well
+            traced._function_deleter = stock._DefinedFunctionDeleter(traced.name)
 
 
 def remove_from_eager_context(traced: TracedFunction) -> None:
-    """Let another trace have the name of `traced` in the context where tf.functions run; elsewhere do nothing."""
-    traced._function_deleter = None  # which would take the other one out in the end
-    if tf1.executing_eagerly_outside_functions() and context.context().has_function(traced.name):
-        context.remove_function(traced.name)
+    """Let another trace have the name of `traced` in the context where tf.functions run; elsewhere do nothing.
+
+    Where `traced` is known it has what takes it out: that goes with the last reference to it, which is here.
+    """
+    traced._function_deleter = None
 
 
 def make_sessions_take_library(graph: tf.Graph) -> None:
