@@ -59,12 +59,19 @@ _EXPLANATIONS = (
         "of its own; put the tf.control_dependencies around the call, or make the operation in the body",
     ),
     _Explanation(
-        r"(?:'\w+_fn' must have a return value|Lengths of branch outputs of cond must match|^\[\d+(?:, \d+)+\]$"
-        r"|two structures don't have the same nested structure|must have the same number of outputs)",
-        "the branches of a tf.cond return different numbers of tensors (None is none); let each return the same",
+        r"(?:'\w+_fn' must have a return value|Lengths of branch outputs of (?:cond|case) must match"
+        r"|^\[\d+(?:, \d+)+\]$|two structures don't have the same nested structure"
+        r"|must have the same number of outputs)",
+        "the branches of a tf.cond return different numbers of tensors (None is none); let each return the same, of a "
+        "tf.case or tf.switch_case, too",
     ),
     _Explanation(
-        r"(?s)(?:true_fn and false_fn arguments to tf\.cond must have the same number, type"
+        r"^None values not supported",
+        "None stands where a tensor is needed, as a branch of a tf.cond or the body of a tf.while_loop returns it; let "
+        "each return tensors",
+    ),
+    _Explanation(
+        r"(?s)(?:arguments to tf\.(?:cond|switch_case|case) must have the same number, type"
         r"|Outputs of 'true_fn' and 'false_fn' must have the same type)",
         "the branches of a tf.cond return different dtypes; a Python number there is int32 or float32, so write "
         "tf.constant(0, tf.int64), for example",

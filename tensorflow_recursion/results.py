@@ -77,7 +77,8 @@ class Results:
         if self.declared is not None:
             expected, source = signatures.type_names(self.declared.output_types), "its declaration"
         raise TypeError(
-            f"Function '{self.function}' returns {expected} by {source}, but the body of its definition returns None"
+            f"Function '{self.function}' returns {expected} by {source}, but the body of its definition returns None; "
+            "return a tensor on every path, from each branch of a tf.cond, too"
         )
 
     def _check_stated(self, outputs: Sequence[Any]) -> None:

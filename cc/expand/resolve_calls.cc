@@ -76,9 +76,14 @@ absl::Status Replace(Node* call, NodeDef def, int num_inputs, Graph* graph) {
 
 bool IsIdentityN(const Node& node) { return node.type_string() == "IdentityN"; }
 
-// Conditionals whose branches return all that they compute pack it into optional values.
+// Conditionals whose branches return all that they compute pack it into optional values; loops around them push those
+// onto lists, one for each value.
+bool OnlyPacks(const Node& node) {
+  return node.type_string() == "OptionalFromValue" || node.type_string() == "TensorListPushBack";
+}
+
 bool OnlyPassesOn(const Node& node) {
-  return node.IsIdentity() || IsIdentityN(node) || node.IsControlFlow() || node.type_string() == "OptionalFromValue";
+  return node.IsIdentity() || IsIdentityN(node) || node.IsControlFlow() || OnlyPacks(node);
 }
 
 // The edges by which the reader at the end of `edge`, which only passes on, may pass on what comes in by it.

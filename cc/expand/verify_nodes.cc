@@ -99,6 +99,17 @@ absl::Status VerifyNode(NodeDef node, const OpDef& op) {
   return status.ok() ? status : InvalidArgument(status.message());
 }
 
+// `frames` are those of the nodes, by id.
+absl::Status VerifyExitsLeaveLoops(const tensorflow::Graph& graph,
+                                   const std::vector<tensorflow::ControlFlowInfo>& frames) {
+  for (const tensorflow::Edge* edge : graph.edges()) {
+    if (edge->IsControlEdge() || !edge->dst()->IsExit() || !frames[edge->src()->id()].frame_name.empty()) continue;
+    return InvalidArgument("Node '", edge->dst()->name(), "' (Exit) is in no loop, because its input '",
+                           edge->src()->name(), "' is in none");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 NodeDef DefinitionWithEdges(const tensorflow::Node& node) {
@@ -148,12 +159,17 @@ absl::Status VerifyLoops(const tensorflow::Graph& graph) {
   if (std::none_of(nodes.begin(), nodes.end(), is_of_loop)) return absl::OkStatus();
   std::vector<tensorflow::ControlFlowInfo> frames;
   TFR_RETURN_IF_ERROR(AsInvalidArgument(tensorflow::BuildControlFlowInfo(&graph, &frames)));
-  for (const tensorflow::Edge* edge : graph.edges()) {
-    if (edge->IsControlEdge() || !edge->dst()->IsExit() || !frames[edge->src()->id()].frame_name.empty()) continue;
-    return InvalidArgument("Node '", edge->dst()->name(), "' (Exit) is in no loop, because its input '",
-                           edge->src()->name(), "' is in none");
+  return VerifyExitsLeaveLoops(graph, frames);
+}
+
+absl::Status VerifyExits(const tensorflow::Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  std::vector<tensorflow::ControlFlowInfo> frames;
+  if (std::none_of(nodes.begin(), nodes.end(), [](const tensorflow::Node* node) { return node->IsExit(); }) ||
+      !tensorflow::BuildControlFlowInfo(&graph, &frames).ok()) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return VerifyExitsLeaveLoops(graph, frames);
 }
 
 absl::Status VerifyFunctions(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library) {

@@ -27,6 +27,10 @@ absl::Status VerifyGraph(const tensorflow::Graph& graph);
 // The loops of a graph fit together, and each Exit leaves one. Grappler does not survive others.
 absl::Status VerifyLoops(const tensorflow::Graph& graph);
 
+// Whether each Exit ends a loop; TensorFlow's optimizers die of one that does not. What else may be wrong with loops is
+// left to TensorFlow, as it may be in a part of the graph that nobody fetches.
+absl::Status VerifyExits(const tensorflow::Graph& graph);
+
 // All functions of a library: their nodes' attributes are there and of the right kind, constants are of the
 // dtype that they state, lists are not too long, and what
 // is marked for TensorFlow's lowering pass, in `graph` too, has functions that fit and that end. The pass itself, and

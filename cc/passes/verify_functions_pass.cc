@@ -46,6 +46,7 @@ absl::Status VerifyFunctionsPass::Run(const tensorflow::GraphOptimizationPassOpt
   if (options.graph == nullptr || options.flib_def == nullptr || options.is_function_graph) return absl::OkStatus();
   TFR_RETURN_IF_ERROR(VerifyFrames(**options.graph));
   if (!HoldsCalls(**options.graph, *options.flib_def)) return absl::OkStatus();
+  TFR_RETURN_IF_ERROR(VerifyExits(**options.graph));
   return VerifyFunctions(**options.graph, *options.flib_def);
 }
 

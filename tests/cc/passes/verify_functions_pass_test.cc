@@ -76,6 +76,14 @@ TEST(VerifyFunctionsPassTest, RefusesExitsOfNoLoopInTransformedGraphs) {
   EXPECT_TRUE(absl::StrContains(status.message(), "Node 'exit' (Exit) is in no loop")) << status;
 }
 
+TEST(VerifyFunctionsPassTest, RefusesExitsOfNoLoopBesideCalls) {
+  GraphBuilder builder = OneCall();
+  builder.Node("exit", "Exit", {"x"}, {{"T", tensorflow::DT_INT32}});
+  const absl::Status status = Verify(builder);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "Node 'exit' (Exit) is in no loop")) << status;
+}
+
 TEST(VerifyFunctionsPassTest, LeavesGraphsWithoutCallsAlone) {
   GraphBuilder builder;
   EXPECT_TRUE(Verify(builder.Const("x").Function(Lowered("G", "G"))).ok());

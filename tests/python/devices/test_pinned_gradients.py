@@ -123,16 +123,36 @@ def test_pins_do_not_hinder_static_gradients(program, place, soft):
         np.testing.assert_allclose(value, wanted, rtol=1e-5)
 
 
+def branch(f, n, x):
+    return tf.cond(n < 1, lambda: x * tf.sin(x), lambda: f(n - 1, tf.sin(x) * x) * x)
+
+
+def branch_in_loop(f, n, x):
+    return tf.while_loop(lambda i, _: i < 2, lambda i, a: [i + 1, branch(f, n, a) + 0.5], [0, x])[1]
+
+
+def loop_in_branch(f, n, x):
+    step = lambda i, a: [i + 1, f(n - 1, tf.sin(a) * x) + 0.5]
+    return tf.cond(n < 1, lambda: x * tf.sin(x), lambda: tf.while_loop(lambda i, _: i < 2, step, [0, x])[1])
+
+
+def value_in_a_branch(body, is_differentiated):
+    """A call in a branch of the main graph, too: what that packs up for nobody is no reason to keep a record either."""
+    f, define = recursive("F", [tf.int32, tf.float32], [tf.float32], shapes=[[]])
+    define(lambda n, x: body(f, n, x))
+    x = tf1.placeholder_with_default(0.7, [])
+    y = tf.cond(x < 1.0, lambda: f(2, x) * x, lambda: x)
+    return tf.gradients(y, x)[0] if is_differentiated else y
+
+
 @pytest.mark.parametrize("is_differentiated", [False, True], ids=["forward", "differentiated"])
-def test_branches_that_return_all_intermediates_do_not_hinder(is_differentiated, monkeypatch):
+@pytest.mark.parametrize("body", [branch, branch_in_loop, loop_in_branch], ids=lambda body: body.__name__)
+def test_branches_that_return_all_intermediates_do_not_hinder(body, is_differentiated, monkeypatch):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        expected = session.run(value_in_a_branch(body, is_differentiated))
     monkeypatch.setattr(control_flow_util_v2, "_EXPERIMENTAL_OUTPUT_ALL_INTERMEDIATES_OVERRIDE", True)
-    f, define = recursive("F", [tf.int32, tf.float32], [tf.float32])
-    define(lambda n, x: tf.cond(n < 1, lambda: x * tf.sin(x), lambda: f(n - 1, tf.sin(x) * x) * x))
-    x = tf.constant(0.7)
-    y = f(3, x)
-    fetch = tf.gradients(y, x) if is_differentiated else y
-    with tf1.Session() as session:
-        expected = session.run(fetch)
+    fetch = value_in_a_branch(body, is_differentiated)
+    assert not any(node.op == "Recursion>Invoke" for node in tfr.transform_graph(tf1.get_default_graph(), fetch).node)
     with tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
         np.testing.assert_allclose(session.run(fetch), expected, rtol=1e-5)
 

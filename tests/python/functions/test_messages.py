@@ -63,6 +63,10 @@ def pair_in_branch(n, call):
     return tf.cond(n < 1, lambda: (n, n), lambda: call(n - 1))
 
 
+def none_in_case(n, call):
+    return tf.switch_case(n, [lambda: n, lambda: None, lambda: call(n - 1)])
+
+
 MISTAKES = {
     if_on_tensor: "Python's `if`, .* write tf.cond",
     while_on_tensor: "Python's `if`, `while`.* tf.while_loop",
@@ -72,6 +76,7 @@ MISTAKES = {
     condition_inside_branch: "Python's `if`, .* write tf.cond",
     waits_for_outer_operation: "'outer' of the graph around it.* put the tf.control_dependencies around the call",
     none_in_branch: r"branches of a tf\.cond return different numbers of tensors",
+    none_in_case: r"branches of a tf\.cond return different numbers of tensors.* tf\.switch_case",
     pair_in_branch: r"branches of a tf\.cond return different numbers of tensors",
 }
 
@@ -100,6 +105,23 @@ def test_mistake_in_body_says_function_line_and_remedy(control_flow, body, throu
     assert int(line) in lines_of(body)
     assert message.count("Function '") == 1
     assert caught.value.__cause__ is not None and type(caught.value) is type(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("shapes", [None, [[]]], ids=["shapes found out", "shapes stated"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_none_in_a_branch_says_what_to_return(control_flow, shapes, is_first):
+    call, define = recursive("F", [I32], [I32], shapes)
+    branches = [lambda: None, lambda: call(1)]
+    define(lambda n: tf.cond(n < 1, *(branches if is_first else branches[::-1])))
+    with pytest.raises((TypeError, ValueError), match=r"Function 'F'.*tf\.cond"):
+        call(3)
+
+
+def test_branches_of_a_case_of_different_dtypes_say_how_a_number_is_written(control_flow):
+    call, define = recursive("F", [I64], [I64], [[]])
+    define(lambda n: tf.switch_case(tf.cast(n, I32), [lambda: 0, lambda: call(n - 1)]))
+    with pytest.raises((TypeError, ValueError), match=r"Function 'F'.*tf\.constant\(0, tf\.int64\)"):
+        call(1)
 
 
 def test_branches_of_different_dtypes_say_how_a_number_of_a_dtype_is_written(control_flow):
