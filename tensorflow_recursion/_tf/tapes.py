@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
+from tensorflow.python.eager import forwardprop_util
 from tensorflow.python.eager import record as stock
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
@@ -24,6 +25,11 @@ def record(op: tf.Operation, outputs: Sequence[tf.Tensor]) -> None:
     """
     if stock.could_possibly_record():
         stock.record_operation(op.type, list(outputs), list(op.inputs), lambda *grads: _gradients(op, grads))
+
+
+def have_tangents(tensors: Sequence[tf.Tensor]) -> bool:
+    """Whether an active `tf.autodiff.ForwardAccumulator` follows one of the tensors."""
+    return bool(forwardprop_util.pack_tangents(list(tensors)).indices)
 
 
 def _gradients(op: tf.Operation, grads: Sequence[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ another way.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -36,8 +37,8 @@ _MAX_ROUNDS = 8
 _MAX_SHAPED_GROUPS = 4
 
 # Name of a function; static shapes of its arguments, None if they are not told apart; of handles, those of variables;
-# whether the gradient is to be differentiated.
-_Key: TypeAlias = tuple[str, tuple[str, ...] | None, tuple[Hashable, ...], bool]
+# what the gradient is for.
+_Key: TypeAlias = tuple[str, tuple[str, ...] | None, tuple[Hashable, ...], "Purpose"]
 
 
 class BackwardNames:
@@ -79,6 +80,14 @@ class BackwardNames:
             )
 
 
+class Purpose(enum.Enum):
+    """What the gradients of a group are for."""
+
+    REVERSE = enum.auto()  # for gradients in reverse mode: those of weights are collected
+    FORWARD = enum.auto()  # for tangents, which forward accumulators ask of every operator: all gradients are dense
+    TEMPLATES = enum.auto()  # to be differentiated as functions: they are dense, and never called in the user's graph
+
+
 class Group:
     """A function and those it reaches, differentiated for outermost calls with the same static shapes.
 
@@ -95,17 +104,16 @@ class Group:
         lists: dict[str, Handles],
         number: int,
         is_shaped: bool,
-        is_differentiable: bool,
+        purpose: Purpose,
     ) -> None:
         """Makes the `number`-th group of a graph; `is_shaped` says whether static shapes are told apart in it.
 
         `lists` is what earlier groups have found out of lists that functions return, and learns what this one does.
-        `is_differentiable` says that the gradients are to be differentiated: then those of weights are dense.
         """
         self._lists = lists
-        self._is_differentiable = is_differentiable
+        self._purpose = purpose
         self.has_zero_records = False
-        self.weights = WeightKinds(tracer, self._postpone_traced, all_dense=is_differentiable)
+        self.weights = WeightKinds(tracer, self._postpone_traced, all_dense=purpose is not Purpose.REVERSE)
         # By owner of records that have gradients: which of the values in them have one.
         self._record_positions: dict[str, tuple[int, ...]] = {}
         self._tracer = tracer
@@ -224,7 +232,7 @@ class Group:
             pair.arg_shapes = tuple(tf.TensorShape(None) for _ in pair.arg_shapes)
         new = self._tracer.new_body(pair.definition)
         body = BodyWithGradient(pair, new, self.weights, self._tracer, self._modes)
-        cut(body, pair, with_templates=self._is_differentiable)
+        cut(body, pair, with_templates=self._purpose is Purpose.TEMPLATES)
         assumed = pair.result_shapes or tuple(tf.TensorShape(None) for _ in body.results)
         assumed_handles = pair.result_handles or tuple(None for _ in body.results)
         pair.result_shapes = self._shapes_to_assume(pair, body.results)
@@ -273,16 +281,13 @@ class Groups:
         """The group whose functions are being traced; None outside of all of them."""
         return self._open[-1] if self._open else None
 
-    def of(self, name: str, arguments: Sequence[tf.Tensor], *, is_differentiable: bool = False) -> Group:
-        """The group for outermost calls of the function `name` with arguments of these static shapes.
-
-        `is_differentiable` says that the gradients are to be differentiated.
-        """
+    def of(self, name: str, arguments: Sequence[tf.Tensor], purpose: Purpose = Purpose.REVERSE) -> Group:
+        """The group for outermost calls of the function `name` with arguments of these static shapes."""
         variables = tuple(handles.variable_key(tensor) for tensor in arguments)
-        key: _Key = (name, tuple(str(tensor.shape) for tensor in arguments), variables, is_differentiable)
-        alike = [known for known in self._groups if (known[0], known[-1]) == (name, is_differentiable)]
+        key: _Key = (name, tuple(str(tensor.shape) for tensor in arguments), variables, purpose)
+        alike = [known for known in self._groups if (known[0], known[-1]) == (name, purpose)]
         if key not in self._groups and len(alike) >= _MAX_SHAPED_GROUPS:
-            key = (name, None, variables, is_differentiable)
+            key = (name, None, variables, purpose)
         if key not in self._groups:
             number = len(self._groups) + 1
             self._groups[key] = Group(
@@ -292,7 +297,7 @@ class Groups:
                 self._lists,
                 number,
                 is_shaped=key[1] is not None,
-                is_differentiable=is_differentiable,
+                purpose=purpose,
             )
         return self._groups[key]
 
@@ -308,7 +313,7 @@ class Groups:
         Raises:
           LookupError: if that pair is needed to make itself.
         """
-        group = self.of(definition.user_name, inputs[: len(definition.inputs)], is_differentiable=True)
+        group = self.of(definition.user_name, inputs[: len(definition.inputs)], Purpose.TEMPLATES)
         if group in self._open:
             raise LookupError(
                 f"Function '{names.shown(original_of(definition).user_name)}': a gradient of its own calls, taken in "

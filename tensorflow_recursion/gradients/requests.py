@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import functions, graphs, handles, nodes, patches
+from tensorflow_recursion._tf import functions, graphs, handles, nodes, patches, tapes
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients import contributions, user_functions
 from tensorflow_recursion.gradients.contributions import Kind
-from tensorflow_recursion.gradients.groups import Group, Groups
+from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
 from tensorflow_recursion.gradients.higher_orders import GradientDefinition, name_of_gradient
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.pair_functions import ForwardFunction
@@ -146,7 +146,8 @@ class Differentiation:
         if group is not None:
             pair = group.require(definition, inputs)
         else:
-            group = self._groups.of(definition.user_name, inputs[: len(definition.inputs)])
+            purpose = Purpose.FORWARD if tapes.have_tangents(inputs) else Purpose.REVERSE
+            group = self._groups.of(definition.user_name, inputs[: len(definition.inputs)], purpose)
             pair = group.require(definition, inputs)
             self._groups.settle(group, graph)
         self._by_backward[pair.backward] = (pair, group)

@@ -1,0 +1,115 @@
+"""`tf.autodiff.ForwardAccumulator` gives for a recursive function what it gives for the same one unrolled in Python."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+F64, I32 = tf.float64, tf.int32
+DEPTH = 2
+SPECS = [tf.TensorSpec([1, 2], F64), tf.TensorSpec([], I32)]
+
+
+def row(w, n):
+    """Row n of w as a product, which TensorFlow differentiates in both modes; of a gather it does only in one."""
+    return tf.matmul(tf.one_hot([n], 3, dtype=F64), w)
+
+
+def multiplied(w):
+    @tfr.recursive(input_signature=SPECS)
+    def net(x, n):
+        if n < 1:
+            return x
+        return tf.tanh(tf.matmul(tf.pad(net(x, n - 1), [[0, 0], [0, 1]]), w))
+
+    return net
+
+
+def gathered(w):
+    @tfr.recursive(input_signature=SPECS)
+    def net(x, n):
+        if n < 1:
+            return x
+        return tf.tanh(net(x, n - 1) * tf.gather(w, [n]))
+
+    return net
+
+
+def unrolled(step):
+    def build(w):
+        def net(x, n):
+            for i in range(1, DEPTH + 1):
+                x = tf.tanh(step(w, x, i))
+            return x
+
+        return net
+
+    return build
+
+
+NETS = {
+    "product": (multiplied, unrolled(lambda w, x, i: tf.matmul(tf.pad(x, [[0, 0], [0, 1]]), w))),
+    "rows": (gathered, unrolled(lambda w, x, i: x * row(w, i))),
+}
+
+
+def value(net, w):
+    return lambda x: net(x, DEPTH)
+
+
+def gradient(net, w):
+    def both(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(net(x, DEPTH) ** 2)
+        return [tf.convert_to_tensor(one) for one in tape.gradient(y, [x, w])]
+
+    return both
+
+
+def traced(f, x):
+    function = tf.function(f)
+    function(x)
+    return function
+
+
+# How what is followed is put into functions: `tangent` calls the one that it is given under an accumulator.
+PLACES = {
+    "eager": lambda tangent, f, x: tangent(f),
+    "around a tf.function": lambda tangent, f, x: tangent(tf.function(f)),
+    "around a traced tf.function": lambda tangent, f, x: tangent(traced(f, x)),
+    "around a tf.function in another": lambda tangent, f, x: tangent(tf.function(lambda x: tf.function(f)(x))),
+    "in a tf.function": lambda tangent, f, x: tf.function(lambda: tangent(f))(),
+    "in a tf.function, around another": lambda tangent, f, x: tf.function(lambda: tangent(tf.function(f)))(),
+}
+
+
+def tangents(net, w, what, followed, place):
+    """The tangent, as a list of arrays; None where TensorFlow gives None."""
+    x = tf.constant([[0.5, -0.25]], F64)
+    primal, direction = (x, tf.constant([[1.0, 0.5]], F64)) if followed == "x" else (w, tf.ones_like(w))
+
+    def tangent(f):
+        with tf.autodiff.ForwardAccumulator(primal, direction) as accumulator:
+            result = f(x)
+        return accumulator.jvp(result)
+
+    found = PLACES[place](tangent, what(net, w), x)
+    return [None if one is None else one.numpy() for one in tf.nest.flatten(found)]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("followed", ["x", "w"])
+@pytest.mark.parametrize("what", [value, gradient])
+@pytest.mark.parametrize("net", NETS)
+def test_tangent_is_that_of_the_unrolled_function(net, what, followed, place):
+    w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
+    recursive, plain = (build(w) for build in NETS[net])
+    got, expected = (tangents(one, w, what, followed, place) for one in (recursive, plain))
+    assert [one is None for one in got] == [one is None for one in expected]
+    for one, other in zip(got, expected, strict=True):
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=1e-9)
