@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from limits import HANG_SECONDS
+from tensorflow.python.saved_model import loader_impl
 
 import tensorflow_recursion as tfr
 from tensorflow_recursion import _loader
@@ -327,3 +328,26 @@ def test_saved_model_is_static_in_a_program_in_c(tmp_path, run_model):
     assert run(1_000_000) == "500000500000\n"
     assert run(1_000, TENSORFLOW_RECURSION_STATIC="0") == "500500\n"
     assert "reached depth" in run(1_000_000, TENSORFLOW_RECURSION_STATIC="0")
+
+
+def test_saved_model_of_tensorflow_2_is_static_in_a_program_in_c(tmp_path, run_model):
+    """With a variable, which the model restores before it runs."""
+    module, number = tf.Module(), tf.TensorSpec([], tf.int64)
+    module.step = tf.Variable(2, dtype=tf.int64)
+
+    @tfr.recursive(input_signature=[number], output_signature=number)
+    def total(n):
+        return tf.cond(n < 1, lambda: n, lambda: n * module.step + total(n - 1))
+
+    module.call = tf.function(lambda n: total(n), input_signature=[tf.TensorSpec([], tf.int64, name="n")])
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call)
+    signature = loader_impl.parse_saved_model(str(tmp_path)).meta_graphs[0].signature_def["serving_default"]
+    names = [signature.inputs["n"].name, next(iter(signature.outputs.values())).name]
+    done = subprocess.run(
+        [str(run_model), str(LIBRARY), str(tmp_path), *(name.split(":")[0] for name in names), "1000000"],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+    )
+    assert done.stdout == "1000001000000\n"
