@@ -132,12 +132,22 @@ def _against_session(
     )
 
 
-def _empty_case(arguments: Sequence[Any]) -> Case:
-    """What a tf.function of as many arguments takes that does next to nothing."""
+def _empty_case(arguments: Sequence[Any], num_weights: int = 0) -> Case:
+    """What a tf.function of as many arguments and captured weights takes that does next to nothing."""
+
+    def in_function() -> _EagerRunner:
+        handles = [tf.Variable(0.0) for _ in range(num_weights)]
+
+        def empty(*values: Any) -> Any:
+            with tf.control_dependencies([tf.raw_ops.VarIsInitializedOp(resource=v.handle) for v in handles]):
+                return values[-1] + 1
+
+        return _EagerRunner(tf.function(empty), [arguments])
+
     return Case(
         suite="tensorflow2",
-        name=f"tf2-empty-{len(arguments)}",
-        variants=[Variant("tf.function", lambda: _EagerRunner(tf.function(lambda *args: args[-1] + 1), [arguments]))],
+        name=f"tf2-empty-{len(arguments)}-{num_weights}",
+        variants=[Variant("tf.function", in_function)],
         inputs=[(0,)],
         check=lambda number, got: None,
         ratios=[],
@@ -150,8 +160,9 @@ def _empty_case(arguments: Sequence[Any]) -> Case:
 class _TreeRNN(tf.Module):  # type: ignore[misc]
     """The TreeRNN of `benchmarks.nets`, as one writes it in TensorFlow 2."""
 
-    def __init__(self, start: weights.Weights) -> None:
+    def __init__(self, start: weights.Weights, is_trained: bool) -> None:
         super().__init__()
+        self.is_trained = is_trained
         self.weights = {name: tf.Variable(value) for name, value in start.items()}
 
     def dense(self, name: str, x: tf.Tensor) -> tf.Tensor:
@@ -159,18 +170,22 @@ class _TreeRNN(tf.Module):  # type: ignore[misc]
 
     @tfr.recursive
     def states(self, i: tf.Tensor, words: tf.Tensor, left: tf.Tensor, right: tf.Tensor, is_leaf: tf.Tensor) -> Any:
-        """The state of node `i`, and those of all nodes from it on."""
+        """The state of node `i`, and the rows of all nodes from it on."""
         if tf.gather(is_leaf, i):  # is_leaf[i] would be a slice, which takes three kernels
             h = tf.gather(self.weights["embeddings"], tf.gather(words, [i]))
-            return h, h
+            return h, self.row(h)
         h_left, rows_left = self.states(tf.gather(left, i), words, left, right, is_leaf)
         h_right, rows_right = self.states(tf.gather(right, i), words, left, right, is_leaf)
         h = tf.nn.relu(self.dense("inner", tf.concat([h_left, h_right], 1)))
-        return h, tf.concat([rows_left, rows_right, h], 0)
+        return h, tf.concat([rows_left, rows_right, self.row(h)], 0)
+
+    def row(self, h: tf.Tensor) -> tf.Tensor:
+        """What is returned of a node, the same as in the session: its state, or its probabilities."""
+        return h if self.is_trained else tf.nn.softmax(self.dense("classes", h))
 
     def probabilities(self, words: Any, left: Any, right: Any, is_leaf: Any, roots: Any) -> tf.Tensor:
         _, rows = self.states(roots[0], words, left, right, is_leaf)
-        return tf.nn.softmax(self.dense("classes", rows))
+        return rows
 
     def train(self, words: Any, left: Any, right: Any, is_leaf: Any, labels: Any, roots: Any) -> tf.Tensor:
         with tf.GradientTape() as tape:
@@ -202,7 +217,7 @@ def _treernn_values(setting: suite.Setting) -> list[tuple[Any, ...]]:
 
 def _treernn_case(setting: suite.Setting) -> Case:
     def in_function() -> _EagerRunner:
-        net = _TreeRNN(setting.start)
+        net = _TreeRNN(setting.start, setting.training is not None)
         step = net.probabilities if setting.training is None else net.train
         values = _treernn_values(setting)
         # Trees of all sizes: with open dimensions there is one trace for them.
@@ -305,7 +320,8 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
     forward, training = (_treernn_setting(mode, trees) for mode in (None, _TRAINING))
     fib = run_case(_fib_case(), repeats)
     infer, train = (run_case(_treernn_case(setting), repeats) for setting in (forward, training))
-    empties = [run_case(_empty_case(values), repeats) for values in ([np.int32(1)], _treernn_values(forward)[0])]
+    own = ([np.int32(1)], 0), *((_treernn_values(setting)[0], len(setting.start)) for setting in (forward, training))
+    empties = [run_case(_empty_case(values, num_weights), repeats) for values, num_weights in own]
     figures = [
         Figure(
             f"fib({FIB}) in a tf.function over the session's",
@@ -325,6 +341,7 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
             TRAINING_OVER_SESSION,
             " times",
         ),
+        Figure("the same, the tf.function's own call left out", _net_of_call(train, empties[2]), None, " times"),
         Figure(
             "first call of TreeRNN training over the session's", _first_call(train), FIRST_CALL_OVER_SESSION, " times"
         ),

@@ -141,7 +141,7 @@ class ControlWalk {
   // Whether what the node yields is an output of another flow node, or the one output of its own.
   bool IsReadElsewhere(const Node* node) const {
     return IsAlias(*builder_, node) || node->IsEnter() || node->IsExit() || Is(node, kReturnOp) ||
-           Is(node, kAnnounceCallOp) || Is(node, kEntryOp) || Is(node, kFrameStartOp) ||
+           Is(node, kAnnounceCallOp) || Is(node, kEntryOp) || Is(node, kFrameStartOp) || node->IsArg() ||
            (builder_->NodeOf(node) == kNone && node->IsMerge());
   }
 

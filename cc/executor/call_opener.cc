@@ -2,6 +2,7 @@
 #include "cc/executor/call_opener.h"
 
 #include <atomic>
+#include <functional>
 
 #include "absl/base/optimization.h"
 #include "cc/executor/depth_errors.h"
@@ -98,6 +99,7 @@ void CallOpener::OpenIncomplete(Frame* frame) {
 }
 
 bool CallOpener::CheckDepth(const Frame* caller, const CallSite& site) {
+  if (ABSL_PREDICT_FALSE(caller->depth == 0)) NoteMainCall();
   const int64_t max_depth = context_->program.options.max_depth;
   const bool is_too_deep = caller->depth >= max_depth;
   const RunState& run = *context_->run;
@@ -106,6 +108,11 @@ bool CallOpener::CheckDepth(const Frame* caller, const CallSite& site) {
   context_->FailAt(
       RecursionTooDeep(context_->program.options, site.callee_name, site.name, caller->depth + 1, is_too_deep), caller);
   return false;
+}
+
+void CallOpener::NoteMainCall() const {
+  const std::function<void()>& note = context_->run->environment.on_main_call;
+  if (note) note();
 }
 
 void CallOpener::DropDead(Frame* caller, OpId index, const PartialCall& partial) {

@@ -48,6 +48,7 @@ class CallOpener {
   bool CheckDepth(const Frame* caller, const CallSite& site);
   void Reopen(std::optional<CompiledCalls::Returned> call);
   void OpenInFrame(Frame* caller, OpId index, std::vector<Value>* arguments);
+  void NoteMainCall() const;
   void DropDead(Frame* caller, OpId index, const PartialCall& partial);
   Frame* NewChild(Frame* caller, OpId index, const CallSite& site);
   void TakeArguments(Frame* caller, OpId index, Frame* child);

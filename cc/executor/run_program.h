@@ -34,6 +34,8 @@ struct RunEnvironment {
   bool trace = false;
   // Counts where the time goes.
   bool profiles = false;
+  // Told of each call that the main graph makes.
+  std::function<void()> on_main_call;
   // Tests: picks ready operators at random instead of the newest first. 0 is off.
   uint64_t shuffle_seed = 0;
 };

@@ -43,7 +43,7 @@ InvokeOp::InvokeOp(tensorflow::OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kArgumentTypesAttr, &arguments_));
   bool is_static = false;
   if (tensorflow::TryGetNodeAttr(ctx->def(), kStaticAttr, &is_static) && is_static) {
-    absl::StatusOr<std::unique_ptr<StaticCalls>> calls = StaticCalls::Make(ctx->def());
+    absl::StatusOr<std::unique_ptr<StaticCalls>> calls = StaticCalls::Make(ctx->def(), ctx->device()->name());
     OP_REQUIRES_OK(ctx, calls.status());
     static_calls_ = *std::move(calls);
   }
@@ -64,8 +64,8 @@ void InvokeOp::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
   if (static_calls_ != nullptr && !IsInsideOfInvocation(*ctx)) {
     const absl::StatusOr<const RunnableProgram*> program = static_calls_->Find(ctx->function_library());
     OP_REQUIRES_OK_ASYNC(ctx, program.status(), done);
-    NoteOutermostCall(/*is_static=*/*program != nullptr);
     if (*program != nullptr) return (*program)->Run(ctx, std::move(done));
+    NoteOutermostCall(/*is_static=*/false);
   }
   StartInvocation(*this, ctx, std::move(done));
 }

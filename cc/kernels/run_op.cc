@@ -8,8 +8,11 @@
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
+#include "cc/kernels/whole_function.h"
+#include "cc/passes/make_composite.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -36,6 +39,7 @@ RunOp::RunOp(tensorflow::OpKernelConstruction* construction) : AsyncOpKernel(con
   OP_REQUIRES_OK(construction, construction->GetAttr(kGraphAttr, &serialized));
   OP_REQUIRES(construction, graph_def_.ParseFromString(serialized),
               InvalidArgument("Node '", name(), "': attribute 'graph' is not a serialized GraphDef"));
+  (void)tensorflow::TryGetNodeAttr(construction->def(), kHoldsCallsAttr, &holds_calls_);
 }
 
 absl::Status RunOp::EnsureBuilt(OpKernelContext* context) {
@@ -49,6 +53,7 @@ absl::Status RunOp::EnsureBuilt(OpKernelContext* context) {
 absl::Status RunOp::Build(OpKernelContext* context) {
   tensorflow::FunctionLibraryRuntime* library = context->function_library();
   if (library == nullptr) return absl::InternalError("Recursion>Run needs a function library runtime");
+  if (holds_calls_) return WholeFunction::Make(std::move(graph_def_), name(), library, &program_);
   auto graph = std::make_unique<tensorflow::Graph>(*library->GetFunctionLibraryDefinition());
   tensorflow::GraphConstructorOptions options;
   options.allow_internal_ops = true;

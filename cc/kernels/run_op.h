@@ -13,6 +13,8 @@
 
 namespace tensorflow_recursion {
 
+// A graph that holds calls still is a function's, and is run as a WholeFunction.
+//
 // Builds the program and its kernels at the first run, when the session holds this kernel, and shares
 // them among all runs, concurrent ones included.
 class RunOp : public tensorflow::AsyncOpKernel {
@@ -33,7 +35,8 @@ class RunOp : public tensorflow::AsyncOpKernel {
 
   // Written once under mutex_, then constant.
   tensorflow::GraphDef graph_def_;
-  std::unique_ptr<StaticProgram> program_;
+  bool holds_calls_ = false;
+  std::unique_ptr<RunnableProgram> program_;
 };
 
 }  // namespace tensorflow_recursion

@@ -12,18 +12,20 @@
 #include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
-#include "cc/kernels/spread_program.h"
+#include "cc/kernels/function_program.h"
 #include "cc/kernels/static_graph.h"
 #include "cc/passes/dynamic_calls.h"
 #include "cc/passes/recursion_optimizer.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/attr_value_util.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::FunctionLibraryRuntime;
+using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
 // How one call is to be made static.
@@ -54,6 +56,16 @@ absl::Status ReadSettings(const NodeDef& call, const StaticSettings& of_process,
   return ReadOnFallback(entry, &settings->on_fallback);
 }
 
+// Of all calls that may share a program.
+std::string KeyOfCall(const NodeDef& call) {
+  const tensorflow::NameAttrList& function = call.attr().at(kCalleeAttr).func();
+  std::string key = tensorflow::Canonicalize(function.name(), tensorflow::AttrSlice(&function.attr()));
+  for (const char* types : {kArgumentTypesAttr, kResultTypesAttr}) {
+    absl::StrAppend(&key, " ", tensorflow::SummarizeAttrValue(call.attr().at(types)));
+  }
+  return key;
+}
+
 bool IsOnOneDevice(const tensorflow::Graph& graph, const std::string& device) {
   const auto nodes = graph.op_nodes();
   return std::all_of(nodes.begin(), nodes.end(),
@@ -61,6 +73,14 @@ bool IsOnOneDevice(const tensorflow::Graph& graph, const std::string& device) {
 }
 
 }  // namespace
+
+// What is made static.
+struct StaticCalls::Source {
+  NodeDef call;  // the call, or one of the whole graph's: all of them have the same settings
+  MainGraph main;
+  std::string key;  // of all that may share a program
+  bool is_whole = false;
+};
 
 class StaticCalls::Shared {
  public:
@@ -83,14 +103,18 @@ class StaticCalls::Shared {
     return shared;
   }
 
-  // nullptr if there is none: then an error, or a notice.
-  absl::StatusOr<const RunnableProgram*> Get(const NodeDef& call, FunctionLibraryRuntime* library,
+  // nullptr if there is none: then an error, or a notice. The calls of a whole graph tell of themselves.
+  absl::StatusOr<const RunnableProgram*> Get(const Source& source, FunctionLibraryRuntime* library,
                                              const CallSettings& settings) {
     const std::lock_guard<std::mutex> lock(mu_);
-    if (!is_made_) status_ = Make(call, library, settings);
+    if (!is_made_) status_ = Make(source, library, settings);
     is_made_ = true;
     if (status_.ok()) return program_.get();
-    const std::string text = KernelFallbackText(UserName(CalleeOf(call)), status_, settings.is_of_session);
+    if (source.is_whole) {
+      if (!std::exchange(is_told_, true)) LOG(INFO) << "Calls of a function are static one by one, because " << status_;
+      return nullptr;
+    }
+    const std::string text = KernelFallbackText(UserName(CalleeOf(source.call)), status_, settings.is_of_session);
     if (settings.on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
     if (!std::exchange(is_told_, true)) Notify(NoticeKind::kFallback, text);
     return nullptr;
@@ -99,12 +123,16 @@ class StaticCalls::Shared {
  private:
   Shared() = default;
 
-  absl::Status Make(const NodeDef& call, FunctionLibraryRuntime* library, const CallSettings& settings) {
+  absl::Status Make(const Source& source, FunctionLibraryRuntime* library, const CallSettings& settings) {
     std::unique_ptr<tensorflow::Graph> graph;
-    TFR_RETURN_IF_ERROR(MakeStaticGraph(call, library, settings.options, &graph));
-    if (!IsOnOneDevice(*graph, library->device()->name())) return SpreadProgram::Make(*graph, library, &program_);
+    TFR_RETURN_IF_ERROR(MakeStaticGraph(source.main, library, settings.options, &graph));
+    if (!IsOnOneDevice(*graph, library->device()->name())) {
+      if (source.is_whole) return absl::FailedPreconditionError("bodies are on other devices than their calls");
+      return FunctionProgram::MakeSpread(*graph, library, &program_);
+    }
     std::unique_ptr<StaticProgram> program;
     TFR_RETURN_IF_ERROR(StaticProgram::Make(std::move(graph), library, /*session_handle=*/"", &program));
+    program->CountCalls();
     program_ = std::move(program);
     return absl::OkStatus();
   }
@@ -124,16 +152,39 @@ struct StaticCalls::Target {
   Target* next;
 };
 
-absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::Make(const NodeDef& call) {
+absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::Make(const NodeDef& call, const std::string& device) {
+  Source source;
+  source.call = call;
+  TFR_RETURN_IF_ERROR(MakeMainGraph(call, device, &source.main));
+  source.key = KeyOfCall(call);
+  return Make(std::move(source));
+}
+
+absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::MakeWhole(GraphDef partition, const std::string& name) {
+  const auto call = std::find_if(partition.node().begin(), partition.node().end(), IsInvoke);
+  if (call == partition.node().end()) return InvalidArgument("Node '", name, "': no call in its graph");
+  Source source;
+  source.call = *call;
+  MakeMainGraph(std::move(partition), &source.main);
+  source.key = name;
+  source.is_whole = true;
+  return Make(std::move(source));
+}
+
+absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::Make(Source source) {
   TFR_RETURN_IF_ERROR(CheckStaticVariable());
   CallSettings ignored;
-  TFR_RETURN_IF_ERROR(ReadSettings(call, StaticSettings(), &ignored));
-  return std::unique_ptr<StaticCalls>(new StaticCalls(call));
+  TFR_RETURN_IF_ERROR(ReadSettings(source.call, StaticSettings(), &ignored));
+  return std::unique_ptr<StaticCalls>(new StaticCalls(std::move(source)));
 }
+
+StaticCalls::StaticCalls(Source source) : source_(std::make_unique<const Source>(std::move(source))) {}
 
 StaticCalls::~StaticCalls() {
   for (Target* target = targets_.load(); target != nullptr;) delete std::exchange(target, target->next);
 }
+
+const GraphDef& StaticCalls::graph() const { return source_->main.graph; }
 
 absl::StatusOr<const RunnableProgram*> StaticCalls::Find(FunctionLibraryRuntime* library) {
   const int64_t version = StaticSettingsVersion();
@@ -150,11 +201,11 @@ absl::StatusOr<const StaticCalls::Target*> StaticCalls::MakeTarget(FunctionLibra
   const int64_t version = StaticSettingsVersion();
   const StaticSettings of_process = GetStaticSettings();
   CallSettings settings;
-  TFR_RETURN_IF_ERROR(ReadSettings(call_, of_process, &settings));
+  TFR_RETURN_IF_ERROR(ReadSettings(source_->call, of_process, &settings));
   auto made = std::make_unique<Target>(Target{library, version, nullptr, nullptr, nullptr});
   if (of_process.is_on) {
     made->shared = Shared::Of(Key(library, settings.options));
-    made->found = made->shared->Get(call_, library, settings);
+    made->found = made->shared->Get(*source_, library, settings);
   }
   const std::lock_guard<std::mutex> lock(mu_);
   made->next = targets_.load();
@@ -163,13 +214,8 @@ absl::StatusOr<const StaticCalls::Target*> StaticCalls::MakeTarget(FunctionLibra
 }
 
 std::string StaticCalls::Key(FunctionLibraryRuntime* library, const Options& options) const {
-  const tensorflow::NameAttrList& function = call_.attr().at(kCalleeAttr).func();
-  std::string key = absl::StrCat(reinterpret_cast<uintptr_t>(library), " ", library->device()->name(), " ",
-                                 tensorflow::Canonicalize(function.name(), tensorflow::AttrSlice(&function.attr())));
-  for (const char* types : {kArgumentTypesAttr, kResultTypesAttr}) {
-    absl::StrAppend(&key, " ", tensorflow::SummarizeAttrValue(call_.attr().at(types)));
-  }
-  return absl::StrCat(key, " ", options.max_depth, " ", options.workers, " ", options.compile);
+  return absl::StrCat(reinterpret_cast<uintptr_t>(library), " ", library->device()->name(), " ", source_->key, " ",
+                      options.max_depth, " ", options.workers, " ", options.compile);
 }
 
 }  // namespace tensorflow_recursion

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/kernels/static_graph.h"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/tensor_id.h"
 #include "tensorflow/core/grappler/grappler_item.h"
 #include "tensorflow/core/grappler/optimizers/meta_optimizer.h"
 #include "tensorflow/core/platform/logging.h"
@@ -39,13 +41,6 @@ NodeDef Boundary(const char* op, int index, tensorflow::DataType type, const Nod
   return node;
 }
 
-// The call between `_Arg`s and `_Retval`s, with the functions that it needs.
-struct CallGraph {
-  GraphDef graph;
-  std::vector<std::string> arguments;  // names of nodes
-  std::vector<std::string> fetches;    // too
-};
-
 // The call as a node of such a graph: what the user's graph says of it besides its schema means nothing there.
 NodeDef PlainCall(const NodeDef& original, const std::string& device) {
   NodeDef call;
@@ -58,28 +53,6 @@ NodeDef PlainCall(const NodeDef& original, const std::string& device) {
     if (found != original.attr().end()) (*call.mutable_attr())[name] = found->second;
   }
   return call;
-}
-
-absl::Status MakeCallGraph(const NodeDef& original, const std::string& device, CallGraph* result) {
-  NodeDef call = PlainCall(original, device);
-  DataTypeVector arguments, results;
-  TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(call, kArgumentTypesAttr, &arguments));
-  TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(call, kResultTypesAttr, &results));
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    NodeDef argument = Boundary("_Arg", static_cast<int>(i), arguments[i], call);
-    call.add_input(argument.name());
-    result->arguments.push_back(argument.name());
-    *result->graph.add_node() = std::move(argument);
-  }
-  for (size_t i = 0; i < results.size(); ++i) {
-    NodeDef value = Boundary("_Retval", static_cast<int>(i), results[i], call);
-    value.add_input(absl::StrCat(call.name(), ":", i));
-    result->fetches.push_back(value.name());
-    *result->graph.add_node() = std::move(value);
-  }
-  if (results.empty()) result->fetches.push_back(call.name());
-  *result->graph.add_node() = std::move(call);
-  return absl::OkStatus();
 }
 
 absl::Status MakeGraph(GraphDef def, const tensorflow::FunctionLibraryDefinition& library,
@@ -108,7 +81,7 @@ tensorflow::ConfigProto OptimizerConfig(FunctionLibraryRuntime* library) {
 }
 
 // Without success the graph stays as it is, as in a session.
-void Optimize(const CallGraph& call, const tensorflow::DeviceSet& devices, FunctionLibraryRuntime* library,
+void Optimize(const MainGraph& main, const tensorflow::DeviceSet& devices, FunctionLibraryRuntime* library,
               std::unique_ptr<Graph>* graph) {
   tensorflow::Device* cpu = nullptr;
   (void)library->device_mgr()->LookupDevice("CPU:0", &cpu);
@@ -116,18 +89,49 @@ void Optimize(const CallGraph& call, const tensorflow::DeviceSet& devices, Funct
   options.optimize_function_library = false;
   tensorflow::FunctionLibraryDefinition functions = (*graph)->flib_def();
   const absl::Status status =
-      tensorflow::grappler::OptimizeGraph(call.fetches, call.arguments, &functions, devices, cpu,
-                                          OptimizerConfig(library), "recursion_call", options, graph);
+      tensorflow::grappler::OptimizeGraph(main.fetches, main.arguments, &functions, devices, cpu,
+                                          OptimizerConfig(library), "recursion_graph", options, graph);
   if (!status.ok()) LOG(WARNING) << "A static graph of a call is not optimized: " << status;
 }
 
 }  // namespace
 
-absl::Status MakeStaticGraph(const NodeDef& call, FunctionLibraryRuntime* library, const Options& options,
+absl::Status MakeMainGraph(const NodeDef& original, const std::string& device, MainGraph* result) {
+  NodeDef call = PlainCall(original, device);
+  DataTypeVector arguments, results;
+  TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(call, kArgumentTypesAttr, &arguments));
+  TFR_RETURN_IF_ERROR(tensorflow::GetNodeAttr(call, kResultTypesAttr, &results));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    NodeDef argument = Boundary("_Arg", static_cast<int>(i), arguments[i], call);
+    call.add_input(argument.name());
+    result->arguments.push_back(argument.name());
+    *result->graph.add_node() = std::move(argument);
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    NodeDef value = Boundary("_Retval", static_cast<int>(i), results[i], call);
+    value.add_input(absl::StrCat(call.name(), ":", i));
+    result->fetches.push_back(value.name());
+    *result->graph.add_node() = std::move(value);
+  }
+  if (results.empty()) result->fetches.push_back(call.name());
+  *result->graph.add_node() = std::move(call);
+  return absl::OkStatus();
+}
+
+void MakeMainGraph(GraphDef partition, MainGraph* result) {
+  std::set<std::string> read;
+  for (const NodeDef& node : partition.node()) {
+    if (node.op() == "_Arg") result->arguments.push_back(node.name());
+    for (const std::string& input : node.input()) read.emplace(tensorflow::ParseTensorName(input).node());
+  }
+  for (const NodeDef& node : partition.node()) {
+    if (read.count(node.name()) == 0) result->fetches.push_back(node.name());
+  }
+  result->graph = std::move(partition);
+}
+
+absl::Status MakeStaticGraph(MainGraph main, FunctionLibraryRuntime* library, const Options& options,
                              std::unique_ptr<Graph>* graph) {
-  const std::string& device = library->device()->name();
-  CallGraph main;
-  TFR_RETURN_IF_ERROR(MakeCallGraph(call, device, &main));
   const auto functions = library->GetFunctionLibraryDefinition()->ReachableDefinitions(main.graph);
   *main.graph.mutable_library() = functions.ToProto();
   main.graph.mutable_versions()->set_producer(library->graph_def_version());

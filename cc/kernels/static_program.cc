@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cc/base/run_profile.h"
+#include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
 #include "cc/executor/run_program.h"
@@ -127,6 +128,7 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
   environment.start_thread = &RunOnSpareThread;
   environment.is_cancelled = [cancellation] { return cancellation->IsCancelled(); };
   environment.on_error = [context](const absl::Status& status) { AbortStep(context, status); };
+  if (counts_calls_) environment.on_main_call = [] { NoteOutermostCall(/*is_static=*/true); };
   environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
   environment.profiles = IsProfiling();
   RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),

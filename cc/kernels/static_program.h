@@ -35,6 +35,9 @@ class StaticProgram : public RunnableProgram {
   static absl::Status Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                            const std::string& session_handle, std::unique_ptr<StaticProgram>* program);
 
+  // Runs count their calls as outermost ones, see cc/base/static_settings.h.
+  void CountCalls() { counts_calls_ = true; }
+
   const tensorflow::DataTypeVector& argument_types() const { return program_->argument_types; }
   const tensorflow::DataTypeVector& retval_types() const { return program_->retval_types; }
 
@@ -47,6 +50,7 @@ class StaticProgram : public RunnableProgram {
   std::unique_ptr<Program> program_;
   KernelTable kernels_;
   tensorflow::DeviceType device_type_{""};
+  bool counts_calls_ = false;
 };
 
 }  // namespace tensorflow_recursion

@@ -16,7 +16,7 @@ absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& 
   static std::atomic<int64_t> next_id{0};  // sessions may be made by several threads at once
   if (options.partition_graphs == nullptr) return absl::OkStatus();
   for (auto& [device, graph] : *options.partition_graphs) {
-    if (!NeedsOurExecutor(*graph)) continue;
+    if (!NeedsOurExecutor(*graph) && !HoldsCallsToMakeStatic(*graph)) continue;
     RemoveShields(device, graph.get());
     TFR_RETURN_IF_ERROR(MakeComposite(device, absl::StrCat("recursion/run_", next_id.fetch_add(1)), &graph));
   }

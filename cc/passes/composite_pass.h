@@ -9,7 +9,8 @@ namespace tensorflow_recursion {
 
 // Makes each such partition one node. Stock executors cannot follow the implicit edges Call -> Entry and
 // Result -> Return, and the gRPC worker offers no choice of executor; but every executor runs a node. So ours is a
-// node. Undoes what ShieldBodiesPass did.
+// node. Undoes what ShieldBodiesPass did. A function's graph with calls that are to be made static where they run is
+// one node as well: its kernel transforms all of it at once.
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

@@ -4,11 +4,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/expand/call_nodes.h"
+#include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -23,6 +28,9 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 
 namespace {
+
+// On a Run: the functions that its graph names.
+constexpr char kFunctionsAttr[] = "_recursion_functions";
 
 // _Args or _Retvals by their index in the step's call frame.
 absl::Status CollectBoundary(const Graph& graph, bool args, std::vector<const Node*>* nodes) {
@@ -79,6 +87,22 @@ std::string InnerGraph(const Graph& partition, const std::vector<const Node*>& a
   return inner.SerializeAsString();
 }
 
+// The functions that nodes of the partition name. TensorFlow gives a part of a function only those that the part names.
+std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition) {
+  std::map<std::string, tensorflow::NameAttrList> functions;
+  for (const Node* node : partition.op_nodes()) {
+    if (partition.flib_def().Contains(node->type_string()))
+      functions[node->type_string()].set_name(node->type_string());
+    for (const auto& [name, value] : node->attrs()) {
+      if (value.has_func()) functions[value.func().name()] = value.func();
+      for (const tensorflow::NameAttrList& function : value.list().func()) functions[function.name()] = function;
+    }
+  }
+  std::vector<tensorflow::NameAttrList> named;
+  for (auto& [name, function] : functions) named.push_back(std::move(function));
+  return named;
+}
+
 // The Run node, but for its graph.
 NodeDef RunDef(const std::string& device, const std::string& name, const std::vector<const Node*>& args,
                const std::vector<const Node*>& retvals) {
@@ -97,6 +121,24 @@ NodeDef RunDef(const std::string& device, const std::string& name, const std::ve
   AddMemoryTypes(device, args, &run);
   AddMemoryTypes(device, retvals, &run);
   return run;
+}
+
+// What a call says of how it is made static where it runs, as text; empty if it is not to be.
+std::string StaticSettingsOf(const NodeDef& call) {
+  bool is_static = false;
+  if (!tensorflow::TryGetNodeAttr(call, kStaticAttr, &is_static) || !is_static) return "";
+  std::string text = kStaticAttr;
+  for (const char* option : {kMaxDepthAttr, kWorkersAttr, kCompileAttr, kOnFallbackOption}) {
+    const auto found = call.attr().find(absl::StrCat(kOptionAttrPrefix, option));
+    if (found == call.attr().end()) continue;
+    absl::StrAppend(&text, " ", option, "=", tensorflow::SummarizeAttrValue(found->second));
+  }
+  return text;
+}
+
+// Receives and collective operators wait for other devices; a loop with a send counts its iterations for them.
+bool TalksToOthers(const Node& node) {
+  return node.op_def().is_distributed_communication() || node.IsSend() || node.IsHostSend();
 }
 
 absl::Status AddNode(const NodeDef& def, const std::string& device, Graph* graph, Node** node) {
@@ -119,6 +161,15 @@ bool NeedsOurExecutor(const Graph& partition) {
   });
 }
 
+bool HoldsCallsToMakeStatic(const Graph& partition) {
+  std::set<std::string> settings;
+  for (const Node* node : partition.op_nodes()) {
+    if (TalksToOthers(*node)) return false;
+    if (IsInvoke(node->def())) settings.insert(StaticSettingsOf(node->def()));
+  }
+  return settings.size() == 1 && !settings.begin()->empty();
+}
+
 absl::Status MakeComposite(const std::string& device, const std::string& name, std::unique_ptr<Graph>* graph) {
   const Graph& partition = **graph;
   std::vector<const Node*> args;
@@ -131,6 +182,9 @@ absl::Status MakeComposite(const std::string& device, const std::string& name, s
   Node* run = nullptr;
   NodeDef def = RunDef(device, name, args, retvals);
   tensorflow::AddNodeAttr(kGraphAttr, InnerGraph(partition, args, retvals), &def);
+  const std::vector<tensorflow::NameAttrList> functions = FunctionsOf(partition);
+  if (!NeedsOurExecutor(partition)) tensorflow::AddNodeAttr(kHoldsCallsAttr, true, &def);
+  if (!functions.empty()) tensorflow::AddNodeAttr(kFunctionsAttr, functions, &def);
   std::vector<Node*> sources;
   for (const Node* arg : args) TFR_RETURN_IF_ERROR(AddNode(arg->def(), device, outer.get(), &sources.emplace_back()));
   TFR_RETURN_IF_ERROR(AddNode(def, device, outer.get(), &run));

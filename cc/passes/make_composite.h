@@ -14,6 +14,13 @@ namespace tensorflow_recursion {
 // Whether TensorFlow's executors could not run the partition.
 bool NeedsOurExecutor(const tensorflow::Graph& partition);
 
+// Whether the partition is a function's part with calls that are to be made static where they run, all with the same
+// settings. One that waits for other devices in its midst is none: its calls are made static one by one.
+bool HoldsCallsToMakeStatic(const tensorflow::Graph& partition);
+
+// On a Run: its graph holds such calls.
+inline constexpr char kHoldsCallsAttr[] = "_recursion_holds_calls";
+
 // Replaces *graph. `name` must be unique in the process: sessions cache the node's kernel under it.
 absl::Status MakeComposite(const std::string& device, const std::string& name,
                            std::unique_ptr<tensorflow::Graph>* graph);

@@ -31,6 +31,27 @@ TEST_F(RunProgramTest, RunsAGraphWithoutCalls) {
   ExpectInEveryOrder({21}, {42, 21, 2});
 }
 
+TEST_F(RunProgramTest, ControlEdgesOfArgumentsCount) {
+  StaticGraph graph;
+  graph.Arg("x").Const("three", 3, {"^x"}).Call("main", "F", 1, {"three"}, 1).Retval("main/return_0");
+  graph.Function("F", {"a"}).Op("F/b", "Neg", {"F/a"}).Result("F", "F/b");
+  SetProgram(graph);
+  ExpectInEveryOrder({21}, {-3});
+}
+
+TEST_F(RunProgramTest, TellsOfTheCallsOfTheMainGraph) {
+  StaticGraph graph;
+  graph.Arg("x").Call("main", "F", 1, {"x"}, 1).Retval("main/return_0");
+  graph.Function("F", {"a"}).Call("F", "G", 2, {"F/a"}, 1).Result("F", "F/return_0");
+  graph.Function("G", {"a"}).Op("G/b", "Neg", {"G/a"}).Result("G", "G/b");
+  SetProgram(graph);
+  std::atomic<int> calls{0};
+  RunEnvironment environment = Environment();
+  environment.on_main_call = [&calls] { ++calls; };
+  EXPECT_EQ(RunToEnd(environment, Numbers({5})).Numbers(), std::vector<int>{-5});
+  EXPECT_EQ(calls, 1);
+}
+
 // More than a pending count can hold.
 TEST_F(RunProgramTest, WaitsForSeventyThousandControlInputs) {
   constexpr int kControls = 70'000;

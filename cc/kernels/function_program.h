@@ -1,0 +1,47 @@
+// A graph that TensorFlow's function runtime runs in the place of a kernel.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_FUNCTION_PROGRAM_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_FUNCTION_PROGRAM_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "cc/kernels/static_program.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Made once, then constant, as a StaticProgram is. The graph becomes a function. It lies between `_Arg` and `_Retval`
+// nodes on the device of `library`.
+class FunctionProgram : public RunnableProgram {
+ public:
+  // Of a transformed graph on several devices of the process. TensorFlow places and cuts it; each device runs its part
+  // as a Recursion>Run, which CompositePass makes of the part as in a session.
+  static absl::Status MakeSpread(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library,
+                                 std::unique_ptr<RunnableProgram>* program);
+
+  // Of a graph that is run as it is, part of the step that is around it.
+  static absl::Status MakePlain(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library,
+                                std::unique_ptr<RunnableProgram>* program);
+
+  void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const override;
+
+ private:
+  FunctionProgram(tensorflow::FunctionLibraryRuntime* library, bool is_spread)
+      : library_(library), is_spread_(is_spread) {}
+
+  static absl::Status Make(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library, bool is_spread,
+                           std::unique_ptr<RunnableProgram>* program);
+
+  tensorflow::FunctionLibraryRuntime* const library_;
+  const bool is_spread_;
+  std::unique_ptr<tensorflow::FunctionLibraryDefinition> functions_;
+  tensorflow::FunctionLibraryRuntime::Handle handle_ = tensorflow::kInvalidHandle;
+  int num_arguments_ = 0;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_FUNCTION_PROGRAM_H_

@@ -1,0 +1,48 @@
+// A function's part on one device that holds calls: all of it as one program.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_WHOLE_FUNCTION_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_WHOLE_FUNCTION_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cc/kernels/static_calls.h"
+#include "cc/kernels/static_program.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow_recursion {
+
+// Runs the part as a static program. It runs as it is, by TensorFlow's function runtime, while static execution is off,
+// inside of a dynamic call, and if it cannot be made static as a whole; the kernels of its calls then decide each for
+// itself.
+class WholeFunction : public RunnableProgram {
+ public:
+  // `name` is that of the kernel, unique in the process.
+  static absl::Status Make(tensorflow::GraphDef graph, const std::string& name,
+                           tensorflow::FunctionLibraryRuntime* library, std::unique_ptr<RunnableProgram>* program);
+
+  void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const override;
+
+ private:
+  WholeFunction(tensorflow::FunctionLibraryRuntime* library, std::unique_ptr<StaticCalls> static_calls)
+      : library_(library), static_calls_(std::move(static_calls)) {}
+
+  absl::StatusOr<const RunnableProgram*> Find(const tensorflow::OpKernelContext& context) const;
+  absl::StatusOr<const RunnableProgram*> AsItIs() const;
+
+  tensorflow::FunctionLibraryRuntime* const library_;
+  const std::unique_ptr<StaticCalls> static_calls_;
+  mutable std::mutex mu_;
+  mutable std::unique_ptr<RunnableProgram> as_it_is_ ABSL_GUARDED_BY(mu_);  // made when it is needed
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_WHOLE_FUNCTION_H_

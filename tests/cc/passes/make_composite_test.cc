@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/make_composite.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cc/base/graphs.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Graph;
+using tensorflow::Node;
+
+// A part of a function: r = F(F(x)), with the calls as the test wants them.
+class MakeCompositeTest : public ::testing::Test {
+ protected:
+  MakeCompositeTest() {
+    builder_.Node("x", "_Arg", {}, {{"T", kInt}, {"index", 4}}).Call("y", "F", {"x"}).Call("z", "F", {"y"});
+    builder_.Node("r", "_Retval", {"z"}, {{"T", kInt}, {"index", 2}}).Function(Endless("F", "F"));
+  }
+
+  static void MakeStatic(Node* call) { call->AddAttr(kStaticAttr, true); }
+
+  static bool Holds(const GraphBuilder& builder, void (*change)(Node* first, Node* second)) {
+    const std::unique_ptr<Graph> graph = MakeGraph(builder);
+    change(FindNode(*graph, "y"), FindNode(*graph, "z"));
+    return HoldsCallsToMakeStatic(*graph);
+  }
+
+  GraphBuilder builder_;
+};
+
+TEST_F(MakeCompositeTest, CallsThatSaySoAreMadeStaticAsAWhole) {
+  EXPECT_TRUE(Holds(builder_, [](Node* first, Node* second) {
+    MakeStatic(first);
+    MakeStatic(second);
+  }));
+  EXPECT_FALSE(Holds(builder_, [](Node*, Node*) {}));
+  EXPECT_FALSE(Holds(builder_, [](Node* first, Node*) { MakeStatic(first); }));
+}
+
+TEST_F(MakeCompositeTest, CallsOfDifferentSettingsAreNoWhole) {
+  const auto set_both = [](Node* first, Node* second, int first_depth, int second_depth) {
+    MakeStatic(first);
+    MakeStatic(second);
+    first->AddAttr("_recursion_max_depth", first_depth);
+    second->AddAttr("_recursion_max_depth", second_depth);
+  };
+  const std::unique_ptr<Graph> graph = MakeGraph(builder_);
+  set_both(FindNode(*graph, "y"), FindNode(*graph, "z"), 10, 10);
+  EXPECT_TRUE(HoldsCallsToMakeStatic(*graph));
+  const std::unique_ptr<Graph> other = MakeGraph(builder_);
+  set_both(FindNode(*other, "y"), FindNode(*other, "z"), 10, 20);
+  EXPECT_FALSE(HoldsCallsToMakeStatic(*other));
+}
+
+TEST_F(MakeCompositeTest, WhatWaitsForOtherDevicesIsNoWhole) {
+  builder_.Node("received", "_Recv", {},
+                {{"tensor_type", kInt},
+                 {"tensor_name", "t"},
+                 {"send_device", kDeviceA},
+                 {"send_device_incarnation", 1},
+                 {"recv_device", kDeviceB}});
+  EXPECT_FALSE(Holds(builder_, [](Node* first, Node* second) {
+    MakeStatic(first);
+    MakeStatic(second);
+  }));
+}
+
+TEST_F(MakeCompositeTest, CompositeSaysWhatItHolds) {
+  std::unique_ptr<Graph> graph = MakeGraph(builder_);
+  ASSERT_TRUE(MakeComposite(kDeviceA, "run", &graph).ok());
+  const Node* const run = FindNode(*graph, "run");
+  ASSERT_NE(run, nullptr);
+  ASSERT_NE(run->attrs().Find(kHoldsCallsAttr), nullptr);
+  EXPECT_TRUE(run->attrs().Find(kHoldsCallsAttr)->b());
+  EXPECT_EQ(graph->num_op_nodes(), 3);
+  tensorflow::GraphDef def;
+  graph->ToGraphDef(&def, /*include_flib_def=*/false);
+  const tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), builder_.graph().library());
+  EXPECT_TRUE(library.ReachableDefinitions(def).Contains("F"));
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
