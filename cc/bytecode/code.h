@@ -100,7 +100,7 @@ struct Code {
   std::vector<KernelCase> kernel_cases;    // by instruction
   std::vector<CallNote> calls;             // by instruction
   std::vector<ForkPlan> fork_plans;        // by instruction; their code is behind all functions
-  std::vector<uint32_t> plan_of_call;      // by instruction of a function: a fork plan, or ForkPlan::kNone
+  std::vector<uint32_t> plan_of_call;      // by a call's last word: a fork plan, or ForkPlan::kNone
   uint32_t functions_end = ~uint32_t{0};   // where the code of plans begins
   std::deque<tensorflow::Tensor> tensors;  // that arrays below point into
   std::deque<Array> arrays;                // whose addresses are constants
@@ -110,7 +110,7 @@ struct Code {
   // nullptr if there is none.
   const KernelCase* KernelCaseAt(uint32_t instruction) const;
   const CallNote* CallAt(uint32_t instruction) const;
-  // What may be split off while the call at `instruction` runs; nullptr if nothing can.
+  // What may be split off while the call runs whose last word is `instruction`; nullptr if nothing can.
   const ForkPlan* PlanOfCall(uint32_t instruction) const {
     if (instruction >= plan_of_call.size() || plan_of_call[instruction] == ForkPlan::kNone) return nullptr;
     return &fork_plans[plan_of_call[instruction]];

@@ -18,7 +18,14 @@ uint32_t RegistersOf(const Instruction* instruction) {
   const uint32_t c = instruction->c + 1u;
   switch (InfoOf(instruction->opcode).format) {
     case Format::kRRR:
+      return std::max({instruction->opcode == Opcode::kMove2 ? a + 1 : a, b, c});
+    case Format::kReturnUnlessRR:
       return std::max({a, b, c});
+    case Format::kReturnRR:
+      return std::max(b, c);
+    case Format::kReturnRK:
+      return b;
+    case Format::kReturnUnlessRK:
     case Format::kRR:
     case Format::kRRK:
     case Format::kRRJump:
@@ -31,6 +38,8 @@ uint32_t RegistersOf(const Instruction* instruction) {
       return a;
     case Format::kCall:
       return std::max(a, c);
+    case Format::kCallRK:
+      return std::max({a, c, instruction[1].y() + 1u, instruction[1].c + 1u});
     case Format::kApply:
     case Format::kElementAt:
       return std::max({a, b, instruction[1].y() + 1u, instruction[1].z() + 1u});
@@ -112,6 +121,11 @@ void CodeBuilder::EmitJump(Opcode opcode, int a, int b, Label label) {
 void CodeBuilder::EmitApply(int a, int function, int x, int y, int z) {
   Emit(Opcode::kApply, a, x, function);
   Emit(Opcode::kHalt, y, z);
+}
+
+void CodeBuilder::EmitCall(Opcode opcode, int a, int function, int window, const CallArgument& argument) {
+  Emit(opcode, a, function, window);
+  Emit(Opcode::kHalt, argument.from, argument.constant, argument.to);
 }
 
 void CodeBuilder::EmitElementAt(int a, int array, ElementAccess access, int y, int z) {

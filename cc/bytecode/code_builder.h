@@ -40,6 +40,13 @@ class CodeBuilder {
   void Emit(Opcode opcode, int a = 0, int b = 0, int c = 0);
   void EmitJump(Opcode opcode, int a, int b, Label label);
   void EmitApply(int a, int function, int x, int y = 0, int z = 0);
+  // A call that computes its last argument: register `to` becomes what the opcode makes of `from` and a constant.
+  struct CallArgument {
+    int to;
+    int from;
+    int constant;
+  };
+  void EmitCall(Opcode opcode, int a, int function, int window, const CallArgument& argument);
   void EmitElementAt(int a, int array, ElementAccess access, int y, int z = 0);
 
   // Of the instruction that comes next.

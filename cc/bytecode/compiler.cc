@@ -62,6 +62,7 @@ std::unique_ptr<Code> Compile(const FlowGraph& flow, const std::vector<NodeId>& 
     bool is_fit = Emitter(&context, region, &steps).Run() && steps.steps.size() <= kMostSteps;
     if (is_fit) {
       SimplifySteps(&steps);
+      FuseReturns(&steps);
       Encode(steps, &builder);
       is_fit = builder.End().ok();
     }

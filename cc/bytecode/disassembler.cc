@@ -39,6 +39,13 @@ std::string Element(const Instruction& instruction, const Instruction& second) {
   return text + "]";
 }
 
+std::string CallText(const Code& code, const Instruction& call) {
+  const CodeFunction& callee = code.functions[call.b];
+  std::vector<std::string> arguments;
+  for (size_t k = 0; k < callee.arguments.size(); ++k) arguments.push_back(Register(call.c + static_cast<int>(k)));
+  return absl::StrCat(Register(call.a), " = ", callee.name, "(", absl::StrJoin(arguments, ", "), ")");
+}
+
 std::string Operands(const Code& code, uint32_t position, uint32_t begin) {
   const Instruction& i = code.instructions[position];
   const OpcodeInfo& info = InfoOf(i.opcode);
@@ -48,6 +55,7 @@ std::string Operands(const Code& code, uint32_t position, uint32_t begin) {
   const std::string target = absl::StrCat("-> ", static_cast<int64_t>(position) - begin + i.distance());
   switch (info.format) {
     case Format::kRRR:
+      if (i.opcode == Opcode::kMove2) return absl::StrCat(a, ", ", Register(i.a + 1), " = ", b, ", ", c);
       return absl::StrCat(a, " = ", b, ", ", c);
     case Format::kRRK:
       return absl::StrCat(a, " = ", b, ", ", Constant(code, i.c, info.name));
@@ -65,12 +73,21 @@ std::string Operands(const Code& code, uint32_t position, uint32_t begin) {
       return target;
     case Format::kR:
       return a;
-    case Format::kCall: {
-      const CodeFunction& callee = code.functions[i.b];
-      std::vector<std::string> arguments;
-      for (size_t k = 0; k < callee.arguments.size(); ++k) arguments.push_back(Register(i.c + static_cast<int>(k)));
-      return absl::StrCat(a, " = ", callee.name, "(", absl::StrJoin(arguments, ", "), ")");
+    case Format::kReturnUnlessRR:
+      return absl::StrCat(a, " unless ", b, ", ", c);
+    case Format::kReturnUnlessRK:
+      return absl::StrCat(a, " unless ", b, ", ", Constant(code, i.c, info.name));
+    case Format::kReturnRR:
+      return absl::StrCat(b, ", ", c);
+    case Format::kReturnRK:
+      return absl::StrCat(b, ", ", Constant(code, i.c, info.name));
+    case Format::kCallRK: {
+      const Instruction& second = code.instructions[position + 1];
+      return absl::StrCat(CallText(code, i), " after ", Register(second.c), " = ", Register(second.y()), ", ",
+                          Constant(code, second.z(), info.name));
     }
+    case Format::kCall:
+      return CallText(code, i);
     case Format::kCase:
       return absl::StrCat(a, " of ", i.b);
     case Format::kApply: {

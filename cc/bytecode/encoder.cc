@@ -2,6 +2,7 @@
 #include "cc/bytecode/encoder.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,19 @@ Opcode ReadOfVector(ElementAccess access) {
   return (access.is_int64 ? kByInt64 : kByInt32)[access.log_size];
 }
 
+// The call that also computes an argument, by the opcode of the argument.
+std::optional<Opcode> CallOf(Opcode arithmetic) {
+  switch (arithmetic) {
+#define TFR_CALL(name, type, T)  \
+  case Opcode::k##name##type##K: \
+    return Opcode::kCall##name##type##K;
+    TFR_ARGUMENTS(TFR_CALL)
+#undef TFR_CALL
+    default:
+      return std::nullopt;
+  }
+}
+
 class Encoder {
  public:
   Encoder(const FunctionSteps& function, CodeBuilder* builder)
@@ -26,7 +40,14 @@ class Encoder {
   }
 
   void Run() {
-    for (size_t i = 0; i < function_.steps.size(); ++i) EncodeStep(i);
+    for (size_t i = 0; i < function_.steps.size();) {
+      if (const size_t call = CallFusedWith(i); call > i) {
+        EncodeFusedCall(i, call);
+        i = call + 1;
+      } else {
+        EncodeStep(i++);
+      }
+    }
   }
 
  private:
@@ -63,6 +84,16 @@ class Encoder {
         return builder_.Emit(step.opcode, Operand(step, 0));
       case Format::kCall:
         return EncodeCall(step, allocation_.windows[index]);
+      case Format::kReturnUnlessRR:
+        return builder_.Emit(step.opcode, Operand(step, 0), Operand(step, 1), Operand(step, 2));
+      case Format::kReturnUnlessRK:
+        return builder_.Emit(step.opcode, Operand(step, 0), Operand(step, 1), builder_.Constant(*step.constant));
+      case Format::kReturnRR:
+        return builder_.Emit(step.opcode, 0, Operand(step, 0), Operand(step, 1));
+      case Format::kReturnRK:
+        return builder_.Emit(step.opcode, 0, Operand(step, 0), builder_.Constant(*step.constant));
+      case Format::kCallRK:
+        return;  // no step of its own: see CallFusedWith()
       case Format::kCase:
         return EncodeCase(step);
       case Format::kApply:
@@ -75,6 +106,36 @@ class Encoder {
       case Format::kNone:
         return EncodeReturnAll(step);
     }
+  }
+
+  // The call that step `i` computes an argument for, if one instruction does both. Moves of other arguments may stand
+  // between them. `i` if there is none.
+  size_t CallFusedWith(size_t i) const {
+    const auto& steps = function_.steps;
+    if (steps[i].BindsLabel() || !CallOf(steps[i].opcode)) return i;
+    const bool has_moves = i + 1 < steps.size() && steps[i + 1].is(Opcode::kMove);
+    const size_t call = has_moves ? i + 2 : i + 1;
+    if (call >= steps.size() || !steps[call].is(Opcode::kCall)) return i;
+    const auto& arguments = steps[call].operands;
+    const int to = Result(steps[i]);
+    const int from = Operand(steps[i], 0);
+    if (to == from || std::find(arguments.begin(), arguments.end(), steps[i].results[0]) == arguments.end()) return i;
+    if (!has_moves) return call;
+    for (size_t k = 0; k < steps[i + 1].results.size(); ++k) {  // they come first then
+      const int moved = RegisterOf(steps[i + 1].results[k]);
+      if (moved == from || moved == to || Operand(steps[i + 1], k) == to) return i;
+    }
+    return call;
+  }
+
+  void EncodeFusedCall(size_t i, size_t call) {
+    if (call == i + 2) EncodeMoves(function_.steps[i + 1]);
+    const Step& argument = function_.steps[i];
+    const Step& step = function_.steps[call];
+    const uint16_t window = allocation_.windows[call];
+    builder_.AddCall(step.site, step.callee);
+    builder_.EmitCall(*CallOf(argument.opcode), step.results.size() == 1 ? Result(step) : window, step.target, window,
+                      {Result(argument), Operand(argument, 0), builder_.Constant(*argument.constant)});
   }
 
   void EncodeCall(const Step& step, uint16_t window) {
@@ -117,20 +178,45 @@ class Encoder {
   void MoveAll(std::vector<std::pair<int, int>> moves, int used = 0) {
     const auto is_done = [](const auto& move) { return move.first == move.second; };
     moves.erase(std::remove_if(moves.begin(), moves.end(), is_done), moves.end());
+    std::vector<std::pair<int, int>> order;
     while (!moves.empty()) {
-      const auto free = std::find_if(moves.begin(), moves.end(), [&](const auto& move) {
-        return std::none_of(moves.begin(), moves.end(), [&](const auto& other) { return other.second == move.first; });
-      });
+      const auto free = NextMove(&moves, order.empty() ? -1 : order.back().first + 1);
       if (free != moves.end()) {
-        builder_.Emit(Opcode::kMove, free->first, free->second);
+        order.push_back(*free);
         moves.erase(free);
         continue;
       }
       const int kept = moves.front().first;
       const int spare = std::max<int>(allocation_.spare, used);
-      builder_.Emit(Opcode::kMove, spare, kept);
+      order.emplace_back(spare, kept);
       for (auto& move : moves) {
         if (move.second == kept) move.second = spare;
+      }
+    }
+    EmitMoves(order);
+  }
+
+  // One that overwrites what no other one reads, that to register `preferred` if it is one; the end if there is none.
+  static std::vector<std::pair<int, int>>::iterator NextMove(std::vector<std::pair<int, int>>* moves, int preferred) {
+    auto found = moves->end();
+    for (auto move = moves->begin(); move != moves->end(); ++move) {
+      const bool is_read =
+          std::any_of(moves->begin(), moves->end(), [&](const auto& other) { return other.second == move->first; });
+      if (is_read) continue;
+      if (move->first == preferred) return move;
+      if (found == moves->end()) found = move;
+    }
+    return found;
+  }
+
+  // One after the other, by twos where they go to neighbours.
+  void EmitMoves(const std::vector<std::pair<int, int>>& moves) {
+    for (size_t i = 0; i < moves.size(); ++i) {
+      const auto& [to, from] = moves[i];
+      if (i + 1 < moves.size() && moves[i + 1].first == to + 1) {
+        builder_.Emit(Opcode::kMove2, to, from, moves[++i].second);
+      } else {
+        builder_.Emit(Opcode::kMove, to, from);
       }
     }
   }

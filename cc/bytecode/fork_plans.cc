@@ -19,6 +19,10 @@ bool LeavesLine(Format format) {
     case Format::kRJump:
     case Format::kJump:
     case Format::kR:
+    case Format::kReturnUnlessRR:
+    case Format::kReturnUnlessRK:
+    case Format::kReturnRR:
+    case Format::kReturnRK:
     case Format::kCase:
     case Format::kNone:
       return true;
@@ -60,7 +64,7 @@ class Planner {
     for (size_t i = 0; i < code_.functions.size(); ++i) {
       const CodeFunction function = code_.functions[i];
       for (uint32_t at = function.begin; at < function.end; at += SizeOf(code_.instructions[at].opcode)) {
-        if (code_.instructions[at].opcode != Opcode::kCall) continue;
+        if (!IsCall(code_.instructions[at].opcode)) continue;
         if (const auto line = FindLine(function, at)) Write(static_cast<uint32_t>(i), *line);
       }
     }
@@ -75,10 +79,14 @@ class Planner {
     line.first = call;
     std::vector<bool> is_known(function.frame_words, true);
     ForgetCall(code_.instructions[call], &is_known);
-    for (uint32_t at = call + 1; at < function.end; at += SizeOf(code_.instructions[at].opcode)) {
+    for (uint32_t at = Behind(call); at < function.end; at += SizeOf(code_.instructions[at].opcode)) {
       const Instruction& instruction = code_.instructions[at];
       if (LeavesLine(InfoOf(instruction.opcode).format)) return std::nullopt;
-      if (instruction.opcode == Opcode::kCall) {
+      if (IsCall(instruction.opcode)) {
+        if (InfoOf(instruction.opcode).format == Format::kCallRK) {
+          const Instruction& second = code_.instructions[at + 1];
+          is_known[second.c] = is_known[second.y()];
+        }
         if (KnowsArguments(instruction, is_known)) {
           line.last = at;
           return line;
@@ -90,6 +98,7 @@ class Planner {
       const bool is_computable = std::all_of(reads.begin(), reads.end(), [&](uint16_t read) { return is_known[read]; });
       if (is_computable) line.before.push_back(at);
       is_known[instruction.a] = is_computable;
+      if (instruction.opcode == Opcode::kMove2) is_known[instruction.a + 1u] = is_computable;
     }
     return std::nullopt;
   }
@@ -111,7 +120,7 @@ class Planner {
     const Instruction first = code_.instructions[line.first];
     const Instruction last = code_.instructions[line.last];
     const size_t rest_size = line.last - line.first + 1;
-    const size_t back = Here() + line.before.size() * 2 + CalleeOf(last).results.size() + 3 + rest_size - line.last;
+    const size_t back = Here() + line.before.size() * 2 + CalleeOf(last).results.size() + 5 + rest_size - line.last;
     if (back >= static_cast<size_t>(std::numeric_limits<int16_t>::max())) return;  // no jump leads back so far
     ForkPlan plan;
     plan.function = function;
@@ -121,7 +130,7 @@ class Planner {
     WriteForkedCall(line, last);
     plan.rest = Here();
     WriteRest(line, last);
-    code_.plan_of_call[line.first] = static_cast<uint32_t>(code_.fork_plans.size());
+    code_.plan_of_call[Behind(line.first) - 1] = static_cast<uint32_t>(code_.fork_plans.size());
     code_.fork_plans.push_back(plan);
   }
 
@@ -143,10 +152,10 @@ class Planner {
   // What the caller does when its first call returns: the same as ever, but for the call that was split off. It is made
   // here after all if nobody else has begun with it.
   void WriteRest(const Line& line, const Instruction& call) {
-    for (uint32_t at = line.first + 1; at < line.last; at += SizeOf(code_.instructions[at].opcode)) Copy(at);
+    for (uint32_t at = Behind(line.first); at < line.last; at += SizeOf(code_.instructions[at].opcode)) Copy(at);
     code_.instructions.push_back({Opcode::kJoin, call.a, call.b, call.c});
     Copy(line.last);
-    const int64_t distance = int64_t{line.last} + 1 - Here();
+    const int64_t distance = int64_t{Behind(line.last)} - Here();
     code_.instructions.push_back({Opcode::kJump, 0, 0, static_cast<uint16_t>(distance)});
   }
 
@@ -166,6 +175,7 @@ class Planner {
     for (int i = 0; i < size; ++i) code_.instructions.push_back(Instruction(code_.instructions[at + i]));
   }
 
+  uint32_t Behind(uint32_t at) const { return at + SizeOf(code_.instructions[at].opcode); }
   uint32_t Here() const { return static_cast<uint32_t>(code_.instructions.size()); }
 
   Code& code_;

@@ -3,7 +3,9 @@
 // An instruction is 8 bytes: an opcode and three operands of 16 bits. Operands are registers, which hold a number (or
 // the address of an Array) in 64 bits, constants, jump distances, or a function. Arithmetic comes once for each type
 // and once more, as `AddInt32K`, for a second operand that is a constant. `UnlessLessInt32` compares and jumps if the
-// comparison does not hold: an `if` or the test of a loop is one instruction.
+// comparison does not hold: an `if` or the test of a loop is one instruction. What often comes together around calls is
+// one instruction, too: `ReturnUnlessLessInt32` compares and returns, `ReturnAddInt32` adds and returns the sum,
+// `CallSubInt32K` computes an argument and calls.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_INSTRUCTION_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_INSTRUCTION_H_
@@ -30,6 +32,12 @@ namespace tensorflow_recursion {
   TFR_FOR_NUMBERS(X, Less) TFR_FOR_NUMBERS(X, LessEqual) TFR_FOR_NUMBERS(X, Greater)       \
   TFR_FOR_NUMBERS(X, GreaterEqual) TFR_FOR_NUMBERS(X, Equal) TFR_FOR_NUMBERS(X, NotEqual)
 
+// Those whose result may be returned at once, as by ReturnAddInt32; none ever needs its kernel.
+#define TFR_RETURNED(X) TFR_FOR_NUMBERS(X, Add) TFR_FOR_NUMBERS(X, Sub) TFR_FOR_NUMBERS(X, Mul)
+
+// Those that may compute an argument of a call, with a constant: CallSubInt32K.
+#define TFR_ARGUMENTS(X) TFR_FOR_INTEGERS(X, Add) TFR_FOR_INTEGERS(X, Sub)
+
 // Reads of one element of a vector, by the size of the element and the type of the index.
 #define TFR_ELEMENTS(X)                                                                    \
   X(1, uint8_t, Int32, int32_t) X(2, uint16_t, Int32, int32_t)                             \
@@ -40,6 +48,7 @@ namespace tensorflow_recursion {
 // All others: their names and formats. a, b and c are the operands in the order of their encoding.
 #define TFR_OTHER_INSTRUCTIONS(X)                                                          \
   X(Move, kRR)            /* a = b */                                                      \
+  X(Move2, kRRR)          /* a = b, then register a + 1 = c */                             \
   X(Constant, kRK)        /* a = constants[b] */                                           \
   X(LogicalAnd, kRRR)     /* a = b and c */                                                \
   X(LogicalOr, kRRR)                                                                       \
@@ -64,11 +73,20 @@ enum class Opcode : uint16_t {
 #define TFR_OPCODES(name, type, T) kUnless##name##type, kUnless##name##type##K,
       TFR_COMPARISONS(TFR_OPCODES)
 #undef TFR_OPCODES
+#define TFR_OPCODES(name, type, T) kReturnUnless##name##type, kReturnUnless##name##type##K,
+          TFR_COMPARISONS(TFR_OPCODES)
+#undef TFR_OPCODES
+#define TFR_OPCODES(name, type, T) kReturn##name##type, kReturn##name##type##K,
+              TFR_RETURNED(TFR_OPCODES)
+#undef TFR_OPCODES
+#define TFR_OPCODES(name, type, T) kCall##name##type##K,
+                  TFR_ARGUMENTS(TFR_OPCODES)
+#undef TFR_OPCODES
 #define TFR_OPCODES(size, T, index, Index) kElement##size##By##index,
-          TFR_ELEMENTS(TFR_OPCODES)
+                      TFR_ELEMENTS(TFR_OPCODES)
 #undef TFR_OPCODES
 #define TFR_OPCODES(name, format) k##name,
-              TFR_OTHER_INSTRUCTIONS(TFR_OPCODES)
+                          TFR_OTHER_INSTRUCTIONS(TFR_OPCODES)
 #undef TFR_OPCODES
 };
 
@@ -83,7 +101,12 @@ enum class Format : uint8_t {
   kRJump,
   kJump,
   kR,
+  kReturnUnlessRR,  // returns a unless b and c compare so
+  kReturnUnlessRK,
+  kReturnRR,  // returns what b and c make
+  kReturnRK,
   kCall,
+  kCallRK,  // two words: the second says of which register and constant the call's last argument is made, and where
   kCase,
   kApply,      // two words: a = operators[c](b, y, z); the second word holds y and z
   kElementAt,  // two words: c says how to read, see ElementAccess; the second word holds y and z
@@ -97,8 +120,16 @@ struct OpcodeInfo {
 
 const OpcodeInfo& InfoOf(Opcode opcode);
 
+inline bool IsCall(Opcode opcode) {
+  const Format format = InfoOf(opcode).format;
+  return format == Format::kCallRK || opcode == Opcode::kCall;
+}
+
 // Words of the instruction, its second one included.
-inline int SizeOf(Opcode opcode) { return opcode == Opcode::kApply || opcode == Opcode::kElementAt ? 2 : 1; }
+inline int SizeOf(Opcode opcode) {
+  const Format format = InfoOf(opcode).format;
+  return format == Format::kApply || format == Format::kElementAt || format == Format::kCallRK ? 2 : 1;
+}
 
 struct Instruction {
   Opcode opcode;

@@ -188,7 +188,7 @@ std::vector<std::pair<int64_t, const CodeFunction*>> Interpreter::PathAbove(cons
 void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
   uint64_t* const first = registers_ + (results.size() == 1 ? pc_->a : pc_->c);
   std::copy(results.begin(), results.end(), first);
-  pc_ += 2;
+  pc_ += 1 + SizeOf((pc_ + 1)->opcode);  // behind the call, too
 }
 
 // --- The loop ---------------------------------------------------------------------------------------
@@ -241,6 +241,66 @@ void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
     TFR_GO((Holds<operators::name, T>(r[pc->a], constants[pc->b]) ? 1 : pc->distance()));                        \
   }
 
+// Returns to the caller with one result.
+#define TFR_RETURN(value)              \
+  do {                                 \
+    const uint64_t returned = (value); \
+    const uint64_t linkage = r[-1];    \
+    pc = code + ReturnOf(linkage);     \
+    r -= DistanceOf(linkage);          \
+    r[ResultOf(linkage)] = returned;   \
+    --depth;                           \
+    TFR_DISPATCH();                    \
+  } while (false)
+
+#define TFR_RETURN_UNLESS(name, type, T)                                  \
+  TFR_CASE(ReturnUnless##name##type) {                                    \
+    if (Holds<operators::name, T>(r[pc->b], r[pc->c])) TFR_GO(1);         \
+    TFR_RETURN(r[pc->a]);                                                 \
+  }                                                                       \
+  TFR_CASE(ReturnUnless##name##type##K) {                                 \
+    if (Holds<operators::name, T>(r[pc->b], constants[pc->c])) TFR_GO(1); \
+    TFR_RETURN(r[pc->a]);                                                 \
+  }
+
+#define TFR_RETURN_RESULT(name, type, T)                              \
+  TFR_CASE(Return##name##type) {                                      \
+    Compute<operators::name, T>(r[pc->b], r[pc->c], &result);         \
+    TFR_RETURN(result);                                               \
+  }                                                                   \
+  TFR_CASE(Return##name##type##K) {                                   \
+    Compute<operators::name, T>(r[pc->b], constants[pc->c], &result); \
+    TFR_RETURN(result);                                               \
+  }
+
+// Calls what an instruction of `size` words says.
+#define TFR_CALL(size)                                                  \
+  do {                                                                  \
+    const CodeEntry callee = entries[pc->b];                            \
+    uint64_t* window = r + pc->c;                                       \
+    if (ABSL_PREDICT_FALSE(--left < 0)) TFR_SUSPEND(kPaused);           \
+    if (ABSL_PREDICT_FALSE(depth >= max_depth_)) TFR_SUSPEND(kTooDeep); \
+    if (ABSL_PREDICT_FALSE(window + callee.frame_words > end)) {        \
+      uint64_t* const moved = MakeRoom(window, callee.frame_words);     \
+      if (moved == nullptr) TFR_SUSPEND(kTooLarge);                     \
+      window = moved;                                                   \
+      end = stack_.end();                                               \
+    }                                                                   \
+    window[-1] = Linkage(pc + (size) - code, pc->c, pc->a);             \
+    r = window;                                                         \
+    pc = code + callee.begin;                                           \
+    ++depth;                                                            \
+    TFR_DISPATCH();                                                     \
+  } while (false)
+
+// May be begun anew after a suspension: the argument is not computed in place.
+#define TFR_CALL_WITH(name, type, T)                                          \
+  TFR_CASE(Call##name##type##K) {                                             \
+    Compute<operators::name, T>(r[pc[1].y()], constants[pc[1].z()], &result); \
+    r[pc[1].c] = result;                                                      \
+    TFR_CALL(2);                                                              \
+  }
+
 #define TFR_READ(size, T, index, Index)                                                           \
   TFR_CASE(Element##size##By##index) {                                                            \
     const auto* array = FromBits<const Array*>(r[pc->b]);                                         \
@@ -259,6 +319,15 @@ Interpreter::State Interpreter::Resume(int64_t* budget) {
 #undef TFR_LABEL
 #define TFR_LABEL(name, type, T) &&Unless##name##type, &&Unless##name##type##K,
           TFR_COMPARISONS(TFR_LABEL)
+#undef TFR_LABEL
+#define TFR_LABEL(name, type, T) &&ReturnUnless##name##type, &&ReturnUnless##name##type##K,
+              TFR_COMPARISONS(TFR_LABEL)
+#undef TFR_LABEL
+#define TFR_LABEL(name, type, T) &&Return##name##type, &&Return##name##type##K,
+              TFR_RETURNED(TFR_LABEL)
+#undef TFR_LABEL
+#define TFR_LABEL(name, type, T) &&Call##name##type##K,
+              TFR_ARGUMENTS(TFR_LABEL)
 #undef TFR_LABEL
 #define TFR_LABEL(size, T, index, Index) &&Element##size##By##index,
               TFR_ELEMENTS(TFR_LABEL)
@@ -286,7 +355,15 @@ dispatch:
   TFR_ARITHMETIC(TFR_COMPUTE)
   TFR_COMPARISONS(TFR_COMPUTE)
   TFR_COMPARISONS(TFR_UNLESS)
+  TFR_COMPARISONS(TFR_RETURN_UNLESS)
+  TFR_RETURNED(TFR_RETURN_RESULT)
+  TFR_ARGUMENTS(TFR_CALL_WITH)
   TFR_ELEMENTS(TFR_READ)
+  TFR_CASE(Move2) {
+    r[pc->a] = r[pc->b];
+    r[pc->a + 1] = r[pc->c];
+    TFR_GO(1);
+  }
   TFR_CASE(Move) {
     r[pc->a] = r[pc->b];
     TFR_GO(1);
@@ -326,33 +403,9 @@ dispatch:
     const auto side = FromBits<int32_t>(r[pc->a]);
     TFR_GO(1 + (side < 0 || side >= pc->b ? pc->b - 1 : side));
   }
-  TFR_CASE(Call) {
-    const CodeEntry callee = entries[pc->b];
-    uint64_t* window = r + pc->c;
-    if (ABSL_PREDICT_FALSE(--left < 0)) TFR_SUSPEND(kPaused);
-    if (ABSL_PREDICT_FALSE(depth >= max_depth_)) TFR_SUSPEND(kTooDeep);
-    if (ABSL_PREDICT_FALSE(window + callee.frame_words > end)) {
-      uint64_t* const moved = MakeRoom(window, callee.frame_words);
-      if (moved == nullptr) TFR_SUSPEND(kTooLarge);
-      window = moved;
-      end = stack_.end();
-    }
-    window[-1] = Linkage(pc + 1 - code, pc->c, pc->a);
-    r = window;
-    pc = code + callee.begin;
-    ++depth;
-    TFR_DISPATCH();
-  }
+  TFR_CASE(Call) { TFR_CALL(1); }
   TFR_CASE(Join) { TFR_SUSPEND(kJoins); }
-  TFR_CASE(Return) {
-    result = r[pc->a];
-    const uint64_t linkage = r[-1];
-    pc = code + ReturnOf(linkage);
-    r -= DistanceOf(linkage);
-    r[ResultOf(linkage)] = result;
-    --depth;
-    TFR_DISPATCH();
-  }
+  TFR_CASE(Return) { TFR_RETURN(r[pc->a]); }
   TFR_CASE(ReturnAll) {
     const uint64_t linkage = r[-1];
     pc = code + ReturnOf(linkage);
@@ -373,6 +426,11 @@ special:
 // clang-format on
 
 #undef TFR_READ
+#undef TFR_CALL_WITH
+#undef TFR_CALL
+#undef TFR_RETURN_RESULT
+#undef TFR_RETURN_UNLESS
+#undef TFR_RETURN
 #undef TFR_UNLESS
 #undef TFR_COMPUTE
 #undef TFR_SUSPEND

@@ -262,12 +262,109 @@ bool DropUnread(FunctionSteps* function) {
   return changed;
 }
 
+// --- Returns ----------------------------------------------------------------------------------------
+
+// What returns unless the comparison of a conditional jump holds.
+std::optional<Opcode> ReturnUnless(Opcode jump) {
+  static const auto* returns = new std::map<Opcode, Opcode>{
+#define TFR_RETURN(name, type, T)                                   \
+  {Opcode::kUnless##name##type, Opcode::kReturnUnless##name##type}, \
+      {Opcode::kUnless##name##type##K, Opcode::kReturnUnless##name##type##K},
+      TFR_COMPARISONS(TFR_RETURN)
+#undef TFR_RETURN
+  };
+  const auto position = returns->find(jump);
+  return position == returns->end() ? std::nullopt : std::optional<Opcode>(position->second);
+}
+
+// The jump on the opposite comparison. Of fractions there is none: a NaN is neither less nor not less.
+std::optional<Opcode> Opposite(Opcode jump) {
+  static const auto* opposites = new std::map<Opcode, Opcode>{
+#define TFR_PAIR(one, other, type)                                      \
+  {Opcode::kUnless##one##type, Opcode::kUnless##other##type},           \
+      {Opcode::kUnless##one##type##K, Opcode::kUnless##other##type##K}, \
+      {Opcode::kUnless##other##type, Opcode::kUnless##one##type},       \
+      {Opcode::kUnless##other##type##K, Opcode::kUnless##one##type##K},
+#define TFR_PAIRS(type) \
+  TFR_PAIR(Less, GreaterEqual, type) TFR_PAIR(LessEqual, Greater, type) TFR_PAIR(Equal, NotEqual, type)
+      TFR_PAIRS(Int32) TFR_PAIRS(Int64)
+#undef TFR_PAIRS
+#undef TFR_PAIR
+  };
+  const auto position = opposites->find(jump);
+  return position == opposites->end() ? std::nullopt : std::optional<Opcode>(position->second);
+}
+
+std::optional<Opcode> ReturnOf(Opcode arithmetic) {
+  static const auto* returns = new std::map<Opcode, Opcode>{
+#define TFR_RETURN(name, type, T) \
+  {Opcode::k##name##type, Opcode::kReturn##name##type}, {Opcode::k##name##type##K, Opcode::kReturn##name##type##K},
+      TFR_RETURNED(TFR_RETURN)
+#undef TFR_RETURN
+  };
+  const auto position = returns->find(arithmetic);
+  return position == returns->end() ? std::nullopt : std::optional<Opcode>(position->second);
+}
+
+void ReturnOnComparison(Step* jump, Opcode comparison, const Step& returns) {
+  jump->opcode = *ReturnUnless(comparison);
+  jump->operands.insert(jump->operands.begin(), returns.operands[0]);
+  jump->labels.clear();
+}
+
+// `Unless x < y -> end ... end: Return z` returns at once. So does `Unless x < y -> on; Return z; on:`, by the
+// opposite.
+void FuseComparisons(FunctionSteps* function) {
+  const Uses uses(*function);
+  std::vector<bool> erased(function->steps.size(), false);
+  const auto step_from = [&](size_t i) {
+    while (i < function->steps.size() && function->steps[i].BindsLabel()) ++i;
+    return i;
+  };
+  for (size_t i = 0; i + 1 < function->steps.size(); ++i) {
+    Step& jump = function->steps[i];
+    if (jump.BindsLabel() || !ReturnUnless(jump.opcode)) continue;
+    const size_t target = step_from(uses.bound[jump.labels[0]]);
+    const Step& next = function->steps[i + 1];
+    if (target < function->steps.size() && function->steps[target].is(Opcode::kReturn)) {
+      ReturnOnComparison(&jump, jump.opcode, function->steps[target]);
+    } else if (next.is(Opcode::kReturn) && Opposite(jump.opcode) && step_from(i + 2) == target) {
+      ReturnOnComparison(&jump, *Opposite(jump.opcode), next);
+      erased[i + 1] = true;
+    }
+  }
+  Erase(function, erased);
+}
+
+// `Add z = x, y; Return z` is one step if nobody else reads z.
+void FuseArithmetic(FunctionSteps* function) {
+  const Uses uses(*function);
+  std::vector<bool> erased(function->steps.size(), false);
+  for (size_t i = 1; i < function->steps.size(); ++i) {
+    Step& step = function->steps[i];
+    const Step& before = function->steps[i - 1];
+    if (!step.is(Opcode::kReturn) || before.BindsLabel() || !ReturnOf(before.opcode)) continue;
+    if (before.results[0] != step.operands[0] || uses.reads[step.operands[0]].size() != 1) continue;
+    step.opcode = *ReturnOf(before.opcode);
+    step.operands = before.operands;
+    step.constant = before.constant;
+    erased[i - 1] = true;
+  }
+  Erase(function, erased);
+}
+
 }  // namespace
 
 void SimplifySteps(FunctionSteps* function) {
   while (DropUnread(function) || JumpOnComparisons(function) || CopyTails(function) || DropUnreachable(function) ||
          ReturnWhatIsMoved(function) || DropJumpsToNext(function) || ComputeInPlace(function)) {
   }
+}
+
+void FuseReturns(FunctionSteps* function) {
+  FuseComparisons(function);
+  DropUnreachable(function);
+  FuseArithmetic(function);
 }
 
 }  // namespace tensorflow_recursion

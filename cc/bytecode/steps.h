@@ -71,6 +71,9 @@ struct FunctionSteps {
 // comparisons apart from the jump on them, jumps to a return, results that nobody reads.
 void SimplifySteps(FunctionSteps* function);
 
+// Then, makes one step of a return and the comparison or arithmetic before it.
+void FuseReturns(FunctionSteps* function);
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_CC_BYTECODE_STEPS_H_

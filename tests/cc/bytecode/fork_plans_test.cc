@@ -42,16 +42,10 @@ class ForkPlansTest : public ::testing::Test {
   int WriteFib() {
     const int fib = Declare("Fib", 1, 1);
     builder_.Begin(fib);
-    const CodeBuilder::Label otherwise = builder_.NewLabel();
-    builder_.EmitJump(Opcode::kUnlessLessInt32K, 0, Int(2), otherwise);
-    builder_.Emit(Opcode::kReturn, 0);
-    builder_.Bind(otherwise);
-    builder_.Emit(Opcode::kSubInt32K, 2, 0, Int(1));
-    builder_.Emit(Opcode::kCall, 1, fib, 2);
-    builder_.Emit(Opcode::kSubInt32K, 3, 0, Int(2));
-    builder_.Emit(Opcode::kCall, 0, fib, 3);
-    builder_.Emit(Opcode::kAddInt32, 0, 1, 0);
-    builder_.Emit(Opcode::kReturn, 0);
+    builder_.Emit(Opcode::kReturnUnlessGreaterEqualInt32K, 0, 0, Int(2));
+    builder_.EmitCall(Opcode::kCallSubInt32K, 1, fib, 2, {2, 0, Int(1)});
+    builder_.EmitCall(Opcode::kCallSubInt32K, 0, fib, 3, {3, 0, Int(2)});
+    builder_.Emit(Opcode::kReturnAddInt32, 0, 1, 0);
     End();
     return fib;
   }

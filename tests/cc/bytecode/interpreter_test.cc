@@ -13,7 +13,6 @@
 #include "cc/bytecode/code_builder.h"
 #include "cc/bytecode/disassembler.h"
 #include "cc/values/scalar_operators.h"
-#include "tests/cc/bytecode/fib_listing.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -349,7 +348,60 @@ TEST_F(InterpreterTest, AppliesFunctions) {
 
 TEST_F(InterpreterTest, PrintsAListing) {
   const int fib = WriteFib();
-  EXPECT_EQ(Disassemble(code_, code_.functions[fib]), kFibListing);
+  EXPECT_EQ(Disassemble(code_, code_.functions[fib]),
+            "Fib(int32) -> int32\n"
+            "    0  UnlessLessInt32K         r0, 2 -> 2\n"
+            "    1  Return                   r0\n"
+            "    2  SubInt32K                r2 = r0, 1\n"
+            "    3  Call                     r1 = Fib(r2)\n"
+            "    4  SubInt32K                r3 = r0, 2\n"
+            "    5  Call                     r0 = Fib(r3)\n"
+            "    6  AddInt32                 r0 = r1, r0\n"
+            "    7  Return                   r0\n");
+}
+
+// Instructions that do what several others do. A call that computes an argument is begun anew after a suspension.
+TEST_F(InterpreterTest, FusedInstructionsMayBeSuspended) {
+  const int fib = builder_.Declare(Signature("Fib", 1));
+  builder_.Begin(fib);
+  builder_.Emit(Opcode::kReturnUnlessGreaterEqualInt32K, 0, 0, Int(2));
+  builder_.EmitCall(Opcode::kCallSubInt32K, 1, fib, 2, {2, 0, Int(1)});
+  builder_.EmitCall(Opcode::kCallSubInt32K, 0, fib, 3, {3, 0, Int(2)});
+  builder_.Emit(Opcode::kReturnAddInt32, 0, 1, 0);
+  End();
+  EXPECT_EQ(ResultOf(fib, {20}), 6765);
+  Interpreter interpreter(code_, kMuch, nullptr, 0);
+  ASSERT_TRUE(interpreter.Start(fib, {ToBits(15)}, 1));
+  int pauses = 0;
+  for (; Resume(&interpreter, 1) == State::kPaused; ++pauses) {
+  }
+  EXPECT_EQ(pauses, 1971);  // fib(15) makes 1972 calls, and waits before each but the first
+  EXPECT_EQ(FromBits<int32_t>(interpreter.results()[0]), 610);
+}
+
+TEST_F(InterpreterTest, TwoMovesAreOneAfterTheOther) {
+  const int moves = builder_.Declare(Signature("Moves", 2));
+  builder_.Begin(moves);
+  builder_.Emit(Opcode::kMove2, 2, 1, 2);  // 3 becomes what 2 is then
+  builder_.Emit(Opcode::kReturnSubInt32, 0, 0, 3);
+  End();
+  EXPECT_EQ(ResultOf(moves, {7, 5}), 2);
+}
+
+TEST_F(InterpreterTest, ComparisonsWithNaNReturn) {
+  const int nan = builder_.Declare(Signature("IsOrdered", 2));
+  builder_.Begin(nan);
+  builder_.Emit(Opcode::kReturnUnlessLessEqualFloat, 1, 0, 0);
+  builder_.Emit(Opcode::kReturnMulFloat, 0, 0, 0);
+  End();
+  Interpreter interpreter(code_, kMuch, nullptr, 0);
+  const auto run = [&](float x) {
+    EXPECT_TRUE(interpreter.Start(nan, {ToBits(x), ToBits(-1.0f)}, 1));
+    EXPECT_EQ(Resume(&interpreter), State::kDone);
+    return FromBits<float>(interpreter.results()[0]);
+  };
+  EXPECT_EQ(run(3.0f), 9.0f);
+  EXPECT_EQ(run(std::numeric_limits<float>::quiet_NaN()), -1.0f);
 }
 
 // Prints nanoseconds a call, for whoever changes the interpreter.

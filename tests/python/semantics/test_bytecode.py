@@ -44,16 +44,12 @@ def fib(n):
     return FibImpl(n)
 
 
-def test_fib_is_eight_instructions():
+def test_fib_is_four_instructions():
     assert listing(lambda: fib(5), "Fib").splitlines()[1:] == [
-        "    0  UnlessLessInt32K         r0, 2 -> 2",
-        "    1  Return                   r0",
-        "    2  SubInt32K                r2 = r0, 1",
-        "    3  Call                     r1 = Fib(r2)",
-        "    4  SubInt32K                r3 = r0, 2",
-        "    5  Call                     r0 = Fib(r3)",
-        "    6  AddInt32                 r0 = r1, r0",
-        "    7  Return                   r0",
+        "    0  ReturnUnlessGreaterEqualInt32K r0 unless r0, 2",
+        "    1  CallSubInt32K            r1 = Fib(r2) after r2 = r0, 1",
+        "    3  CallSubInt32K            r0 = Fib(r3) after r3 = r0, 2",
+        "    5  ReturnAddInt32           r1, r0",
     ]
 
 
