@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RECURSION_NAMES = ("fib", "ack", "tak", "primes", "simpson", "tictactoe")
 NET_NAMES = ("treernn", "treelstm")
-NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures", "prepare", "tensorflow2", "profile")
+NAMES = (*RECURSION_NAMES, *NET_NAMES, "power", "distributed", "figures", "prepare", "tensorflow2", "mixed", "profile")
 SLOW_NAMES = (
     "treelstm",
     "power",
@@ -30,6 +30,7 @@ SLOW_NAMES = (
     "figures",
     "prepare",
     "tensorflow2",
+    "mixed",
 )  # --quick leaves them out unless they are named
 PROFILED_NAMES = (*RECURSION_NAMES, *NET_NAMES)  # what `profile` takes
 PROFILED_DIMS = (50, 300)
@@ -48,6 +49,7 @@ _VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {
     "distributed": 11,
     "prepare": 12,
     "tensorflow2": 1,
+    "mixed": 30,
 }
 _ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {
     "power": 7,
@@ -55,6 +57,7 @@ _ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {
     "distributed": 4,
     "prepare": 0,
     "tensorflow2": 0,
+    "mixed": 6,
 }
 
 
@@ -194,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Runs what `options` ask for, printing as it goes; returns the JSON report."""
-    from benchmarks import figures, harness, power, prepare, tensorflow2
+    from benchmarks import figures, harness, mixed, power, prepare, tensorflow2
 
     environment = harness.environment(SEED)
     console.print(harness.header_line(environment), soft_wrap=True, markup=False)
@@ -239,6 +242,8 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
             for line in lines:
                 console.print(line, soft_wrap=True, markup=False)
             judged += tensorflow2_figures
+        if "mixed" in options.names:
+            judged += mixed.figures(results)
         for figure in judged:
             console.print(figure.line(), soft_wrap=True, markup=False)
 
@@ -279,7 +284,7 @@ def _case_names(options: argparse.Namespace) -> set[str]:
 
 
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
-    from benchmarks import power, recursion_suite, workloads
+    from benchmarks import mixed, power, recursion_suite, workloads
     from benchmarks.nets import suite
 
     names = _case_names(options)
@@ -290,6 +295,8 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
     yield from suite.make_cases(_net_specs(options), options.sst, SEED)
     if "power" in names:
         yield from power.make_cases(options.sizes.get("power", power.DEMO_SIZES if options.quick else power.SIZES))
+    if "mixed" in names:
+        yield from mixed.make_cases()
 
 
 def _net_specs(options: argparse.Namespace) -> list[Spec]:

@@ -9,9 +9,16 @@
 namespace tensorflow_recursion {
 
 void Inbox::Post(Message message) {
+  if (PostHere(std::move(message))) run_->environment.schedule(wake_);
+}
+
+bool Inbox::PostHere(Message message) {
   // Thousands of receives may end at once after an error, and waking a worker for each would flood the thread pool that
   // the next step needs.
-  if (run_->failed()) return message.ReleaseValues();
+  if (run_->failed()) {
+    message.ReleaseValues();
+    return false;
+  }
   bool wakes = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -20,9 +27,8 @@ void Inbox::Post(Message message) {
     wakes = !is_awake_;
     is_awake_ = true;
   }
-  if (!wakes) return;
-  run_->BeginActivity();
-  run_->environment.schedule(wake_);
+  if (wakes) run_->BeginActivity();
+  return wakes;
 }
 
 std::vector<Message> Inbox::Take() {

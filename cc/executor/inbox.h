@@ -25,7 +25,12 @@ struct Fork;
 // A kernel that runs on another thread, or by itself. Owns its inputs and outputs until the owner of the frame takes
 // them.
 struct KernelInFlight {
+  // By itself, once it is started; on another thread, as far as the run has threads to spare; on a thread of its own,
+  // of the main graph's.
+  enum class Way { kAsynchronous, kOffloaded, kSpread };
+
   KernelCall call;
+  Way way = Way::kAsynchronous;
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   absl::Status status;
@@ -75,6 +80,10 @@ class Inbox {
 
   // Any thread. Once the run has failed nobody reads messages: they are dropped, and their values released.
   void Post(Message message);
+  // The same, by a thread that can work for the worker: instead of having another thread wake it, returns whether it
+  // sleeps. Then an activity has begun for it, and the caller has to call Wake().
+  bool PostHere(Message message);
+  void Wake() { wake_(); }
 
   // The worker's own thread only, from here on.
 

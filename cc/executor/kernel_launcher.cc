@@ -28,20 +28,87 @@ std::unique_ptr<KernelInFlight> Board(const Op& op, Value* inputs, const FrameTa
   return kernel;
 }
 
+// With more to do the worker doesn't hold a kernel back: to do it all takes longer than to wake a thread.
+constexpr size_t kMostBesideHeld = 8;
+
+Message EndOf(const KernelFlight& flight, absl::Status status) {
+  flight.kernel->status = std::move(status);
+  Message message(Message::Kind::kKernelDone, flight.frame, flight.op);
+  message.kernel.reset(flight.kernel);
+  return message;
+}
+
+// Runs a kernel that isn't asynchronous, and notes how long it takes if somebody wants to know.
+absl::Status RunNow(const KernelFlight& flight) {
+  const bool profiles = flight.run->environment.profiles;
+  const int64_t start = profiles ? ProfileClock() : 0;
+  absl::Status ended;
+  flight.run->environment.runner->RunAsync(*flight.node, &flight.kernel->call,
+                                           [&ended](absl::Status status) { ended = std::move(status); });
+  if (ABSL_PREDICT_FALSE(profiles)) flight.kernel->nanoseconds = ProfileClock() - start;
+  return ended;
+}
+
+// An asynchronous kernel may end on a thread that must not work: its owner is woken elsewhere.
+void Start(const KernelFlight& flight) {
+  flight.run->environment.runner->RunAsync(*flight.node, &flight.kernel->call, [flight](absl::Status status) {
+    RunState* const run = flight.run;
+    flight.frame->owner->Post(EndOf(flight, std::move(status)));
+    run->EndActivity();  // after Post, which has begun the owner's
+  });
+}
+
+// To another thread, which goes on as the worker if that sleeps in the end.
+void Send(const KernelFlight& flight) {
+  flight.run->environment.schedule([flight] {
+    Inbox* const owner = flight.frame->owner;
+    if (RunBeside(flight)) owner->Wake();
+  });
+}
+
 }  // namespace
+
+bool RunBeside(const KernelFlight& flight) {
+  RunState* const run = flight.run;
+  Inbox* const owner = flight.frame->owner;
+  absl::Status status = run->failed() ? absl::OkStatus() : RunNow(flight);  // nobody reads it after an error
+  if (flight.kernel->way == KernelInFlight::Way::kOffloaded) run->EndOffload();
+  const bool wakes = owner->PostHere(EndOf(flight, std::move(status)));
+  run->EndActivity();  // after PostHere, which has begun the owner's
+  return wakes;
+}
 
 void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs) {
   const KernelNode& node = context_->program.kernels[op.index];
-  const KernelRunner::Cost cost = context_->run->environment.runner->CostOf(node);
-  if (ABSL_PREDICT_FALSE(cost == KernelRunner::Cost::kAsynchronous)) {
-    return Launch(frame, index, op, inputs, node, /*is_offloaded=*/false);
+  RunState* const run = context_->run;
+  const KernelRunner::Cost cost = run->environment.runner->CostOf(node);
+  if (ABSL_PREDICT_TRUE(cost == KernelRunner::Cost::kCheap)) {
+    context_->Spend(kKernelWeight);
+    return RunHere(frame, op, inputs, node);
+  }
+  if (cost == KernelRunner::Cost::kAsynchronous) {
+    return Start(Depart(frame, index, op, inputs, KernelInFlight::Way::kAsynchronous));
+  }
+  if (run->environment.spreads_main_graph && frame->region->is_in_main_graph()) {
+    return FireInMainGraph(frame, index, op, inputs, node);
   }
   const bool is_expensive = cost == KernelRunner::Cost::kExpensive;
-  if (ABSL_PREDICT_FALSE(is_expensive) && !queue_->empty() && context_->run->BeginOffload()) {
-    return Launch(frame, index, op, inputs, node, /*is_offloaded=*/true);
+  if (is_expensive && !queue_->empty() && run->BeginOffload()) {
+    return Send(Depart(frame, index, op, inputs, KernelInFlight::Way::kOffloaded));
   }
   context_->Spend(is_expensive ? kPollInterval : kKernelWeight);
   RunHere(frame, op, inputs, node);
+}
+
+void KernelLauncher::FireInMainGraph(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node) {
+  if (queue_->empty() && !has_any_in_flight()) {
+    context_->Spend(kPollInterval);
+    context_->restarts_slice = true;
+    return RunHere(frame, op, inputs, node);
+  }
+  const bool holds = !has_held() && !queue_->has_calls() && queue_->num_operators() <= kMostBesideHeld;
+  const KernelFlight flight = Depart(frame, index, op, inputs, KernelInFlight::Way::kSpread);
+  holds ? Hold(flight) : Send(flight);
 }
 
 void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node) {
@@ -61,38 +128,40 @@ void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const Ke
   DeliverOutputs(frame, op, node, outputs_.data());
 }
 
-void KernelLauncher::Launch(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node,
-                            bool is_offloaded) {
+KernelFlight KernelLauncher::Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way) {
   RunState* const run = context_->run;
-  KernelInFlight* const kernel = Board(op, inputs, frame->tag()).release();  // owned by `done`'s message in the end
+  const KernelNode& node = context_->program.kernels[op.index];
+  KernelInFlight* const kernel = Board(op, inputs, frame->tag()).release();
+  kernel->way = way;
   ++frame->live;
-  ++num_in_flight_;
+  ++NumInFlight(way);
   run->BeginActivity();
   run->frame_bytes.fetch_add(node.in_flight_bytes, std::memory_order_relaxed);
-  auto done = [run, owner = frame->owner, frame, index, kernel, is_offloaded](absl::Status status) {
-    kernel->status = std::move(status);
-    Message message(Message::Kind::kKernelDone, frame, index);
-    message.kernel.reset(kernel);
-    if (is_offloaded) run->EndOffload();
-    owner->Post(std::move(message));
-    run->EndActivity();  // after Post, which has begun the owner's
-  };
-  KernelRunner* const runner = run->environment.runner;
-  if (!is_offloaded) return runner->RunAsync(node, &kernel->call, std::move(done));
-  run->environment.schedule([run, runner, &node, kernel, done] {
-    const int64_t start = run->environment.profiles ? ProfileClock() : 0;
-    runner->RunAsync(node, &kernel->call, [run, kernel, done, start](absl::Status status) {
-      if (ABSL_PREDICT_FALSE(run->environment.profiles)) kernel->nanoseconds = ProfileClock() - start;
-      done(std::move(status));
-    });
-  });
+  return {run, frame, index, &node, kernel};
+}
+
+void KernelLauncher::SendHeld() {
+  if (ABSL_PREDICT_FALSE(held_.has_value())) Send(*TakeHeld());
+}
+
+bool KernelLauncher::RunHeld() {
+  if (!held_.has_value() || num_in_flight_ + num_spread_ > 1) return false;
+  const KernelFlight flight = *TakeHeld();
+  context_->Spend(kPollInterval);
+  context_->restarts_slice = true;
+  Message message = EndOf(flight, context_->run->failed() ? absl::OkStatus() : RunNow(flight));
+  // This thread is counted as busy anyway.
+  if (context_->profile != nullptr) context_->profile->NoteBusy(-flight.kernel->nanoseconds);
+  Land(&message);
+  flight.run->EndActivity();  // not the last: the worker's own goes on
+  return true;
 }
 
 void KernelLauncher::Land(Message* message) {
   Frame* const frame = message->frame;
   const Op& op = frame->region->ops[message->op];
   const KernelNode& node = context_->program.kernels[op.index];
-  --num_in_flight_;
+  --NumInFlight(message->kernel->way);
   context_->run->frame_bytes.fetch_sub(node.in_flight_bytes, std::memory_order_relaxed);
   if (ABSL_PREDICT_FALSE(context_->profile != nullptr)) {
     context_->profile->NoteBusy(message->kernel->nanoseconds);

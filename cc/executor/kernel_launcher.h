@@ -4,6 +4,8 @@
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "cc/base/ids.h"
@@ -18,10 +20,29 @@
 
 namespace tensorflow_recursion {
 
+// A kernel of operator `op` of `frame` that is on its way, with what it reads.
+struct KernelFlight {
+  RunState* run;
+  Frame* frame;
+  OpId op;
+  const KernelNode* node;
+  KernelInFlight* kernel;  // owned by the message that ends it
+};
+
+// Runs the kernel on this thread, which must not be the worker's: one that went to sleep, or another one. Returns
+// whether the owner of the frame sleeps, and this thread is to wake it (Inbox::Wake). Else all may be gone.
+bool RunBeside(const KernelFlight& flight);
+
 // A kernel runs on the worker's own thread, as long as nothing speaks against it. An asynchronous one is started and
 // says itself when it is done; one that is known to be expensive goes to another thread if the worker has something
 // else to do meanwhile and a thread is to be had. Both are then *in flight*: an activity of the run and a count of
 // `live` in the frame, which ends by a message to the frame's owner.
+//
+// In the main graph, expensive kernels spread over the threads of the pool. Each is *held* at first: the worker does
+// what is cheap before. If that makes a second one ready, one of them goes to another thread. If nothing else is under
+// way, the held one runs here; else the worker goes to sleep and its thread runs the held one beside it, so that
+// whoever ends first can work on. An example: of two chains of products, a thread each computes one, and both take
+// turns as the worker, which only hands products out.
 //
 // Not thread-safe: it is the worker's own.
 class KernelLauncher {
@@ -35,6 +56,17 @@ class KernelLauncher {
   // A kernel of one of the worker's frames has ended elsewhere.
   void Land(Message* message);
 
+  // The kernel that is held, if there is one: the worker has something else to do, so it goes to another thread; or
+  // nothing, and it runs here, unless others are in flight. Returns whether it has run.
+  void SendHeld();
+  bool RunHeld();
+  bool has_held() const { return held_.has_value(); }
+  // Beside the worker, which has gone to sleep.
+  std::optional<KernelFlight> TakeHeld() { return std::exchange(held_, std::nullopt); }
+  void Hold(const KernelFlight& flight) { held_ = flight; }
+
+  bool has_any_in_flight() const { return num_in_flight_ + num_spread_ > 0; }
+
   // Other devices are slower to answer than calls are to open. With so many kernels in flight, most of them receives,
   // the worker should wait a little before it opens a further call: else a recursion that goes back and forth between
   // devices would be unrolled in full breadth before the first answer comes.
@@ -47,7 +79,11 @@ class KernelLauncher {
   static constexpr int64_t kFirstInFlightLimit = 256;
 
   void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
-  void Launch(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node, bool is_offloaded);
+  void FireInMainGraph(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
+  KernelFlight Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way);
+  int64_t& NumInFlight(KernelInFlight::Way way) {
+    return way == KernelInFlight::Way::kSpread ? num_spread_ : num_in_flight_;
+  }
   void DeliverOutputs(Frame* frame, const Op& op, const KernelNode& node, Value* outputs);
 
   WorkerContext* const context_;
@@ -57,6 +93,8 @@ class KernelLauncher {
   std::vector<Value> outputs_;  // of the kernel that runs here
   int64_t num_in_flight_ = 0;   // of this worker's frames
   int64_t in_flight_limit_ = kFirstInFlightLimit;
+  int64_t num_spread_ = 0;  // of the main graph's, not counted above
+  std::optional<KernelFlight> held_;
 };
 
 }  // namespace tensorflow_recursion

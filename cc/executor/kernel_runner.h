@@ -29,7 +29,8 @@ class KernelRunner {
  public:
   virtual ~KernelRunner() = default;
 
-  enum class Cost { kCheap, kExpensive, kAsynchronous };
+  // Moderate: worth a thread of its own in the main graph, as in stock execution. Expensive: in a body, too.
+  enum class Cost { kCheap, kModerate, kExpensive, kAsynchronous };
   virtual Cost CostOf(const KernelNode& node) const = 0;
 
   // Runs the node once for every call, in order; the first failure ends it. The same node in

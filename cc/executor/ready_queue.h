@@ -96,6 +96,7 @@ class ReadyQueue {
   }
 
   bool has_operators() const { return !operators_.empty(); }
+  size_t num_operators() const { return operators_.size(); }
   bool has_calls() const { return num_calls() > 0; }
   size_t num_calls() const { return calls_.size() - calls_begin_; }
   bool empty() const { return !has_operators() && !has_calls(); }

@@ -20,6 +20,8 @@ struct RunEnvironment {
   KernelRunner* runner = nullptr;
   // Workers the run may spread over; the caller's thread is the first.
   int max_workers = 1;
+  // Operators of the main graph go to other threads as they do in stock execution, to any number of them.
+  bool spreads_main_graph = false;
   // Runs a closure on another thread; needed for more than one worker and for asynchronous kernels.
   std::function<void(std::function<void()>)> schedule;
   // Starts a thread of its own for a closure. A worker that has held a thread of `schedule` for longer than

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/worker.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/base/attributes.h"
@@ -34,7 +35,8 @@ void Worker::WorkFromRoot(std::vector<Value> arguments) {
 void Worker::Work(bool on_own_thread) {
   const RunEnvironment& environment = run_->state.environment;
   ProfileTimer timer(parts_.context.profile.get());
-  slice_end_ = on_own_thread || !environment.start_thread ? absl::InfiniteFuture() : absl::Now() + environment.slice;
+  is_on_own_thread_ = on_own_thread;
+  StartSlice();
   const bool may_spread = environment.max_workers > 1;
   while (true) {
     while (Step()) {
@@ -44,11 +46,25 @@ void Worker::Work(bool on_own_thread) {
       leaves_thread_ = false;
       return environment.start_thread([this] { Work(/*on_own_thread=*/true); });
     }
-    if (may_spread) run_->idle_workers.Add(this);
-    if (parts_.inbox.Close()) break;
-    if (may_spread) run_->idle_workers.Leave(this);
+    const std::optional<KernelFlight> held = parts_.kernels.TakeHeld();
+    const bool is_idle = may_spread && !held.has_value();
+    if (is_idle) run_->idle_workers.Add(this);
+    if (parts_.inbox.Close()) {
+      run_->state.EndActivity();  // may delete *this, if no kernel is held
+      if (!held.has_value() || !RunBeside(*held)) return;
+      if (timer.is_on()) timer.Lap();  // the kernel's time, which is counted as such
+      StartSlice();
+      continue;
+    }
+    if (held.has_value()) parts_.kernels.Hold(*held);
+    if (is_idle) run_->idle_workers.Leave(this);
   }
-  run_->state.EndActivity();  // may delete *this
+}
+
+void Worker::StartSlice() {
+  const RunEnvironment& environment = run_->state.environment;
+  const bool has_end = !is_on_own_thread_ && environment.start_thread != nullptr;
+  slice_end_ = has_end ? absl::Now() + environment.slice : absl::InfiniteFuture();
 }
 
 // Does one piece of work. Returns false if there is none, or if the worker has to leave its thread.
@@ -66,20 +82,28 @@ inline bool Worker::Step() {
     return true;
   }
   if (ABSL_PREDICT_FALSE(parts_.compiled.has_any())) {
+    parts_.kernels.SendHeld();
     parts_.calls.ResumeCompiled();
     return true;
   }
   if (parts_.queue.has_calls()) {
-    if (ABSL_PREDICT_FALSE(parts_.kernels.has_many_in_flight()) && AwaitMail()) return true;
+    if (ABSL_PREDICT_FALSE(parts_.kernels.has_any_in_flight()) && AttendToKernels()) return true;
     const ReadyCall call = parts_.queue.PopCall();
     parts_.context.Spend(1);
     parts_.calls.Open(call.frame, call.op);
     return true;
   }
-  if (TakeMail()) return true;
-  if (parts_.incomplete_sites.empty() || run_->state.failed()) return false;
+  if (TakeMail() || parts_.kernels.RunHeld()) return true;
+  if (parts_.incomplete_sites.empty() || parts_.kernels.has_held() || run_->state.failed()) return false;
   parts_.calls.OpenIncomplete(parts_.incomplete_sites.newest());
   return true;
+}
+
+// Before a call is opened, while kernels are under way or wait to be: they come first. Returns whether one has ended.
+ABSL_ATTRIBUTE_NOINLINE bool Worker::AttendToKernels() {
+  parts_.kernels.SendHeld();
+  if (parts_.inbox.MayHaveMail() && TakeMail()) return true;
+  return parts_.kernels.has_many_in_flight() && AwaitMail();
 }
 
 // Whether a message has come, which may be the end of a kernel.
@@ -107,6 +131,7 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::Poll() {
   if (run_->state.failed()) return Abandon();
   if (parts_.inbox.MayHaveMail()) TakeMail();
   if (run_->idle_workers.MayHaveAny()) GiveAway();
+  if (std::exchange(parts_.context.restarts_slice, false)) StartSlice();
   leaves_thread_ = absl::Now() > slice_end_;
   return !leaves_thread_;
 }

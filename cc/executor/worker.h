@@ -39,6 +39,8 @@ class Worker {
  private:
   void Work(bool on_own_thread);
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool Step();  // saves 2 % of the instructions of a deep recursion of small calls
+  void StartSlice();
+  bool AttendToKernels();
   bool AwaitMail();
   bool Poll();
   bool Abandon();
@@ -51,6 +53,7 @@ class Worker {
   WorkerParts parts_;
   absl::Time slice_end_ = absl::InfiniteFuture();  // when to leave this thread to others
   bool leaves_thread_ = false;
+  bool is_on_own_thread_ = false;
 };
 
 }  // namespace tensorflow_recursion

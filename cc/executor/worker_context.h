@@ -40,6 +40,7 @@ struct WorkerContext {
   const int index;    // of the worker
   const bool traces;  // every kernel is to show: the executor computes nothing by itself, and logs frames
   int budget = kPollInterval;
+  bool restarts_slice = false;             // the thread was held by what would hold it in stock execution, too
   std::unique_ptr<WorkerProfile> profile;  // nullptr unless the run is profiled
 };
 

@@ -118,6 +118,7 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
   environment.program = program_.get();
   environment.runner = runner.get();
   environment.max_workers = max_workers;
+  environment.spreads_main_graph = context->runner() != nullptr && !context->run_all_kernels_inline();
   environment.schedule = [context](std::function<void()> work) {
     if (context->runner() != nullptr) {
       (*context->runner())(std::move(work));

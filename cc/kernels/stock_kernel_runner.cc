@@ -27,11 +27,14 @@ using tensorflow::TensorValue;
 
 namespace {
 
-// One run in so many is timed: reading the clock twice costs as much as a small kernel's tenth.
-constexpr int kSampleInterval = 16;
+// What a kernel of the main graph must take for another thread: as TensorFlow's executor has it, which counts 8000
+// cycles of the processor.
+constexpr int64_t kModerateNanoseconds = 3'000;
 // What a kernel must take for its worker to look for help right after: handing a call over costs a few
 // microseconds on both sides.
 constexpr int64_t kExpensiveNanoseconds = 20'000;
+// How much of the average a measurement is.
+constexpr int64_t kWeightOfNew = 4;
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -121,6 +124,12 @@ tensorflow::StepStatsCollector* StatsCollectorOf(const OpKernelContext& context)
 }
 
 }  // namespace
+
+void KernelTable::Entry::NoteTime(int64_t measured) const {
+  const int64_t average = nanoseconds.load(std::memory_order_relaxed);
+  const int64_t change = average == kUnmeasured ? measured - average : (measured - average) / kWeightOfNew;
+  nanoseconds.store(average + change, std::memory_order_relaxed);
+}
 
 absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
                                        const std::string& session_handle, OpKernel** kernel) {
@@ -245,15 +254,21 @@ TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* contex
       native_context_{context->resource_manager(), &context->device()->attributes().name()},
       stats_collector_(StatsCollectorOf(*context)),
       shows_operators_(stats_collector_ != nullptr || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo)) {
-  for (int i = 0; i < max_workers; ++i) scratch_.emplace_back(*context->params(), cancellation);
+  for (int i = 0; i < max_workers; ++i) {
+    scratch_.emplace_back(*context->params(), cancellation);
+    scratch_.back().random = table_->NextSeed();
+  }
 }
 
 KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
   const KernelTable::Entry& entry = table_->entry(node);
   if (entry.async != nullptr) return Cost::kAsynchronous;
   if (!entry.may_be_expensive) return Cost::kCheap;
-  const bool is_slow = entry.nanoseconds.load(std::memory_order_relaxed) > kExpensiveNanoseconds;
-  return is_slow ? Cost::kExpensive : Cost::kCheap;
+  const int64_t nanoseconds = entry.nanoseconds.load(std::memory_order_relaxed);
+  if (nanoseconds > kExpensiveNanoseconds) return Cost::kExpensive;
+  // What runs natively isn't measured.
+  const bool is_unknown = nanoseconds == KernelTable::Entry::kUnmeasured && entry.native.run == nullptr;
+  return is_unknown || nanoseconds > kModerateNanoseconds ? Cost::kModerate : Cost::kCheap;
 }
 
 absl::Status TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
@@ -307,10 +322,13 @@ void TfKernelRunner::EndStats(tensorflow::NodeExecStatsInterface* stats, OpKerne
   stats->Done(static_cast<tensorflow::Device*>(context_->device())->name());
 }
 
-absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) {
-  Scratch& scratch = scratch_[call->worker];
+absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call,
+                                    Scratch* of_caller) {
+  Scratch& scratch = *of_caller;
   TFR_RETURN_IF_ERROR(Prepare(node, entry, *call, &scratch));
-  const bool is_sampled = entry.may_be_expensive && ++scratch.calls % kSampleInterval == 0;
+  const int64_t average = entry.nanoseconds.load(std::memory_order_relaxed);
+  const bool is_known_cheap = average != KernelTable::Entry::kUnmeasured && average <= kModerateNanoseconds;
+  const bool is_sampled = entry.may_be_expensive && (!is_known_cheap || scratch.IsSampled());
   const int64_t start = is_sampled ? Now() : 0;
   absl::Status status;
   {
@@ -327,10 +345,7 @@ absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::E
     status = context.status();
     if (status.ok()) TakeOutputs(node, entry, scratch, &context, call);
   }
-  if (is_sampled) {
-    const int64_t average = entry.nanoseconds.load(std::memory_order_relaxed);
-    entry.nanoseconds.store(average + (Now() - start - average) / 4, std::memory_order_relaxed);
-  }
+  if (is_sampled) entry.NoteTime(Now() - start);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (call->inputs[i].kind != Value::Kind::kTensor) scratch.tensors[i] = Tensor();
   }
@@ -342,7 +357,7 @@ absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> 
   const NativeFunction native = ABSL_PREDICT_FALSE(shows_operators_) ? nullptr : entry.native.run;
   for (KernelCall& call : calls) {
     if (native != nullptr && native(entry.native, native_context_, call.inputs, call.outputs)) continue;
-    TFR_RETURN_IF_ERROR(RunOne(node, entry, &call));
+    TFR_RETURN_IF_ERROR(RunOne(node, entry, &call, &scratch_[call.worker]));
   }
   return absl::OkStatus();
 }
@@ -356,8 +371,33 @@ struct TfKernelRunner::InFlight {
   tensorflow::NodeExecStatsInterface* stats = nullptr;
 };
 
+std::unique_ptr<TfKernelRunner::Scratch> TfKernelRunner::TakeSpareScratch() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!spare_scratch_.empty()) {
+      std::unique_ptr<Scratch> scratch = std::move(spare_scratch_.back());
+      spare_scratch_.pop_back();
+      return scratch;
+    }
+  }
+  auto scratch = std::make_unique<Scratch>(*context_->params(), cancellation_);
+  scratch->random = table_->NextSeed();
+  return scratch;
+}
+
+void TfKernelRunner::GiveBack(std::unique_ptr<Scratch> scratch) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  spare_scratch_.push_back(std::move(scratch));
+}
+
 void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
   const KernelTable::Entry& entry = table_->entry(node);
+  if (entry.async == nullptr) {
+    std::unique_ptr<Scratch> scratch = TakeSpareScratch();
+    absl::Status status = RunOne(node, entry, call, scratch.get());
+    GiveBack(std::move(scratch));
+    return done(std::move(status));
+  }
   auto* flight = new InFlight(*context_->params(), cancellation_);
   const absl::Status prepared = Prepare(node, entry, *call, &flight->scratch);
   if (!prepared.ok()) {
@@ -380,14 +420,10 @@ void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::fun
     done(std::move(status));
   };
   tensorflow::Device* const launcher = table_->launcher();
-  if (entry.async != nullptr && launcher != nullptr) {
+  if (launcher != nullptr) {
     launcher->ComputeAsync(entry.async, flight->context.get(), std::move(finish));
-  } else if (entry.async != nullptr) {
-    entry.async->ComputeAsync(flight->context.get(), std::move(finish));
   } else {
-    launcher != nullptr ? launcher->Compute(entry.kernel, flight->context.get())
-                        : entry.kernel->Compute(flight->context.get());
-    finish();
+    entry.async->ComputeAsync(flight->context.get(), std::move(finish));
   }
 }
 

@@ -4,12 +4,15 @@
 #define TENSORFLOW_RECURSION_CC_KERNELS_STOCK_KERNEL_RUNNER_H_
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "cc/executor/kernel_runner.h"
 #include "cc/native/native_kernel.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -38,8 +41,11 @@ class KernelTable {
     std::vector<tensorflow::AllocatorAttributes> input_attributes;
     // Whether the host can read output `index`.
     bool IsReadable(int index) const { return is_on_host || output_attributes[index].on_host(); }
-    // Moving average of sampled run times. Relaxed: workers of all runs write it, a lost sample is fine.
-    mutable std::atomic<int64_t> nanoseconds{0};
+    // Moving average of sampled run times; kUnmeasured at first. Relaxed: workers of all runs write it, a lost sample
+    // is fine.
+    mutable std::atomic<int64_t> nanoseconds{kUnmeasured};
+    static constexpr int64_t kUnmeasured = -1;
+    void NoteTime(int64_t measured) const;
   };
 
   // Makes the kernels on `library`'s device. The error names the node.
@@ -49,6 +55,8 @@ class KernelTable {
   const Entry& entry(const KernelNode& node) const { return entries_[node.id]; }
   // The device that launches the kernels; nullptr if they need none, on a CPU.
   tensorflow::Device* launcher() const { return launcher_; }
+  // Another one for every run, so that no two measure the same kernels of a program.
+  uint32_t NextSeed() const { return next_seed_.fetch_add(0x9e3779b9, std::memory_order_relaxed); }
 
  private:
   absl::Status FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
@@ -56,6 +64,7 @@ class KernelTable {
   void BindNativeKernels(const Program& program);
 
   std::deque<Entry> entries_;
+  mutable std::atomic<uint32_t> next_seed_{1};  // runs of any thread take one
   tensorflow::Device* launcher_ = nullptr;
   std::vector<std::unique_ptr<tensorflow::OpKernel>> owned_;
 };
@@ -83,11 +92,22 @@ class TfKernelRunner : public KernelRunner {
     std::vector<tensorflow::TensorValue> inputs;
     std::vector<tensorflow::Tensor> tensors;  // boxes of inputs that came without one
     bool reads_variables = false;             // some input is a reference, or a number read of one
-    int calls = 0;
+    uint32_t random = 0;
+
+    // True once in kSampleInterval calls on average, and not for the same kernels in every run.
+    bool IsSampled() {
+      random = random * 1664525 + 1013904223;  // of "Numerical Recipes"; its upper bits are the good ones
+      return (random >> 16) % kSampleInterval == 0;
+    }
+    // One run in so many is timed: reading the clock twice costs as much as a small kernel's tenth.
+    static constexpr uint32_t kSampleInterval = 16;
   };
   struct InFlight;
 
-  absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call);
+  absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call, Scratch* scratch);
+  // For kernels that run beside the workers.
+  std::unique_ptr<Scratch> TakeSpareScratch();
+  void GiveBack(std::unique_ptr<Scratch> scratch);
   // FailedPrecondition if the kernel reads a reference to a variable that was never assigned.
   absl::Status Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
                        Scratch* scratch);
@@ -106,6 +126,8 @@ class TfKernelRunner : public KernelRunner {
   tensorflow::StepStatsCollector* const stats_collector_;  // of a step that is traced, else nullptr
   const bool shows_operators_;  // to the profiler or in a trace: every operator runs by its stock kernel
   std::deque<Scratch> scratch_;
+  std::mutex mutex_;  // kernels beside the workers run on any thread
+  std::vector<std::unique_ptr<Scratch>> spare_scratch_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tensorflow_recursion

@@ -14,7 +14,7 @@ import pytest
 from limits import HANG_SECONDS
 
 from benchmarks import __main__ as command
-from benchmarks import harness, profiles, recursion_suite, treebank, workloads
+from benchmarks import harness, mixed, profiles, recursion_suite, treebank, workloads
 from benchmarks.figures import Figure, from_cases
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -263,6 +263,28 @@ def test_nets_are_judged_against_pytorch_and_levels_in_the_cases_of_the_table():
 def test_two_workers_are_judged_against_one():
     workers = ("static-one-worker", "static-two-workers")
     assert _net_figures("treernn", "training", 50, 25, workers, "-workers") == {"one": 1.5}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", list(mixed.MAIN_GRAPHS))
+def test_main_graphs_compute_the_same_beside_a_call(name):
+    (case,) = mixed.make_cases([name], threads=[2])
+    result = harness.run_case(case, repeats=0)
+    assert list(result.variants) == ["stock", "stock-again", "with-call", "switch-on", "dynamic-call"]
+
+
+def test_a_call_beside_a_large_main_graph_is_judged():
+    def limit(main_graph):
+        names = ("stock", "stock-again", "with-call")
+        case = dataclasses.replace(_fake_case([]), suite="mixed", details={"main_graph": main_graph})
+        variants = {name: harness.VariantResult(name, 0.1, 0.1, [2.0]) for name in names}
+        (figure,) = mixed.figures([harness.CaseResult(case, variants)])
+        assert figure.value == 1.0
+        return figure.limit
+
+    assert limit("convolutional") == limit("chains") == 1.03
+    assert limit("small") is None
+    assert mixed.figures([harness.CaseResult(_fake_case([]), {})]) == []
 
 
 # --- What newcomers run -------------------------------------------------------------------------------------------
