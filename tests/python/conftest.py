@@ -42,7 +42,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            if "test_processes.py" in nodeid or re.search(r"[[-]processes[]-]", nodeid):
+            if "test_processes.py" in nodeid or re.search(r"[\[-]processes[]-]", nodeid):
                 return "cluster"
             return "benchmarks" if "test_benchmarks.py" in nodeid else nodeid
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "tests/cc/base/graphs.h"
-#include "tests/cc/values/contribution_values.h"
 #include "tests/cc/kernels/run_graph.h"
+#include "tests/cc/values/contribution_values.h"
 
 namespace tensorflow_recursion {
 namespace {
