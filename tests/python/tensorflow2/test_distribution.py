@@ -25,6 +25,7 @@ def trained(way):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["mirrored", "parameter_server"])
 def test_losses_are_those_of_one_device(way):
     expected, found = trained("one"), trained(way)

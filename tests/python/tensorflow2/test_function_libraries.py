@@ -74,6 +74,7 @@ def test_functions_that_are_gone_leave_no_traces_behind(slope):
     assert not functions() - before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("slope", "count"), [(slope_in_tf_function, TRACES), (slope_around_tf_function, FEWER_TRACES)])
 def test_function_that_is_traced_again_leaves_no_traces_behind(slope, count):
     power = make_power(tf.Variable(1.5))
@@ -105,6 +106,7 @@ def test_functions_stay_as_long_as_they_are_needed():
         assert [slope.numpy(), outer.gradient(slope, x).numpy()] == [18.0, 18.0]
 
 
+@pytest.mark.thorough
 def test_loaded_functions_stay_as_long_as_what_was_loaded(tmp_path):
     v = tf.Variable(1.5)
     power = make_power(v)
@@ -170,6 +172,7 @@ def run(*arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.thorough
 def test_graphs_of_other_processes_have_bodies_of_their_own(tmp_path):
     """Each process makes the functions of the same program, but for one number in the body."""
     one, two = tmp_path / "one.pb", tmp_path / "two.pb"

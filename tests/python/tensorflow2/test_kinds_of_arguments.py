@@ -52,6 +52,7 @@ def test_attrs_classes_are_taken_by_signature():
     assert descend.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.thorough
 def test_many_kinds_of_arguments_are_taken_one_beside_the_other():
     @tfr.recursive
     def scaled(x, factor):
@@ -66,6 +67,7 @@ def test_many_kinds_of_arguments_are_taken_one_beside_the_other():
     assert total(tf.constant(1.0)).numpy() == 0.5 * sum(range(MANY))
 
 
+@pytest.mark.thorough
 def test_many_kinds_of_arguments_are_taken_in_another_body():
     @tfr.recursive
     def scaled(x, factor):
@@ -92,6 +94,7 @@ def test_recursion_unrolled_by_a_python_value_ends():
     assert power(tf.constant(2.0), 20).numpy() == 2.0**20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_stated", [False, True], ids=["found out", "stated"])
 @pytest.mark.parametrize("is_mutual", [False, True], ids=["self", "mutual"])
 def test_endless_kinds_of_arguments_are_an_error(is_stated, is_mutual):

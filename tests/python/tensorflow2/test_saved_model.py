@@ -107,6 +107,7 @@ def test_module_loaded_twice_beside_one_like_it_is_each_its_own(saved):
     assert [each.call(x, n).numpy() for each in (*loaded, module)] == [3.0 * X**N, V * X**N, 4.0 * X**N]
 
 
+@pytest.mark.thorough
 def test_loaded_module_is_trained_further(saved):
     train = """
 optimizer = tf.keras.optimizers.SGD(0.0001)
@@ -127,6 +128,7 @@ print(json.dumps(losses))
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_gradient_of_the_users_own_comes_along(tmp_path):
     """Custom gradients are numbered in each process; another one may have the number here."""
 
@@ -159,6 +161,7 @@ print(json.dumps([float(y), float(tape.gradient(y, x))]))
     assert in_fresh_process(LOAD + others, tmp_path) == [7.0, 1000.0]
 
 
+@pytest.mark.thorough
 def test_loaded_module_is_saved_again(saved, tmp_path):
     save = """
 tf.saved_model.save(module, sys.argv[2], signatures=module.call)
@@ -169,6 +172,7 @@ print("[]")
     assert in_fresh_process(LOAD + RUN, again) == EXPECTED
 
 
+@pytest.mark.thorough
 def test_loaded_function_is_called_in_others(saved):
     program = """
 @tf.function
@@ -182,6 +186,7 @@ print(json.dumps([*map(float, values), float(tape.gradient(y, module.v))]))
     assert in_fresh_process(LOAD + program, saved) == [2 * V * X**n for n in range(4)] + [2 * X**N]
 
 
+@pytest.mark.thorough
 def test_tf1_loader(saved):
     program = """
 import json, sys

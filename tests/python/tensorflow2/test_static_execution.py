@@ -306,6 +306,7 @@ def test_options_hold_for_functions_traced_before():
     assert int(call(tf.constant(1000, tf.int64))) == 500_500
 
 
+@pytest.mark.thorough
 def test_frames_end_where_memory_does():
     declared = tfr.Declare("Wide", [("n", tf.float64)], [("ret", tf.float64)])
 

@@ -257,6 +257,7 @@ def test_body_on_two_devices_is_static():
     assert "'dynamic': 0" in calls
 
 
+@pytest.mark.thorough
 def test_errors_of_a_body_on_two_devices_have_call_path_and_remedy():
     division, depth = run_program(PINNED_ERRORS)
     assert division.startswith("InvalidArgumentError") and "culprit" in division
@@ -265,12 +266,14 @@ def test_errors_of_a_body_on_two_devices_have_call_path_and_remedy():
     assert "tfr.config.set_options(max_depth=...)" in depth
 
 
+@pytest.mark.thorough
 def test_gradients_of_a_body_on_two_devices_are_static():
     recursive, unrolled_, calls = run_program(PINNED_GRADIENTS)
     assert recursive == unrolled_
     assert calls == "{'static': 2, 'dynamic': 0}"
 
 
+@pytest.mark.thorough
 def test_replicas_of_a_mirrored_strategy_are_static():
     (line,) = run_program(MIRRORED)
     assert line == "[3.375, 3.375] {'static': 2, 'dynamic': 0}"
@@ -310,6 +313,7 @@ def run_model(tmp_path_factory):
     return program
 
 
+@pytest.mark.thorough
 def test_saved_model_is_static_in_a_program_in_c(tmp_path, run_model):
     folder = str(tmp_path / "model")
     with warnings.catch_warnings():
