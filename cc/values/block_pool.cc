@@ -83,21 +83,23 @@ class Store {
     Spare* const batch = shelf.first.load(std::memory_order_relaxed);
     if (batch == nullptr) return nullptr;
     shelf.first.store(batch->next_batch, std::memory_order_relaxed);
+    shelf.bytes.fetch_sub(BatchBytes(size_class), std::memory_order_relaxed);
     bytes_.fetch_sub(BatchBytes(size_class), std::memory_order_relaxed);
     return batch;
   }
 
-  // A batch of the full size.
+  // A batch of the full size. What is then too much goes back to the system, of the size that takes most of the store:
+  // blocks that a deep recursion left behind make room for those of other sizes.
   void Give(int size_class, Spare* batch) {
-    const int64_t bytes = BatchBytes(size_class);
-    if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kMostSpareBlockBytes) {
-      bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-      return FreeBatch(size_class, batch);
+    bytes_.fetch_add(BatchBytes(size_class), std::memory_order_relaxed);
+    {
+      Shelf& shelf = shelves_[size_class];
+      std::lock_guard<std::mutex> lock(shelf.mutex);
+      batch->next_batch = shelf.first.load(std::memory_order_relaxed);
+      shelf.first.store(batch, std::memory_order_relaxed);
+      shelf.bytes.fetch_add(BatchBytes(size_class), std::memory_order_relaxed);
     }
-    Shelf& shelf = shelves_[size_class];
-    std::lock_guard<std::mutex> lock(shelf.mutex);
-    batch->next_batch = shelf.first.load(std::memory_order_relaxed);
-    shelf.first.store(batch, std::memory_order_relaxed);
+    while (bytes() > kMostSpareBlockBytes && FreeLargest()) continue;
   }
 
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -105,15 +107,29 @@ class Store {
  private:
   struct Shelf {
     std::mutex mutex;
-    std::atomic<Spare*> first{nullptr};  // written under the lock
+    std::atomic<Spare*> first{nullptr};  // written under the lock, as is `bytes`
+    std::atomic<int64_t> bytes{0};
   };
+
+  // Gives a batch of the size that takes most to the system. False if there is none.
+  bool FreeLargest() {
+    int largest = 0;
+    for (int i = 1; i < kNumClasses; ++i) {
+      if (shelves_[i].bytes.load(std::memory_order_relaxed) > shelves_[largest].bytes.load(std::memory_order_relaxed)) {
+        largest = i;
+      }
+    }
+    Spare* const batch = Take(largest);
+    FreeBatch(largest, batch);
+    return batch != nullptr;
+  }
 
   static int64_t BatchBytes(int size_class) {
     return static_cast<int64_t>(BatchOf(size_class) * BytesOfClass(size_class));
   }
 
   std::array<Shelf, kNumClasses> shelves_;
-  std::atomic<int64_t> bytes_{0};
+  std::atomic<int64_t> bytes_{0};  // of all shelves
 };
 
 // --- A thread's blocks ----------------------------------------------------------------------------

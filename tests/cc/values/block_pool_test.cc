@@ -19,7 +19,7 @@ TEST(BlockPoolTest, BlocksAreAlignedAndApart) {
   for (size_t bytes : {1, 32, 33, 64, 65, 1000, 1024, 1025, 1281, 5000, 70000, 400000, 524288, 600000}) {
     for (int i = 0; i < 3; ++i) {
       auto* const block = static_cast<unsigned char*>(TakeBlock(bytes));
-      if (bytes > kHeaderBlockBytes) EXPECT_TRUE(IsAligned(block)) << bytes;
+      EXPECT_TRUE(bytes <= kHeaderBlockBytes || IsAligned(block)) << bytes;
       std::memset(block, static_cast<int>(blocks.size()), bytes);
       blocks.emplace_back(block, bytes);
     }
@@ -64,11 +64,29 @@ TEST(BlockPoolTest, TheStoreIsBounded) {
   for (void* block : blocks) GiveBlock(block, kBytes);
   EXPECT_LE(SpareBlockBytes(), kMostSpareBlockBytes);
   EXPECT_GT(SpareBlockBytes(), kMostSpareBlockBytes / 2);
-  for (void*& block : blocks) block = TakeBlock(kBytes);  // leaves the store to the other tests
-  EXPECT_LT(SpareBlockBytes(), kMostSpareBlockBytes / 2);
+  const int64_t kept = SpareBlockBytes();
+  for (void*& block : blocks) block = TakeBlock(kBytes);
+  EXPECT_LT(SpareBlockBytes(), kept) << "nothing came from the store";
   std::thread([&] {
     for (void* block : blocks) GiveBlock(block, kBytes);
   }).join();
+}
+
+// A deep recursion fills the store with small blocks. What comes after it has other sizes.
+TEST(BlockPoolTest, BlocksThatNobodyWantsMakeRoom) {
+  constexpr size_t kOld = 200, kNew = 9000;
+  constexpr int64_t kOldBytes = 2 * kMostSpareBlockBytes, kNewBytes = kMostSpareBlockBytes / 4;
+  std::vector<void*> old, blocks;
+  for (int64_t bytes = 0; bytes < kOldBytes; bytes += kOld) old.push_back(TakeBlock(kOld));
+  for (void* block : old) GiveBlock(block, kOld);
+  for (int64_t bytes = 0; bytes < kNewBytes; bytes += kNew) blocks.push_back(TakeBlock(kNew));
+  const std::set<void*> given(blocks.begin(), blocks.end());
+  for (void* block : blocks) GiveBlock(block, kNew);
+  size_t again = 0;
+  for (void*& block : blocks) again += given.count(block = TakeBlock(kNew));
+  EXPECT_GT(again, blocks.size() / 2);
+  for (void* block : blocks) GiveBlock(block, kNew);
+  EXPECT_LE(SpareBlockBytes(), kMostSpareBlockBytes);
 }
 
 TEST(BlockPoolTest, ServesManyThreadsAtOnce) {
