@@ -188,7 +188,8 @@ TFR_INLINE Vec<T> Apply(const Vec<T>& x, const Vec<T>& y) {
   if constexpr (kFunction == Binary::kReluGrad) return x * (y > T(0) ? All(T(1)) : All(T(0)));  // NaN of an infinity
   if constexpr (kFunction == Binary::kTanhGrad) return y * (T(1) - x * x);
   if constexpr (kFunction == Binary::kSigmoidGrad) return y * x * (T(1) - x);
-  if constexpr (kFunction == Binary::kSqrtGrad) return T(0.5) * y / x;
+  // 0 of no gradient, where the square root is 0, too.
+  if constexpr (kFunction == Binary::kSqrtGrad) return y == T(0) ? All(T(0)) : T(0.5) * y / x;
 }
 
 // --- Loops ----------------------------------------------------------------------------------------

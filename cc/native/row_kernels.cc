@@ -153,8 +153,10 @@ bool ReadSlice(const Tensor& x, const Tensor& begin, const Tensor& size, Box* bo
   for (int d = 0; d < x.dims(); ++d) {
     box->begin[d] = IntegerAt(begin, d);
     box->size[d] = IntegerAt(size, d);
-    if (box->size[d] == -1) box->size[d] = x.dim_size(d) - box->begin[d];
-    if (box->begin[d] < 0 || box->size[d] < 1 || box->begin[d] + box->size[d] > x.dim_size(d)) return false;
+    if (box->begin[d] < 0) return false;
+    const int64_t left = x.dim_size(d) - box->begin[d];
+    if (box->size[d] == -1) box->size[d] = left;
+    if (box->size[d] < 1 || box->size[d] > left) return false;
     if (box->size[d] == x.dim_size(d)) continue;
     shape->set_dim(d, box->size[d]);
     *is_all = false;
@@ -292,7 +294,7 @@ bool RunSplitV(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   int64_t left = x->dim_size(static_cast<int>(axis));
   for (int i = 0; i < kernel.num_outputs; ++i) {
     sizes[i] = IntegerAt(*given, i);
-    if (sizes[i] < 1) return false;
+    if (sizes[i] < 1 || sizes[i] > left) return false;
     left -= sizes[i];
   }
   return left == 0 && Cut(kernel, *x, axis, sizes, outputs);

@@ -260,6 +260,8 @@ NativeFunction CastTo(DataType to) {
 
 // Not from floats to integers: what becomes of those out of range is the stock kernel's to say.
 bool BindCast(const tensorflow::Node& node, NativeKernel* kernel) {
+  bool truncates = false;  // instead of rounding
+  if (TryGetNodeAttr(node.attrs(), "Truncate", &truncates) && truncates) return false;
   kernel->dtype = node.output_type(0);
   switch (node.input_type(0)) {
     case tensorflow::DT_BOOL:

@@ -169,6 +169,8 @@ void RegisterBlocks() {
 }
 
 ABSL_ATTRIBUTE_NOINLINE void* TakeFromStore(Stack* stack, int size_class) {
+  if (!thread_blocks.is_registered) RegisterBlocks();  // what is left of a batch is to go when the thread ends
+  if (thread_blocks.has_ended) return Allocate(size_class, BytesOfClass(size_class));
   Spare* batch = std::exchange(stack->full, nullptr);
   if (batch == nullptr) batch = Store::Get().Take(size_class);
   if (batch == nullptr) return Allocate(size_class, BytesOfClass(size_class));

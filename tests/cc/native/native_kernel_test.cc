@@ -224,6 +224,8 @@ TYPED_TEST(NativeKernelTest, Gradients) {
     }
   }
   ExpectSame({"ReluGrad", AllPairs<T>()});
+  // No gradient is 0 where the square root is 0, too.
+  ExpectSame({"SqrtGrad", {Vector<T>({0, 0, 4, 1}), Vector<T>({0, 1, 0, -2})}});
 }
 
 TYPED_TEST(NativeKernelTest, Select) {

@@ -168,3 +168,36 @@ def test_errors_are_those_of_stock_kernels(graph, run):
     define(lambda n, x: tf.cond(n < 1, lambda: tf.reduce_sum(tf.gather(rows, [n + 5])), lambda: f(n - 1, x)))
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         run(f(3, 1.0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_no_gradient_of_a_root_at_zero_is_zero(graph, run, dtype):
+    """As stock has it: 0 where no gradient arrives, also where the root is 0. So a masked norm has no NaN."""
+    x = tf1.placeholder(dtype, [1, 2])
+    f = _chain(lambda h, w, b: tf.where(h > 0, tf.sqrt(h), tf.zeros_like(h)), dtype, None, None)
+    (gradient,) = tf.gradients(f(1, tf.pad(x, [[0, 0], [0, DIM - 2]])), x)
+    np.testing.assert_allclose(run(gradient, {x: [[0.0, 4.0]]}), [[0.0, 0.25]])
+
+
+# What makes each an error: a sum of two sizes that is too large for an int64.
+OUT_OF_RANGE = {
+    "Slice": lambda x: tf.slice(x, [2**62], [2**62 + 1]),
+    "SplitV": lambda x: tf.raw_ops.SplitV(value=x, size_splits=[2**63 - 1, 2**63 - 1, 8], axis=0, num_split=3)[2],
+}
+
+
+@pytest.mark.parametrize("operator", OUT_OF_RANGE)
+def test_sizes_out_of_range_are_errors(operator, graph, run):
+    f, define = recursive("Range", [tf.int32, tf.float32], [tf.float32])
+    define(lambda n, x: tf.cond(n < 1, lambda: tf.identity(x), lambda: f(n - 1, OUT_OF_RANGE[operator](x))))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=operator):
+        run(f(1, tf.constant(np.ones(6, np.float32))))
+
+
+def test_cast_that_truncates_does_not_round(graph, run):
+    f, define = recursive("Cut", [tf.int32, tf.float64], [tf.float32])
+    define(
+        lambda n, x: tf.cond(n < 1, lambda: tf.raw_ops.Cast(x=x, DstT=tf.float32, Truncate=True), lambda: f(n - 1, x))
+    )
+    x = np.nextafter(np.float64(np.nextafter(np.float32(1), np.float32(2))), 0) * np.ones([1, 3])
+    np.testing.assert_array_equal(run(f(2, tf.constant(x))), np.ones([1, 3], np.float32))
