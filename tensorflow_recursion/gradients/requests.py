@@ -279,10 +279,15 @@ def _is_none(grad: tf.Tensor | None) -> bool:
 
 
 def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """A tensor that has the shape of another one, or is a zero for it."""
+    """A tensor that has the shape of another one, or is a zero for it.
+
+    Where that is not known before, both may be scalars: a zero record has them, and a branch that was not taken.
+    """
     if value.dtype == tf.variant:
         return value
-    return tf.broadcast_to(value, like.shape if like.shape.is_fully_defined() else tf.shape(like))
+    if like.shape.is_fully_defined():
+        return tf.broadcast_to(value, like.shape)
+    return tf.broadcast_to(value, tf.broadcast_dynamic_shape(tf.shape(value), tf.shape(like)))
 
 
 def _gradients_for_results(results: Sequence[tf.Tensor], pair: Pair, grads: Sequence[Any]) -> list[tf.Tensor]:

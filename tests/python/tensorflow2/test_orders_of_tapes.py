@@ -83,3 +83,20 @@ def test_hessian_vector_product_for_a_variable_that_the_body_reads():
 
     slope, second = derivatives(tf.constant(4))  # of 3 v^8
     np.testing.assert_allclose([slope, second], [24 * 1.5**7, 168 * 1.5**6])
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_third_derivative_beside_vectors_that_the_body_reads(way):
+    """Branches that are not taken have zeros in their records, which are scalars where no shape is known before."""
+    v = tf.Variable([0.7, 0.3, -0.4], dtype=F64)
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([3], F64), tf.TensorSpec([], I32)])
+    def product(x, n):
+        if n < 1:
+            return tf.reduce_sum(x * v * v)
+        return product(x * v, n - 1) * tf.reduce_sum(v * v * x)
+
+    of_sums = way(lambda s, n: product(s * tf.ones([3], F64), n))
+    # product(x, n) is a multiple of x ** (n + 1): for n = 2, of x ** 3.
+    third = of_sums(tf.constant(1.3, F64), tf.constant(2), 3)
+    np.testing.assert_allclose(third, 6 * product(tf.ones([3], F64), tf.constant(2)), rtol=1e-9)
