@@ -105,9 +105,9 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
             level = next(i for i, graph in enumerate(around) if not graphs.is_control_flow(graph)) + 1
         else:
             level = next((i for i, graph in enumerate(around) if tensor.graph is graph), 0)
-        if level > 0:
-            for graph in reversed(around[:level]):
-                tensor = graphs.capture_in(graph, tensor)
+        for graph in reversed(around[:level]):
+            tensor = graphs.capture_in(graph, tensor)
+        if tensor.graph is self.outer_graph:  # the branch may have it, and cond_v2 loses one of two equal inputs
             tensor = next((inner for outer, inner in self._forward_graph.captures if outer is tensor), tensor)
         return super().capture(tensor, *args, **kwargs)
 

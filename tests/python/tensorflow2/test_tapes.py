@@ -364,3 +364,28 @@ def test_gradient_in_a_branch_that_reads_a_variable_which_the_body_does_not_is_e
     ):
         tape.watch(x)
         tape.gradient(unread(x, 2), x)
+
+
+def test_gradient_of_the_users_own_reads_in_every_branch_what_it_reads_outside():
+    """The body's argument comes into each branch twice: as the branch reads it, and as the user's gradient does."""
+
+    @tf.custom_gradient
+    def square(x):
+        return x * x, lambda dy: dy * 2.0 * x
+
+    @tfr.recursive
+    def f(x, n):
+        if n < 1:
+            return tf.reduce_sum(square(x) * x)
+        return f(square(tf.sin(x)) + x, n - 1) * tf.reduce_sum(square(x))
+
+    def plain(x, n):
+        if n < 1:
+            return tf.reduce_sum(x**3)
+        return plain(tf.sin(x) ** 2 + x, n - 1) * tf.reduce_sum(x**2)
+
+    x = tf.constant([0.5, 0.9, -0.3], tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        result, expected = f(x, tf.constant(2)), plain(x, 2)
+    np.testing.assert_allclose(tape.gradient(result, x), tape.gradient(expected, x), rtol=1e-12)
