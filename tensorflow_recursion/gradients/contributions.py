@@ -14,6 +14,7 @@ function that wraps what its own would compute. A weight that is used in any oth
 from __future__ import annotations
 
 import enum
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -45,9 +46,14 @@ def can_be(kind: Kind, weight: tf.Tensor) -> bool:
     return bool(shape.rank == 2 if kind is Kind.PRODUCT else shape.rank >= 1)
 
 
-def contribute_from(op: tf.Operation, kind: Kind) -> None:
-    """Let the gradient function of `op`, a use of this kind, hand out a term for the weight."""
-    nodes.set_gradient_function(op, {Kind.PRODUCT: _product_gradient, Kind.ROWS: _rows_gradient}[kind])
+def contribute_from(op: tf.Operation, kind: Kind, weight: tf.Tensor) -> None:
+    """Let the gradient function of `op`, a use of this kind, hand out a term for the weight.
+
+    `op` may read what stands for the weight in a branch, of which less is known than of the weight.
+    """
+    _, shape = handles.gradient_type(weight)
+    rows = functools.partial(_rows_gradient, row_shape=shape[1:].as_list())
+    nodes.set_gradient_function(op, _product_gradient if kind is Kind.PRODUCT else rows)
 
 
 def _product_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
@@ -57,8 +63,7 @@ def _product_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | Non
     return [dx, ops.contribute(grad, x) if transposed else ops.contribute(x, grad)]
 
 
-def _rows_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
-    row_shape = handles.gradient_type(op.inputs[0])[1][1:].as_list()
+def _rows_gradient(op: tf.Operation, grad: tf.Tensor, *, row_shape: list[int]) -> list[tf.Tensor | None]:
     values = tf.reshape(grad, [-1, *row_shape])
     indices = tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1])
     return [ops.contribute(values, indices), *[None] * (len(op.inputs) - 1)]
