@@ -41,6 +41,8 @@ class _ForGradients(Replacements):
         self.replace(zeros, "zeros_like", _zeros_like)
         self.put(cond_v2, "default_gradient", zeros)
         self.replace(cond_v2, "_create_grad_func", _create_branch_gradient)
+        resolve = cond_v2._resolve_grad_inputs
+        self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _with_true_shapes(resolve, *graphs))
 
 
 class _Seen:
@@ -91,6 +93,16 @@ def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: st
         func_graph=_BranchGradient(name, func_graph),
         add_control_dependencies=False,
     )
+
+
+def _with_true_shapes(resolve: Callable[..., Any], branch: tf.Graph, gradient: tf.Graph) -> Any:
+    """Call `resolve` on a branch and its gradient, with a conditional that says of its outputs what is true of them.
+
+    Where the gradient makes it return intermediates, TensorFlow lets it state the shapes that its first branch returns.
+    """
+    op = branch._forward_cond
+    op._set_shape_list_attr("output_shapes", [tensor.shape for tensor in op.outputs])
+    return resolve(branch, gradient)
 
 
 class _BranchGradient(cond_v2._CondGradFuncGraph):
