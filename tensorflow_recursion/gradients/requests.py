@@ -244,7 +244,7 @@ class Differentiation:
         owner = ops.owner_of(op)
         positions = group.note_record_gradient(owner, found)
         values = [
-            tf.zeros_like(op.outputs[i]) if grads[i] is None else tf.convert_to_tensor(grads[i]) for i in positions
+            handles.zeros_for(op.outputs[i]) if grads[i] is None else tf.convert_to_tensor(grads[i]) for i in positions
         ]
         return ops.retain(values, group.owner_of_gradient(owner)).outputs[0]
 
@@ -256,9 +256,11 @@ class Differentiation:
             return [None] * len(op.inputs)
         like = [op.inputs[i] for i in positions]
         may_be_scalars = group.has_zero_records
-        specs = [tf.TensorSpec(None if may_be_scalars else tensor.shape, tensor.dtype) for tensor in like]
+        types = [handles.gradient_type(tensor) for tensor in like]
+        specs = [tf.TensorSpec(None if may_be_scalars else shape, dtype) for dtype, shape in types]
         values = ops.recall(grad, specs, group.owner_of_gradient(ops.owner_of(op)))
-        handles.set_handle_data(values, [handles.handle_data(tensor) for tensor in like])
+        of_lists = [i for i, value in enumerate(values) if value.dtype == tf.variant]
+        handles.set_handle_data([values[i] for i in of_lists], [handles.handle_data(like[i]) for i in of_lists])
         if may_be_scalars:
             values = [_of_shape(value, tensor) for value, tensor in zip(values, like, strict=True)]
         found = dict(zip(positions, values, strict=True))
@@ -285,8 +287,11 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     """
     if value.dtype == tf.variant:
         return value
-    if like.shape.is_fully_defined():
-        return tf.broadcast_to(value, like.shape)
+    _, shape = handles.gradient_type(like)
+    if shape.is_fully_defined():
+        return tf.broadcast_to(value, shape)
+    if like.dtype == tf.resource:
+        return tf.broadcast_to(value, tf.shape(handles.zeros_for(like)))
     return tf.broadcast_to(value, tf.broadcast_dynamic_shape(tf.shape(value), tf.shape(like)))
 
 
