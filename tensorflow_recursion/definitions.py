@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import abc
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias, TypedDict
@@ -104,15 +105,45 @@ def graph_name(name: str) -> str:
     return f"{name}{names.MANGLED_SUFFIX}" if graphs.is_registered_op(name) else name
 
 
-class MadeDefinition(Definition, Protocol):
-    """A function that is not the user's: a derivative, or one of which nobody has the Python code.
+class MadeDefinition(abc.ABC):
+    """A `Definition` that is not the user's: a derivative, or a function of which nobody has the Python code.
 
     Attributes:
       signature: what it takes, captured tensors included, and returns.
     """
 
+    user_name: str
+    signature: Signature
+
+    base: Definition | None = None
+    output_shapes = None
+    grad_func = None
+    python_grad_func = None
+    gradient_name = None
+    create_grad_func = None
+    promise = None
+    needs_trace = False
+    wants_shapes = False
+    max_depth = None
+    orders_effects = False
+    has_effects = False
+
     @property
-    def signature(self) -> Signature: ...
+    def inputs(self) -> tuple[Named, ...]:
+        """Names and dtypes of the arguments."""
+        return self.signature.inputs
+
+    @abc.abstractmethod
+    def check_against(self, declared: Signature) -> None:
+        """Its declaration is made of its signature."""
+
+    @abc.abstractmethod
+    def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
+        """Build the body in the default graph; returns its outputs."""
+
+    @abc.abstractmethod
+    def trace_options(self) -> TraceOptions:
+        """How the body is traced, beyond what follows from its signature."""
 
 
 class Registry:

@@ -16,32 +16,19 @@ import tensorflow as tf
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import freezing, loading
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import TraceOptions
-from tensorflow_recursion.signatures import Named, Signature
+from tensorflow_recursion.definitions import MadeDefinition, TraceOptions
+from tensorflow_recursion.signatures import Signature
 
 # What TensorFlow appends to a function whose variables become constants, in place of a number that may be there.
 _FROZEN = re.compile(r"_frozen_\d+$")
 
 
-class ImportedDefinition:
+class ImportedDefinition(MadeDefinition):
     """A function of which a graph has the definition, and nobody the Python code.
 
     Attributes:
       signature: what it takes, captured tensors included, and returns.
     """
-
-    python_grad_func = None
-    grad_func = None
-    gradient_name = None
-    create_grad_func = None
-    output_shapes = None
-    base = None
-    promise = None
-    needs_trace = False
-    wants_shapes = False
-    orders_effects = False
-    has_effects = False
-    max_depth = None
 
     def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
         """`graph` is the one whose library has the function and those that it calls."""
@@ -49,9 +36,9 @@ class ImportedDefinition:
         self._graph = graph
         signature = function.cached_definition.signature
         self.user_name = str(signature.name)
-        self.inputs: tuple[Named, ...] = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.input_arg)
+        inputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.input_arg)
         outputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.output_arg)
-        self.signature = Signature(self.user_name, self.inputs, outputs)
+        self.signature = Signature(self.user_name, inputs, outputs)
 
     def check_against(self, declared: Signature) -> None:
         """Its declaration is made from its definition."""

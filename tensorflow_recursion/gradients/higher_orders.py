@@ -9,14 +9,14 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles
-from tensorflow_recursion.definitions import Definition, TraceOptions
+from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
 from tensorflow_recursion.gradients.groups import Groups
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.signatures import Named, Signature
 
 
-class GradientDefinition:
+class GradientDefinition(MadeDefinition):
     """E(x.., captures.., dy..) -> dx..: a function's gradient as a function, so that it can be differentiated.
 
     Its body calls the forward function and then, with the record, the backward function. To differentiate it takes the
@@ -27,18 +27,6 @@ class GradientDefinition:
       signature: what it takes and returns.
       of_results: positions of the results of `base` that have a gradient.
     """
-
-    python_grad_func = None
-    grad_func = None
-    gradient_name = None
-    create_grad_func = None
-    output_shapes = None
-    promise = None
-    needs_trace = False
-    wants_shapes = False
-    max_depth = None
-    orders_effects = False
-    has_effects = False
 
     def __init__(self, name: str, pair: Pair, inputs: Sequence[tf.Tensor], tracer: Tracer, groups: Groups) -> None:
         """Defines the gradient for the results and the `inputs` that have one by `pair`, which is one of that function.
@@ -57,11 +45,6 @@ class GradientDefinition:
         self._num_inputs = len(inputs)
         self._trainable = pair.trainable
         self._handles = [handles.handle_data(tensor) for tensor in inputs]
-
-    @property
-    def inputs(self) -> tuple[Named, ...]:
-        """Names and dtypes of the arguments."""
-        return self.signature.inputs
 
     def check_against(self, declared: Signature) -> None:
         """It is declared as it is."""

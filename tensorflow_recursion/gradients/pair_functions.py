@@ -19,12 +19,12 @@ import tensorflow as tf
 from tensorflow_recursion import ops
 from tensorflow_recursion._tf import graphs, handles, loading
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import Definition, TraceOptions
+from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
 from tensorflow_recursion.gradients.pairs import Handles, Pair
-from tensorflow_recursion.signatures import Named, Signature
+from tensorflow_recursion.signatures import Signature
 
 
-class PairFunction(abc.ABC):
+class PairFunction(MadeDefinition):
     """One of the two functions of a pair.
 
     Attributes:
@@ -35,19 +35,6 @@ class PairFunction(abc.ABC):
       stand_ins: by position, the captured tensors that arguments are: the user's own gradients may read them.
     """
 
-    python_grad_func = None
-    grad_func = None
-    gradient_name = None
-    create_grad_func = None
-    output_shapes = None
-    promise = None
-    wants_shapes = False
-    needs_trace = False
-    orders_effects = False
-    has_effects = False
-    max_depth = None
-
-    signature: Signature
     argument_handles: Handles
     result_handles: Handles
     stand_ins: dict[int, tf.Tensor]
@@ -65,11 +52,6 @@ class PairFunction(abc.ABC):
         takes, returns = template.cached_definition.signature.input_arg, template.cached_definition.signature.output_arg
         self._takes = [tf.as_dtype(arg.type) for arg in takes]
         self._returns = [tf.as_dtype(arg.type) for arg in returns]
-
-    @property
-    def inputs(self) -> tuple[Named, ...]:
-        """Names and dtypes of the arguments."""
-        return self.signature.inputs
 
     def check_against(self, declared: Signature) -> None:
         """Its declaration is its signature."""
