@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -46,10 +47,12 @@ bool BindExpandDims(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsPlain(kernel->dtype) && IsUnboxed(kernel->dtype) && IsIndexType(node.input_type(1));
 }
 
+constexpr int kMostSqueezed = 32;
+
 // Bit d of numbers[0]: dimension d goes; no bits: all of size 1 do.
 bool RunSqueeze(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
-  if (x == nullptr || x->NumElements() == 0) return false;
+  if (x == nullptr || x->NumElements() == 0 || x->dims() > kMostSqueezed) return false;
   TensorShape shape;
   int64_t left = kernel.numbers[0];
   for (int d = 0; d < x->dims(); ++d) {
@@ -68,7 +71,7 @@ bool BindSqueeze(const tensorflow::Node& node, NativeKernel* kernel) {
   std::vector<int32_t> dimensions;
   if (!IsUnboxed(kernel->dtype) || !TryGetNodeAttr(node.attrs(), "squeeze_dims", &dimensions)) return false;
   for (const int32_t d : dimensions) {
-    if (d < 0 || d >= 32) return false;
+    if (d < 0 || d >= kMostSqueezed) return false;
     kernel->numbers[0] |= int64_t{1} << d;
   }
   kernel->run = RunSqueeze;
@@ -132,10 +135,20 @@ bool BindEnsureShape(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // --- Shapes as tensors ----------------------------------------------------------------------------
 
+// Whether each size is a number of that type: a tensor without elements may have larger ones.
+template <typename Index>
+bool AreSizesIn(const Tensor& x) {
+  for (int d = 0; d < x.dims(); ++d) {
+    if (x.dim_size(d) > std::numeric_limits<Index>::max()) return false;
+  }
+  return true;
+}
+
 template <typename Index>
 bool WriteShapes(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   for (int i = 0; i < kernel.num_inputs; ++i) {
-    if (inputs[i].tensor_or_null() == nullptr) return false;
+    const Tensor* const x = inputs[i].tensor_or_null();
+    if (x == nullptr || !AreSizesIn<Index>(*x)) return false;
   }
   for (int i = 0; i < kernel.num_inputs; ++i) {
     const Tensor& x = *inputs[i].tensor_or_null();

@@ -397,6 +397,23 @@ TYPED_TEST(NativeKernelTest, ShapesAndNewNumbers) {
   ExpectSame({"Fill", {Vector<int64_t>({2, 0}), Tensor(T(7))}});
 }
 
+TEST(ShapeTest, LeavesLargeSizesToTheStockKernel) {
+  const Tensor large(tensorflow::DT_FLOAT, TensorShape({(int64_t{1} << 33) + 5, 0}));
+  OneOperator op("Shape", {tensorflow::DT_FLOAT}, 0, None());
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({large}, true, &got));
+  EXPECT_FALSE(op.RunStock({large}, &got).ok());
+  ExpectSame({"Shape", {large}, [](NodeDefBuilder* node) { node->Attr("out_type", tensorflow::DT_INT64); }});
+}
+
+TEST(SqueezeTest, LeavesManyDimensionsToTheStockKernel) {
+  const Attributes attributes = [](NodeDefBuilder* node) { node->Attr("squeeze_dims", {0}); };
+  ExpectSame({"Squeeze", {Numbers<float>(Shape(32, 1))}, attributes});
+  OneOperator op("Squeeze", {tensorflow::DT_FLOAT}, 0, attributes);
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({Numbers<float>(Shape(70, 1))}, true, &got));
+}
+
 TEST(CastTest, ConvertsNumbers) {
   const auto to = [](DataType dtype) { return [dtype](NodeDefBuilder* node) { node->Attr("DstT", dtype); }; };
   for (const DataType dtype :
