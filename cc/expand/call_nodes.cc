@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <vector>
 
 #include "cc/base/names.h"
 
@@ -36,6 +37,15 @@ const std::string& CalleeOf(const NodeDef& invoke) {
   static const std::string* const kNone = new std::string();
   const auto it = invoke.attr().find(kCalleeAttr);
   return it == invoke.attr().end() ? *kNone : it->second.func().name();
+}
+
+std::vector<tensorflow::NameAttrList> FunctionsInAttributes(const NodeDef& node) {
+  std::vector<tensorflow::NameAttrList> functions;
+  for (const auto& [name, value] : node.attr()) {
+    if (value.has_func()) functions.push_back(value.func());
+    functions.insert(functions.end(), value.list().func().begin(), value.list().func().end());
+  }
+  return functions;
 }
 
 }  // namespace tensorflow_recursion

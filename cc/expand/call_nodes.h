@@ -4,7 +4,9 @@
 #define TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_
 
 #include <string>
+#include <vector>
 
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
@@ -25,6 +27,10 @@ const std::string& RecordOwner(const tensorflow::NodeDef& node);
 
 // The function an Invoke calls; empty when the attribute is missing.
 const std::string& CalleeOf(const tensorflow::NodeDef& invoke);
+
+// The functions that attributes of a node name, in lists too: branches of a conditional, for example. One may come
+// twice.
+std::vector<tensorflow::NameAttrList> FunctionsInAttributes(const tensorflow::NodeDef& node);
 
 }  // namespace tensorflow_recursion
 

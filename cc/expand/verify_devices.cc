@@ -9,6 +9,7 @@
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
+#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/util/device_name_utils.h"
 
@@ -25,10 +26,7 @@ Holders FindHolders(const FunctionLibraryDefinition& library) {
   for (const std::string& name : library.ListFunctionNames()) {
     for (const tensorflow::NodeDef& node : library.Find(name)->node_def()) {
       if (node.op() == kInvokeOp) continue;
-      for (const auto& [attr, value] : node.attr()) {
-        if (value.has_func()) holders.emplace(value.func().name(), name);
-        for (const auto& function : value.list().func()) holders.emplace(function.name(), name);
-      }
+      for (const tensorflow::NameAttrList& part : FunctionsInAttributes(node)) holders.emplace(part.name(), name);
     }
   }
   return holders;

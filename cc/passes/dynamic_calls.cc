@@ -31,10 +31,7 @@ std::vector<std::string> FunctionsOf(const NodeDef& node, const FunctionLibraryD
   std::vector<std::string> functions;
   if (IsInvoke(node)) return functions;
   if (library.Find(node.op()) != nullptr) functions.push_back(node.op());
-  for (const auto& [name, value] : node.attr()) {
-    if (value.has_func()) functions.push_back(value.func().name());
-    for (const auto& function : value.list().func()) functions.push_back(function.name());
-  }
+  for (const tensorflow::NameAttrList& function : FunctionsInAttributes(node)) functions.push_back(function.name());
   return functions;
 }
 

@@ -93,9 +93,8 @@ std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition) {
   for (const Node* node : partition.op_nodes()) {
     if (partition.flib_def().Contains(node->type_string()))
       functions[node->type_string()].set_name(node->type_string());
-    for (const auto& [name, value] : node->attrs()) {
-      if (value.has_func()) functions[value.func().name()] = value.func();
-      for (const tensorflow::NameAttrList& function : value.list().func()) functions[function.name()] = function;
+    for (tensorflow::NameAttrList& function : FunctionsInAttributes(node->def())) {
+      functions[function.name()] = std::move(function);
     }
   }
   std::vector<tensorflow::NameAttrList> named;
