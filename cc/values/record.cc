@@ -273,7 +273,7 @@ Record* ZeroRecord(const tensorflow::DataTypeVector& types) {
     }
     Tensor zero(types[i], tensorflow::TensorShape({}));
     std::memset(zero.data(), 0, zero.TotalBytes());
-    zeros->Set(i, IsUnboxed(types[i]) ? ScalarFromTensor(zero) : Value::Own(new Tensor(zero)), types[i]);
+    zeros->Set(i, IsUnboxed(types[i]) ? ScalarFromTensor(zero) : Value::Own(NewTensor(zero)), types[i]);
   }
   zeros->Ref();  // with one reference alone, its reader would take the values
   return zeros;
