@@ -114,7 +114,7 @@ class StaticCalls::Shared {
       if (!std::exchange(is_told_, true)) LOG(INFO) << "Calls of a function are static one by one, because " << status_;
       return nullptr;
     }
-    const std::string text = KernelFallbackText(UserName(CalleeOf(source.call)), status_, settings.is_of_session);
+    const std::string text = FallbackText(UserName(CalleeOf(source.call)), status_, settings.is_of_session);
     if (settings.on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
     if (!std::exchange(is_told_, true)) Notify(NoticeKind::kFallback, text);
     return nullptr;

@@ -2,8 +2,8 @@
 #include "cc/passes/dynamic_calls.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
-#include <set>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -126,12 +126,7 @@ bool IsAboutDevices(absl::string_view message) {
 }
 
 // Why a call is dynamic, and what to do about it.
-std::string Explanation(const std::string& holder, const absl::Status& failure) {
-  if (!holder.empty()) {
-    return absl::StrCat("it is called in a function that node ", holder,
-                        " runs by itself, outside of the session's graph. Call it in the graph (in tf.cond and "
-                        "tf.while_loop, too) and hand the result on");
-  }
+std::string Explanation(const absl::Status& failure) {
   if (failure.ok()) return "its call was added to the graph too late to be transformed. Make it with Defun or Declare";
   return absl::StrCat(failure.message(), ". ",
                       IsAboutDevices(failure.message())
@@ -147,23 +142,16 @@ constexpr char kRemedyElsewhere[] =
     "tfr.config.set_options(on_fallback=\"error\") makes this an error, tfr.config.set_static_execution(False) runs "
     "everything dynamically";
 
-std::string FallbackText(const std::string& function, const std::string& holder, const absl::Status& failure,
-                         bool is_of_session) {
-  return absl::StrCat("Function '", function, "' runs dynamically, many times slower than statically, because ",
-                      Explanation(holder, failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
-}
-
 }  // namespace
 
 DynamicCalls FindDynamicCalls(const tensorflow::Graph& graph, const FunctionLibraryDefinition& library) {
   DynamicCalls calls;
   NestedCalls nested(library);
   for (const Node* node : graph.op_nodes()) {
-    if (IsDynamicCall(node->def())) calls[UserName(CalleeOf(node->def()))].clear();
+    if (IsDynamicCall(node->def())) calls.insert(UserName(CalleeOf(node->def())));
     for (const tensorflow::FunctionDef* holder : nested.Of(node->def())) {
       for (const NodeDef& inner : holder->node_def()) {
-        if (!IsDynamicCall(inner)) continue;
-        calls.try_emplace(UserName(CalleeOf(inner)), absl::StrCat("'", node->name(), "' (", node->type_string(), ")"));
+        if (IsDynamicCall(inner)) calls.insert(UserName(CalleeOf(inner)));
       }
     }
   }
@@ -190,22 +178,23 @@ absl::Status LeaveNestedCallsToKernels(const tensorflow::Graph& graph,
 
 absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failure, OnFallback on_fallback,
                             const tensorflow::DeviceSet* devices) {
-  for (const auto& [function, holder] : calls) {
-    const std::string text = FallbackText(function, holder, failure, /*is_of_session=*/true);
+  for (const std::string& function : calls) {
+    const std::string text = FallbackText(function, failure, /*is_of_session=*/true);
     if (on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
     SayOnce(NoticeKind::kFallback, function, text, devices);
   }
   return absl::OkStatus();
 }
 
-std::string KernelFallbackText(const std::string& function, const absl::Status& failure, bool is_of_session) {
-  return FallbackText(function, /*holder=*/"", failure, is_of_session);
+std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session) {
+  return absl::StrCat("Function '", function, "' runs dynamically, many times slower than statically, because ",
+                      Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
 }
 
 void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,
                     const tensorflow::DeviceSet* devices) {
   std::vector<std::string> functions;
-  for (const auto& [function, holder] : calls) functions.push_back(absl::StrCat("'", function, "'"));
+  for (const std::string& function : calls) functions.push_back(absl::StrCat("'", function, "'"));
   const bool is_off = config.graph_options().rewrite_options().disable_meta_optimizer();
   const std::string text = absl::StrCat(
       "Calls of ", absl::StrJoin(functions, ", "), " run dynamically, many times slower than statically, because ",

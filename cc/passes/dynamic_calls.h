@@ -3,7 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_DYNAMIC_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_DYNAMIC_CALLS_H_
 
-#include <map>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,10 +16,8 @@
 
 namespace tensorflow_recursion {
 
-// Calls that are static by themselves are none. By the user's name of what is called: the node of the graph in whose
-// functions the call is, "name (operator)", or nothing if the call is a node of the graph itself. A function that is
-// called in both ways is of the graph itself.
-using DynamicCalls = std::map<std::string, std::string>;
+// What is called, by the names that users know. Calls that are static by themselves are none.
+using DynamicCalls = std::set<std::string>;
 
 // The calls that `graph` holds, and those that functions hold which its nodes run.
 DynamicCalls FindDynamicCalls(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library);
@@ -35,9 +33,9 @@ absl::Status LeaveNestedCallsToKernels(const tensorflow::Graph& graph,
 absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failure, OnFallback on_fallback,
                             const tensorflow::DeviceSet* devices);
 
-// What to say of a function that the kernel of a call cannot make static. `is_of_session`: a session with the switch on
-// has left the call to its kernel.
-std::string KernelFallbackText(const std::string& function, const absl::Status& failure, bool is_of_session);
+// What a notice says of a function. `is_of_session`: of one in a session with the switch on, which may have left the
+// call to its kernel.
+std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session);
 
 // In a session with the switch off: one notice a session.
 void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,

@@ -121,7 +121,7 @@ TEST_F(ExpandLeftCallsPassTest, FindsCallsInFunctions) {
                 {"Tout", tensorflow::DataTypeSlice{kInt}}});
   ASSERT_TRUE(Run(builder).ok());
   const tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), builder.graph().library());
-  EXPECT_EQ(FindDynamicCalls(*graph_, library), (DynamicCalls{{"F", "'outer' (PartitionedCall)"}}));
+  EXPECT_EQ(FindDynamicCalls(*graph_, library), DynamicCalls{"F"});
 }
 
 }  // namespace
