@@ -19,27 +19,11 @@ using tensorflow::Graph;
 using tensorflow::Node;
 
 // Stateful only because folding, merging or moving them would change what they return.
-bool OnlyReads(const std::string& op) {
-  static const auto* const kOps = new std::unordered_set<std::string>{"IsVariableInitialized",
-                                                                      "Multinomial",
-                                                                      "ParameterizedTruncatedNormal",
-                                                                      "RandomGamma",
-                                                                      "RandomPoisson",
-                                                                      "RandomShuffle",
-                                                                      "RandomPoissonV2",
-                                                                      "RandomStandardNormal",
-                                                                      "RandomUniform",
-                                                                      "ReadVariableOp",
-                                                                      "RandomUniformInt",
-                                                                      "ResourceGather",
-                                                                      "ResourceGatherNd",
-                                                                      "StackV2",
-                                                                      "TensorArrayGradV3",
-                                                                      "TensorArrayGradWithShape",
-                                                                      "TensorArrayV3",
-                                                                      "TruncatedNormal",
-                                                                      "VarIsInitializedOp",
-                                                                      "VariableShape"};
+bool OnlyMakesValues(const std::string& op) {
+  static const auto* const kOps = new std::unordered_set<std::string>{
+      "Multinomial",       "ParameterizedTruncatedNormal", "RandomGamma",   "RandomPoisson",    "RandomShuffle",
+      "RandomPoissonV2",   "RandomStandardNormal",         "RandomUniform", "RandomUniformInt", "StackV2",
+      "TensorArrayGradV3", "TensorArrayGradWithShape",     "TensorArrayV3", "TruncatedNormal"};
   return kOps->count(op) > 0;
 }
 
@@ -119,9 +103,17 @@ void AddEffect(Node* node, const std::string& frame, Loops* loops, std::vector<s
 
 }  // namespace
 
+bool ReadsState(const std::string& op) {
+  static const auto* const kOps =
+      new std::unordered_set<std::string>{"IsVariableInitialized", "ReadVariableOp",     "ResourceGather",
+                                          "ResourceGatherNd",      "VarIsInitializedOp", "VariableShape"};
+  return kOps->count(op) > 0;
+}
+
 bool HasEffect(const Node& node) {
   if (node.IsControlFlow() || node.IsIdentity() || node.IsArg() || node.IsRetval()) return false;
-  if (absl::StartsWith(node.type_string(), "Recursion>") || OnlyReads(node.type_string())) return false;
+  const std::string& op = node.type_string();
+  if (absl::StartsWith(op, "Recursion>") || ReadsState(op) || OnlyMakesValues(op)) return false;
   return (node.op_def().is_stateful() && !OnlyMakesHandles(node)) || TakesReference(node);
 }
 

@@ -16,6 +16,10 @@ namespace tensorflow_recursion {
 // Creating handles, reading variables and drawing random numbers cannot. Invokes are judged by their callees.
 bool HasEffect(const tensorflow::Node& node);
 
+// Whether operators of this type read a variable and do nothing else: ReadVariableOp, ResourceGather ... It matters
+// which writes come before them and which after, although they have no effect.
+bool ReadsState(const std::string& op);
+
 // Whether the order in which `node` runs may matter: TensorFlow calls it stateful, or it takes a TF1 reference
 // variable, which it may write to. Wider than HasEffect: reads of variables, random numbers and receives are among
 // these.

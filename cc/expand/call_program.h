@@ -61,6 +61,7 @@ struct CalledFunction {
   std::string record_device;                 // of what it and its callees retain, the outermost call's device
   std::vector<std::string> callees;          // in the order of their sites
   bool has_effects = false;                  // its own, or its callees'
+  bool reads_state = false;                  // of a variable, itself or in a callee
   bool is_gradient = false;                  // reads a record
 
   NodeList body;

@@ -8,6 +8,7 @@
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/expand/align_boundaries.h"
+#include "cc/expand/argument_order.h"
 #include "cc/expand/binding.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/call_program.h"
@@ -95,6 +96,7 @@ absl::Status ExpandCalls(const GraphDef& graph, const ExpandOptions& options, Gr
   FlattenMain(*main, &names, &program);
   TFR_RETURN_IF_ERROR(FlattenBodies(&names, &program));
   TFR_RETURN_IF_ERROR(VerifyNotExpanded(graph, program));
+  OrderArguments(&names.nodes, &program);
   DropGradientWaits(&names.nodes, &program);
   FindReachable(&program);
 

@@ -40,10 +40,11 @@ absl::Status LoadBody(BodyFactory* bodies, const DeviceOfHandle& device_of_handl
   TFR_RETURN_IF_ERROR(AsInvalidArgument(ResolveCalls(/*suffix=*/"", function->graph.get())));
   for (const Node* node : function->graph->op_nodes()) {
     if (HasEffect(*node)) function->has_effects = true;
+    if (ReadsState(node->type_string())) function->reads_state = true;
     if (IsRecall(node->def())) function->is_gradient = true;
   }
   // What a gradient computes is computed for whoever asked for it, however stateful.
-  if (function->is_gradient) function->has_effects = false;
+  if (function->is_gradient) function->has_effects = function->reads_state = false;
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/control_inputs.h"
 #include "cc/expand/loop_pivots.h"
 
 namespace tensorflow_recursion {
@@ -39,10 +40,6 @@ std::vector<bool> FindOrdered(const CallProgram& program, const NodeList& list) 
   }
   return is_ordered;
 }
-
-std::string NodeOf(const std::string& input) { return std::string(tensorflow::ParseTensorName(input).node()); }
-
-bool IsControl(const std::string& input) { return tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(input)); }
 
 // Which nodes a pass over a list has taken waits from, and what these waited for.
 struct LostWaits {
@@ -133,7 +130,7 @@ class WaitDropper {
 class PlaceKeeper {
  public:
   PlaceKeeper(const CallProgram& program, const LostWaits& lost, NameTable* names, NodeList* list)
-      : program_(program), lost_(lost), names_(*names), list_(*list) {}
+      : program_(program), lost_(lost), list_(*list), controls_(names, list) {}
 
   void Run() {
     const int count = static_cast<int>(lost_.producers.size());
@@ -151,7 +148,7 @@ class PlaceKeeper {
 
   void Place(int node) {
     std::set<std::string> waits;
-    for (const std::string& value : FindPlaces(node)) waits.insert(ControlBy(value));
+    for (const std::string& value : FindPlaces(node)) waits.insert(controls_.By(value));
     for (const std::string& wait : waits) list_.nodes[node].add_input(wait);
   }
 
@@ -180,29 +177,10 @@ class PlaceKeeper {
     return values.empty() ? results : values;
   }
 
-  // A control input that is there when the value is. A Switch says by its values alone which side it has taken.
-  std::string ControlBy(const std::string& value) {
-    const std::string source = NodeOf(value);
-    const NodeDef& producer = list_.nodes[list_.index.at(source)];
-    if (IsControl(value) || producer.op() != "Switch") return "^" + source;
-    const auto [known, is_new] = pivots_.emplace(value, "");
-    if (!is_new) return "^" + known->second;
-    NodeDef pivot;
-    pivot.set_name(names_.Unique(source + "/pivot"));
-    pivot.set_op("Identity");
-    pivot.set_device(producer.device());
-    pivot.add_input(value);
-    (*pivot.mutable_attr())["T"] = producer.attr().at("T");
-    known->second = pivot.name();
-    list_.Add(std::move(pivot), /*with_effect=*/false);
-    return "^" + known->second;
-  }
-
   const CallProgram& program_;
   const LostWaits& lost_;
-  NameTable& names_;
   NodeList& list_;
-  std::map<std::string, std::string> pivots_;  // by value of a Switch
+  ControlInputs controls_;
 };
 
 void DropWaits(const CallProgram& program, const std::vector<int>& roots, NameTable* names, NodeList* list) {
@@ -224,25 +202,41 @@ std::vector<int> RootsOf(const CalledFunction& function) {
   return nodes;
 }
 
+using CallersByName = std::map<std::string, std::vector<std::string>>;
+
+CallersByName FindCallers(const CallProgram& program) {
+  CallersByName callers;
+  for (const auto& [name, function] : program.functions) {
+    for (const std::string& callee : function.callees) callers[callee].push_back(name);
+  }
+  return callers;
+}
+
+// What is true of a function becomes true of those that call it, of gradients apart.
+void Spread(bool CalledFunction::* property, const CallersByName& callers, CallProgram* program) {
+  std::vector<std::string> work;
+  for (const auto& [name, function] : program->functions) {
+    if (function.*property) work.push_back(name);
+  }
+  while (!work.empty()) {
+    const auto found = callers.find(work.back());
+    work.pop_back();
+    if (found == callers.end()) continue;
+    for (const std::string& name : found->second) {
+      CalledFunction& caller = program->functions.at(name);
+      if (caller.*property || caller.is_gradient) continue;
+      caller.*property = true;
+      work.push_back(name);
+    }
+  }
+}
+
 }  // namespace
 
 void SpreadEffects(CallProgram* program) {
-  std::map<std::string, std::vector<std::string>> callers;
-  std::vector<std::string> work;
-  for (const auto& [name, function] : program->functions) {
-    for (const std::string& callee : function.callees) callers[callee].push_back(name);
-    if (function.has_effects) work.push_back(name);
-  }
-  while (!work.empty()) {
-    const std::string name = std::move(work.back());
-    work.pop_back();
-    for (const std::string& caller : callers[name]) {
-      bool& has_effects = program->functions.at(caller).has_effects;
-      if (has_effects || program->functions.at(caller).is_gradient) continue;
-      has_effects = true;
-      work.push_back(caller);
-    }
-  }
+  const CallersByName callers = FindCallers(*program);
+  Spread(&CalledFunction::has_effects, callers, program);
+  Spread(&CalledFunction::reads_state, callers, program);
 }
 
 void DropGradientWaits(NameTable* names, CallProgram* program) {

@@ -8,7 +8,7 @@
 
 namespace tensorflow_recursion {
 
-// Says of a function that it has effects if a function does that it calls. Gradients have none.
+// Says of a function that it has effects, or reads state, if a function does that it calls. Gradients do neither.
 void SpreadEffects(CallProgram* program);
 
 // Removes control edges out of gradient calls, records and contributions that order no side effect. TensorFlow lets the

@@ -204,3 +204,77 @@ def test_random_stream_of_body_goes_on_when_fetches_change(run):
     drawn = [run(one), run([one, x])[0], run(three), run([x, f(2)])[1], run(one)]
     assert sorted(np.concatenate(drawn)) == sorted(stock_stream(8))
     assert [drawn[0][0], drawn[1][0], drawn[-1][0]] == [stock_stream(8)[i] for i in (0, 1, 7)]
+
+
+def slowly(x):
+    """x, after products that take longer than a call would if it did not wait."""
+    product = tf1.placeholder_with_default(np.eye(300, dtype=np.float32), [300, 300])
+    for _ in range(20):
+        product = product @ product
+    return x + tf.cast(product[0, 1], x.dtype)
+
+
+def assigning(name):
+    """A function f(n, handle) whose every invocation adds 1 to the variable, whatever n is."""
+    f, define = recursive(name, [tf.int32, tf.resource], [tf.int32])
+
+    @define
+    def body(n, handle):
+        with tf.control_dependencies([tf.raw_ops.AssignAddVariableOp(resource=handle, value=1)]):
+            n = tf.identity(n)
+        return tf.cond(n < 1, lambda: n, lambda: f(n - 1, handle))
+
+    return f
+
+
+def summing(name, v):
+    """A function f(n) that adds up v over its n + 1 invocations."""
+    f, define = recursive(name, [tf.int32], [tf.int32])
+    define(lambda n: tf.cond(n < 1, lambda: 0, lambda: f(n - 1)) + v.read_value())
+    return f
+
+
+def test_call_that_assigns_comes_after_the_assignment_that_its_argument_waits_for(run, control_flow):
+    v = counting("v")
+    f = assigning("AddOnes")
+    with tf.control_dependencies([v.assign(slowly(tf.constant(10)))]):
+        y = f(tf.identity(3), v.handle)
+    with tf.control_dependencies([y]):
+        after = v.read_value()
+    assert run(after) == 14
+
+
+def test_call_that_reads_comes_after_the_assignment_that_its_argument_waits_for(run, control_flow):
+    v = counting("v")
+    f = summing("AddUp", v)
+    assert run(f(v.assign(slowly(tf.constant(4))) - 1)) == 16
+
+
+def test_call_that_assigns_comes_after_the_read_that_its_argument_waits_for(run, control_flow):
+    v = counting("v")
+    f = assigning("AddOnesLater")
+    with tf.control_dependencies([slowly(tf.constant(0))]):
+        before = v.read_value()
+    with tf.control_dependencies([before]):
+        y = f(tf.identity(2), v.handle)
+    with tf.control_dependencies([y]):
+        after = v.read_value()
+    assert run([before, after]) == [0, 3]
+
+
+def test_call_in_body_comes_after_the_assignment_that_its_argument_waits_for(run, control_flow):
+    v = counting("v")
+    f = assigning("AddOnesBelow")
+    g, define = recursive("Above", [tf.int32, tf.int32], [tf.int32])
+
+    @define
+    def Above(n, to):
+        def below():
+            with tf.control_dependencies([v.assign(slowly(to))]):
+                return f(tf.identity(n), v.handle)
+
+        return tf.cond(n < 1, lambda: 0, lambda: g(n - 1, to + 5)) + tf.cond(n < 1, below, lambda: 0)
+
+    with tf.control_dependencies([g(2, 5)]):
+        after = v.read_value()
+    assert run(after) == 16
