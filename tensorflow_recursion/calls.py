@@ -157,6 +157,7 @@ class Library:
             return None
         definition = ImportedDefinition(function, self.graph)
         self.adopt_made(definition, graph_name(name))
+        self._note_trace(name)
         return definition
 
     def adopt_made(self, definition: MadeDefinition, in_graph: str) -> None:
@@ -201,8 +202,7 @@ class Library:
     def _invoke(self, name: str, arguments: Sequence[tf.Tensor], captures: Tensors, node_name: str) -> tf.Operation:
         """Add an Invoke node of `name` to the default graph."""
         forward = self._forward_name(name, arguments)
-        if (trace := names.trace_in(self._target(name))) is not None:
-            _libraries[trace] = self
+        self._note_trace(self._target(name))
         types, shapes = self._outputs(name)
         inputs = [*arguments, *captures]
         op = ops.invoke(self._target(name), inputs, types, shapes, name=node_name, forward=forward)
@@ -212,6 +212,11 @@ class Library:
         if definition is not None and definition.max_depth is not None:
             ops.set_max_depth(op, definition.max_depth)
         return op
+
+    def _note_trace(self, in_graph: str) -> None:
+        """Let calls of what the graph calls `in_graph` find this library from graphs that TensorFlow copies them to."""
+        if (trace := names.trace_in(in_graph)) is not None:
+            _libraries[trace] = self
 
     def _result_handles(self, name: str) -> Sequence[HandleData | None]:
         """What is known of the lists that a call of `name` returns."""

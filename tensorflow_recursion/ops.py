@@ -105,9 +105,16 @@ def result_of(op: tf.Operation) -> Result:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def run_forward(op: tf.Operation, forward: str) -> tf.Tensor:
-    """Let an Invoke node in a function graph that is being built call `forward`; returns the record."""
-    results = len(op.outputs) - 1
+def run_forward(op: tf.Operation, forward: str, results: int) -> tf.Tensor:
+    """Let an Invoke node in a function graph that is being built call `forward`; returns the record.
+
+    It may do so already: when a node was changed here, or was built anew from one that was.
+
+    Args:
+      op: the node.
+      forward: what it is to call, which returns a record besides.
+      results: how many results the function has of which `forward` is the forward function.
+    """
     types = [tf.as_dtype(dtype) for dtype in op.get_attr(names.RESULT_TYPES)]
     if len(types) == results:
         shapes = op.get_attr(names.OUTPUT_SHAPES)

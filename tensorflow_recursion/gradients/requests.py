@@ -103,10 +103,11 @@ class Differentiation:
         """By a call of the backward function, with the record of the forward call."""
         inputs = list(op.inputs)[: ops.num_arguments(op)]
         pair, group = self._pair_for(definition, inputs, op.graph)
-        record = _record_of(op, pair.forward)
+        num_results = len(self._tracer.output_types(definition.user_name))
+        record = _record_of(op, pair.forward, num_results)
         if isinstance(definition, ForwardFunction) and _is_none(grads[len(definition.result_handles) - 1]):
             group.note_zero_records()
-        dys = _gradients_for_results(list(op.outputs)[:-1], pair, grads)
+        dys = _gradients_for_results(list(op.outputs)[:num_results], pair, grads)
         found = self._by_backward_call(pair, group, record, dys, inputs)
         return [found.get(i) for i in range(len(op.inputs))]
 
@@ -136,6 +137,7 @@ class Differentiation:
         for i, kind in kinds.items():
             if kind is not None and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
                 is_dense = record.graph.building_function
+                handles.set_handle_data([found[i]], [handles.OF_RECORD])  # asked for its own gradient by the sum alone
                 with _beside(found[i].op):
                     found[i] = contributions.total(kind, found[i], inputs[i], is_dense=is_dense)
         return found
@@ -200,9 +202,11 @@ class Differentiation:
             pair.result_shapes,
             name=definition.user_name,
         )
-        record = ops.run_forward(again, pair.forward)
+        record = ops.run_forward(again, pair.forward, len(again.outputs) - 1)
         results = list(again.outputs)[:-1]
-        dys = _gradients_for_results(results, pair, [*grads[: len(results)]])
+        # Zeros for terms that were not computed yet are not those of the sum.
+        given = [None if _is_none(grads[i]) and y.dtype != tf.variant else grads[i] for i, y in enumerate(results)]
+        dys = _gradients_for_results(results, pair, given)
         found = self._by_backward_call(pair, group, record, dys, inputs)
         return [found.get(i) for i in range(len(inputs))]
 
@@ -213,7 +217,7 @@ class Differentiation:
         """
         for i, grad in zip(pair.trainable, grads, strict=False):
             kind = group.weights.kind_of(group.weights.weight_of(pair.definition, i))
-            if kind is not None and grad is not None and grad.dtype == tf.variant:
+            if kind is not None and not _is_none(grad) and grad.dtype == tf.variant:
                 raise LookupError(
                     f"The gradient of '{names.shown(pair.definition.user_name)}' for a weight cannot be differentiated "
                     "in forward mode (tf.autodiff.ForwardAccumulator) where the tape is: put the call into a "
@@ -267,10 +271,10 @@ class Differentiation:
         return [found.get(i) for i in range(len(op.inputs))]
 
 
-def _record_of(op: tf.Operation, forward: str) -> tf.Tensor:
+def _record_of(op: tf.Operation, forward: str, num_results: int) -> tf.Tensor:
     """Let a call run the forward function; returns the record."""
     if op.graph.building_function:
-        return ops.run_forward(op, forward)
+        return ops.run_forward(op, forward, num_results)
     ops.set_forward(op, forward)
     return op.outputs[-1]
 

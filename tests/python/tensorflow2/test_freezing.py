@@ -205,6 +205,51 @@ def test_constants_have_gradients(make):
     assert tape.gradient(y, x).numpy() == pytest.approx(slope, rel=1e-3)
 
 
+def derivative(f, x, order):
+    if order == 0:
+        return f(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = derivative(f, x, order - 1)
+    return tape.gradient(y, x)
+
+
+def cubed(function):
+    """So that no program has derivatives of zero."""
+    return lambda x, n: function(x, n) ** 3
+
+
+@pytest.mark.parametrize("make, order", [*((make, 2) for make in PROGRAMS), (without_variables, 3)])
+def test_higher_derivatives(make, order):
+    function, expected = make(Weights())
+    frozen = convert_variables_to_constants_v2(concrete(cubed(function)))
+    expected = cubed(expected)(np.polynomial.Polynomial([0.0, 1.0]), N).deriv(order)(X)
+    got = derivative(lambda x: frozen(x, tf.constant(N))[0], tf.constant(X), order)
+    assert got.numpy() == pytest.approx(expected, rel=1e-4)
+
+
+def in_a_branch(power):
+    return lambda x, n: tf.cond(n > 3, lambda: power(x, n) * x, lambda: power(x, n - 1))
+
+
+def in_a_loop(power):
+    return lambda x, n: tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, y * power(x, n)), [0, x])[1]
+
+
+@pytest.mark.parametrize("in_function", [False, True])
+@pytest.mark.parametrize("main, exponent", [(in_a_branch, N + 1), (in_a_loop, 2 * N + 1)])
+def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exponent, in_function):
+    """Of which the frozen graph has functions alone, which TensorFlow builds anew for each gradient."""
+    power, _ = without_variables(Weights())
+    frozen = convert_variables_to_constants_v2(concrete(main(power)), lower_control_flow=False)
+
+    def second(x):
+        return derivative(lambda x: frozen(x, tf.constant(N))[0], x, 2)
+
+    got = (tf.function(second) if in_function else second)(tf.constant(X))
+    assert got.numpy() == pytest.approx(exponent * (exponent - 1) * X ** (exponent - 2), rel=1e-5)
+
+
 def test_call_in_a_branch_of_the_main_graph():
     weights = Weights()
     power, expected = read_beside_calls(weights)

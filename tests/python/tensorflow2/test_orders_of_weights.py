@@ -1,0 +1,68 @@
+"""Second and third derivatives for weights: products, and rows that only a branch gathers, against the net unrolled."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+F64 = tf.float64
+DEPTH = 4
+
+
+@pytest.fixture
+def weights():
+    generator = np.random.default_rng(5)
+    return {
+        "product": tf.Variable(generator.normal(size=(3, 3)) / 2, dtype=F64),
+        "rows": tf.Variable(generator.normal(size=(4, 3)), dtype=F64),
+    }
+
+
+@pytest.fixture
+def nets(weights):
+    """A net by recursion, and unrolled; both take the depth."""
+    w, table = weights["product"], weights["rows"]
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+    def net(i):
+        if i < 2:
+            return tf.gather(table, [i])
+        return tf.tanh(tf.matmul(net(i - 1) * net(i - 2), w))
+
+    def unrolled(i):
+        if i < 2:
+            return tf.gather(table, [i])
+        return tf.tanh(tf.matmul(unrolled(i - 1) * unrolled(i - 2), w))
+
+    return (lambda: net(tf.constant(DEPTH))), (lambda: unrolled(DEPTH))
+
+
+def derivative(net, weight, order):
+    """Of a sum of squares, each order summed up with the same factors."""
+    if order == 0:
+        return tf.reduce_sum(net() ** 2)
+    with tf.GradientTape() as tape:
+        y = derivative(net, weight, order - 1)
+    gradient = tf.convert_to_tensor(tape.gradient(y, weight))
+    factors = tf.reshape(tf.range(1, tf.size(gradient) + 1), tf.shape(gradient))
+    return tf.reduce_sum(gradient * tf.cast(factors, F64))
+
+
+def hessian(net, weight, pfor):
+    with tf.GradientTape(persistent=not pfor) as outer:
+        with tf.GradientTape() as inner:
+            y = tf.reduce_sum(net() ** 2)
+        gradient = tf.convert_to_tensor(inner.gradient(y, weight))
+    return outer.jacobian(gradient, weight, experimental_use_pfor=pfor)
+
+
+@pytest.mark.every_program
+@pytest.mark.parametrize("in_function", [False, True])
+@pytest.mark.parametrize("pfor", [False, True])
+@pytest.mark.parametrize("kind", ["product", "rows"])
+def test_jacobian_of_a_gradient(weights, nets, kind, pfor, in_function):
+    net, unrolled = nets
+    got = (tf.function(hessian) if in_function else hessian)(net, weights[kind], pfor)
+    np.testing.assert_allclose(got, hessian(unrolled, weights[kind], True), rtol=1e-9, atol=1e-12)
