@@ -93,19 +93,14 @@ class Counted:
         @tf.custom_gradient
         def counted(x):
             def gradient(dy):
-                return self._identity(self._count_backward, dy)
+                return _identity_by(self._count_backward, dy)
 
-            return self._identity(self._count_forward, x), gradient
+            return _identity_by(self._count_forward, x), gradient
 
         return counted(x)
 
     def reset(self):
         self.forward = self.backward = 0
-
-    def _identity(self, count, x):
-        y = tf1.py_func(count, [x], x.dtype, stateful=True)
-        y.set_shape(x.shape)
-        return y
 
     def _count_forward(self, x):
         self.forward += 1
@@ -114,6 +109,13 @@ class Counted:
     def _count_backward(self, x):
         self.backward += 1
         return x
+
+
+def _identity_by(function, x):
+    """A node that runs a Python function, which returns what it is given."""
+    y = tf1.py_func(function, [x], x.dtype, stateful=True)
+    y.set_shape(x.shape)
+    return y
 
 
 class CountedInAllOrders:
@@ -125,9 +127,7 @@ class CountedInAllOrders:
     def __call__(self, x):
         @tf.custom_gradient
         def counted(x):
-            y = tf1.py_func(self._count, [x], x.dtype, stateful=True)
-            y.set_shape(x.shape)
-            return y, self
+            return _identity_by(self._count, x), self
 
         return counted(x)
 

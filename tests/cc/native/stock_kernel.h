@@ -18,6 +18,7 @@
 #include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session.h"
+#include "tests/cc/values/stock_session.h"
 
 namespace tensorflow_recursion {
 
@@ -29,12 +30,6 @@ class OneOperator {
   OneOperator(const std::string& op, const tensorflow::DataTypeVector& inputs, int list_inputs,
               const Attributes& attributes)
       : graph_(tensorflow::OpRegistry::Global()) {
-    tensorflow::SessionOptions options;
-    options.config.mutable_graph_options()->mutable_rewrite_options()->set_disable_meta_optimizer(true);
-    options.config.mutable_graph_options()->mutable_optimizer_options()->set_opt_level(
-        tensorflow::OptimizerOptions::L0);
-    options.config.set_inter_op_parallelism_threads(-1);  // all in the caller's thread
-    session_.reset(tensorflow::NewSession(options));
     tensorflow::GraphDef graph;
     for (size_t i = 0; i < inputs.size(); ++i) {
       TF_CHECK_OK(tensorflow::NodeDefBuilder(absl::StrCat("x", i), "Placeholder")
@@ -104,7 +99,7 @@ class OneOperator {
   tensorflow::Graph graph_;
   const tensorflow::Node* node_ = nullptr;
   NativeKernel kernel_;
-  std::unique_ptr<tensorflow::Session> session_;
+  const std::unique_ptr<tensorflow::Session> session_ = NewStockSession();
   tensorflow::CallableOptions callable_;
   tensorflow::Session::CallableHandle handle_ = 0;
 };

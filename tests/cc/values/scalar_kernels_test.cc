@@ -16,6 +16,7 @@
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
+#include "tests/cc/values/stock_session.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -62,12 +63,6 @@ bool SameBits(uint64_t a, uint64_t b) {
 class Kernel {
  public:
   Kernel(const std::string& op, const DataTypeVector& inputs, const DataTypeVector& attrs) {
-    tensorflow::SessionOptions options;
-    options.config.mutable_graph_options()->mutable_rewrite_options()->set_disable_meta_optimizer(true);
-    options.config.mutable_graph_options()->mutable_optimizer_options()->set_opt_level(
-        tensorflow::OptimizerOptions::L0);
-    options.config.set_inter_op_parallelism_threads(-1);  // all in the caller's thread
-    session_.reset(tensorflow::NewSession(options));
     tensorflow::GraphDef graph;
     tensorflow::NodeDefBuilder builder("op", op);
     tensorflow::CallableOptions callable;
@@ -94,7 +89,7 @@ class Kernel {
   }
 
  private:
-  std::unique_ptr<tensorflow::Session> session_;
+  const std::unique_ptr<tensorflow::Session> session_ = NewStockSession();
   tensorflow::Session::CallableHandle handle_ = 0;
   bool exists_ = false;
 };

@@ -18,12 +18,18 @@ case = adding_to(CASES)
 # --- Variables ----------------------------------------------------------------------------------------------------
 
 
+def variables(a, b, of_a, of_b):
+    """One variable on each device, with these values at first."""
+    with on(a):
+        v = tf1.get_variable("v", initializer=of_a, use_resource=True)
+    with on(b):
+        w = tf1.get_variable("w", initializer=of_b, use_resource=True)
+    return v, w
+
+
 @case(np.float32(32.0), np.float32(6.0))
 def captured_variables_on_both(a, b):
-    with on(a):
-        v = tf1.get_variable("v", initializer=np.float32(2), use_resource=True)
-    with on(b):
-        w = tf1.get_variable("w", initializer=np.float32(3), use_resource=True)
+    v, w = variables(a, b, np.float32(2), np.float32(3))
     f, define = recursive("Affine", [I32], [F32])
 
     @define
@@ -83,10 +89,7 @@ def side_effects_in_order(a, b):
 
 
 def variables_on_both(a, b, shape=()):
-    with on(a):
-        v = tf1.get_variable("v", initializer=np.full(shape, 2, np.float32), use_resource=True)
-    with on(b):
-        w = tf1.get_variable("w", initializer=np.full(shape, 3, np.float32), use_resource=True)
+    v, w = variables(a, b, np.full(shape, 2, np.float32), np.full(shape, 3, np.float32))
     return v, w
 
 
@@ -234,10 +237,7 @@ def assignments_to_either(a, b):
 
 def chain(a, b):
     """f(3, x) where f(n, x) = v * f(n - 1, x) * x + w, the product on one device, the sum on the other."""
-    with on(a):
-        v = tf1.get_variable("v", initializer=np.float32(2), use_resource=True)
-    with on(b):
-        w = tf1.get_variable("w", initializer=np.float32(3), use_resource=True)
+    v, w = variables(a, b, np.float32(2), np.float32(3))
     f, define = recursive("Chain", [I32, F32], [F32], shapes=[[]], create_grad_func=True)
 
     @define
@@ -312,10 +312,7 @@ def gradient_through_mutual_functions_apart(a, b):
 @case(np.float32(1.5), np.float32(1.5), np.float32(1.5), np.float32(0.375))
 def gradients_of_mutual_functions_with_variables(a, b):
     """The pins are on what hands records on, too."""
-    with on(a):
-        v = tf1.get_variable("v", initializer=np.float32(0.5), use_resource=True)
-    with on(b):
-        w = tf1.get_variable("w", initializer=np.float32(2), use_resource=True)
+    v, w = variables(a, b, np.float32(0.5), np.float32(2))
     f, define_f = recursive("There", [I32, F32], [F32], shapes=[[]])
     g, define_g = recursive("Back", [I32, F32], [F32], shapes=[[]])
 
@@ -341,10 +338,7 @@ def gradients_of_mutual_functions_with_variables(a, b):
 @case(np.float32(4), np.float32(4), np.float32(32), np.float32(12))
 def gradients_of_calls_in_loops_apart(a, b):
     """The loop, which keeps records in lists, is pinned to the other device than the call."""
-    with on(a):
-        v = tf1.get_variable("v", initializer=np.float32(0.5), use_resource=True)
-    with on(b):
-        w = tf1.get_variable("w", initializer=np.float32(2), use_resource=True)
+    v, w = variables(a, b, np.float32(0.5), np.float32(2))
     f, define = recursive("Looped", [I32, F32], [F32], shapes=[[]])
 
     def looped(n, x):

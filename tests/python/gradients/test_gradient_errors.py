@@ -389,15 +389,21 @@ def test_nan_of_untaken_branch_does_not_reach_the_gradient(run, control_flow):
     np.testing.assert_allclose(run(dx, {x: -0.5}), 2 * np.log(0.5) + 2 * -0.5 / 0.5)
 
 
-@pytest.mark.parametrize("where", ["in a branch", "in a branch of a branch", "outside of branches"])
-@pytest.mark.parametrize("kind", ["variable", "tensor"])
-def test_gradient_that_uses_what_the_body_does_not_is_error(where, kind):
+def identity_whose_gradient_reads(kind):
+    """What is read, 3, and the function."""
     used = tf1.get_variable("used", initializer=3.0, use_resource=True) if kind == "variable" else tf.constant(3.0)
 
     @tf.custom_gradient
     def scaled(x):
         return x * 1.0, lambda dy: dy * used
 
+    return used, scaled
+
+
+@pytest.mark.parametrize("where", ["in a branch", "in a branch of a branch", "outside of branches"])
+@pytest.mark.parametrize("kind", ["variable", "tensor"])
+def test_gradient_that_uses_what_the_body_does_not_is_error(where, kind):
+    used, scaled = identity_whose_gradient_reads(kind)
     f, define = recursive("Scaled", [tf.float32, tf.int32], [tf.float32], shapes=[[]])
     either = lambda n, result: tf.cond(n > 100, lambda: tf.constant(0.0), result)
     bodies = {
@@ -416,12 +422,7 @@ def test_gradient_that_uses_what_the_body_does_not_is_error(where, kind):
 
 @pytest.mark.parametrize("kind", ["variable", "tensor"])
 def test_gradient_in_a_branch_may_use_what_the_body_uses(run, kind):
-    used = tf1.get_variable("used", initializer=3.0, use_resource=True) if kind == "variable" else tf.constant(3.0)
-
-    @tf.custom_gradient
-    def scaled(x):
-        return x * 1.0, lambda dy: dy * used
-
+    used, scaled = identity_whose_gradient_reads(kind)
     f, define = recursive("Scaled", [tf.float32, tf.int32], [tf.float32], shapes=[[]])
     define(lambda x, n: tf.cond(n < 1, lambda: x, lambda: scaled(f(x, n - 1)) + 0.0 * used))
     x = tf.constant(2.0)

@@ -52,14 +52,19 @@ def test_attrs_classes_are_taken_by_signature():
     assert descend.experimental_get_tracing_count() == 1
 
 
-@pytest.mark.thorough
-def test_many_kinds_of_arguments_are_taken_one_beside_the_other():
+@pytest.fixture
+def scaled():
     @tfr.recursive
     def scaled(x, factor):
         if x < 1.0:
             return x * factor
         return scaled(x / 2.0, factor)
 
+    return scaled
+
+
+@pytest.mark.thorough
+def test_many_kinds_of_arguments_are_taken_one_beside_the_other(scaled):
     @tf.function
     def total(x):
         return tf.add_n([scaled(x, factor) for factor in range(MANY)])
@@ -68,13 +73,7 @@ def test_many_kinds_of_arguments_are_taken_one_beside_the_other():
 
 
 @pytest.mark.thorough
-def test_many_kinds_of_arguments_are_taken_in_another_body():
-    @tfr.recursive
-    def scaled(x, factor):
-        if x < 1.0:
-            return x * factor
-        return scaled(x / 2.0, factor)
-
+def test_many_kinds_of_arguments_are_taken_in_another_body(scaled):
     @tfr.recursive
     def total(x, n):
         if n < 1:
