@@ -49,6 +49,10 @@ struct CodeFunction {
 struct CodeEntry {
   uint32_t begin = 0;
   uint32_t frame_words = 0;
+  // If its first instruction is a ReturnUnless: the operands of that.
+  uint16_t returned = 0;
+  uint16_t x = 0;
+  uint16_t y = 0;  // a register or a constant
 };
 
 // How an instruction that its operator can't do (a division by zero, say) is done by the operator's kernel.

@@ -79,7 +79,8 @@ absl::Status CodeBuilder::End() {
   for (uint32_t i = function.begin; i < function.end; i += SizeOf(code_->instructions[i].opcode)) {
     function.frame_words = std::max(function.frame_words, RegistersOf(&code_->instructions[i]));
   }
-  code_->entries[function_] = {function.begin, function.frame_words};
+  const Instruction& first = code_->instructions[function.begin];
+  code_->entries[function_] = {function.begin, function.frame_words, first.a, first.b, first.c};
   return absl::OkStatus();
 }
 

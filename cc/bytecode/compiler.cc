@@ -11,6 +11,7 @@
 #include "cc/bytecode/blocks.h"
 #include "cc/bytecode/candidates.h"
 #include "cc/bytecode/code_builder.h"
+#include "cc/bytecode/compared_calls.h"
 #include "cc/bytecode/compile_context.h"
 #include "cc/bytecode/element_reads.h"
 #include "cc/bytecode/emitter.h"
@@ -71,6 +72,7 @@ std::unique_ptr<Code> Compile(const FlowGraph& flow, const std::vector<NodeId>& 
     regions->erase(region);
     return nullptr;
   }
+  CompareBeforeCalls(code.get());
   AddForkPlans(code.get());
   compiled->functions = std::move(context.functions);
   return code;

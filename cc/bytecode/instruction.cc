@@ -22,11 +22,19 @@ const OpcodeInfo& InfoOf(Opcode opcode) {
 #define TFR_INFO(name, type, T) {"Call" #name #type "K", Format::kCallRK},
                       TFR_ARGUMENTS(TFR_INFO)
 #undef TFR_INFO
+#define TFR_INFO(name, type, T) {"CallIf" #name #type, Format::kCall}, {"CallIf" #name #type "K", Format::kCall},
+                          TFR_COMPARISONS(TFR_INFO)
+#undef TFR_INFO
+#define TFR_INFO(argument, name, type, T)                      \
+  {"Call" #argument #type "KIf" #name #type, Format::kCallRK}, \
+      {"Call" #argument #type "KIf" #name #type "K", Format::kCallRK},
+                              TFR_COMPARED_CALLS(TFR_INFO)
+#undef TFR_INFO
 #define TFR_INFO(size, T, index, Index) {"Element" #size "By" #index, Format::kRRR},
-                          TFR_ELEMENTS(TFR_INFO)
+                                  TFR_ELEMENTS(TFR_INFO)
 #undef TFR_INFO
 #define TFR_INFO(name, format) {#name, Format::format},
-                              TFR_OTHER_INSTRUCTIONS(TFR_INFO)
+                                      TFR_OTHER_INSTRUCTIONS(TFR_INFO)
 #undef TFR_INFO
   };
   return kInfos[static_cast<int>(opcode)];

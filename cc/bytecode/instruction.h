@@ -5,7 +5,8 @@
 // and once more, as `AddInt32K`, for a second operand that is a constant. `UnlessLessInt32` compares and jumps if the
 // comparison does not hold: an `if` or the test of a loop is one instruction. What often comes together around calls is
 // one instruction, too: `ReturnUnlessLessInt32` compares and returns, `ReturnAddInt32` adds and returns the sum,
-// `CallSubInt32K` computes an argument and calls.
+// `CallSubInt32K` computes an argument and calls. `CallIfLessInt32` calls a function whose first instruction is
+// `ReturnUnlessLessInt32`: it compares for the callee, and makes a frame only if the callee would not return at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_INSTRUCTION_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_INSTRUCTION_H_
@@ -37,6 +38,14 @@ namespace tensorflow_recursion {
 
 // Those that may compute an argument of a call, with a constant: CallSubInt32K.
 #define TFR_ARGUMENTS(X) TFR_FOR_INTEGERS(X, Add) TFR_FOR_INTEGERS(X, Sub)
+
+// Calls that compare for their callee, by what computes the argument and by the comparison: all of one type.
+#define TFR_COMPARED(X, argument, type, T)                                                 \
+  X(argument, Less, type, T) X(argument, LessEqual, type, T) X(argument, Greater, type, T) \
+  X(argument, GreaterEqual, type, T) X(argument, Equal, type, T) X(argument, NotEqual, type, T)
+#define TFR_COMPARED_CALLS(X)                                                              \
+  TFR_COMPARED(X, Add, Int32, int32_t) TFR_COMPARED(X, Sub, Int32, int32_t)                \
+  TFR_COMPARED(X, Add, Int64, int64_t) TFR_COMPARED(X, Sub, Int64, int64_t)
 
 // Reads of one element of a vector, by the size of the element and the type of the index.
 #define TFR_ELEMENTS(X)                                                                    \
@@ -82,11 +91,18 @@ enum class Opcode : uint16_t {
 #define TFR_OPCODES(name, type, T) kCall##name##type##K,
                   TFR_ARGUMENTS(TFR_OPCODES)
 #undef TFR_OPCODES
+#define TFR_OPCODES(name, type, T) kCallIf##name##type, kCallIf##name##type##K,
+                      TFR_COMPARISONS(TFR_OPCODES)
+#undef TFR_OPCODES
+#define TFR_OPCODES(argument, name, type, T) \
+  kCall##argument##type##KIf##name##type, kCall##argument##type##KIf##name##type##K,
+                          TFR_COMPARED_CALLS(TFR_OPCODES)
+#undef TFR_OPCODES
 #define TFR_OPCODES(size, T, index, Index) kElement##size##By##index,
-                      TFR_ELEMENTS(TFR_OPCODES)
+                              TFR_ELEMENTS(TFR_OPCODES)
 #undef TFR_OPCODES
 #define TFR_OPCODES(name, format) k##name,
-                          TFR_OTHER_INSTRUCTIONS(TFR_OPCODES)
+                                  TFR_OTHER_INSTRUCTIONS(TFR_OPCODES)
 #undef TFR_OPCODES
 };
 
@@ -122,7 +138,7 @@ const OpcodeInfo& InfoOf(Opcode opcode);
 
 inline bool IsCall(Opcode opcode) {
   const Format format = InfoOf(opcode).format;
-  return format == Format::kCallRK || opcode == Opcode::kCall;
+  return format == Format::kCallRK || (format == Format::kCall && opcode != Opcode::kJoin);
 }
 
 // Words of the instruction, its second one included.

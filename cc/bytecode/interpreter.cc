@@ -273,13 +273,15 @@ void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
     TFR_RETURN(result);                                               \
   }
 
-// Calls what an instruction of `size` words says.
-#define TFR_CALL(size)                                                  \
+// Calls what an instruction of `size` words says, from the instruction on that is so far behind the callee's first.
+// Before, it runs `unless`, which may find that there is nothing to call.
+#define TFR_CALL(size, behind, unless)                                  \
   do {                                                                  \
     const CodeEntry callee = entries[pc->b];                            \
     uint64_t* window = r + pc->c;                                       \
     if (ABSL_PREDICT_FALSE(--left < 0)) TFR_SUSPEND(kPaused);           \
     if (ABSL_PREDICT_FALSE(depth >= max_depth_)) TFR_SUSPEND(kTooDeep); \
+    unless;                                                             \
     if (ABSL_PREDICT_FALSE(window + callee.frame_words > end)) {        \
       uint64_t* const moved = MakeRoom(window, callee.frame_words);     \
       if (moved == nullptr) TFR_SUSPEND(kTooLarge);                     \
@@ -288,17 +290,43 @@ void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
     }                                                                   \
     window[-1] = Linkage(pc + (size) - code, pc->c, pc->a);             \
     r = window;                                                         \
-    pc = code + callee.begin;                                           \
+    pc = code + callee.begin + (behind);                                \
     ++depth;                                                            \
     TFR_DISPATCH();                                                     \
   } while (false)
 
 // May be begun anew after a suspension: the argument is not computed in place.
-#define TFR_CALL_WITH(name, type, T)                                          \
-  TFR_CASE(Call##name##type##K) {                                             \
+#define TFR_ARGUMENT(name, T)                                                 \
+  do {                                                                        \
     Compute<operators::name, T>(r[pc[1].y()], constants[pc[1].z()], &result); \
     r[pc[1].c] = result;                                                      \
-    TFR_CALL(2);                                                              \
+  } while (false)
+
+#define TFR_CALL_WITH(name, type, T) \
+  TFR_CASE(Call##name##type##K) {    \
+    TFR_ARGUMENT(name, T);           \
+    TFR_CALL(2, 0, );                \
+  }
+
+// The call returns at once if the callee's registers, which begin at `window`, do not compare so.
+#define TFR_UNLESS_RETURNED(size, name, T, y)              \
+  if (!(Holds<operators::name, T>(window[callee.x], y))) { \
+    r[pc->a] = window[callee.returned];                    \
+    TFR_GO(size);                                          \
+  }
+
+#define TFR_COMPARED_CALL(name, type, T)                                                              \
+  TFR_CASE(CallIf##name##type) { TFR_CALL(1, 1, TFR_UNLESS_RETURNED(1, name, T, window[callee.y])); } \
+  TFR_CASE(CallIf##name##type##K) { TFR_CALL(1, 1, TFR_UNLESS_RETURNED(1, name, T, constants[callee.y])); }
+
+#define TFR_COMPARED_CALL_WITH(argument, name, type, T)                   \
+  TFR_CASE(Call##argument##type##KIf##name##type) {                       \
+    TFR_ARGUMENT(argument, T);                                            \
+    TFR_CALL(2, 1, TFR_UNLESS_RETURNED(2, name, T, window[callee.y]));    \
+  }                                                                       \
+  TFR_CASE(Call##argument##type##KIf##name##type##K) {                    \
+    TFR_ARGUMENT(argument, T);                                            \
+    TFR_CALL(2, 1, TFR_UNLESS_RETURNED(2, name, T, constants[callee.y])); \
   }
 
 #define TFR_READ(size, T, index, Index)                                                           \
@@ -329,6 +357,13 @@ Interpreter::State Interpreter::Resume(int64_t* budget) {
 #define TFR_LABEL(name, type, T) &&Call##name##type##K,
               TFR_ARGUMENTS(TFR_LABEL)
 #undef TFR_LABEL
+#define TFR_LABEL(name, type, T) &&CallIf##name##type, &&CallIf##name##type##K,
+                  TFR_COMPARISONS(TFR_LABEL)
+#undef TFR_LABEL
+#define TFR_LABEL(argument, name, type, T) \
+  &&Call##argument##type##KIf##name##type, &&Call##argument##type##KIf##name##type##K,
+                  TFR_COMPARED_CALLS(TFR_LABEL)
+#undef TFR_LABEL
 #define TFR_LABEL(size, T, index, Index) &&Element##size##By##index,
               TFR_ELEMENTS(TFR_LABEL)
 #undef TFR_LABEL
@@ -358,6 +393,8 @@ dispatch:
   TFR_COMPARISONS(TFR_RETURN_UNLESS)
   TFR_RETURNED(TFR_RETURN_RESULT)
   TFR_ARGUMENTS(TFR_CALL_WITH)
+  TFR_COMPARISONS(TFR_COMPARED_CALL)
+  TFR_COMPARED_CALLS(TFR_COMPARED_CALL_WITH)
   TFR_ELEMENTS(TFR_READ)
   TFR_CASE(Move2) {
     r[pc->a] = r[pc->b];
@@ -403,7 +440,7 @@ dispatch:
     const auto side = FromBits<int32_t>(r[pc->a]);
     TFR_GO(1 + (side < 0 || side >= pc->b ? pc->b - 1 : side));
   }
-  TFR_CASE(Call) { TFR_CALL(1); }
+  TFR_CASE(Call) { TFR_CALL(1, 0, ); }
   TFR_CASE(Join) { TFR_SUSPEND(kJoins); }
   TFR_CASE(Return) { TFR_RETURN(r[pc->a]); }
   TFR_CASE(ReturnAll) {
@@ -426,7 +463,11 @@ special:
 // clang-format on
 
 #undef TFR_READ
+#undef TFR_COMPARED_CALL_WITH
+#undef TFR_COMPARED_CALL
+#undef TFR_UNLESS_RETURNED
 #undef TFR_CALL_WITH
+#undef TFR_ARGUMENT
 #undef TFR_CALL
 #undef TFR_RETURN_RESULT
 #undef TFR_RETURN_UNLESS

@@ -52,6 +52,7 @@ struct Fork {
   CallOrigin origin;
   std::shared_ptr<CompiledArguments> arguments;
   ForkedCall call;
+  std::shared_ptr<const Fork> part_of;  // what the owner computes for another worker; nullptr: a call out of a frame
 
   // Set by who begins to make the call: the runner, or the owner if it needs the result before that one has begun.
   std::atomic<bool> is_taken{false};
@@ -61,8 +62,8 @@ struct Fork {
 
   // Set by the runner before it posts the fork back.
   std::vector<uint64_t> results;
-  int64_t calls = 0;  // that it has made
-  bool is_unfit = false;
+  int64_t calls = 0;        // that it has made
+  bool has_results = true;  // not if the call is unfit, or was stopped because nobody needs it
 
   // The owner's alone.
   CompiledCall* split_from = nullptr;  // nullptr: that one has ended
@@ -81,6 +82,7 @@ struct CompiledCall {
   std::shared_ptr<Fork> fork;                // what it computes for another worker; nullptr: a call out of a frame
   std::vector<std::shared_ptr<Fork>> forks;  // what was split off and not joined yet, in the order to join from the end
   bool shares_arguments = false;             // with forks, ever
+  bool ends_early = false;                   // without results, when all of `forks` have come back
   std::vector<uint64_t> registers;
 };
 

@@ -42,6 +42,14 @@ void MoveCall(const CompiledCall* call, Calls* from, Calls* to) {
   from->erase(position);
 }
 
+// Whether the call is a part of one that has ended, or is about to.
+bool IsUnwanted(const CompiledCall& call) {
+  for (const Fork* fork = call.fork.get(); fork != nullptr; fork = fork->part_of.get()) {
+    if (!fork->is_wanted.load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
 bool Fits(const RegisterType& type, const Value& argument) {
   if (type.dtype == tensorflow::DT_INVALID) return !argument.is_empty();  // it is not read
   return type.is_array ? argument.tensor_or_null() != nullptr : argument.is_scalar();
@@ -89,10 +97,7 @@ void CompiledCalls::ReadArguments(CompiledCall* call) {
 std::optional<CompiledCalls::Returned> CompiledCalls::Resume() {
   CompiledCall* const call = running_.back().get();
   while (true) {
-    if (call->fork != nullptr && !call->fork->is_wanted.load(std::memory_order_relaxed)) {
-      Retire(call);
-      return std::nullopt;
-    }
+    if (IsUnwanted(*call)) return EndEarly(call);
     int64_t budget = std::max(context_->budget * kCallsPerPiece - spent_calls_, kFewestCalls);
     const int64_t before = budget;
     const Interpreter::State state = call->interpreter.Resume(&budget);
@@ -107,20 +112,19 @@ std::optional<CompiledCalls::Returned> CompiledCalls::Resume() {
       case Interpreter::State::kJoins:
         if (Join(call)) continue;
         return std::nullopt;
-      case Interpreter::State::kNeedsKernel:
-        if (!RunKernel(call)) {
-          return call->origin.function->is_unfit.load(std::memory_order_relaxed) ? GiveBack(call) : std::nullopt;
-        }
+      case Interpreter::State::kNeedsKernel: {
+        const absl::StatusOr<bool> is_number = RunKernel(call);
+        if (!is_number.ok()) return Fail(call, is_number.status());
+        if (!*is_number) return EndUnfit(call);
         context_->Spend(1);
         if (context_->must_poll()) return std::nullopt;
         continue;
+      }
       case Interpreter::State::kUnfit:
-        call->origin.function->is_unfit.store(true, std::memory_order_relaxed);
-        return GiveBack(call);
+        return EndUnfit(call);
       case Interpreter::State::kTooDeep:
       case Interpreter::State::kTooLarge:
-        FailTooDeep(call, state == Interpreter::State::kTooDeep);
-        return std::nullopt;
+        return Fail(call, TooDeep(*call, state == Interpreter::State::kTooDeep));
     }
   }
 }
@@ -134,8 +138,8 @@ void CompiledCalls::Spend(CompiledCall* call, int64_t calls) {
   if (call->fork != nullptr) call->fork->calls += calls;
 }
 
-// Whether the call can go on. It can't after an error, nor if the result is no number: then the function is unfit.
-bool CompiledCalls::RunKernel(CompiledCall* call) {
+// Whether the result is a number, so that the call can go on.
+absl::StatusOr<bool> CompiledCalls::RunKernel(CompiledCall* call) {
   const KernelCase& kernel_case = call->interpreter.kernel_case();
   const KernelNode& node = context_->program.kernels[kernel_case.kernel];
   std::vector<Value> inputs;
@@ -147,16 +151,20 @@ bool CompiledCalls::RunKernel(CompiledCall* call) {
   KernelCall kernel_call{inputs.data(), &output, FrameTag(), context_->index, false};
   const absl::Status status = context_->run->environment.runner->Run(node, absl::MakeSpan(&kernel_call, 1));
   for (Value& input : inputs) input.Release();
-  if (!status.ok()) {
-    context_->FailAt(status, call->origin.caller, &call->interpreter);
-  } else if (output.is_scalar()) {
+  const bool is_number = status.ok() && output.is_scalar();
+  if (is_number) {
     call->interpreter.SupplyResult(output.bits);
-    return true;
   } else {
-    call->origin.function->is_unfit.store(true, std::memory_order_relaxed);
+    output.Release();
   }
-  output.Release();
-  return false;
+  return status.ok() ? absl::StatusOr<bool>(is_number) : status;
+}
+
+// An error of a call that nobody needs is nobody's.
+std::optional<CompiledCalls::Returned> CompiledCalls::Fail(CompiledCall* call, const absl::Status& status) {
+  if (IsUnwanted(*call)) return EndEarly(call);
+  context_->FailAt(status, call->origin.caller, &call->interpreter);
+  return std::nullopt;
 }
 
 void CompiledCalls::Finish(CompiledCall* call) {
@@ -180,10 +188,30 @@ void CompiledCalls::Finish(CompiledCall* call) {
   frames_->EndCall(origin.caller);
 }
 
-// It has done nothing that anybody could see, so it may begin anew; what was split off is not needed any more.
+std::optional<CompiledCalls::Returned> CompiledCalls::EndUnfit(CompiledCall* call) {
+  call->origin.function->is_unfit.store(true, std::memory_order_relaxed);
+  return EndEarly(call);
+}
+
+// Ends a call without a result. What was split off is not needed any more; but as long as another worker runs a part,
+// it may look at the frame that has made the call, for an error's path. So the call waits until all parts have come
+// back: it counts as one that is under way in that frame.
+std::optional<CompiledCalls::Returned> CompiledCalls::EndEarly(CompiledCall* call) {
+  call->ends_early = true;
+  const auto is_back = [](const std::shared_ptr<Fork>& fork) {
+    fork->is_wanted.store(false, std::memory_order_relaxed);
+    return fork->is_done || !fork->is_taken.exchange(true);
+  };
+  call->forks.erase(std::remove_if(call->forks.begin(), call->forks.end(), is_back), call->forks.end());
+  if (call->forks.empty()) return GiveBack(call);
+  if (Holds(running_, call)) MoveCall(call, &running_, &waiting_);
+  return std::nullopt;
+}
+
+// It has done nothing that anybody could see, so it may begin anew.
 std::optional<CompiledCalls::Returned> CompiledCalls::GiveBack(CompiledCall* call) {
   if (call->fork != nullptr) {
-    call->fork->is_unfit = true;
+    call->fork->has_results = false;
     FinishFork(call);
     return std::nullopt;
   }
@@ -195,14 +223,12 @@ std::optional<CompiledCalls::Returned> CompiledCalls::GiveBack(CompiledCall* cal
   return returned;
 }
 
-void CompiledCalls::FailTooDeep(CompiledCall* call, bool is_too_deep) {
-  const CallNote* const note = context_->program.code->CallAt(call->interpreter.instruction());
-  const CallSite& site = SiteOf(call->origin);
+absl::Status CompiledCalls::TooDeep(const CompiledCall& call, bool is_too_deep) const {
+  const CallNote* const note = context_->program.code->CallAt(call.interpreter.instruction());
+  const CallSite& site = SiteOf(call.origin);
   const std::string& callee = note == nullptr ? site.callee_name : note->callee;
   const std::string& name = note == nullptr ? site.name : note->site;
-  const absl::Status status =
-      RecursionTooDeep(context_->program.options, callee, name, call->interpreter.depth() + 1, is_too_deep);
-  context_->FailAt(status, call->origin.caller, &call->interpreter);
+  return RecursionTooDeep(context_->program.options, callee, name, call.interpreter.depth() + 1, is_too_deep);
 }
 
 const CallSite& CompiledCalls::SiteOf(const CallOrigin& origin) const {
@@ -227,6 +253,7 @@ void CompiledCalls::Retire(CompiledCall* call) {
   }
   call->forks.clear();
   call->fork = nullptr;
+  call->ends_early = false;
   if (call->shares_arguments) call->arguments = std::make_shared<CompiledArguments>();
   call->shares_arguments = false;
   call->arguments->Clear();
@@ -246,6 +273,7 @@ void CompiledCalls::Clear() {
 std::shared_ptr<Fork> CompiledCalls::SplitOff() {
   int64_t searched = 0;
   for (const std::unique_ptr<CompiledCall>& call : running_) {
+    if (IsUnwanted(*call)) continue;
     searched += call->interpreter.depth() - call->origin.caller->depth;
     std::optional<ForkedCall> forked = call->interpreter.Fork();
     if (!forked) continue;
@@ -255,6 +283,7 @@ std::shared_ptr<Fork> CompiledCalls::SplitOff() {
     fork->arguments = call->arguments;
     fork->call = *std::move(forked);
     fork->split_from = call.get();
+    fork->part_of = call->fork;
     call->shares_arguments = true;
     call->forks.push_back(fork);
     calls_to_fork_ = fork_interval_;
@@ -304,7 +333,7 @@ void CompiledCalls::NoteForkEnded(bool was_worthwhile) {
 void CompiledCalls::FinishFork(CompiledCall* call) {
   std::shared_ptr<Fork> fork = std::move(call->fork);
   const absl::Span<const uint64_t> results = call->interpreter.results();
-  if (!fork->is_unfit) fork->results.assign(results.begin(), results.end());
+  if (fork->has_results) fork->results.assign(results.begin(), results.end());
   Retire(call);
   Inbox* const owner = fork->owner;
   Message message(Message::Kind::kForkEnded, nullptr);
@@ -316,8 +345,8 @@ std::optional<CompiledCalls::Returned> CompiledCalls::EndFork(Fork* fork) {
   CompiledCall* const call = fork->split_from;
   if (call == nullptr) return std::nullopt;
   fork->is_done = true;
+  if (call->ends_early || !fork->has_results) return EndEarly(call);
   NoteForkEnded(fork->calls >= kWorthwhileCalls);
-  if (fork->is_unfit) return GiveBack(call);
   if (call->forks.back().get() == fork && Holds(waiting_, call)) MoveCall(call, &waiting_, &running_);
   return std::nullopt;
 }

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cc/base/ids.h"
 #include "cc/executor/compiled_call.h"
 #include "cc/executor/frame.h"
@@ -74,9 +76,12 @@ class CompiledCalls {
   void NoteForkEnded(bool was_worthwhile);
   void Finish(CompiledCall* call);
   void FinishFork(CompiledCall* call);
-  bool RunKernel(CompiledCall* call);
+  absl::StatusOr<bool> RunKernel(CompiledCall* call);
+  std::optional<Returned> Fail(CompiledCall* call, const absl::Status& status);
+  std::optional<Returned> EndUnfit(CompiledCall* call);
+  std::optional<Returned> EndEarly(CompiledCall* call);
   std::optional<Returned> GiveBack(CompiledCall* call);
-  void FailTooDeep(CompiledCall* call, bool is_too_deep);
+  absl::Status TooDeep(const CompiledCall& call, bool is_too_deep) const;
   void Spend(CompiledCall* call, int64_t calls);
   const CallSite& SiteOf(const CallOrigin& origin) const;
 
@@ -85,7 +90,7 @@ class CompiledCalls {
   FrameStore* const frames_;
   TokenRouter* const router_;
   Calls running_;  // newest last
-  Calls waiting_;  // for a fork
+  Calls waiting_;  // for forks
   Calls idle_;
   int64_t spent_calls_ = 0;    // that do not make one of the worker's units of work yet
   int64_t calls_to_fork_ = 0;  // how many to make before the next fork

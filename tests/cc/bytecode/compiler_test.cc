@@ -68,8 +68,8 @@ TEST_F(CompilerTest, FibIsFourInstructions) {
   EXPECT_EQ(Listing("Fib"),
             "Fib(int32) -> int32\n"
             "    0  ReturnUnlessGreaterEqualInt32K r0 unless r0, 2\n"
-            "    1  CallSubInt32K            r1 = Fib(r2) after r2 = r0, 1\n"
-            "    3  CallSubInt32K            r0 = Fib(r3) after r3 = r0, 2\n"
+            "    1  CallSubInt32KIfGreaterEqualInt32K r1 = Fib(r2) after r2 = r0, 1\n"
+            "    3  CallSubInt32KIfGreaterEqualInt32K r0 = Fib(r3) after r3 = r0, 2\n"
             "    5  ReturnAddInt32           r1, r0\n");
   EXPECT_EQ(Run("Fib", {20}), 6765);
 }
@@ -89,7 +89,7 @@ TEST_F(CompilerTest, LoopsCall) {
             "    2  ReturnUnlessLessInt32    r2 unless r1, r0\n"
             "    3  AddInt32K                r3 = r1, 1\n"
             "    4  Move                     r5 = r1\n"
-            "    5  Call                     r4 = Fib(r5)\n"
+            "    5  CallIfGreaterEqualInt32K r4 = Fib(r5)\n"
             "    6  AddInt32                 r2 = r2, r4\n"
             "    7  Move                     r1 = r3\n"
             "    8  Repeat                   -> 2\n");
@@ -114,14 +114,14 @@ TEST_F(CompilerTest, CallsAreArguments) {
             "T(int32, int32, int32) -> int32\n"
             "    0  ReturnUnlessLessInt32    r2 unless r1, r0\n"
             "    1  Move2                    r5, r6 = r1, r2\n"
-            "    2  CallSubInt32K            r3 = T(r4, r5, r6) after r4 = r0, 1\n"
+            "    2  CallSubInt32KIfLessInt32 r3 = T(r4, r5, r6) after r4 = r0, 1\n"
             "    4  Move2                    r6, r7 = r2, r0\n"
-            "    5  CallSubInt32K            r4 = T(r5, r6, r7) after r5 = r1, 1\n"
+            "    5  CallSubInt32KIfLessInt32 r4 = T(r5, r6, r7) after r5 = r1, 1\n"
             "    7  Move2                    r7, r8 = r0, r1\n"
-            "    8  CallSubInt32K            r0 = T(r6, r7, r8) after r6 = r2, 1\n"
+            "    8  CallSubInt32KIfLessInt32 r0 = T(r6, r7, r8) after r6 = r2, 1\n"
             "   10  Move2                    r1, r2 = r3, r4\n"
             "   11  Move                     r3 = r0\n"
-            "   12  Call                     r0 = T(r1, r2, r3)\n"
+            "   12  CallIfLessInt32          r0 = T(r1, r2, r3)\n"
             "   13  Return                   r0\n");
   EXPECT_EQ(Run("T", {18, 12, 6}), 7);
 }

@@ -118,6 +118,34 @@ TEST_F(CompiledCallsTest, WhatOnlyFramesCanDoInAPartIsDoneInFrames) {
   EXPECT_EQ(live_.count(), 0);
 }
 
+// A part may look at the frame that has made the call: if the call has to run in frames after all, that waits.
+TEST_F(CompiledCallsTest, ACallGoesOnInFramesWhenAllItsPartsHaveComeBack) {
+  SetCompiled(FibOfSpecialLeaves());
+  absl::Notification in_frames;
+  runner_.On("Fib/leaf", [&](KernelCall* call) {
+    call->outputs[0] = Number(0);
+    if (call->worker != 0) {
+      if (others_leaves_++ > 0) return absl::OkStatus();
+      other_worked_.Notify();
+      // Not for long: nothing notifies it, if all is well, before this part has come back.
+      EXPECT_FALSE(in_frames.WaitForNotificationWithTimeout(absl::Milliseconds(100)));
+      return absl::InternalError("an error of a call that nobody needs");
+    }
+    if (++leaves_ < 1000) return absl::OkStatus();
+    if (leaves_ > 1000) {
+      if (!in_frames.HasBeenNotified()) in_frames.Notify();
+      return absl::OkStatus();
+    }
+    EXPECT_TRUE(other_worked_.WaitForNotificationWithTimeout(absl::Minutes(5)));
+    call->outputs[0] = live_.Make(0);  // no number
+    return absl::OkStatus();
+  });
+  Outcome outcome = RunOnWorkers(2, 22);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.Numbers(), std::vector<int>{17711});
+  EXPECT_TRUE(in_frames.HasBeenNotified());
+}
+
 // F(n) = n if n < 2 else F(n - 2) + F(n - 1), where a single call, the last, is too deep.
 TEST_F(CompiledCallsTest, TheDepthLimitIsTheSameInParts) {
   StaticGraph graph;

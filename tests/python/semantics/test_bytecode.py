@@ -47,8 +47,8 @@ def fib(n):
 def test_fib_is_four_instructions():
     assert listing(lambda: fib(5), "Fib").splitlines()[1:] == [
         "    0  ReturnUnlessGreaterEqualInt32K r0 unless r0, 2",
-        "    1  CallSubInt32K            r1 = Fib(r2) after r2 = r0, 1",
-        "    3  CallSubInt32K            r0 = Fib(r3) after r3 = r0, 2",
+        "    1  CallSubInt32KIfGreaterEqualInt32K r1 = Fib(r2) after r2 = r0, 1",
+        "    3  CallSubInt32KIfGreaterEqualInt32K r0 = Fib(r3) after r3 = r0, 2",
         "    5  ReturnAddInt32           r1, r0",
     ]
 
