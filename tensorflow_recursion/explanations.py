@@ -62,13 +62,13 @@ _EXPLANATIONS = (
         r"(?:'\w+_fn' must have a return value|Lengths of branch outputs of (?:cond|case) must match"
         r"|^\[\d+(?:, \d+)+\]$|two structures don't have the same nested structure"
         r"|must have the same number of outputs)",
-        "the branches of a tf.cond return different numbers of tensors (None is none); let each return the same, of a "
-        "tf.case or tf.switch_case, too",
+        "the branches of a tf.cond return different numbers of tensors (None is none), or the body of a tf.while_loop "
+        "another number than it takes; let each return the same, of a tf.case or tf.switch_case, too",
     ),
     _Explanation(
-        r"^None values not supported",
-        "None stands where a tensor is needed, as a branch of a tf.cond or the body of a tf.while_loop returns it; let "
-        "each return tensors",
+        r"^None values not supported|^(?:cond|body)_graph has \d+ outputs; Expected: \d+$",
+        "None stands where a tensor is needed, as a branch of a tf.cond or the condition or body of a tf.while_loop "
+        "returns it; let each return tensors",
     ),
     _Explanation(
         r"(?s)(?:arguments to tf\.(?:cond|switch_case|case) must have the same number, type"
@@ -76,6 +76,27 @@ _EXPLANATIONS = (
         "the branches of a tf.cond return different dtypes; a Python number there is int32 or float32, so write "
         "tf.constant(0, tf.int64), for example",
         quotes=True,
+    ),
+    _Explanation(
+        r"^Input '\w+' of '\w+' Op has type \w+ that does not match type \w+ of argument",
+        "an operator takes values of one dtype here; a Python number that a tf.while_loop or an operator starts with "
+        "is int32 or float32, so write tf.constant(0, tf.int64), for example, or tf.cast",
+        quotes=True,
+    ),
+    _Explanation(
+        r"'(.*)' is encountered while parsing the device spec|Not a valid device name: \"(.*)\"",
+        "tf.device does not know the device '{1}{2}'; write '/cpu:0', '/gpu:1' or '/job:worker/task:2/cpu:0', for "
+        "example",
+    ),
+    _Explanation(
+        r"^len is not well defined for a symbolic|^Cannot convert a symbolic tf\.Tensor|has no attribute 'numpy'",
+        "Python and NumPy cannot read a tensor, which has no value before the graph runs; write TensorFlow's operators "
+        "(tf.shape(x)[0] for len(x)), or tf.py_function",
+    ),
+    _Explanation(
+        r"^Expected int(?:32|64), but got None of type 'NoneType'",
+        "None stands where a number is needed: a part of x.shape is None where it is not known, so write "
+        "tf.shape(x)[i] for x.shape[i], or call x.set_shape([...])",
     ),
     _Explanation(
         r"enters the loop with shape (.+?), but has shape (.+?) after one iteration",
@@ -100,7 +121,8 @@ def explained(function: str) -> Iterator[None]:
     """Let errors of what is built inside say what is wrong with the body of `function`; their types stay.
 
     Raises:
-      TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does.
+      TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does (a
+        NotImplementedError is a RuntimeError).
     """
     try:
         yield

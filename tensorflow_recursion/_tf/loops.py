@@ -1,4 +1,4 @@
-"""What TensorFlow says of a loop variable whose shape changes."""
+"""What TensorFlow says of a loop variable whose shape changes, and of a loop that returns None."""
 # SPDX-License-Identifier: Apache-2.0
 
 import functools
@@ -17,6 +17,7 @@ def extend_shape_errors(reason: Callable[[tf.Tensor], str]) -> None:
     in_while_v2, in_while = while_v2._check_shapes_compat, control_flow_ops._EnforceShapeInvariant
 
     def check_all(made: Any, invariants: Any, entering: Any) -> None:
+        _check_for_none(made)
         for one in zip(made, invariants, entering, strict=True):
             checked(one[0], functools.partial(in_while_v2, *([item] for item in one)))
 
@@ -33,3 +34,10 @@ def extend_shape_errors(reason: Callable[[tf.Tensor], str]) -> None:
 
     while_v2._check_shapes_compat = check_all
     control_flow_ops._EnforceShapeInvariant = check_one
+
+
+def _check_for_none(made: list[tf.Tensor]) -> None:
+    """The outputs of an iteration do not count a None: whatever the graph captures comes to stand in its place."""
+    for value in made:
+        if any(item is None for item in tf.nest.flatten(getattr(value.graph, "structured_outputs", None) or [])):
+            raise ValueError("None values not supported.")  # as a loop of control flow v1 says it

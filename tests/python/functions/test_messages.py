@@ -67,7 +67,61 @@ def none_in_case(n, call):
     return tf.switch_case(n, [lambda: n, lambda: None, lambda: call(n - 1)])
 
 
+def none_from_loop(n, call):
+    return tf.while_loop(lambda i: i < n, lambda i: None, [0])
+
+
+def none_for_one_loop_variable(n, call):
+    return tf.while_loop(lambda i, s: i < n, lambda i, s: (i + call(1), None), [0, 0])[0]
+
+
+def loop_body_without_return(n, call):
+    def body(i, s):
+        call(i + s)
+
+    return tf.while_loop(lambda i, s: i < 3, body, [n, n])[0]
+
+
+def none_from_condition_of_loop(n, call):
+    return tf.while_loop(lambda i: None, lambda i: i + 1, [n])
+
+
+def number_of_loop_of_another_dtype(n, call):
+    return tf.cast(tf.while_loop(lambda i: i < tf.cast(n, I64), lambda i: i + 1, [0])[0], I32)
+
+
+def pin_to_no_device(n, call):
+    def pinned():
+        with tf.device("nonsense"):
+            return n + 1
+
+    return tf.cond(n < 1, pinned, lambda: call(n - 1))
+
+
+def length_of_tensor(n, call):
+    return n + len(tf.zeros([n]))
+
+
+def numpy_of_tensor(n, call):
+    return tf.constant(np.abs(n))
+
+
+def part_of_unknown_shape(n, call):
+    return tf.reduce_sum(tf.zeros([tf.zeros([n]).shape[0]], I32))
+
+
+NONE = "None stands where a tensor is needed.* tf.while_loop"
+
 MISTAKES = {
+    none_from_loop: NONE,
+    none_for_one_loop_variable: NONE,
+    loop_body_without_return: r"body of a tf\.while_loop another number than it takes",
+    none_from_condition_of_loop: NONE,
+    number_of_loop_of_another_dtype: r"of one dtype.* tf\.constant\(0, tf\.int64\)",
+    pin_to_no_device: "does not know the device .*nonsense.* '/gpu:1'",
+    length_of_tensor: r"no value before the graph runs.*tf\.shape\(x\)\[0\]",
+    numpy_of_tensor: r"no value before the graph runs.*tf\.py_function",
+    part_of_unknown_shape: r"tf\.shape\(x\)\[i\]",
     if_on_tensor: "Python's `if`, .* write tf.cond",
     while_on_tensor: "Python's `if`, `while`.* tf.while_loop",
     and_of_tensors: "`and`.*tf.logical_and",
