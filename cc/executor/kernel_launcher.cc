@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/base/optimization.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "cc/executor/run_log.h"
@@ -86,6 +87,11 @@ void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs)
     context_->Spend(kKernelWeight);
     return RunHere(frame, op, inputs, node);
   }
+  if (cost == KernelRunner::Cost::kShared) {
+    context_->Spend(kKernelWeight);
+    if (!Waits(frame, index, op, inputs, node)) RunHere(frame, op, inputs, node);
+    return;
+  }
   if (cost == KernelRunner::Cost::kAsynchronous) {
     return Start(Depart(frame, index, op, inputs, KernelInFlight::Way::kAsynchronous));
   }
@@ -126,6 +132,52 @@ void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const Ke
     return context_->FailAt(status, frame);
   }
   DeliverOutputs(frame, op, node, outputs_.data());
+}
+
+// A wave that this call fills up runs at once.
+bool KernelLauncher::Waits(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node) {
+  const KernelRunner::Share share = context_->run->environment.runner->ShareOf(node, inputs);
+  Wave* const wave = waves_->Add(node, share, frame, index, op, inputs);
+  if (wave == nullptr) return false;
+  if (wave->is_full()) RunWave(waves_->Take(wave));
+  return true;
+}
+
+bool KernelLauncher::RunFullestWave() {
+  if (waves_->empty()) return false;
+  RunWave(waves_->Take(waves_->fullest()));
+  return true;
+}
+
+void KernelLauncher::RunWave(Wave wave) {
+  const bool is_done = wave.calls.size() > 1 && RunTogether(&wave);
+  for (WaitingCall& call : wave.calls) {
+    if (!is_done) RunHere(call.frame, call.frame->region->ops[call.op], call.inputs.data(), *wave.node);
+    frames_->Unref(call.frame);
+  }
+  waves_->Recycle(std::move(wave));
+}
+
+bool KernelLauncher::RunTogether(Wave* wave) {
+  const uint32_t num_ports = wave->calls[0].frame->region->ops[wave->calls[0].op].num_ports;
+  absl::InlinedVector<KernelCall, KernelRunner::kFullWave> calls;
+  absl::InlinedVector<Value, KernelRunner::kFullWave> outputs(wave->calls.size() * num_ports, Value::Empty());
+  for (WaitingCall& call : wave->calls) {
+    calls.push_back(
+        {call.inputs.data(), &outputs[calls.size() * num_ports], call.frame->tag(), context_->index, false});
+  }
+  ProfileTimer timer(context_->profile.get());
+  if (!context_->run->environment.runner->RunTogether(*wave->node, absl::MakeSpan(calls))) return false;
+  const auto count = static_cast<int64_t>(calls.size());
+  const int64_t each = ABSL_PREDICT_FALSE(timer.is_on()) ? timer.Lap() / count : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    WaitingCall& call = wave->calls[i];
+    const Op& op = call.frame->region->ops[call.op];
+    if (ABSL_PREDICT_FALSE(timer.is_on())) timer.profile()->NoteKernel(*wave->node, *call.frame->region, each);
+    for (uint32_t j = 0; j < op.num_inputs; ++j) call.inputs[j].Release();
+    DeliverOutputs(call.frame, op, *wave->node, &outputs[i * num_ports]);
+  }
+  return true;
 }
 
 KernelFlight KernelLauncher::Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way) {

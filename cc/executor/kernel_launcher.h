@@ -15,6 +15,7 @@
 #include "cc/executor/kernel_runner.h"
 #include "cc/executor/ready_queue.h"
 #include "cc/executor/token_router.h"
+#include "cc/executor/waves.h"
 #include "cc/executor/worker_context.h"
 #include "cc/program/program.h"
 
@@ -44,14 +45,20 @@ bool RunBeside(const KernelFlight& flight);
 // whoever ends first can work on. An example: of two chains of products, a thread each computes one, and both take
 // turns as the worker, which only hands products out.
 //
+// In bodies, a kernel that takes less time for several frames at once waits for others in a *wave*
+// (cc/executor/waves.h).
+//
 // Not thread-safe: it is the worker's own.
 class KernelLauncher {
  public:
-  KernelLauncher(WorkerContext* context, const ReadyQueue* queue, FrameStore* frames, TokenRouter* router)
-      : context_(context), queue_(queue), frames_(frames), router_(router) {}
+  KernelLauncher(WorkerContext* context, const ReadyQueue* queue, Waves* waves, FrameStore* frames, TokenRouter* router)
+      : context_(context), queue_(queue), waves_(waves), frames_(frames), router_(router) {}
 
   // Runs or starts the kernel of operator `index`, with its inputs side by side.
   void Fire(Frame* frame, OpId index, const Op& op, Value* inputs);
+
+  // There is nothing else to do: runs the fullest wave. Returns whether there is one.
+  bool RunFullestWave();
 
   // A kernel of one of the worker's frames has ended elsewhere.
   void Land(Message* message);
@@ -79,6 +86,9 @@ class KernelLauncher {
   static constexpr int64_t kFirstInFlightLimit = 256;
 
   void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
+  bool Waits(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
+  void RunWave(Wave wave);
+  bool RunTogether(Wave* wave);
   void FireInMainGraph(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
   KernelFlight Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way);
   int64_t& NumInFlight(KernelInFlight::Way way) {
@@ -88,6 +98,7 @@ class KernelLauncher {
 
   WorkerContext* const context_;
   const ReadyQueue* const queue_;
+  Waves* const waves_;
   FrameStore* const frames_;
   TokenRouter* const router_;
   std::vector<Value> outputs_;  // of the kernel that runs here

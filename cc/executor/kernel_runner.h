@@ -29,12 +29,25 @@ class KernelRunner {
  public:
   virtual ~KernelRunner() = default;
 
-  // Moderate: worth a thread of its own in the main graph, as in stock execution. Expensive: in a body, too.
-  enum class Cost { kCheap, kModerate, kExpensive, kAsynchronous };
+  // Shared: cheap, and cheaper still for several calls of the node at once. Moderate: worth a thread of its own in the
+  // main graph, as in stock execution. Expensive: in a body, too.
+  enum class Cost { kCheap, kShared, kModerate, kExpensive, kAsynchronous };
   virtual Cost CostOf(const KernelNode& node) const = 0;
 
-  // Runs the node once for every call, in order; the first failure ends it. The same node in
-  // different frames is the natural unit of batching; today a worker passes one call at a time.
+  // Of Cost::kShared: what calls of the node must have in common to run together, and how much of kFullWave a call with
+  // these inputs is. No operand: it has to run by itself.
+  struct Share {
+    const void* operand = nullptr;
+    int rows = 0;
+  };
+  static constexpr int kFullWave = 8;
+  virtual Share ShareOf(const KernelNode& node, const Value* inputs) const = 0;
+
+  // Runs the node for calls that share an operand, all at once. Returns false if they have to run one by one, and has
+  // then touched nothing.
+  virtual bool RunTogether(const KernelNode& node, absl::Span<KernelCall> calls) = 0;
+
+  // Runs the node once for every call, in order; the first failure ends it.
   virtual absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) = 0;
 
   // For nodes of Cost::kAsynchronous, and for others on a thread of their own. `call` and what it points

@@ -93,7 +93,7 @@ inline bool Worker::Step() {
     parts_.calls.Open(call.frame, call.op);
     return true;
   }
-  if (TakeMail() || parts_.kernels.RunHeld()) return true;
+  if (TakeMail() || parts_.kernels.RunHeld() || parts_.kernels.RunFullestWave()) return true;
   if (parts_.incomplete_sites.empty() || parts_.kernels.has_held() || run_->state.failed()) return false;
   parts_.calls.OpenIncomplete(parts_.incomplete_sites.newest());
   return true;
@@ -140,6 +140,7 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::Poll() {
 // may have come meanwhile.
 bool Worker::Abandon() {
   parts_.queue.Clear();
+  parts_.waves.Clear();
   parts_.router.ClearDeferred();
   parts_.incomplete_sites.Clear();
   parts_.partial_calls.Clear();

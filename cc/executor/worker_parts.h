@@ -19,6 +19,7 @@
 #include "cc/executor/ready_queue.h"
 #include "cc/executor/run_state.h"
 #include "cc/executor/token_router.h"
+#include "cc/executor/waves.h"
 #include "cc/executor/worker_context.h"
 
 namespace tensorflow_recursion {
@@ -36,7 +37,8 @@ struct WorkerParts {
   IncompleteSites incomplete_sites{context.program, &partial_calls};
   FrameStore frames{context, &inbox, &partial_calls};
   TokenRouter router{&queue, &frames, &partial_calls, &incomplete_sites};
-  KernelLauncher kernels{&context, &queue, &frames, &router};
+  Waves waves;
+  KernelLauncher kernels{&context, &queue, &waves, &frames, &router};
   CompiledCalls compiled{&context, &inbox, &frames, &router};
   CallOpener calls{&context, &frames, &partial_calls, &incomplete_sites, &router, &compiled};
   LoopRunner loops{&context, &frames, &router};

@@ -266,6 +266,7 @@ KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
   if (!entry.may_be_expensive) return Cost::kCheap;
   const int64_t nanoseconds = entry.nanoseconds.load(std::memory_order_relaxed);
   if (nanoseconds > kExpensiveNanoseconds) return Cost::kExpensive;
+  if (entry.native.share != nullptr && !shows_operators_) return Cost::kShared;
   // What runs natively isn't measured.
   const bool is_unknown = nanoseconds == KernelTable::Entry::kUnmeasured && entry.native.run == nullptr;
   return is_unknown || nanoseconds > kModerateNanoseconds ? Cost::kModerate : Cost::kCheap;
@@ -352,11 +353,29 @@ absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::E
   return status.ok() ? status : tensorflow::AttachDef(status, node.node->def());
 }
 
+KernelRunner::Share TfKernelRunner::ShareOf(const KernelNode& node, const Value* inputs) const {
+  static_assert(kFullWave == kRowsOfWave);
+  const NativeKernel& native = table_->entry(node).native;
+  const NativeShare share = native.share(native, inputs);
+  return {share.operand, share.rows};
+}
+
+bool TfKernelRunner::RunTogether(const KernelNode& node, absl::Span<KernelCall> calls) {
+  NativeCall native_calls[kFullWave];
+  for (size_t i = 0; i < calls.size(); ++i) native_calls[i] = {calls[i].inputs, calls[i].outputs};
+  const NativeKernel& native = table_->entry(node).native;
+  return native.run_together(native, absl::MakeConstSpan(native_calls, calls.size()));
+}
+
+inline bool TfKernelRunner::RunNative(const KernelTable::Entry& entry, KernelCall* call) const {
+  if (entry.native.run == nullptr || ABSL_PREDICT_FALSE(shows_operators_)) return false;
+  return entry.native.run(entry.native, native_context_, call->inputs, call->outputs);
+}
+
 absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
   const KernelTable::Entry& entry = table_->entry(node);
-  const NativeFunction native = ABSL_PREDICT_FALSE(shows_operators_) ? nullptr : entry.native.run;
   for (KernelCall& call : calls) {
-    if (native != nullptr && native(entry.native, native_context_, call.inputs, call.outputs)) continue;
+    if (RunNative(entry, &call)) continue;
     TFR_RETURN_IF_ERROR(RunOne(node, entry, &call, &scratch_[call.worker]));
   }
   return absl::OkStatus();
@@ -393,6 +412,7 @@ void TfKernelRunner::GiveBack(std::unique_ptr<Scratch> scratch) {
 void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
   const KernelTable::Entry& entry = table_->entry(node);
   if (entry.async == nullptr) {
+    if (RunNative(entry, call)) return done(absl::OkStatus());  // as on the worker: to the last bit
     std::unique_ptr<Scratch> scratch = TakeSpareScratch();
     absl::Status status = RunOne(node, entry, call, scratch.get());
     GiveBack(std::move(scratch));

@@ -77,6 +77,8 @@ class TfKernelRunner : public KernelRunner {
                  tensorflow::CancellationManager* cancellation, int max_workers);
 
   Cost CostOf(const KernelNode& node) const override;
+  Share ShareOf(const KernelNode& node, const Value* inputs) const override;
+  bool RunTogether(const KernelNode& node, absl::Span<KernelCall> calls) override;
   absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) override;
   void RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) override;
 
@@ -103,6 +105,9 @@ class TfKernelRunner : public KernelRunner {
     static constexpr uint32_t kSampleInterval = 16;
   };
   struct InFlight;
+
+  // Whether a native kernel has done it.
+  bool RunNative(const KernelTable::Entry& entry, KernelCall* call) const;
 
   absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call, Scratch* scratch);
   // For kernels that run beside the workers.

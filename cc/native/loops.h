@@ -37,8 +37,10 @@ template <typename T>
 struct Loops {
   using UnaryLoop = void (*)(const T* x, T* out, int64_t count);
   using BinaryLoop = void (*)(const T* x, const T* y, T* out, int64_t count);
-  // out [rows, columns] = x [rows, depth] * w [depth, columns]. Sums run over the depth from its beginning.
-  using ProductLoop = void (*)(const T* x, const T* w, T* out, int64_t rows, int64_t depth, int64_t columns);
+  // out [rows, columns] = x [rows, depth] * w [depth, columns], of rows that may lie anywhere. Sums run over the depth
+  // from its beginning, whatever the number of rows.
+  using ProductLoop = void (*)(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
+                               int64_t columns);
   using Reduction = T (*)(const T* x, int64_t count);
 
   UnaryLoop unary[static_cast<int>(Unary::kCount)];

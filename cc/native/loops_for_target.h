@@ -5,6 +5,18 @@
 // TFR_TARGET_NAMESPACE: where the code goes. TFR_TARGET: the attribute of functions that may use the instructions.
 // TFR_VECTOR_BYTES: the size of a vector.
 #define TFR_INLINE TFR_TARGET inline __attribute__((always_inline))
+// A loop whose variables are to be in registers.
+#if defined(__clang__)
+#define TFR_UNROLLED _Pragma("unroll")
+#else
+#define TFR_UNROLLED _Pragma("GCC unroll 16")
+#endif
+// Else GCC loads a vector that is used two or three times as often, which takes longer than what is done with it.
+#if defined(__x86_64__)
+#define TFR_KEEP_IN_REGISTER(vector) asm("" : "+v"(vector))
+#else
+#define TFR_KEEP_IN_REGISTER(vector)
+#endif
 
 namespace tensorflow_recursion {
 namespace TFR_TARGET_NAMESPACE {
@@ -224,107 +236,164 @@ TFR_TARGET void BinaryLoop(const T* x, const T* y, T* out, int64_t count) {
 
 // --- Products -------------------------------------------------------------------------------------
 
-// kRows rows of x by kVectors vectors of columns. `offsets`: their first columns.
+// Rows that are multiplied at once, with four vectors of columns: as many sums as there are registers for. So few rows
+// as kRowsOfWideTile take eight vectors at once.
+constexpr int kRowsAtOnce = TFR_VECTOR_BYTES == 64 ? 4 : 2;
+constexpr int kRowsOfWideTile = TFR_VECTOR_BYTES == 64 ? 3 : 1;
+
+// kRows rows by kVectors vectors of columns. `offsets`: their first columns.
 template <int kRows, int kVectors, typename T>
-TFR_INLINE void ProductTile(const T* x, const T* w, T* out, int64_t depth, int64_t columns, const int64_t* offsets) {
+TFR_INLINE void ProductTile(const T* const* x, const T* w, T* const* out, int64_t depth, int64_t columns,
+                            const int64_t* offsets) {
+  const T* rows[kRows];
+  TFR_UNROLLED for (int r = 0; r < kRows; ++r) rows[r] = x[r];
   Vec<T> sums[kRows][kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
-    const T* const row = w + k * columns;
-    for (int v = 0; v < kVectors; ++v) {
-      const Vec<T> weights = Load(row + offsets[v]);
-      for (int r = 0; r < kRows; ++r) sums[r][v] += x[r * depth + k] * weights;
+    const T* const weights = w + k * columns;
+    TFR_UNROLLED for (int v = 0; v < kVectors; ++v) {
+      Vec<T> part = Load(weights + offsets[v]);
+      TFR_KEEP_IN_REGISTER(part);
+      TFR_UNROLLED for (int r = 0; r < kRows; ++r) sums[r][v] += rows[r][k] * part;
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) Store(sums[r][v], out + r * columns + offsets[v]);
+  TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
+    TFR_UNROLLED for (int v = 0; v < kVectors; ++v) Store(sums[r][v], out[r] + offsets[v]);
   }
 }
 
-// All columns, at least as many as a vector has lanes. The last vector ends with the last column: it may repeat some of
-// the one before, with the same results.
-template <int kRows, typename T>
-TFR_TARGET void ProductRows(const T* x, const T* w, T* out, int64_t depth, int64_t columns) {
-  constexpr int kVectors = kRows == 1 ? 8 : 4;
-  int64_t offsets[kVectors];
+// All rows by kVectors vectors of columns: what the first rows have read of the weight is near for the others.
+template <int kVectors, typename T>
+TFR_INLINE void ProductTiles(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth, int64_t columns,
+                             const int64_t* offsets) {
+  int64_t r = 0;
+  if constexpr (kVectors <= 4) {
+    for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
+      ProductTile<kRowsAtOnce, kVectors>(x + r, w, out + r, depth, columns, offsets);
+    }
+  }
+  if constexpr (kRowsAtOnce > 2) {
+    if (rows - r == 3) return ProductTile<3, kVectors>(x + r, w, out + r, depth, columns, offsets);
+    if (rows - r == 2) return ProductTile<2, kVectors>(x + r, w, out + r, depth, columns, offsets);
+  }
+  if (r < rows) ProductTile<1, kVectors>(x + r, w, out + r, depth, columns, offsets);
+}
+
+// The last vector ends with the last column: it may repeat some of the one before, with the same results.
+template <typename T>
+TFR_TARGET void WideProduct(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
+                            int64_t columns) {
   int64_t column = 0;
   while (column < columns) {
-    const int64_t left = (columns - column + kLanes<T> - 1) / kLanes<T>;
-    for (int v = 0; v < kVectors; ++v) {
+    int64_t offsets[8];
+    for (int v = 0; v < 8; ++v) {
       const int64_t offset = column + v * kLanes<T>;
       offsets[v] = offset + kLanes<T> <= columns ? offset : columns - kLanes<T>;
     }
-    if (left >= kVectors) {
-      ProductTile<kRows, kVectors>(x, w, out, depth, columns, offsets);
-      column += kVectors * kLanes<T>;
-    } else if (left >= 4) {
-      ProductTile<kRows, 4>(x, w, out, depth, columns, offsets);
-      column += 4 * kLanes<T>;
-    } else if (left >= 2) {
-      ProductTile<kRows, 2>(x, w, out, depth, columns, offsets);
-      column += 2 * kLanes<T>;
+    const int64_t left = (columns - column + kLanes<T> - 1) / kLanes<T>;
+    const bool is_wide = rows <= kRowsOfWideTile && left >= 8;
+    const int64_t vectors = is_wide ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    if (is_wide) {
+      ProductTiles<8>(x, w, out, rows, depth, columns, offsets);
+    } else if (vectors == 4) {
+      ProductTiles<4>(x, w, out, rows, depth, columns, offsets);
+    } else if (vectors == 2) {
+      ProductTiles<2>(x, w, out, rows, depth, columns, offsets);
     } else {
-      ProductTile<kRows, 1>(x, w, out, depth, columns, offsets);
-      column += kLanes<T>;
+      ProductTiles<1>(x, w, out, rows, depth, columns, offsets);
     }
+    column += vectors * kLanes<T>;
   }
 }
 
 // Fewer columns than a vector has lanes.
 template <typename T>
-TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t rows, int64_t depth, int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r) {
-    T sums[kLanes<T>] = {};
-    for (int64_t k = 0; k < depth; ++k) {
-      const T number = x[r * depth + k];
-      for (int64_t j = 0; j < columns; ++j) sums[j] += number * w[k * columns + j];
-    }
-    for (int64_t j = 0; j < columns; ++j) out[r * columns + j] = sums[j];
+TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t depth, int64_t columns) {
+  T sums[kLanes<T>] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t j = 0; j < columns; ++j) sums[j] += x[k] * w[k * columns + j];
   }
+  for (int64_t j = 0; j < columns; ++j) out[j] = sums[j];
 }
 
 template <typename T>
-TFR_TARGET void Product(const T* x, const T* w, T* out, int64_t rows, int64_t depth, int64_t columns) {
-  if (columns < kLanes<T>) return NarrowProduct(x, w, out, rows, depth, columns);
-  constexpr int kRows = TFR_VECTOR_BYTES == 64 ? 4 : 2;  // by four vectors, as many sums as there are registers for
-  int64_t r = 0;
-  for (; r + kRows <= rows; r += kRows) ProductRows<kRows>(x + r * depth, w, out + r * columns, depth, columns);
-  for (; r < rows; ++r) ProductRows<1>(x + r * depth, w, out + r * columns, depth, columns);
+TFR_TARGET void Product(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth, int64_t columns) {
+  if (columns >= kLanes<T>) return WideProduct(x, w, out, rows, depth, columns);
+  for (int64_t r = 0; r < rows; ++r) NarrowProduct(x[r], w, out[r], depth, columns);
 }
 
-// The scalar products of `x` with `count` rows of `w`, at most as many as a vector has lanes, as partial sums.
-template <typename T>
-TFR_INLINE void AddProducts(const T* x, const T* w, int64_t depth, int count, Vec<T>* sums) {
+// The scalar products of kRows rows of x with kCount rows of `w`, as partial sums. Those of one row of x lie side by
+// side, and those of the next kLanes further.
+template <int kRows, int kCount, typename T>
+TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>* out) {
+  Vec<T> sums[kRows][kCount] = {};
   int64_t k = 0;
   for (; k + kLanes<T> <= depth; k += kLanes<T>) {
-    const Vec<T> part = Load(x + k);
-    for (int i = 0; i < count; ++i) sums[i] += part * Load(w + i * depth + k);
+    Vec<T> parts[kCount];
+    TFR_UNROLLED for (int i = 0; i < kCount; ++i) {
+      parts[i] = Load(w + i * depth + k);
+      TFR_KEEP_IN_REGISTER(parts[i]);
+    }
+    TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
+      Vec<T> part = Load(x[r] + k);
+      TFR_KEEP_IN_REGISTER(part);
+      TFR_UNROLLED for (int i = 0; i < kCount; ++i) sums[r][i] += part * parts[i];
+    }
   }
-  if (k == depth) return;
-  const Vec<T> part = LoadSome(x + k, depth - k);
-  if (depth < kLanes<T>) {
-    for (int i = 0; i < count; ++i) sums[i] += part * LoadSome(w + i * depth, depth);
-    return;
+  if (k < depth && depth < kLanes<T>) {
+    TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
+      const Vec<T> part = LoadSome(x[r], depth);
+      TFR_UNROLLED for (int i = 0; i < kCount; ++i) sums[r][i] += part * LoadSome(w + i * depth, depth);
+    }
+  } else if (k < depth) {
+    // The last whole vector of each row, without those of its numbers that have been added.
+    const int64_t start = depth - kLanes<T>;
+    const Bits<T> is_new = LaneNumbers<T>() >= static_cast<int>(k - start);
+    TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
+      const Vec<T> last = is_new ? Load(x[r] + start) : All(T(0));
+      TFR_UNROLLED for (int i = 0; i < kCount; ++i) sums[r][i] +=
+          last * (is_new ? Load(w + i * depth + start) : All(T(0)));
+    }
   }
-  // The last whole vector of each row, without those of its numbers that have been added.
-  const int64_t start = depth - kLanes<T>;
-  const Bits<T> is_new = LaneNumbers<T>() >= static_cast<int>(k - start);
-  const Vec<T> last = is_new ? Load(x + start) : All(T(0));
-  for (int i = 0; i < count; ++i) sums[i] += last * (is_new ? Load(w + i * depth + start) : All(T(0)));
+  TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
+    TFR_UNROLLED for (int i = 0; i < kCount; ++i) out[r * kLanes<T> + i] = sums[r][i];
+  }
+}
+
+// kRows rows of x by `count` rows of the weight, at most as many as a vector has lanes.
+template <int kRows, typename T>
+TFR_INLINE void TransposedTile(const T* const* x, const T* w, T* const* out, int64_t depth, int64_t column, int count) {
+  constexpr int kAtOnce = kRows == 1 ? (kLanes<T> < 8 ? kLanes<T> : 8) : (kLanes<T> < 4 ? kLanes<T> : 4);
+  Vec<T> sums[kRows * kLanes<T>] = {};
+  int i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) {
+    AddProducts<kRows, kAtOnce>(x, w + (column + i) * depth, depth, sums + i);
+  }
+  for (; i < count; ++i) AddProducts<kRows, 1>(x, w + (column + i) * depth, depth, sums + i);
+  TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
+    const Vec<T> numbers = SumsOf<T>(sums + r * kLanes<T>);
+    if (count == kLanes<T>) {
+      Store(numbers, out[r] + column);
+    } else {
+      StoreSome(numbers, out[r] + column, count);
+    }
+  }
 }
 
 template <typename T>
-TFR_TARGET void ProductTransposed(const T* x, const T* w, T* out, int64_t rows, int64_t depth, int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r, x += depth, out += columns) {
-    int64_t column = 0;
-    for (; column + kLanes<T> <= columns; column += kLanes<T>) {
-      Vec<T> sums[kLanes<T>] = {};
-      AddProducts(x, w + column * depth, depth, kLanes<T>, sums);
-      Store(SumsOf<T>(sums), out + column);
+TFR_TARGET void ProductTransposed(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
+                                  int64_t columns) {
+  for (int64_t column = 0; column < columns; column += kLanes<T>) {
+    const int count = static_cast<int>(columns - column < kLanes<T> ? columns - column : kLanes<T>);
+    int64_t r = 0;
+    for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
+      TransposedTile<kRowsAtOnce>(x + r, w, out + r, depth, column, count);
     }
-    if (column == columns) continue;
-    Vec<T> sums[kLanes<T>] = {};
-    for (int64_t i = 0; column + i < columns; ++i) AddProducts(x, w + (column + i) * depth, depth, 1, sums + i);
-    StoreSome(SumsOf<T>(sums), out + column, columns - column);
+    if constexpr (kRowsAtOnce > 2) {
+      if (rows - r == 3) TransposedTile<3>(x + r, w, out + r, depth, column, count);
+      if (rows - r == 2) TransposedTile<2>(x + r, w, out + r, depth, column, count);
+      if (rows - r > 1) continue;
+    }
+    if (r < rows) TransposedTile<1>(x + r, w, out + r, depth, column, count);
   }
 }
 
@@ -387,3 +456,5 @@ Loops<T> MakeLoops() {
 }  // namespace tensorflow_recursion
 
 #undef TFR_INLINE
+#undef TFR_UNROLLED
+#undef TFR_KEEP_IN_REGISTER

@@ -38,6 +38,7 @@ NativeKernel FindNativeKernel(const tensorflow::Node& node) {
     kernel.dtype = node.output_type(0);
   }
   if (!found->second(node, &kernel)) kernel.run = nullptr;
+  if (kernel.run == nullptr) kernel.share = nullptr;
   return kernel;
 }
 

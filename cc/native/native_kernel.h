@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/types/span.h"
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/types.h"
@@ -29,6 +30,22 @@ struct NativeContext {
 using NativeFunction = bool (*)(const NativeKernel& kernel, const NativeContext& context, Value* inputs,
                                 Value* outputs);
 
+// One of several calls of a node.
+struct NativeCall {
+  Value* inputs;
+  Value* outputs;
+};
+
+// What calls must have in common to be computed together, a weight for instance, and how many rows a call has of its
+// own. No operand: the call gains nothing from others.
+struct NativeShare {
+  const void* operand = nullptr;
+  int rows = 0;
+};
+
+// With so many rows together nothing more is gained by waiting for others.
+inline constexpr int kRowsOfWave = 8;
+
 // A node's kernel, bound by operator, dtypes and attributes when a program is built. What the fields mean is up to the
 // function.
 struct NativeKernel {
@@ -37,6 +54,10 @@ struct NativeKernel {
   int num_outputs = 0;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;  // of the numbers that it is about
   int64_t numbers[5] = {0, 0, 0, 0, 0};
+  // Of those for which it takes less to compute several calls at once, else nullptr. `run_together` takes calls that
+  // share an operand, of fewer than 2 * kRowsOfWave rows in all, and returns what `run` does; so do the results.
+  NativeShare (*share)(const NativeKernel& kernel, const Value* inputs) = nullptr;
+  bool (*run_together)(const NativeKernel& kernel, absl::Span<const NativeCall> calls) = nullptr;
 };
 
 // The kernel for `node`, if there is one.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "cc/native/loops.h"
 #include "cc/native/native_table.h"
 #include "cc/native/operands.h"
@@ -20,6 +21,10 @@ using tensorflow::TryGetNodeAttr;
 constexpr int64_t kMostRows = 8;
 constexpr int64_t kMostMultiplications = int64_t{4} << 20;
 
+// A weight of so many bytes outgrows the first-level cache. Then a row reads it from further away in more time than its
+// product takes: four rows at once take a third (d = 300) to half (d = 150) of what they take one by one.
+constexpr int64_t kBytesOfFarWeight = int64_t{1} << 16;
+
 enum class Activation { kNone, kRelu, kTanh, kSigmoid };
 
 // A weight is no smaller than a matrix of this size, of which TensorIn would say that it is too large.
@@ -28,30 +33,107 @@ const Tensor* MatrixIn(const Value& value) {
   return tensor != nullptr && tensor->dims() == 2 && tensor->IsInitialized() ? tensor : nullptr;
 }
 
-// Makes outputs[0] the product; nullptr if it is not for this kernel.
+// x [rows, depth] and w [depth, columns], or transposed.
+struct Factors {
+  const Tensor* x = nullptr;
+  const Tensor* w = nullptr;
+  int64_t rows = 0, depth = 0, columns = 0;
+
+  // False if they are not for these kernels.
+  bool Read(const Value* inputs, bool is_transposed) {
+    x = MatrixIn(inputs[0]);
+    w = MatrixIn(inputs[1]);
+    if (x == nullptr || w == nullptr) return false;
+    rows = x->dim_size(0);
+    depth = x->dim_size(1);
+    columns = w->dim_size(is_transposed ? 0 : 1);
+    if (rows < 1 || rows > kMostRows || depth < 1 || columns < 1) return false;
+    return w->dim_size(is_transposed ? 1 : 0) == depth && rows * depth * columns <= kMostMultiplications;
+  }
+};
+
+// Where rows lie that are multiplied with one weight.
 template <typename T>
-T* Multiply(Value* inputs, Value* outputs, bool is_transposed, int64_t* rows, int64_t* columns) {
-  const Tensor* const x = MatrixIn(inputs[0]);
-  const Tensor* const w = MatrixIn(inputs[1]);
-  if (x == nullptr || w == nullptr) return nullptr;
-  *rows = x->dim_size(0);
-  const int64_t depth = x->dim_size(1);
-  *columns = w->dim_size(is_transposed ? 0 : 1);
-  if (*rows < 1 || *rows > kMostRows || depth < 1 || *columns < 1) return nullptr;
-  if (w->dim_size(is_transposed ? 1 : 0) != depth || *rows * depth * *columns > kMostMultiplications) return nullptr;
-  TensorShape shape = x->shape();
-  shape.set_dim(1, *columns);
-  T* const to = NewOutput<T>(x->dtype(), shape, &outputs[0]);
+struct ProductRows {
+  const T* from[2 * kRowsOfWave];
+  T* to[2 * kRowsOfWave];
+  int64_t count = 0;
+
+  // Makes *output the product's, to be computed.
+  void Add(const Factors& factors, Value* output) {
+    TensorShape shape = factors.x->shape();
+    shape.set_dim(1, factors.columns);
+    T* const out = NewOutput<T>(factors.x->dtype(), shape, output);
+    const T* const x = DataOf<T>(*factors.x);
+    for (int64_t row = 0; row < factors.rows; ++row, ++count) {
+      from[count] = x + row * factors.depth;
+      to[count] = out + row * factors.columns;
+    }
+  }
+};
+
+// What comes after a product.
+template <typename T>
+struct Finish {
+  const T* bias = nullptr;
+  Activation activation = Activation::kNone;
+
+  void Apply(T* row, int64_t columns) const {
+    const Loops<T>& loops = BestLoops<T>();
+    if (bias != nullptr) loops.of(Binary::kAdd, Meeting::kBoth)(row, bias, row, columns);
+    if (activation == Activation::kRelu) loops.of(Unary::kRelu)(row, row, columns);
+    if (activation == Activation::kTanh) loops.of(Unary::kTanh)(row, row, columns);
+    if (activation == Activation::kSigmoid) loops.of(Unary::kSigmoid)(row, row, columns);
+  }
+};
+
+// numbers[0]: whether the weight is transposed; numbers[1]: the activation; numbers[2]: whether there is a bias.
+template <typename T>
+bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls) {
+  const bool is_transposed = kernel.numbers[0] != 0, has_bias = kernel.numbers[2] != 0;
+  Factors factors;
+  for (const NativeCall& call : calls) {
+    if (!factors.Read(call.inputs, is_transposed)) return false;
+    const Tensor* const bias = has_bias ? TensorIn(call.inputs[2]) : nullptr;
+    if (has_bias && (bias == nullptr || bias->dims() != 1 || bias->dim_size(0) != factors.columns)) return false;
+  }
+  ProductRows<T> rows;
+  for (const NativeCall& call : calls) {
+    factors.Read(call.inputs, is_transposed);
+    rows.Add(factors, &call.outputs[0]);
+  }
   const Loops<T>& loops = BestLoops<T>();
-  (is_transposed ? loops.product_transposed : loops.product)(DataOf<T>(*x), DataOf<T>(*w), to, *rows, depth, *columns);
-  return to;
+  (is_transposed ? loops.product_transposed : loops.product)(rows.from, DataOf<T>(*factors.w), rows.to, rows.count,
+                                                             factors.depth, factors.columns);
+  Finish<T> finish;
+  finish.activation = static_cast<Activation>(kernel.numbers[1]);
+  int64_t row = 0;
+  for (const NativeCall& call : calls) {
+    if (has_bias) finish.bias = DataOf<T>(*TensorIn(call.inputs[2]));
+    const int64_t end = row + call.inputs[0].tensor_or_null()->dim_size(0);
+    for (; row < end; ++row) finish.Apply(rows.to[row], factors.columns);
+  }
+  return true;
 }
 
-// numbers[0]: whether the weight is transposed.
 template <typename T>
 bool RunMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  int64_t rows = 0, columns = 0;
-  return Multiply<T>(inputs, outputs, kernel.numbers[0] != 0, &rows, &columns) != nullptr;
+  const NativeCall call{inputs, outputs};
+  return RunTogether<T>(kernel, absl::MakeConstSpan(&call, 1));
+}
+
+NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
+  Factors factors;
+  if (!factors.Read(inputs, kernel.numbers[0] != 0) || factors.rows >= kRowsOfWave) return {};
+  const int64_t bytes = factors.depth * factors.columns * tensorflow::DataTypeSize(kernel.dtype);
+  if (bytes < kBytesOfFarWeight) return {};
+  return {factors.w->data(), static_cast<int>(factors.rows)};
+}
+
+void BindProduct(NativeKernel* kernel) {
+  TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
+  kernel->share = ShareOfWeight;
+  kernel->run_together = kernel->dtype == tensorflow::DT_FLOAT ? RunTogether<float> : RunTogether<double>;
 }
 
 bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
@@ -59,7 +141,7 @@ bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!TryGetNodeAttr(node.attrs(), "transpose_a", &transpose_a) || transpose_a) return false;
   if (!TryGetNodeAttr(node.attrs(), "transpose_b", &transpose_b)) return false;
   kernel->numbers[0] = transpose_b ? 1 : 0;
-  TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
+  BindProduct(kernel);
   return true;
 }
 
@@ -69,36 +151,7 @@ bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!TryGetNodeAttr(node.attrs(), "adj_x", &adjoint_x) || adjoint_x) return false;
   if (!TryGetNodeAttr(node.attrs(), "adj_y", &adjoint_y)) return false;
   kernel->numbers[0] = adjoint_y ? 1 : 0;
-  TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
-  return true;
-}
-
-template <typename T>
-void AddBias(const T* x, const T* bias, T* to, int64_t rows, int64_t columns) {
-  const auto add = BestLoops<T>().of(Binary::kAdd, Meeting::kBoth);
-  for (int64_t row = 0; row < rows; ++row) add(x + row * columns, bias, to + row * columns, columns);
-}
-
-template <typename T>
-void Activate(Activation activation, T* x, int64_t count) {
-  const Loops<T>& loops = BestLoops<T>();
-  if (activation == Activation::kRelu) loops.of(Unary::kRelu)(x, x, count);
-  if (activation == Activation::kTanh) loops.of(Unary::kTanh)(x, x, count);
-  if (activation == Activation::kSigmoid) loops.of(Unary::kSigmoid)(x, x, count);
-}
-
-// numbers[0]: whether the weight is transposed; numbers[1]: the activation.
-template <typename T>
-bool RunFusedMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const bias = TensorIn(inputs[2]);
-  const Tensor* const w = MatrixIn(inputs[1]);
-  if (bias == nullptr || bias->dims() != 1 || w == nullptr) return false;
-  if (bias->dim_size(0) != w->dim_size(kernel.numbers[0] != 0 ? 0 : 1)) return false;
-  int64_t rows = 0, columns = 0;
-  T* const to = Multiply<T>(inputs, outputs, kernel.numbers[0] != 0, &rows, &columns);
-  if (to == nullptr) return false;
-  AddBias(to, DataOf<T>(*bias), to, rows, columns);
-  Activate(static_cast<Activation>(kernel.numbers[1]), to, rows * columns);
+  BindProduct(kernel);
   return true;
 }
 
@@ -115,7 +168,7 @@ bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
     if (activation == Activation::kNone) return false;
   }
   kernel->numbers[1] = static_cast<int64_t>(activation);
-  TFR_NATIVE_OF_FLOATS(kernel, RunFusedMatMul);
+  kernel->numbers[2] = 1;
   return true;
 }
 
@@ -123,6 +176,12 @@ bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
 bool HasPlainFormat(const tensorflow::Node& node) {
   std::string format;
   return TryGetNodeAttr(node.attrs(), "data_format", &format) && format == "NHWC";
+}
+
+template <typename T>
+void AddBias(const T* x, const T* bias, T* to, int64_t rows, int64_t columns) {
+  const auto add = BestLoops<T>().of(Binary::kAdd, Meeting::kBoth);
+  for (int64_t row = 0; row < rows; ++row) add(x + row * columns, bias, to + row * columns, columns);
 }
 
 template <typename T>

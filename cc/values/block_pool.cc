@@ -210,6 +210,8 @@ void* TakeBlock(size_t bytes) {
   Spare* const block = stack->current;
   if (ABSL_PREDICT_FALSE(block == nullptr)) return TakeFromStore(stack, size_class);
   stack->current = block->next;
+  // Where a recursion has left much behind, spare blocks are far away: the next one comes near while this one is used.
+  __builtin_prefetch(stack->current, /*rw=*/1);
   --stack->count;
   return block;
 }

@@ -34,11 +34,11 @@ class FakeRunner : public KernelRunner {
   using AsyncKernel = std::function<void(KernelCall*, Done)>;
 
   FakeRunner& On(const std::string& node, Kernel kernel, Cost cost = Cost::kCheap) {
-    kernels_[node] = {std::move(kernel), nullptr, cost};
+    kernels_[node] = {std::move(kernel), nullptr, cost, nullptr};
     return *this;
   }
   FakeRunner& OnAsync(const std::string& node, AsyncKernel kernel) {
-    kernels_[node] = {nullptr, std::move(kernel), Cost::kAsynchronous};
+    kernels_[node] = {nullptr, std::move(kernel), Cost::kAsynchronous, nullptr};
     return *this;
   }
 
@@ -57,6 +57,20 @@ class FakeRunner : public KernelRunner {
   Cost CostOf(const KernelNode& node) const override {
     auto position = kernels_.find(node.name);
     return position == kernels_.end() ? Cost::kCheap : position->second.cost;
+  }
+
+  // Calls of a node that was defined with Cost::kShared share what input 1 is, with one row each.
+  Share ShareOf(const KernelNode& /*node*/, const Value* inputs) const override {
+    return {inputs[1].tensor_or_null(), 1};
+  }
+  // As `kernel` says, which gets all calls; without one, calls never run together.
+  using SharedKernel = std::function<bool(absl::Span<KernelCall>)>;
+  FakeRunner& OnTogether(const std::string& node, Kernel kernel, SharedKernel together) {
+    kernels_[node] = {std::move(kernel), nullptr, Cost::kShared, std::move(together)};
+    return *this;
+  }
+  bool RunTogether(const KernelNode& node, absl::Span<KernelCall> calls) override {
+    return kernels_.at(node.name).together(calls);
   }
 
   absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) override {
@@ -81,6 +95,7 @@ class FakeRunner : public KernelRunner {
     Kernel kernel;
     AsyncKernel async;
     Cost cost;
+    SharedKernel together;
   };
 
   void Count(const KernelNode& node, const KernelCall& call) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace tensorflow_recursion {
@@ -20,6 +22,20 @@ std::vector<T> Random(int64_t count, int seed) {
   std::vector<T> numbers(count);
   for (T& number : numbers) number = normal(generator);
   return numbers;
+}
+
+// Where the rows of a matrix begin.
+template <typename T>
+std::vector<T*> Rows(std::vector<T>* matrix, int64_t rows) {
+  std::vector<T*> begins;
+  for (int64_t r = 0; r < rows; ++r) begins.push_back(matrix->data() + r * (matrix->size() / rows));
+  return begins;
+}
+template <typename T>
+std::vector<const T*> ConstRows(const std::vector<T>& matrix, int64_t rows) {
+  std::vector<const T*> begins;
+  for (int64_t r = 0; r < rows; ++r) begins.push_back(matrix.data() + r * (matrix.size() / rows));
+  return begins;
 }
 
 template <typename T>
@@ -125,8 +141,9 @@ TYPED_TEST(LoopsTest, Products) {
         for (int j = 0; j < columns; ++j) transposed[j * depth + k] = w[k * columns + j];
       }
       std::vector<T> y(rows * columns), z(rows * columns);
-      loops->product(x.data(), w.data(), y.data(), rows, depth, columns);
-      loops->product_transposed(x.data(), transposed.data(), z.data(), rows, depth, columns);
+      const std::vector<T*> ys = Rows(&y, rows), zs = Rows(&z, rows);
+      loops->product(ConstRows(x, rows).data(), w.data(), ys.data(), rows, depth, columns);
+      loops->product_transposed(ConstRows(x, rows).data(), transposed.data(), zs.data(), rows, depth, columns);
       for (int r = 0; r < rows; ++r) {
         for (int j = 0; j < columns; ++j) {
           double want = 0, size = 1;
@@ -137,6 +154,28 @@ TYPED_TEST(LoopsTest, Products) {
           }
           ASSERT_NEAR(y[r * columns + j], want, this->kTolerance * size) << name;
           ASSERT_NEAR(z[r * columns + j], want, this->kTolerance * size) << name;
+        }
+      }
+    }
+  }
+}
+
+// To the last bit: which rows wait together is up to chance.
+TYPED_TEST(LoopsTest, ARowOfAProductIsTheSameWhateverStandsBesideIt) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{100, 50}, {33, 130}, {5, 7}, {70, 16}}) {
+      const std::vector<T> x = Random<T>(13 * depth, 1), w = Random<T>(depth * columns, 2);
+      for (const auto product : {loops->product, loops->product_transposed}) {
+        std::vector<T> alone(13 * columns);
+        const std::vector<T*> of_alone = Rows(&alone, 13);
+        const std::vector<const T*> of_x = ConstRows(x, 13);
+        for (int r = 0; r < 13; ++r) product(&of_x[r], w.data(), &of_alone[r], 1, depth, columns);
+        for (int rows = 2; rows <= 13; ++rows) {
+          std::vector<T> together(rows * columns);
+          const std::vector<T*> of_together = Rows(&together, rows);
+          product(of_x.data(), w.data(), of_together.data(), rows, depth, columns);
+          for (int i = 0; i < rows * columns; ++i) ASSERT_EQ(together[i], alone[i]) << name << " " << rows << " rows";
         }
       }
     }

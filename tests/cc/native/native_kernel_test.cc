@@ -284,6 +284,32 @@ TYPED_TEST(NativeKernelTest, ProductsOfEdges) {
   }
 }
 
+// Several calls at once give what each gives by itself, to the last bit, and take the same buffers.
+TYPED_TEST(NativeKernelTest, ProductsOfSeveralCalls) {
+  using T = TypeParam;
+  for (const bool is_transposed : {false, true}) {
+    OneOperator op("MatMul", {DataTypeToEnum<T>::value, DataTypeToEnum<T>::value}, 0,
+                   [&](NodeDefBuilder* node) { node->Attr("transpose_b", is_transposed); });
+    const Tensor w = Numbers<T>(is_transposed ? Shape{150, 120} : Shape{120, 150}, 2);
+    std::vector<std::vector<Tensor>> calls;
+    for (const int64_t rows : {1, 2, 1, 3, 1}) calls.push_back({Numbers<T>({rows, 120}, static_cast<int>(rows)), w});
+    std::vector<Tensor> together, one;
+    ASSERT_TRUE(op.RunTogether(calls, &together));
+    for (size_t i = 0; i < calls.size(); ++i) {
+      ASSERT_TRUE(op.RunNative(calls[i], false, &one));
+      ASSERT_EQ(together[i].shape(), one[0].shape());
+      EXPECT_EQ(std::memcmp(one[0].data(), together[i].data(), one[0].TotalBytes()), 0) << "call " << i;
+    }
+    calls.push_back({Numbers<T>({1, 7}), w});  // does not fit
+    EXPECT_FALSE(op.RunTogether(calls, &together));
+    EXPECT_EQ(op.ShareOf({calls[1][0], w}).operand, w.data());
+    EXPECT_EQ(op.ShareOf({calls[1][0], w}).rows, 2);
+    EXPECT_EQ(op.ShareOf({Numbers<T>({8, 120}), w}).operand, nullptr) << "as many rows as it takes";
+  }
+  OneOperator small("MatMul", {DataTypeToEnum<T>::value, DataTypeToEnum<T>::value}, 0, None());
+  EXPECT_EQ(small.ShareOf({Numbers<T>({1, 10}), Numbers<T>({10, 10})}).operand, nullptr) << "a weight that is near";
+}
+
 TEST(ProductTest, LeavesOthersToTheStockKernel) {
   OneOperator op("MatMul", {tensorflow::DT_FLOAT, tensorflow::DT_FLOAT}, 0, None());
   std::vector<Tensor> got;

@@ -77,7 +77,40 @@ class OneOperator {
     return is_done;
   }
 
+  // The first output of several calls at once; false if they have to be made one by one.
+  bool RunTogether(const std::vector<std::vector<tensorflow::Tensor>>& calls,
+                   std::vector<tensorflow::Tensor>* outputs) {
+    std::vector<std::vector<Value>> inputs;
+    std::vector<Value> results(calls.size(), Value::Empty());
+    std::vector<NativeCall> native_calls;
+    for (const std::vector<tensorflow::Tensor>& call : calls) inputs.push_back(ValuesOf(call));
+    for (size_t i = 0; i < calls.size(); ++i) native_calls.push_back({inputs[i].data(), &results[i]});
+    const bool is_done = kernel_.run_together(kernel_, native_calls);
+    outputs->clear();
+    for (Value& result : results) {
+      if (is_done) outputs->push_back(TensorFromValue(result, node_->output_type(0)));
+      result.Release();
+    }
+    for (std::vector<Value>& values : inputs) {
+      for (Value& value : values) value.Release();
+    }
+    return is_done;
+  }
+
+  NativeShare ShareOf(const std::vector<tensorflow::Tensor>& inputs) const {
+    std::vector<Value> values = ValuesOf(inputs);
+    const NativeShare share = kernel_.share(kernel_, values.data());
+    for (Value& value : values) value.Release();
+    return share;
+  }
+
  private:
+  static std::vector<Value> ValuesOf(const std::vector<tensorflow::Tensor>& tensors) {
+    std::vector<Value> values;
+    for (const tensorflow::Tensor& tensor : tensors) values.push_back(ValueFromTensor(NewTensor(tensor)));
+    return values;
+  }
+
   static void AddInputs(const tensorflow::DataTypeVector& inputs, int list_inputs,
                         tensorflow::NodeDefBuilder* builder) {
     // A list is the first `list_inputs` inputs, or the last if the number is negative.

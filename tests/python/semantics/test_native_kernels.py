@@ -13,6 +13,7 @@ tf1 = tf.compat.v1
 SWITCH = "TENSORFLOW_RECURSION_NATIVE_KERNELS"
 DEPTH = 6
 DIM = 19  # fills no vector register
+LARGE_DIM = 150  # of a weight that outgrows the first-level cache
 
 # What a level of each chain makes of a state [1, DIM] and two weights.
 LEVELS = {
@@ -39,10 +40,10 @@ def _gates(z, h):
     return tf.concat([tf.sigmoid(b), tf.tanh(a)], axis=1) * h
 
 
-def _weights(dtype):
+def _weights(dtype, dim=DIM):
     generator = np.random.default_rng(3)
-    w = generator.normal(size=[DIM, DIM]) / np.sqrt(DIM)
-    return w.astype(dtype), generator.normal(size=[DIM]).astype(dtype), generator.normal(size=[1, DIM]).astype(dtype)
+    w = generator.normal(size=[dim, dim]) / np.sqrt(dim)
+    return w.astype(dtype), generator.normal(size=[dim]).astype(dtype), generator.normal(size=[1, dim]).astype(dtype)
 
 
 def _chain(level, dtype, w, b):
@@ -92,11 +93,11 @@ def test_nan_and_infinity_are_kept(level, monkeypatch):
     np.testing.assert_array_equal(np.isinf(native), np.isinf(stock))
 
 
-def _tree(w, b):
-    f, define = recursive("Tree", [tf.int32, tf.float32], [tf.float32], output_shapes=[[1, DIM]], create_grad_func=True)
+def _tree(w, b, dim):
+    f, define = recursive("Tree", [tf.int32, tf.float32], [tf.float32], output_shapes=[[1, dim]], create_grad_func=True)
 
     def body(n, h):
-        h.set_shape([1, DIM])
+        h.set_shape([1, dim])
 
         def inner():
             left = f(n - 1, tf.tanh(tf.matmul(h, w) + b))
@@ -109,20 +110,52 @@ def _tree(w, b):
     return f
 
 
-def test_results_do_not_depend_on_workers():
+# Products of several frames with a large weight run together.
+@pytest.mark.parametrize("dim", [DIM, LARGE_DIM])
+def test_results_do_not_depend_on_workers(dim):
     """A tree whose calls go to several workers, bit by bit."""
-    weight, bias, start = _weights("float32")
+    weight, bias, start = _weights("float32", dim)
     results = []
     for workers in (1, 4):
         with tf.Graph().as_default():
             x = tf.constant(start)
-            y = _tree(tf.constant(weight), tf.constant(bias))(9, x)
+            y = _tree(tf.constant(weight), tf.constant(bias), dim)(9, x)
             (gradient,) = tf.gradients(y, x)
             config = tfr.session_config(tf1.ConfigProto(inter_op_parallelism_threads=4), workers=workers)
             with tf1.Session(config=config) as session:
                 results.append(session.run([y, gradient]))
     for one, four in zip(*results, strict=True):
         np.testing.assert_array_equal(one, four)
+
+
+def test_results_do_not_depend_on_what_runs_beside_them(graph, session_config):
+    weight, bias, start = _weights("float32", LARGE_DIM)
+    tree = _tree(tf.constant(weight), tf.constant(bias), LARGE_DIM)
+    trees = []
+    for scale in (1.0, 0.5, -0.7):
+        x = tf.constant(start * scale)
+        y = tree(4, x)
+        trees.append((y, *tf.gradients(y, x)))
+    with tf1.Session(config=session_config) as session:
+        together = session.run(trees)
+        for of_tree, values in zip(trees, together, strict=True):
+            for alone, beside in zip(session.run(of_tree), values, strict=True):
+                np.testing.assert_array_equal(alone, beside)
+
+
+def test_products_that_run_together_are_those_of_stock_kernels(monkeypatch):
+    weight, bias, start = _weights("float32", LARGE_DIM)
+    results = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv(SWITCH, switch)
+        with tf.Graph().as_default():
+            w, b, x = tf.constant(weight), tf.constant(bias), tf.constant(start)
+            y = _tree(w, b, LARGE_DIM)(5, x)
+            fetches = [y, *tf.gradients(tf.math.log(y), [w, b, x])]
+            with tf1.Session(config=tfr.session_config()) as session:
+                results.append(session.run(fetches))
+    for native, stock in zip(*results, strict=True):
+        np.testing.assert_allclose(native, stock, rtol=1e-3, atol=1e-3 * np.abs(stock).max())
 
 
 def test_a_weight_that_is_assigned_is_read_anew(graph, session_config):
