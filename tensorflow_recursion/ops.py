@@ -118,6 +118,7 @@ def run_forward(op: tf.Operation, forward: str, results: int) -> tf.Tensor:
     types = [tf.as_dtype(dtype) for dtype in op.get_attr(names.RESULT_TYPES)]
     if len(types) == results:
         shapes = op.get_attr(names.OUTPUT_SHAPES)
+        graphs.note_change(op.graph)
         nodes.set_attribute(op, names.CALLEE, _function(forward))
         nodes.set_attribute(op, names.RESULT_TYPES, _type_list([*types, tf.variant]))
         if shapes:

@@ -19,6 +19,7 @@ _CONTROL_FLOW_GRAPHS = (
 
 _KERAS_SCRATCH_GRAPH = "scratch_graph"
 _EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
+_CHANGED = "_recursion_has_changed"
 
 
 def is_registered_op(name: str) -> bool:
@@ -44,6 +45,19 @@ def enclosing_graphs(graph: tf.Graph) -> list[tf.Graph]:
         graph = graph.outer_graph
         graphs.append(graph)
     return graphs
+
+
+def note_change(graph: tf.Graph) -> None:
+    """Say that a node of `graph` was changed, and with it what the graphs around it say of their branches and loops."""
+    for changed in enclosing_graphs(graph):
+        setattr(changed, _CHANGED, True)
+
+
+def take_change(graph: tf.Graph) -> bool:
+    """Whether a node of `graph` was changed since this was asked last."""
+    was_changed = bool(getattr(graph, _CHANGED, False))
+    setattr(graph, _CHANGED, False)
+    return was_changed
 
 
 def _is_called_eagerly(graph: tf.Graph) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import func_graph_from_py_func
-from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util
+from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
 
 from tensorflow_recursion._tf import graphs, handles
 from tensorflow_recursion._tf.replacements import Replacements
@@ -41,6 +41,7 @@ class _ForGradients(Replacements):
         self.replace(zeros, "zeros_like", _zeros_like)
         self.put(cond_v2, "default_gradient", zeros)
         self.replace(cond_v2, "_create_grad_func", _create_branch_gradient)
+        self.put(while_v2._WhileBodyGradFuncGraph, "while_op_needs_rewrite", property(_needs_new_loop))
         resolve = cond_v2._resolve_grad_inputs
         self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _with_true_shapes(resolve, *graphs))
 
@@ -93,6 +94,15 @@ def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: st
         func_graph=_BranchGradient(name, func_graph),
         add_control_dependencies=False,
     )
+
+
+def _needs_new_loop(gradient: Any) -> bool:
+    """Whether a loop has to be written anew, as TensorFlow does it where the gradient needs values not returned yet.
+
+    A loop that returns all intermediates lacks none; but calls in it may have come to keep records.
+    """
+    has_new_calls = graphs.take_change(gradient._forward_graph)
+    return bool(gradient.extra_inputs) or has_new_calls
 
 
 def _with_true_shapes(resolve: Callable[..., Any], branch: tf.Graph, gradient: tf.Graph) -> Any:

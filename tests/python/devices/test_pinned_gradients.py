@@ -136,6 +136,13 @@ def loop_in_branch(f, n, x):
     return tf.cond(n < 1, lambda: x * tf.sin(x), lambda: tf.while_loop(lambda i, _: i < 2, step, [0, x])[1])
 
 
+def loop_in_loop_in_branch(f, n, x):
+    step = lambda i, a: [i + 1, f(n - 1, tf.sin(a) * x) + 0.5]
+    inner = lambda a: tf.while_loop(lambda i, _: i < 2, step, [0, a])[1]
+    outer = lambda: tf.while_loop(lambda i, _: i < 2, lambda i, a: [i + 1, inner(a) * 0.5], [0, x])[1]
+    return tf.cond(n < 1, lambda: x * tf.sin(x), outer)
+
+
 def value_in_a_branch(body, is_differentiated):
     """A call in a branch of the main graph, too: what that packs up for nobody is no reason to keep a record either."""
     f, define = recursive("F", [tf.int32, tf.float32], [tf.float32], shapes=[[]])
@@ -146,15 +153,18 @@ def value_in_a_branch(body, is_differentiated):
 
 
 @pytest.mark.parametrize("is_differentiated", [False, True], ids=["forward", "differentiated"])
-@pytest.mark.parametrize("body", [branch, branch_in_loop, loop_in_branch], ids=lambda body: body.__name__)
+@pytest.mark.parametrize(
+    "body", [branch, branch_in_loop, loop_in_branch, loop_in_loop_in_branch], ids=lambda body: body.__name__
+)
 def test_branches_that_return_all_intermediates_do_not_hinder(body, is_differentiated, monkeypatch):
     with tf.Graph().as_default(), tf1.Session() as session:
         expected = session.run(value_in_a_branch(body, is_differentiated))
     monkeypatch.setattr(control_flow_util_v2, "_EXPERIMENTAL_OUTPUT_ALL_INTERMEDIATES_OVERRIDE", True)
     fetch = value_in_a_branch(body, is_differentiated)
     assert not any(node.op == "Recursion>Invoke" for node in tfr.transform_graph(tf1.get_default_graph(), fetch).node)
-    with tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
-        np.testing.assert_allclose(session.run(fetch), expected, rtol=1e-5)
+    for config in (tfr.session_config(on_fallback="error"), tf1.ConfigProto()):
+        with tf1.Session(config=config) as session:
+            np.testing.assert_allclose(session.run(fetch), expected, rtol=1e-5)
 
 
 def test_functions_of_stock_tensorflow_are_differentiated_inside_of_bodies():
