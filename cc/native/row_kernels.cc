@@ -90,6 +90,7 @@ bool RunPack(const NativeKernel& kernel, const NativeContext& /*context*/, Value
   const int count = kernel.num_inputs;
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
   if (inputs[0].is_scalar()) {
+    if (kernel.numbers[0] != 0 && kernel.numbers[0] != -1) return false;
     for (int i = 0; i < count; ++i) {
       if (!inputs[i].is_scalar()) return false;
     }

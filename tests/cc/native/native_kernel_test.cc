@@ -423,6 +423,16 @@ TYPED_TEST(NativeKernelTest, ShapesAndNewNumbers) {
   ExpectSame({"Fill", {Vector<int64_t>({2, 0}), Tensor(T(7))}});
 }
 
+TEST(PackTest, LeavesAxesThatNumbersHaveNotToTheStockKernel) {
+  for (const int axis : {1, -2}) {
+    OneOperator op("Pack", {tensorflow::DT_FLOAT, tensorflow::DT_FLOAT}, 2,
+                   [axis](NodeDefBuilder* node) { node->Attr("axis", axis); });
+    std::vector<Tensor> got;
+    EXPECT_FALSE(op.RunNative({Tensor(1.0F), Tensor(2.0F)}, true, &got));
+    EXPECT_FALSE(op.RunStock({Tensor(1.0F), Tensor(2.0F)}, &got).ok());
+  }
+}
+
 TEST(ShapeTest, LeavesLargeSizesToTheStockKernel) {
   const Tensor large(tensorflow::DT_FLOAT, TensorShape({(int64_t{1} << 33) + 5, 0}));
   OneOperator op("Shape", {tensorflow::DT_FLOAT}, 0, None());
