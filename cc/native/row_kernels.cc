@@ -1,4 +1,4 @@
-// Kernels that copy pieces of tensors: concatenation, slices, rows.
+// Kernels that copy pieces of tensors: concatenation, slices, rows, also of variables.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/refcount.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -375,17 +376,48 @@ bool GatherFrom(tensorflow::Var* variable, const NativeKernel& kernel, const Val
                                                    : Gather<int64_t>(kernel, params, indices, output);
 }
 
+using VariablePointer = tensorflow::core::RefCountPtr<tensorflow::Var>;
+
+// The variable that a handle names, or holds as TensorFlow 2's do; nullptr if it is not on this device.
+VariablePointer FindVariable(const Value& value, const NativeContext& context) {
+  const Tensor* const handle_tensor = value.tensor_or_null();
+  if (handle_tensor == nullptr || handle_tensor->dtype() != tensorflow::DT_RESOURCE) return nullptr;
+  if (handle_tensor->NumElements() != 1 || context.resources == nullptr || context.device == nullptr) return nullptr;
+  const auto& handle = handle_tensor->flat<tensorflow::ResourceHandle>()(0);
+  if (handle.device() != *context.device) return nullptr;
+  tensorflow::Var* variable = nullptr;
+  if (handle.IsRefCounting()) {
+    const auto held = handle.GetResource<tensorflow::Var>();
+    if (!held.ok()) return nullptr;
+    variable = *held;
+    variable->Ref();
+  } else if (!context.resources->Lookup(handle.container(), handle.name(), &variable).ok()) {
+    return nullptr;
+  }
+  return VariablePointer(variable);
+}
+
 // Inputs: a variable's handle, numbers of rows. numbers[0]: the indices' type.
 bool RunResourceGather(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
-  const Tensor* const handle_tensor = inputs[0].tensor_or_null();
-  if (handle_tensor == nullptr || handle_tensor->dtype() != tensorflow::DT_RESOURCE) return false;
-  if (handle_tensor->NumElements() != 1 || context.resources == nullptr || context.device == nullptr) return false;
-  const auto& handle = handle_tensor->flat<tensorflow::ResourceHandle>()(0);
-  if (handle.IsRefCounting() || handle.device() != *context.device) return false;
-  tensorflow::Var* variable = nullptr;
-  if (!context.resources->Lookup(handle.container(), handle.name(), &variable).ok()) return false;
-  const tensorflow::core::ScopedUnref unref(variable);
-  return GatherFrom(variable, kernel, inputs[1], &outputs[0]);
+  const VariablePointer variable = FindVariable(inputs[0], context);
+  return variable != nullptr && GatherFrom(variable.get(), kernel, inputs[1], &outputs[0]);
+}
+
+// A variable that sparse operators use is copied by the stock kernel.
+bool RunReadVariable(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
+  const VariablePointer variable = FindVariable(inputs[0], context);
+  if (variable == nullptr) return false;
+  tensorflow::tf_shared_lock lock(*variable->mu());
+  const Tensor& tensor = *variable->tensor();
+  if (variable->copy_on_read_mode.load() || !variable->is_initialized || tensor.dtype() != kernel.dtype) return false;
+  if (!tensor.IsInitialized()) return false;
+  outputs[0] = ValueFromTensor(NewTensor(tensor));
+  return true;
+}
+
+bool BindReadVariable(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  kernel->run = RunReadVariable;
+  return true;
 }
 
 bool BindResourceGather(const tensorflow::Node& node, NativeKernel* kernel) {
@@ -405,7 +437,8 @@ void AddRowKernels(NativeTable* table) {
                  {"SplitV", BindSplitV},
                  {"Gather", BindGather},
                  {"GatherV2", BindGather},
-                 {"ResourceGather", BindResourceGather}});
+                 {"ResourceGather", BindResourceGather},
+                 {"ReadVariableOp", BindReadVariable}});
 }
 
 }  // namespace tensorflow_recursion
