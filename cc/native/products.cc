@@ -93,7 +93,10 @@ bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls)
   const bool is_transposed = kernel.numbers[0] != 0, has_bias = kernel.numbers[2] != 0;
   Factors factors;
   for (const NativeCall& call : calls) {
+    const Tensor* const before = factors.w;
     if (!factors.Read(call.inputs, is_transposed)) return false;
+    // A weight under another shape, and its first rows, begin where the weight does.
+    if (before != nullptr && before->shape() != factors.w->shape()) return false;
     const Tensor* const bias = has_bias ? TensorIn(call.inputs[2]) : nullptr;
     if (has_bias && (bias == nullptr || bias->dims() != 1 || bias->dim_size(0) != factors.columns)) return false;
   }

@@ -300,6 +300,12 @@ TYPED_TEST(NativeKernelTest, ProductsOfSeveralCalls) {
       ASSERT_EQ(together[i].shape(), one[0].shape());
       EXPECT_EQ(std::memcmp(one[0].data(), together[i].data(), one[0].TotalBytes()), 0) << "call " << i;
     }
+    Tensor view;
+    ASSERT_TRUE(view.CopyFrom(w, TensorShape({w.dim_size(0) / 2, w.dim_size(1) * 2})));
+    const Tensor row = Numbers<T>({1, view.dim_size(is_transposed ? 1 : 0)});
+    EXPECT_EQ(op.ShareOf({row, view}).operand, w.data());
+    EXPECT_FALSE(op.RunTogether({calls[0], {row, view}}, &together)) << "another shape of the weight";
+    EXPECT_FALSE(op.RunTogether({{row, view}, calls[0]}, &together)) << "another shape of the weight";
     calls.push_back({Numbers<T>({1, 7}), w});  // does not fit
     EXPECT_FALSE(op.RunTogether(calls, &together));
     EXPECT_EQ(op.ShareOf({calls[1][0], w}).operand, w.data());

@@ -143,6 +143,25 @@ def test_results_do_not_depend_on_what_runs_beside_them(graph, session_config):
                 np.testing.assert_array_equal(alone, beside)
 
 
+def test_one_weight_under_two_shapes(run):
+    """Calls of one product whose weights begin at the same address, and are not the same matrix."""
+    f, define = recursive("Products", [tf.int32, tf.float32, tf.float32], [tf.float32], output_shapes=[[]])
+    define(lambda n, x, w: tf.cond(n < 1, lambda: tf.reduce_sum(tf.matmul(x, w)), lambda: f(n - 1, x, w)))
+    sides, define_sides = recursive("Sides", [tf.int32, tf.float32], [tf.float32], output_shapes=[[]])
+
+    def body(n, w):
+        values = [
+            f(n, tf.ones([1, LARGE_DIM * factor]), part)
+            for factor, part in [(4, w), (1, tf.reshape(w, [LARGE_DIM, -1])), (2, w[: 2 * LARGE_DIM])]
+        ]
+        return tf.cond(n < 1, lambda: 0.0, lambda: values[0] + 7 * values[1] - 3 * values[2] + sides(n - 1, w))
+
+    define_sides(body)
+    weight = np.arange(4 * LARGE_DIM * LARGE_DIM, dtype=np.float32).reshape(4 * LARGE_DIM, LARGE_DIM) % 5
+    expected = 2 * (8 * weight.sum() - 3 * weight[: 2 * LARGE_DIM].sum())
+    assert run(sides(2, tf.constant(weight))) == expected
+
+
 def test_products_that_run_together_are_those_of_stock_kernels(monkeypatch):
     weight, bias, start = _weights("float32", LARGE_DIM)
     results = []
