@@ -191,8 +191,6 @@ class Library:
             tapes.note_reads(self._traces.variables_read(name))
             brought = tuple(self.differentiation.bring_in(tensor, chain) for tensor in captures)
             op = self._invoke(name, tensors, brought, scope)
-        if any(graphs.is_dataset_or_tf_function(graph) for graph in chain):
-            functions.hide_from_dataset_optimizer(self.graph)
         if (caller := body_around(op.graph)) is not None:
             self._traces.note_call(caller, name, captures)
         elif self._traces.is_closed(name):

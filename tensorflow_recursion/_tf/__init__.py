@@ -12,6 +12,7 @@ TensorFlow asks for changes here alone:
 - `sessions`: what sessions are made of; preparing a graph without running it.
 - `tapes`: what gradient tapes learn of a call.
 - `recorders`: the tapes that are active, and suspending them.
+- `datasets`: functions of datasets that call recursive functions.
 - `conversion`: the converter to TensorFlow Lite.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `loops`: errors of loops whose variables change their shapes.

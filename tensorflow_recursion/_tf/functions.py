@@ -13,8 +13,6 @@ tf1 = tf.compat.v1
 # What a stock Defun calls its traced function: has a definition, captured inputs and sub-functions.
 TracedFunction: TypeAlias = stock._DefinedFunction
 
-_UNMARKS_ATTRIBUTE = "_recursion_unmarks_dataset_functions"
-
 
 def type_list_key(dtypes: Sequence[tf.DType]) -> str:
     """A short text for a list of dtypes, the one stock Defun appends to the names of overloads."""
@@ -75,26 +73,3 @@ def make_sessions_take_library(graph: tf.Graph) -> None:
     """Let sessions that have run take functions added to `graph` since: they look only if it has a new node."""
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(None), graph.device(None):
         tf1.no_op(name="function_defined")
-
-
-def hide_from_dataset_optimizer(graph: tf.Graph) -> None:
-    """Take the mark `_tf_data_function` off dataset functions that are added to `graph` from now on.
-
-    Grappler spreads that mark over everything such a function calls, and the optimizer of dataset graphs goes into
-    marked functions without looking where it has been: with a recursive one among them the stack overflows and the
-    process dies. Unmarked functions run the same; Grappler optimizes them with the graph, not with the dataset.
-    """
-    if hasattr(graph, _UNMARKS_ATTRIBUTE):
-        return
-    setattr(graph, _UNMARKS_ATTRIBUTE, True)
-    add_function = graph._add_function
-
-    def add_unmarked(function: Any) -> None:
-        definition = function.cached_definition
-        if "_tf_data_function" in definition.attr:
-            unmarked = type(definition).FromString(definition.SerializeToString())
-            del unmarked.attr["_tf_data_function"]
-            function = stock._from_definition(unmarked)
-        add_function(function)
-
-    graph._add_function = add_unmarked

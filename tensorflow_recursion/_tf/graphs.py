@@ -107,11 +107,6 @@ def is_func_graph(graph: tf.Graph) -> bool:
     return isinstance(graph, FuncGraph)
 
 
-def is_dataset_or_tf_function(graph: tf.Graph) -> bool:
-    """Whether `graph` is the body of a tf.function or a dataset function, not of a control flow branch."""
-    return isinstance(graph, FuncGraph) and not isinstance(graph, _CONTROL_FLOW_GRAPHS)
-
-
 def is_loop(graph: tf.Graph) -> bool:
     """Whether `graph` is the body of a loop, or operations are added to a v1 loop in it."""
     if isinstance(graph, control_flow_v2.WhileBodyFuncGraph):

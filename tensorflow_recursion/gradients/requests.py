@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import functions, graphs, handles, nodes, patches, tapes
+from tensorflow_recursion._tf import graphs, handles, nodes, patches, tapes
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients import contributions, user_functions
 from tensorflow_recursion.gradients.contributions import Kind
@@ -119,7 +119,6 @@ class Differentiation:
         count = len(definition.inputs)
         if self._groups.innermost is None:
             pair.check_asked()
-        self._check_datasets()
         kinds = {i: group.weights.kind_of(group.weights.weight_of(definition, i)) for i in pair.trainable}
         types, shapes = _types_of_gradients(inputs, kinds)
         backward = ops.invoke(
@@ -155,11 +154,6 @@ class Differentiation:
         self._by_backward[pair.backward] = (pair, group)
         self._by_forward[pair.forward] = definition
         return pair, group
-
-    def _check_datasets(self) -> None:
-        chain = graphs.enclosing_graphs(tf1.get_default_graph())
-        if any(graphs.is_dataset_or_tf_function(graph) for graph in chain):
-            functions.hide_from_dataset_optimizer(self._tracer.graph)
 
     def _in_body_of_gradient(self) -> bool:
         """Whether what is being built is a backward function: its callers collect contributions."""

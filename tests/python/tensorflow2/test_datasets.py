@@ -1,0 +1,130 @@
+"""Recursive functions in datasets: of a tf.function, in the function of another dataset, through a tf.function."""
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+I64 = tf.int64
+FIB = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
+
+
+@pytest.fixture
+def fib():
+    @tfr.recursive(input_signature=[tf.TensorSpec([], I64)])
+    def fib(n):
+        if n < 2:
+            return n
+        return fib(n - 1) + fib(n - 2)
+
+    return fib
+
+
+def numbers(dataset):
+    return [int(n) for n in dataset.as_numpy_iterator()]
+
+
+def total(dataset):
+    return dataset.reduce(tf.constant(0, I64), lambda a, b: a + b)
+
+
+def in_a_function(fib):
+    """The dataset of a dataset's function."""
+    inner = lambda n: tf.data.Dataset.range(n + 1).map(lambda m: fib(m))
+    expected = [FIB[m] for n in range(5) for m in range(n + 1)]
+    return tf.data.Dataset.range(5).flat_map(inner), expected
+
+
+def summed_up_in_a_function(fib):
+    """A dataset that is read where it is made, in the function of another one's function."""
+    inner = lambda n: tf.data.Dataset.range(n + 1).map(lambda m: total(tf.data.Dataset.range(m + 1).map(fib)))
+    expected = [sum(FIB[: m + 1]) for n in range(5) for m in range(n + 1)]
+    return tf.data.Dataset.range(5).flat_map(inner), expected
+
+
+def in_parallel(fib):
+    inner = lambda n: tf.data.Dataset.range(n + 1).map(fib, num_parallel_calls=2)
+    expected = [FIB[m] for n in range(5) for m in range(n + 1)]
+    read = tf.data.Dataset.range(5).interleave(inner, cycle_length=1, num_parallel_calls=1)
+    return read.filter(lambda n: fib(n) >= 0).batch(2).unbatch(), expected
+
+
+def through_a_tf_function(fib):
+    """The call is in a function that was traced before, and for itself."""
+    called = tf.function(lambda n: fib(n), input_signature=[tf.TensorSpec([], I64)])
+    called(tf.constant(3, I64))
+    inner = lambda n: tf.data.Dataset.range(n + 1).map(lambda m: called(m))
+    return tf.data.Dataset.range(4).map(lambda n: total(inner(n))), [sum(FIB[: n + 1]) for n in range(4)]
+
+
+def differentiated(fib):
+    @tfr.recursive(input_signature=[tf.TensorSpec([]), tf.TensorSpec([], I64)])
+    def power(x, n):
+        if n < 1:
+            return tf.constant(1.0)
+        return x * power(x, n - 1)
+
+    def slope(n):
+        x = tf.constant(2.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = power(x, n)
+        return tf.cast(tape.gradient(y, x), I64)
+
+    return tf.data.Dataset.range(4).map(lambda n: total(tf.data.Dataset.range(n + 1).map(slope))), [0, 1, 5, 17]
+
+
+@pytest.mark.every_program
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize(
+    "make",
+    [in_a_function, summed_up_in_a_function, in_parallel, through_a_tf_function, differentiated],
+    ids=lambda make: make.__name__,
+)
+def test_functions_of_datasets(make, fib, static):
+    with tfr.config.static_execution(static):
+        dataset, expected = make(fib)
+        assert numbers(dataset) == expected
+        options = tf.data.Options()
+        options.experimental_optimization.apply_default_optimizations = False
+        assert numbers(dataset.with_options(options)) == expected
+        assert int(tf.function(lambda: total(make(fib)[0]))()) == sum(expected)
+
+
+def each(fib):
+    def each(k):
+        result = tf.constant(0, I64)
+        for n in tf.data.Dataset.range(k):
+            result += fib(n)
+        return result
+
+    return each, sum
+
+
+def until(fib):
+    def until(k):
+        result = tf.constant(0, I64)
+        for n in tf.data.Dataset.range(k).map(fib):
+            if n > 5:
+                break
+            result += n
+        return result
+
+    return until, lambda fibs: sum(n for n in fibs if n <= 5)
+
+
+def reduced(fib):
+    def reduced(k):
+        return tf.data.Dataset.range(k).map(fib).reduce(tf.constant(0, I64), lambda a, b: a + fib(b % 5))
+
+    return reduced, lambda fibs: sum(FIB[n % 5] for n in fibs)
+
+
+@pytest.mark.every_program
+@pytest.mark.parametrize("make", [each, until, reduced], ids=lambda make: make.__name__)
+def test_datasets_of_a_tf_function(make, fib):
+    function, expected = make(fib)
+    function = tf.function(function)
+    for k in (9, 4):
+        assert int(function(tf.constant(k, I64))) == expected(FIB[:k])
