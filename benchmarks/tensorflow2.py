@@ -171,7 +171,7 @@ class _TreeRNN(tf.Module):  # type: ignore[misc]
     @tfr.recursive
     def states(self, i: tf.Tensor, words: tf.Tensor, left: tf.Tensor, right: tf.Tensor, is_leaf: tf.Tensor) -> Any:
         """The state of node `i`, and the rows of all nodes from it on."""
-        if tf.gather(is_leaf, i):  # is_leaf[i] would be a slice, which takes three kernels
+        if tf.gather(is_leaf, i):
             h = tf.gather(self.weights["embeddings"], tf.gather(words, [i]))
             return h, self.row(h)
         h_left, rows_left = self.states(tf.gather(left, i), words, left, right, is_leaf)

@@ -21,8 +21,6 @@ bool IsKernel(const FlowGraph& flow, const FlowNode& node, const char* op) {
   return node.kind == OpKind::kKernel && flow.kernels[node.index].op == op && flow.kernels[node.index].is_on_host;
 }
 
-bool IsPack(const FlowGraph& flow, const FlowNode& node) { return IsKernel(flow, node, "Pack"); }
-
 int32_t Mask(const Node& node, const char* name) {
   int32_t mask = -1;
   return tensorflow::GetNodeAttr(node.attrs(), name, &mask).ok() ? mask : -1;
@@ -42,6 +40,15 @@ const Tensor* ConstantOf(const FlowGraph& flow, const Input& input) {
   if (!input.is_constant()) return nullptr;
   const ConstantTensor& constant = flow.constants[input.constant];
   return constant.is_on_host ? &constant.tensor : nullptr;
+}
+
+// How many of its inputs a node packs into a vector; 0 if it does something else. The Pack of one number is an
+// ExpandDims when TensorFlow's optimizers have seen it.
+size_t NumPacked(const FlowGraph& flow, const FlowNode& node) {
+  if (IsKernel(flow, node, "Pack")) return node.inputs.size();
+  if (!IsKernel(flow, node, "ExpandDims")) return 0;
+  const Tensor* const axis = ConstantOf(flow, node.inputs[1]);
+  return axis != nullptr && axis->NumElements() == 1 && ScalarFromTensor(*axis).bits == 0 ? 1 : 0;
 }
 
 bool IsAllOnes(const Tensor* tensor) {
@@ -74,8 +81,9 @@ std::vector<ElementIndex> IndicesOf(const FlowGraph& flow, const Input& begin) {
       const bool is_int32 = bounds->dtype() == tensorflow::DT_INT32;
       indices.push_back({begin, is_int32 ? ToBits(bounds->vec<int32_t>()(i)) : ToBits(bounds->vec<int64_t>()(i))});
     }
-  } else if (IsPack(flow, flow.nodes[begin.source.node])) {
-    for (const Input& number : flow.nodes[begin.source.node].inputs) indices.push_back({number, std::nullopt});
+  } else {
+    const FlowNode& node = flow.nodes[begin.source.node];
+    for (size_t i = 0; i < NumPacked(flow, node); ++i) indices.push_back({node.inputs[i], std::nullopt});
   }
   return indices;
 }
@@ -105,7 +113,7 @@ ElementReads FindElementReads(const FlowGraph& flow) {
     if (node.is_removed) continue;
     if (auto read = FindGather(flow, node)) found.reads.emplace(id, *std::move(read));
     if (auto read = FindSlice(flow, node)) found.reads.emplace(id, *std::move(read));
-    if (IsPack(flow, node)) found.packs.insert(id);
+    if (NumPacked(flow, node) > 0) found.packs.insert(id);
   }
   for (NodeId id : flow.nodes.ids()) {
     const FlowNode& node = flow.nodes[id];

@@ -30,7 +30,8 @@ struct ElementReads {
   // `tf.gather(x, i)`, a GatherV2, and `x[i]` or `x[i, j]`, a StridedSlice whose first bounds are packed of numbers, or
   // constant.
   std::map<NodeId, ElementRead> reads;
-  // The Packs of such bounds that nothing else reads: in compiled code they are no operators of their own.
+  // The Packs (or, of one number, ExpandDims) of such bounds that nothing else reads: in compiled code they are no
+  // operators of their own.
   std::set<NodeId> packs;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/base/optimization.h"
 #include "cc/base/status.h"
 #include "cc/executor/run_log.h"
+#include "cc/program/element_operators.h"
 #include "cc/values/record.h"
 
 namespace tensorflow_recursion {
@@ -104,11 +105,23 @@ inline Value* OperatorRunner::GatherInputsWith(ReadyOperator* item, const Op& op
 inline void OperatorRunner::FireScalar(Frame* frame, OpId index, const Op& op, Value* inputs) {
   Value result;
   if (ABSL_PREDICT_FALSE(context_->traces) || ABSL_PREDICT_FALSE(!op.scalar(inputs, &result))) {
+    if (ABSL_PREDICT_FALSE(op.reads_element)) return FireSlice(frame, index, op, inputs);
     return kernels_->Fire(frame, index, op, inputs);
   }
   if (ABSL_PREDICT_FALSE(inputs[0].owns())) inputs[0].Release();  // the vector that a number was read from
   router_->DeliverDone(frame, op);
   router_->DeliverPort(frame, &frame->region->ports[op.port], Value::Scalar(result.bits));
+}
+
+ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireSlice(Frame* frame, OpId index, const Op& op, Value* inputs) {
+  const KernelNode& node = context_->program.kernels[op.index];
+  if (PackIndices(node.inputs[1], inputs)) return kernels_->Fire(frame, index, op, inputs);
+  for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i].Release();
+  context_->FailAt(
+      InvalidArgument("An index of an element is a tensor of one or more dimensions, expected a number\n\t "
+                      "[[{{node ",
+                      node.name, "}}]]"),
+      frame);
 }
 
 void OperatorRunner::FirePass(Frame* frame, const Op& op, Value* inputs) {

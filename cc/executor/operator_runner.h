@@ -34,6 +34,7 @@ class OperatorRunner {
   Value* GatherInputs(Frame* frame, const Op& op);
   Value* GatherInputsWith(ReadyOperator* item, const Op& op);
   void FireScalar(Frame* frame, OpId index, const Op& op, Value* inputs);
+  void FireSlice(Frame* frame, OpId index, const Op& op, Value* inputs);
   void FirePass(Frame* frame, const Op& op, Value* inputs);
   void FireRetval(const Op& op, Value* inputs);
   void FireRetain(Frame* frame, const Op& op, Value* inputs);

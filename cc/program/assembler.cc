@@ -41,6 +41,7 @@ absl::Status AddOp(NodeId id, Layout* layout) {
   op.scalar = from.scalar;
   op.may_be_dead = from.may_be_dead;
   op.takes_dead = from.takes_dead;
+  op.reads_element = from.kind == OpKind::kScalar && from.node->type_string() == "StridedSlice";
   layout->op_of[id] = OpId(region.ops.size());
   layout->nodes_of[from.region].push_back(id);
   layout->program->max_inputs = std::max(layout->program->max_inputs, num_inputs);

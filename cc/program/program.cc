@@ -10,6 +10,7 @@
 #include "cc/base/status.h"
 #include "cc/bytecode/compiler.h"
 #include "cc/program/assembler.h"
+#include "cc/program/element_operators.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow_recursion {
@@ -72,6 +73,7 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   TFR_RETURN_IF_ERROR(DropSuperfluousWaits(&flow));
   CompiledFunctions compiled;
   if (result->options.compile) compiled = CompileFunctions(flow);
+  MakeElementOperators(&flow);
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));

@@ -136,6 +136,7 @@ struct Op {
   bool may_be_dead = false;         // its kernel may leave outputs unset
   bool lets_first_through = false;  // a merge with nothing to do but to hand its first live input on
   bool takes_dead = false;          // of a loop's start or next: fires with dead inputs too, which lie in their slots
+  bool reads_element = false;       // a kScalar whose kernel takes what PackIndices() makes of its inputs
   uint16_t num_inputs = 0;
   uint16_t num_ports = 0;   // data ports; port num_ports is the control port
   uint16_t only = 0;        // of kTableAndArrival

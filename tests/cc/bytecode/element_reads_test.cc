@@ -105,6 +105,23 @@ TEST_F(ElementReadsTest, ASliceOfPackedNumbersReadsAnElementOfAMatrix) {
   EXPECT_TRUE(IsBound("F/end"));
 }
 
+// As TensorFlow's optimizers spell the Pack of one number.
+TEST_F(ElementReadsTest, ANumberOfANewDimensionIsABound) {
+  Bounds("F/strides", {1});
+  graph_.Const("F/axis", 0, {"^F/frame_start"}).Op("F/i1", "AddV2", {"F/i", "F/one"});
+  for (const char* const name : {"begin", "end"}) {
+    const std::string number = std::string(name) == "begin" ? "F/i" : "F/i1";
+    graph_.Node(std::string("F/") + name, "ExpandDims", {number, "F/axis"}, {{"T", kInt}, {"Tdim", kInt}});
+  }
+  Slice("F/begin", "F/end", /*shrink=*/1);
+  Find();
+  ASSERT_EQ(found_.reads.size(), 1);
+  ASSERT_EQ(TheRead().indices.size(), 1);
+  EXPECT_EQ(TheRead().indices[0].input.source.node, Entry("i"));
+  EXPECT_TRUE(IsBound("F/begin"));
+  EXPECT_TRUE(IsBound("F/end"));
+}
+
 TEST_F(ElementReadsTest, APackThatSomebodyElseReadsIsAnOperatorOfItsOwn) {
   Bounds("F/strides", {1});
   graph_.Op("F/i1", "AddV2", {"F/i", "F/one"});

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/program/element_operators.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "cc/bytecode/element_reads.h"
+#include "cc/values/scalar_operators.h"
+#include "cc/values/tensor_memory.h"
+#include "cc/values/value.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+
+// Where inputs of the operator are.
+constexpr int kArray = 0;
+constexpr int kFirstIndex = 1;
+constexpr int kStrides = 3;
+
+// Whether there is such an element; then sets *position. Negative indices count from the end.
+template <typename Index>
+bool FindPosition(const Value& index, int64_t length, int64_t* position) {
+  if (!index.is_scalar()) return false;
+  const auto given = static_cast<int64_t>(FromBits<Index>(index.bits));
+  *position = given < 0 ? given + length : given;
+  return *position >= 0 && *position < length;
+}
+
+template <typename T, typename Index, int dims>
+bool ReadElement(const Value* in, Value* out) {
+  const Tensor* const array = in[kArray].tensor_or_null();
+  if (array == nullptr || array->dims() != dims) return false;
+  int64_t position = 0;
+  for (int i = 0; i < dims; ++i) {
+    int64_t index = 0;
+    if (!FindPosition<Index>(in[kFirstIndex + i], array->dim_size(i), &index)) return false;
+    position = position * array->dim_size(i) + index;
+  }
+  *out = Value::Scalar(ToBits(static_cast<const T*>(array->data())[position]));
+  return true;
+}
+
+template <typename T>
+ScalarFunction ReadBy(const ElementAccess& access) {
+  if (access.is_matrix) return access.is_int64 ? ReadElement<T, int64_t, 2> : ReadElement<T, int32_t, 2>;
+  return access.is_int64 ? ReadElement<T, int64_t, 1> : ReadElement<T, int32_t, 1>;
+}
+
+// Of any type of elements: only their bits matter.
+ScalarFunction ReadOf(const ElementAccess& access) {
+  switch (access.log_size) {
+    case 0:
+      return ReadBy<uint8_t>(access);
+    case 1:
+      return ReadBy<uint16_t>(access);
+    case 2:
+      return ReadBy<uint32_t>(access);
+    default:
+      return ReadBy<uint64_t>(access);
+  }
+}
+
+class Rewriter {
+ public:
+  explicit Rewriter(FlowGraph* flow) : flow_(*flow), found_(FindElementReads(*flow)), readers_(flow->nodes.size(), 0) {}
+
+  void Run() {
+    CountReaders();
+    std::vector<NodeId> bounds;
+    for (const auto& [id, read] : found_.reads) {
+      FlowNode& node = flow_.nodes[id];
+      if (node.kind != OpKind::kKernel) continue;  // a Gather, which is one already
+      for (const int i : {1, 2}) {
+        if (!node.inputs[i].is_constant()) bounds.push_back(node.inputs[i].source.node);
+      }
+      Rewrite(&node, read);
+    }
+    for (NodeId id : bounds) Release(id);
+  }
+
+ private:
+  void CountReaders() {
+    for (const FlowNode& node : flow_.nodes) {
+      if (node.is_removed) continue;
+      ForEachSource(node, [this](const Source& source) { ++readers_[source.node]; });
+      if (node.branch != kNone) ++readers_[node.branch];
+    }
+    for (const FlowLoop& loop : flow_.loops) {
+      for (const std::vector<Source>& controls : loop.next_controls) {
+        for (const Source& source : controls) ++readers_[source.node];
+      }
+    }
+  }
+
+  void Rewrite(FlowNode* node, const ElementRead& read) {
+    const Input strides = node->inputs[kStrides];
+    const DataType dtype = node->node->input_type(kFirstIndex);
+    std::vector<Input> inputs = {read.array};
+    for (const ElementIndex& index : read.indices) {
+      inputs.push_back(index.known ? Constant(dtype, *index.known, node->inputs[1].guards) : index.input);
+      if (!inputs.back().is_constant()) ++readers_[inputs.back().source.node];
+    }
+    inputs.resize(kStrides + 1, strides);
+    // The bounds are live when x is, or what they were made of; constant ones where others are that guard them.
+    const std::vector<Source>& guards = node->inputs[2].guards;
+    inputs[kStrides].guards.insert(inputs[kStrides].guards.end(), guards.begin(), guards.end());
+    // What the Packs waited for besides.
+    for (const int i : {1, 2}) {
+      if (node->inputs[i].is_constant()) continue;
+      const std::vector<Source>& controls = flow_.nodes[node->inputs[i].source.node].controls;
+      node->controls.insert(node->controls.end(), controls.begin(), controls.end());
+      for (const Source& source : controls) ++readers_[source.node];
+    }
+    node->inputs = std::move(inputs);
+    node->scalar = ReadOf(read.access);
+    node->kind = OpKind::kScalar;
+  }
+
+  Input Constant(DataType dtype, uint64_t bits, const std::vector<Source>& guards) {
+    Input input;
+    input.guards = guards;
+    input.constant = ConstantId(static_cast<uint32_t>(flow_.constants.size()));
+    flow_.constants.push_back({TensorFromScalar(Value::Scalar(bits), dtype), /*is_on_host=*/true});
+    return input;
+  }
+
+  // One reader of the node has gone; where it was the last, so has the node, if it only computes.
+  void Release(NodeId first) {
+    std::vector<NodeId> released = {first};
+    while (!released.empty()) {
+      const NodeId id = released.back();
+      released.pop_back();
+      FlowNode& node = flow_.nodes[id];
+      const bool only_computes = node.kind == OpKind::kScalar || found_.packs.count(id) > 0;
+      if (--readers_[id] > 0 || !only_computes) continue;
+      node.is_removed = true;
+      ForEachSource(node, [&](const Source& source) { released.push_back(source.node); });
+    }
+  }
+
+  FlowGraph& flow_;
+  const ElementReads found_;
+  IdVector<NodeId, int> readers_;
+};
+
+Value Packed(DataType dtype, const std::vector<uint64_t>& numbers) {
+  auto* const tensor = NewTensor(Tensor(dtype, TensorShape({static_cast<int64_t>(numbers.size())})));
+  const int size = tensorflow::DataTypeSize(dtype);
+  for (size_t i = 0; i < numbers.size(); ++i) {  // little-endian: the low bytes come first
+    std::memcpy(static_cast<char*>(tensor->data()) + i * size, &numbers[i], size);
+  }
+  return Value::Own(tensor);
+}
+
+}  // namespace
+
+void MakeElementOperators(FlowGraph* flow) { Rewriter(flow).Run(); }
+
+bool PackIndices(DataType dtype, Value* inputs) {
+  const auto dims = static_cast<int>(inputs[kStrides].tensor_or_null()->NumElements());
+  std::vector<uint64_t> begin;
+  std::vector<uint64_t> end;
+  for (int i = 0; i < dims; ++i) {
+    const Value& index = inputs[kFirstIndex + i];
+    if (!index.is_scalar()) return false;
+    begin.push_back(index.bits);
+    end.push_back(index.bits + 1);
+  }
+  inputs[1] = Packed(dtype, begin);
+  inputs[2] = Packed(dtype, end);
+  return true;
+}
+
+}  // namespace tensorflow_recursion

@@ -1,0 +1,26 @@
+// Reads of one element of a tensor, `x[i]`, as operators of the executor.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PROGRAM_ELEMENT_OPERATORS_H_
+#define TENSORFLOW_RECURSION_CC_PROGRAM_ELEMENT_OPERATORS_H_
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/values/value.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow_recursion {
+
+// `x[i]` is four nodes in a graph: an addition, i + 1, two that make the bounds [i] and [i + 1], and a StridedSlice
+// between them. Each of them is a kernel or an operator to be run. This makes the StridedSlice a kScalar
+// that reads x and i, and drops the other three if nothing else reads them. `x[i, j]` of a matrix likewise.
+//
+// The inputs become x, i, j (of a vector: the strides in its place) and the strides. The operator's kernel, to which
+// it falls back, takes bounds instead: see PackIndices().
+void MakeElementOperators(FlowGraph* flow);
+
+// Makes the inputs of the StridedSlice out of those of the operator, in place. `dtype` is that of the indices. False if
+// one of them is no number.
+bool PackIndices(tensorflow::DataType dtype, Value* inputs);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PROGRAM_ELEMENT_OPERATORS_H_
