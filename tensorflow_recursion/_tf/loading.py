@@ -124,6 +124,7 @@ def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -
         sources = [source for source in node.input if source.lstrip("^") not in names or not source.startswith("^")]
         del node.input[:]
         node.input.extend(sources)
+    _drop_unknown_colocations(nodes)
     read = {source.lstrip("^").split(":")[0] for node in nodes for source in node.input}
     outputs = [tensor_names[definition.ret[arg.name]] for arg in definition.signature.output_arg]
     read |= {output.split(":")[0] for output in outputs}
@@ -135,6 +136,16 @@ def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -
     results = list(tf.graph_util.import_graph_def(graph_def, given, outputs, name="body"))
     _keep_graphs([op for op in graph.get_operations() if op not in before])
     return results
+
+
+def _drop_unknown_colocations(nodes: list[Any]) -> None:
+    """Let no node ask to be where one is that is not among `nodes`, as when a body was cut in two."""
+    known = {f"loc:@{node.name}".encode() for node in nodes}
+    for node in nodes:
+        if "_class" in node.attr:
+            kept = [name for name in node.attr["_class"].list.s if name in known]
+            del node.attr["_class"].list.s[:]
+            node.attr["_class"].list.s.extend(kept)
 
 
 def _keep_graphs(operations: list[tf.Operation]) -> None:

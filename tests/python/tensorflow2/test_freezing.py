@@ -250,6 +250,23 @@ def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exp
     assert got.numpy() == pytest.approx(exponent * (exponent - 1) * X ** (exponent - 2), rel=1e-5)
 
 
+def test_body_that_names_a_node_it_does_not_have():
+    """As where it was cut out of a larger graph: what it was to be placed with is not there."""
+    power, expected = read_beside_calls(Weights())
+    graph_def = convert_variables_to_constants_v2(concrete(power)).graph.as_graph_def()
+    bodies = [function for function in graph_def.library.function if function.signature.name.startswith("power")]
+    for node in bodies[0].node_def:
+        node.attr["_class"].list.s.append(b"loc:@gone")
+
+    @tf.function
+    def slope(x):
+        result = tf.import_graph_def(graph_def, {"x:0": x, "n:0": tf.constant(N)}, ["Identity:0"])[0]
+        return tf.gradients(result, x)[0]
+
+    slope_of = np.polynomial.Polynomial([0.0, 1.0])
+    assert slope(tf.constant(X)).numpy() == pytest.approx(expected(slope_of, N).deriv()(X), rel=1e-5)
+
+
 def test_call_in_a_branch_of_the_main_graph():
     weights = Weights()
     power, expected = read_beside_calls(weights)
