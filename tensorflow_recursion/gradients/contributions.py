@@ -76,8 +76,9 @@ def total(kind: Kind, contributions: tf.Tensor, weight: tf.Tensor, is_dense: boo
         x, dy = ops.collect(contributions, (dtype, dtype), (shape[:1], shape[1:]))
         return ops.total(tf.matmul(x, dy, transpose_a=True), contributions)
     values, indices = ops.collect(contributions, (dtype, tf.int64), (shape[1:], tf.TensorShape([])))
-    if is_dense:
-        return ops.total(tf.math.unsorted_segment_sum(values, indices, shape[0]), contributions)
+    if is_dense or shape[0] is None:  # as where branches give gradients of unequal shapes for it
+        num_rows = tf.shape(handles.zeros_for(weight))[0] if shape[0] is None else shape[0]
+        return ops.total(tf.math.unsorted_segment_sum(values, indices, num_rows), contributions)
     nodes.set_attribute(values.op, _NUM_ROWS, tf1.AttrValue(i=shape[0]))
     return tf.IndexedSlices(values, indices, tf.constant(shape.as_list(), tf.int32))
 

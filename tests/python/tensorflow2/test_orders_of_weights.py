@@ -66,3 +66,21 @@ def test_jacobian_of_a_gradient(weights, nets, kind, pfor, in_function):
     net, unrolled = nets
     got = (tf.function(hessian) if in_function else hessian)(net, weights[kind], pfor)
     np.testing.assert_allclose(got, hessian(unrolled, weights[kind], True), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.thorough
+def test_third_derivative_for_rows_that_only_a_branch_gathers(weights):
+    """The branches give gradients of unequal shapes for the rows: of one of them, and of all."""
+    table = weights["rows"]
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+    def product(i):
+        if i < 3:
+            return tf.gather(table, [i])
+        return product(i - 1) * product(i - 2)
+
+    def unrolled(i):
+        return tf.gather(table, [i]) if i < 3 else unrolled(i - 1) * unrolled(i - 2)
+
+    got = derivative(lambda: product(tf.constant(DEPTH)), table, 3)
+    np.testing.assert_allclose(got, derivative(lambda: unrolled(DEPTH), table, 3), rtol=1e-9)
