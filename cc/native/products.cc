@@ -1,5 +1,6 @@
 // Products of a few rows with a weight, and biases.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -80,7 +81,7 @@ struct Finish {
 
   void Apply(T* row, int64_t columns) const {
     const Loops<T>& loops = BestLoops<T>();
-    if (bias != nullptr) loops.of(Binary::kAdd, Meeting::kBoth)(row, bias, row, columns);
+    loops.of(Binary::kAdd, Meeting::kBoth)(row, bias, row, columns);
     if (activation == Activation::kRelu) loops.of(Unary::kRelu)(row, row, columns);
     if (activation == Activation::kTanh) loops.of(Unary::kTanh)(row, row, columns);
     if (activation == Activation::kSigmoid) loops.of(Unary::kSigmoid)(row, row, columns);
@@ -91,30 +92,30 @@ struct Finish {
 template <typename T>
 bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls) {
   const bool is_transposed = kernel.numbers[0] != 0, has_bias = kernel.numbers[2] != 0;
-  Factors factors;
-  for (const NativeCall& call : calls) {
-    const Tensor* const before = factors.w;
-    if (!factors.Read(call.inputs, is_transposed)) return false;
+  const size_t count = calls.size();
+  Factors of_call[kRowsOfWave];
+  const Tensor* biases[kRowsOfWave] = {};
+  for (size_t i = 0; i < count; ++i) {
+    if (!of_call[i].Read(calls[i].inputs, is_transposed)) return false;
     // A weight under another shape, and its first rows, begin where the weight does.
-    if (before != nullptr && before->shape() != factors.w->shape()) return false;
-    const Tensor* const bias = has_bias ? TensorIn(call.inputs[2]) : nullptr;
-    if (has_bias && (bias == nullptr || bias->dims() != 1 || bias->dim_size(0) != factors.columns)) return false;
+    if (i > 0 && of_call[i].w->shape() != of_call[0].w->shape()) return false;
+    if (!has_bias) continue;
+    biases[i] = TensorIn(calls[i].inputs[2]);
+    if (biases[i] == nullptr || biases[i]->dims() != 1 || biases[i]->dim_size(0) != of_call[i].columns) return false;
   }
   ProductRows<T> rows;
-  for (const NativeCall& call : calls) {
-    factors.Read(call.inputs, is_transposed);
-    rows.Add(factors, &call.outputs[0]);
-  }
+  for (size_t i = 0; i < count; ++i) rows.Add(of_call[i], &calls[i].outputs[0]);
+  const Factors& factors = of_call[0];
   const Loops<T>& loops = BestLoops<T>();
   (is_transposed ? loops.product_transposed : loops.product)(rows.from, DataOf<T>(*factors.w), rows.to, rows.count,
                                                              factors.depth, factors.columns);
+  if (!has_bias) return true;
   Finish<T> finish;
   finish.activation = static_cast<Activation>(kernel.numbers[1]);
   int64_t row = 0;
-  for (const NativeCall& call : calls) {
-    if (has_bias) finish.bias = DataOf<T>(*TensorIn(call.inputs[2]));
-    const int64_t end = row + call.inputs[0].tensor_or_null()->dim_size(0);
-    for (; row < end; ++row) finish.Apply(rows.to[row], factors.columns);
+  for (size_t i = 0; i < count; ++i) {
+    finish.bias = DataOf<T>(*biases[i]);
+    for (const int64_t end = row + of_call[i].rows; row < end; ++row) finish.Apply(rows.to[row], factors.columns);
   }
   return true;
 }
@@ -126,10 +127,11 @@ bool RunMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Val
 }
 
 NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
+  const Tensor* const w = inputs[1].tensor_or_null();
+  const int64_t bytes_of_number = kernel.dtype == tensorflow::DT_FLOAT ? sizeof(float) : sizeof(double);
+  if (w == nullptr || w->NumElements() * bytes_of_number < kBytesOfFarWeight) return {};  // most, in small nets
   Factors factors;
   if (!factors.Read(inputs, kernel.numbers[0] != 0) || factors.rows >= kRowsOfWave) return {};
-  const int64_t bytes = factors.depth * factors.columns * tensorflow::DataTypeSize(kernel.dtype);
-  if (bytes < kBytesOfFarWeight) return {};
   return {factors.w->data(), static_cast<int>(factors.rows)};
 }
 
