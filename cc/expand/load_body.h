@@ -9,9 +9,9 @@
 
 namespace tensorflow_recursion {
 
-// Fills in `graph`, `has_effects`, `reads_state` and `is_gradient` of `function`, whose definition, devices and handles are known.
-// What holds a handle, a record or a contribution is placed first, the other nodes around it. `device_of_handle` says
-// where the resource is whose handle a node of the body reads out of a record.
+// Fills in `graph`, `has_effects`, `reads_state` and `is_gradient` of `function`, whose definition, devices and handles
+// are known. What holds a handle, a record or a contribution is placed first, the other nodes around it.
+// `device_of_handle` says where the resource is whose handle a node of the body reads out of a record.
 absl::Status LoadBody(BodyFactory* bodies, const DeviceOfHandle& device_of_handle, CalledFunction* function);
 
 }  // namespace tensorflow_recursion
