@@ -79,7 +79,9 @@ TEST_F(RunProgramWavesTest, EightRowsAtMostRunTogetherInAnyOrder) {
       EXPECT_EQ(products_, 255);
       EXPECT_GT(most_, 1);
       EXPECT_LE(most_, KernelRunner::kFullWave);
-      if (workers == 1) EXPECT_EQ(most_, KernelRunner::kFullWave);
+      if (workers == 1) {
+        EXPECT_EQ(most_, KernelRunner::kFullWave);
+      }
       outcome.Release();
       EXPECT_EQ(live_.count(), 0);
     }

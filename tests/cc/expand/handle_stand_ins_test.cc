@@ -105,7 +105,9 @@ TEST(HandleStandInsTest, HandlesOfSeveralDevicesAreChosenFromBesideTheFirst) {
     const tensorflow::Node* source = nullptr;
     ASSERT_TRUE(FindNode(*graph, "choice")->input_node(1, &source).ok());
     EXPECT_EQ(source->type_string(), second == kDeviceB ? "Placeholder" : "VarHandleOp") << second;
-    if (second == kDeviceB) EXPECT_EQ(source->assigned_device_name(), kDeviceA);
+    if (second == kDeviceB) {
+      EXPECT_EQ(source->assigned_device_name(), kDeviceA);
+    }
     ASSERT_TRUE(AttachHandles(graph.get()).ok());
     EXPECT_EQ(EdgesOf(*graph), before);
   }

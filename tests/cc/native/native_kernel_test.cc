@@ -243,7 +243,7 @@ TYPED_TEST(NativeKernelTest, Select) {
 
 TYPED_TEST(NativeKernelTest, Products) {
   using T = TypeParam;
-  for (const Shape sizes : {Shape{1, 100, 50}, {1, 50, 2}, {3, 7, 33}, {8, 13, 64}, {2, 1, 1}, {5, 300, 20}}) {
+  for (const Shape& sizes : {Shape{1, 100, 50}, {1, 50, 2}, {3, 7, 33}, {8, 13, 64}, {2, 1, 1}, {5, 300, 20}}) {
     for (const bool is_transposed : {false, true}) {
       const Tensor x = Numbers<T>({sizes[0], sizes[1]});
       const Tensor w = is_transposed ? Numbers<T>({sizes[2], sizes[1]}, 2) : Numbers<T>({sizes[1], sizes[2]}, 2);
@@ -531,7 +531,7 @@ TYPED_TEST(NativeKernelTest, Reductions) {
 TYPED_TEST(NativeKernelTest, EnsuredShapes) {
   using T = TypeParam;
   const Tensor x = Numbers<T>({2, 3});
-  for (const tensorflow::PartialTensorShape shape : std::vector<tensorflow::PartialTensorShape>{
+  for (const tensorflow::PartialTensorShape& shape : std::vector<tensorflow::PartialTensorShape>{
            tensorflow::PartialTensorShape({2, 3}), tensorflow::PartialTensorShape({-1, 3}), {}}) {
     ExpectSame({"EnsureShape", {x}, [&](NodeDefBuilder* node) { node->Attr("shape", shape); }});
   }
