@@ -28,6 +28,11 @@ std::vector<int> FetchedOutputs(const Fetch& fetch, int num_outputs) {
   return outputs;
 }
 
+// Of the outputs that somebody reads or waits for.
+size_t NumReturns(const SiteNames& site) {
+  return site.returns.size() - std::count(site.returns.begin(), site.returns.end(), "");
+}
+
 }  // namespace
 
 void CallEmitter::Emit(const NodeList& list, int position) {
@@ -82,31 +87,42 @@ std::vector<std::string> CallEmitter::Pivots(const NodeList& list, const NodeDef
   return pivots;
 }
 
+// Every Return waits for all Calls, so that what reads an output keeps all arguments from being pruned.
 void CallEmitter::EmitReturns(const NodeDef& invoke, bool is_in_main) {
   const std::string& function = CalleeOf(invoke);
   const BodyBoundary& callee = names_.boundary(function);
   const SiteNames& site = *names_.FindSite(invoke.name());
   const int num_outputs = static_cast<int>(site.returns.size()) - 1;
-  std::string first;  // waits for all Calls, and the others for it: an edge for each Return, not one for each pair
+  std::vector<std::string> waits;
+  for (const std::string& call : site.calls) waits.push_back(Control(call));
+  std::vector<std::string> tokens;
+  if (is_in_main) tokens.push_back(keep_alives_->Token(invoke));
+  if (NumReturns(site) > 1 && waits.size() > 1) tokens.push_back(BundleAllButFirst(invoke, &waits));
   for (int i = 0; i <= num_outputs; ++i) {
     if (site.returns[i].empty()) continue;
-    const std::string token = is_in_main ? keep_alives_->Token(invoke) : "";
     NodeDef* node =
         writer_->AddPort(site.returns[i], kReturnOp, callee.output_devices[i], callee.output_types[i], function, i);
     AddNodeAttr(kCallIdAttr, site.call_id, node);
-    AddNodeAttr("N", token.empty() ? 0 : 1, node);
+    AddNodeAttr("N", static_cast<int>(tokens.size()), node);
     AddNodeAttr(
         kShapeAttr,
         i < num_outputs ? StatedShape(invoke, kOutputShapesAttr, i, num_outputs) : tensorflow::TensorShapeProto(),
         node);
-    if (!token.empty()) node->add_input(token);
-    if (!first.empty()) {
-      node->add_input(Control(first));
-      continue;
+    for (const std::vector<std::string>& inputs : {tokens, waits}) {
+      for (const std::string& input : inputs) node->add_input(input);
     }
-    first = site.returns[i];
-    for (const std::string& call : site.calls) node->add_input(Control(call));
   }
+}
+
+// Moves all waits but the first to a KeepAlive, and returns its token: one edge for each Call and each Return, not one
+// for each pair. The Returns may not wait for one of them instead: Grappler takes out a user's wait for that one where
+// there is a wait for another, but at run time each Return is on its own.
+std::string CallEmitter::BundleAllButFirst(const NodeDef& invoke, std::vector<std::string>* waits) {
+  NodeDef* bundle = writer_->Add(writer_->Unique(invoke.name() + "/calls"), kKeepAliveOp,
+                                 names_.boundary(CalleeOf(invoke)).argument_devices[0]);
+  for (size_t i = 1; i < waits->size(); ++i) bundle->add_input((*waits)[i]);
+  waits->resize(1);
+  return bundle->name();
 }
 
 // The node that bears the call's name for those who fetch or feed it.

@@ -35,6 +35,7 @@ class CallEmitter {
   void EmitCalls(const NodeList& list, const tensorflow::NodeDef& invoke);
   std::vector<std::string> Pivots(const NodeList& list, const tensorflow::NodeDef& invoke, size_t num_arguments);
   void EmitReturns(const tensorflow::NodeDef& invoke, bool is_in_main);
+  std::string BundleAllButFirst(const tensorflow::NodeDef& invoke, std::vector<std::string>* waits);
   void EmitFetched(const tensorflow::NodeDef& invoke, const Fetch& fetch, bool awaited);
   static void Await(const SiteNames& site, const std::vector<int>& read, tensorflow::NodeDef* node);
 

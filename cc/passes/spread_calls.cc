@@ -7,6 +7,7 @@
 #include "cc/analysis/regions.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/passes/restore_waits.h"
 #include "cc/passes/spread_boundaries.h"
 #include "cc/passes/spread_deciders.h"
 #include "cc/passes/spread_hosts.h"
@@ -34,6 +35,7 @@ absl::Status SpreadCalls(Graph* graph) {
   GraphRegions regions;
   TFR_RETURN_IF_ERROR(regions.Build(*graph));
   MarkOwners(regions, graph);
+  RestoreWaits(regions, graph);
 
   // Where everything is, and who decides.
   Boundaries boundaries;

@@ -16,10 +16,11 @@ namespace tensorflow_recursion {
 //   arguments elsewhere may live when its own are dead, every device says whether any of its arguments lives, and a
 //   Merge of that tells them all.
 // - Every node says in the attribute `_recursion_body` what it is part of.
+// - What waits for all side effects of a body waits for each of them (restore_waits.h).
 // - What only kept nodes from being pruned is gone: the KeepAlives, and control edges from one device to another that
 //   JoinCall implies.
-// A graph whose bodies and KeepAlives are on one device, tokens in loops included, is left as it is. InvalidArgument if
-// the graph is malformed.
+// Only the waits and the attribute are added to a graph whose bodies and KeepAlives are on one device, tokens in loops
+// included. InvalidArgument if the graph is malformed.
 absl::Status SpreadCalls(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

@@ -113,8 +113,8 @@ class Announcer {
   std::string name_;  // of the call
 };
 
-// The first Return waits for the Calls, the others wait for the first. A Return that is on another device than the one
-// it waits for waits for the Calls of its own device: these say in which iteration of a loop it is.
+// A Return that is on another device than the Calls it waits for waits for those of its own device: they say in which
+// iteration of a loop it is.
 void DropCrossingControls(const CallPorts& call, Graph* graph) {
   for (Node* node : call.returns) {
     const std::string& device = node->assigned_device_name();

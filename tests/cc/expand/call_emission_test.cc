@@ -23,8 +23,9 @@ TEST(CallEmissionTest, SitesHaveACallPerArgumentAndAReturnPerOutput) {
   const GraphDef expanded = Expand(builder.graph(), {"z:0"});
   EXPECT_EQ(InputsOf(expanded, "y/call_0"), Inputs{"a"});
   EXPECT_EQ(InputsOf(expanded, "y/call_1"), Inputs{"b"});
-  EXPECT_EQ(InputsOf(expanded, "y/return_0"), (Inputs{"recursion_keep_alive/Swap", "^y/call_0", "^y/call_1"}));
-  EXPECT_EQ(InputsOf(expanded, "y/return_1"), (Inputs{"recursion_keep_alive/Swap", "^y/return_0"}));
+  EXPECT_EQ(InputsOf(expanded, "y/return_0"), (Inputs{"recursion_keep_alive/Swap", "y/calls", "^y/call_0"}));
+  EXPECT_EQ(InputsOf(expanded, "y/return_1"), (Inputs{"recursion_keep_alive/Swap", "y/calls", "^y/call_0"}));
+  EXPECT_EQ(InputsOf(expanded, "y/calls"), Inputs{"^y/call_1"});
   EXPECT_EQ(InputsOf(expanded, "z"), (Inputs{"y/return_0", "y/return_1"}));
   EXPECT_EQ(CallId(expanded, "y/call_0"), CallId(expanded, "y/return_1"));
 }

@@ -15,3 +15,4 @@ MODES = {
     "processes": Mode({}, 200),
 }
 STATIC = [name for name in MODES if name != "dynamic"]
+IN_ONE_PROCESS = [name for name in MODES if name != "processes"]

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/passes/restore_waits.h"
+
+#include <set>
+#include <vector>
+
+#include "cc/analysis/effects.h"
+#include "cc/base/names.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+
+// Whether something behind the node may have to wait for it. Calls and loops may hold side effects.
+bool MayHaveEffect(const Node& node) { return HasEffect(node) || node.type_string() == kReturnOp || node.IsExit(); }
+
+// What must have happened before the trigger fires: in the same frame, and in the same iteration if it is in a loop.
+std::vector<Node*> FindEffectsBefore(const GraphRegions& regions, const Node& trigger) {
+  const RegionId region = regions.region(&trigger);
+  std::vector<Node*> effects;
+  std::vector<const Node*> work = {&trigger};
+  std::set<const Node*> seen;
+  while (!work.empty()) {
+    const Node* const node = work.back();
+    work.pop_back();
+    for (const Edge* edge : node->in_edges()) {
+      Node* const before = edge->src();
+      const bool is_earlier_iteration = before->IsNextIteration();
+      const bool is_outside_of_loop = before->IsEnter() && regions.output_region(before) == region;
+      if (!before->IsOp() || !regions.IsReal(edge) || is_earlier_iteration || is_outside_of_loop) continue;
+      if (!seen.insert(before).second) continue;
+      work.push_back(before);
+      if (regions.output_region(before) == region && MayHaveEffect(*before)) effects.push_back(before);
+    }
+  }
+  return effects;
+}
+
+}  // namespace
+
+void RestoreWaits(const GraphRegions& regions, Graph* graph) {
+  for (Node* node : graph->op_nodes()) {
+    if (node->type_string() != "ControlTrigger") continue;
+    for (Node* effect : FindEffectsBefore(regions, *node)) graph->AddControlEdge(effect, node);
+  }
+}
+
+}  // namespace tensorflow_recursion
