@@ -44,7 +44,12 @@ std::vector<Node*> FindEffectsBefore(const GraphRegions& regions, const Node& tr
 void RestoreWaits(const GraphRegions& regions, Graph* graph) {
   for (Node* node : graph->op_nodes()) {
     if (node->type_string() != "ControlTrigger") continue;
-    for (Node* effect : FindEffectsBefore(regions, *node)) graph->AddControlEdge(effect, node);
+    std::set<const Node*> waited_for;
+    for (const Edge* edge : node->in_edges()) waited_for.insert(edge->src());
+    for (Node* effect : FindEffectsBefore(regions, *node)) {
+      // The graph's own search for duplicates takes time in proportion to the edges.
+      if (waited_for.insert(effect).second) graph->AddControlEdge(effect, node, /*allow_duplicates=*/true);
+    }
   }
 }
 
