@@ -20,6 +20,9 @@ struct RunEnvironment {
   KernelRunner* runner = nullptr;
   // Workers the run may spread over; the caller's thread is the first.
   int max_workers = 1;
+  // How long a run goes on by itself before it gives calls to other workers: one that has slept takes some 50 us to get
+  // going, in which the first would have done what it gave away.
+  absl::Duration alone = absl::ZeroDuration();
   // Operators of the main graph go to other threads as they do in stock execution, to any number of them.
   bool spreads_main_graph = false;
   // Runs a closure on another thread; needed for more than one worker and for asynchronous kernels.

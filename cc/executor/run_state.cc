@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cc/base/call_path.h"
 #include "cc/bytecode/interpreter.h"
 
@@ -68,6 +69,8 @@ absl::Status WithCallPath(const absl::Status& status, const Program& program, co
 
 RunState::RunState(RunEnvironment environment, std::function<void()> end)
     : environment(std::move(environment)),
+      help_begins(this->environment.alone == absl::ZeroDuration() ? absl::InfinitePast()
+                                                                  : absl::Now() + this->environment.alone),
       max_frame_bytes(this->environment.program->options.max_depth > kDefaultMaxDepth
                           ? std::numeric_limits<int64_t>::max()
                           : kDefaultMaxFrameBytes),

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/run_program.h"
 
@@ -46,8 +47,9 @@ class RunState {
   void EndOffload() { offloads_.fetch_sub(1, std::memory_order_relaxed); }
 
   const RunEnvironment environment;
-  std::vector<Value> retvals;  // written by the owner of the root frame
-  size_t max_outputs = 0;      // of a kernel
+  const absl::Time help_begins;  // from here on calls go to other workers
+  std::vector<Value> retvals;    // written by the owner of the root frame
+  size_t max_outputs = 0;        // of a kernel
   // Memory of frames, and of kernels in flight apart from their tensors. Relaxed: it is only compared with the limit.
   std::atomic<int64_t> frame_bytes{0};
   const int64_t max_frame_bytes;

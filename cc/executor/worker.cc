@@ -130,9 +130,10 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::Poll() {
   }
   if (run_->state.failed()) return Abandon();
   if (parts_.inbox.MayHaveMail()) TakeMail();
-  if (run_->idle_workers.MayHaveAny()) GiveAway();
+  const absl::Time now = absl::Now();
+  if (run_->idle_workers.MayHaveAny() && now >= run_->state.help_begins) GiveAway();
   if (std::exchange(parts_.context.restarts_slice, false)) StartSlice();
-  leaves_thread_ = absl::Now() > slice_end_;
+  leaves_thread_ = now > slice_end_;
   return !leaves_thread_;
 }
 

@@ -153,6 +153,20 @@ REGISTER_OP("Recursion>Total")
     .SetShapeFn(tensorflow::shape_inference::UnchangedShape)
     .Doc("The gradient that was computed from contributions; its own gradient is theirs.");
 
+REGISTER_OP("Recursion>ConcatGradient")
+    .Input("axis: int32")
+    .Input("gradient: T")
+    .Input("parts: Tparts")
+    .Output("gradients: N * T")
+    .Attr("T: type")
+    .Attr("Tparts: list(type) >= 1")
+    .Attr("N: int >= 1")
+    .Attr("are_shapes: list(bool) >= 1")
+    .SetShapeFn(tensorflow::shape_inference::UnknownShape)
+    .Doc(
+        "Cuts the gradient of a concatenation into those of its N parts, of which the values or the shapes come first "
+        "in `parts`; what follows there is only waited for.");
+
 REGISTER_OP("Recursion>Entry")
     .Output("value: T")
     .Attr("T: type")

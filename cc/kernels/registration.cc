@@ -1,5 +1,6 @@
 // The kernels that the library registers with TensorFlow when it is loaded.
 // SPDX-License-Identifier: Apache-2.0
+#include "cc/kernels/concat_gradient_op.h"
 #include "cc/kernels/contribution_ops.h"
 #include "cc/kernels/invoke_op.h"
 #include "cc/kernels/record_ops.h"
@@ -53,6 +54,7 @@ REGISTER_KERNEL("AnnounceCall", StrayOp, .HostMemory("opened"));
 REGISTER_KERNEL("JoinCall", StrayOp, .HostMemory("opened"));
 REGISTER_KERNEL("KeepAlive", StrayOp, .HostMemory("token"));
 REGISTER_KERNEL("Run", RunOp);
+REGISTER_KERNEL_BUILDER(Name("Recursion>ConcatGradient").Device(DEVICE_CPU), ConcatGradientOp);
 REGISTER_KERNEL("Contribute", ContributeOp);
 REGISTER_KERNEL("ContributeNone", ContributeNoneOp);
 REGISTER_KERNEL("Collect", CollectOp);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "cc/native/native_table.h"
 #include "cc/native/operands.h"
@@ -302,6 +303,52 @@ bool RunSplitV(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   return left == 0 && Cut(kernel, *x, axis, sizes, outputs);
 }
 
+// The sizes of a tensor's dimensions, given by the tensor or by a vector of them.
+struct Sizes {
+  const Tensor* tensor;
+  bool is_shape;
+
+  int64_t dims() const { return is_shape ? tensor->dim_size(0) : tensor->dims(); }
+  int64_t operator[](int d) const { return is_shape ? DataOf<int32_t>(*tensor)[d] : tensor->dim_size(d); }
+};
+
+// Whether a tensor of these sizes is a piece of `x` along `axis`.
+bool IsPieceOf(const Tensor& x, int64_t axis, const Sizes& sizes) {
+  if (sizes.dims() != x.dims() || sizes[static_cast<int>(axis)] < 1) return false;
+  for (int d = 0; d < x.dims(); ++d) {
+    if (d != axis && sizes[d] != x.dim_size(d)) return false;
+  }
+  return true;
+}
+
+// Inputs: the axis, the gradient of a concatenation, for each of its parts the value or the shape. Bit i of numbers[0]:
+// it is the shape of part i.
+bool RunConcatGradient(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[1]);
+  if (x == nullptr || !inputs[0].is_scalar()) return false;
+  const int64_t axis = inputs[0].int32 < 0 ? inputs[0].int32 + x->dims() : inputs[0].int32;
+  if (axis < 0 || axis >= x->dims()) return false;
+  int64_t sizes[kMostParts];
+  int64_t left = x->dim_size(static_cast<int>(axis));
+  for (int i = 0; i < kernel.num_outputs; ++i) {
+    const Sizes part{inputs[2 + i].tensor_or_null(), (kernel.numbers[0] >> i & 1) != 0};
+    if (part.tensor == nullptr || (part.is_shape && part.tensor->dims() != 1)) return false;
+    if (!IsPieceOf(*x, axis, part)) return false;
+    sizes[i] = part[static_cast<int>(axis)];
+    left -= sizes[i];
+  }
+  return left == 0 && Cut(kernel, *x, axis, sizes, outputs);
+}
+
+bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
+  std::vector<bool> are_shapes;
+  if (!IsPlain(kernel->dtype) || node.num_outputs() > kMostParts) return false;
+  if (!tensorflow::GetNodeAttr(node.attrs(), "are_shapes", &are_shapes).ok()) return false;
+  for (int i = 0; i < node.num_outputs(); ++i) kernel->numbers[0] |= static_cast<int64_t>(are_shapes[i]) << i;
+  kernel->run = RunConcatGradient;
+  return true;
+}
+
 template <NativeFunction function>
 bool BindSplit(const tensorflow::Node& node, NativeKernel* kernel) {
   kernel->run = function;
@@ -435,6 +482,7 @@ void AddRowKernels(NativeTable* table) {
                  {"StridedSlice", BindStridedSlice},
                  {"Split", BindSplit<RunSplit>},
                  {"SplitV", BindSplitV},
+                 {"Recursion>ConcatGradient", BindConcatGradient},
                  {"Gather", BindGather},
                  {"GatherV2", BindGather},
                  {"ResourceGather", BindResourceGather},

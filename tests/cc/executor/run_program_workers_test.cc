@@ -54,6 +54,19 @@ TEST_F(RunProgramTest, ManyCallsOnSeveralWorkersGiveTheSameResult) {
   }
 }
 
+// fib(16) makes some three thousand calls: others would get some of them.
+TEST_F(RunProgramTest, ARunIsAloneForAsLongAsItIsTold) {
+  SetProgram(FibGraph());
+  RunEnvironment environment = Environment();
+  environment.max_workers = 4;
+  environment.trace = true;  // additions are kernels
+  environment.alone = absl::Hours(1);
+  EXPECT_EQ(RunToEnd(environment, Numbers({16})).Numbers(), std::vector<int>{987});
+  EXPECT_EQ(runner_.workers(), 1);
+  environment.alone = absl::Nanoseconds(1);
+  EXPECT_EQ(RunToEnd(environment, Numbers({16})).Numbers(), std::vector<int>{987});
+}
+
 // F(n, t) = t if n < 1 else F(n - 1, t) + F(n - 1, t), the sum by a kernel that is worth a thread.
 void AddTree(StaticGraph* graph) {
   const Inputs frame_start = {"^F/frame_start"};

@@ -344,6 +344,30 @@ TYPED_TEST(NativeKernelTest, Concatenation) {
   ExpectSame({"Pack", {Tensor(T(1)), Tensor(T(2)), Tensor(T(3))}, None(), 3});
 }
 
+// Each part is there as its value or as its shape; what follows the two parts is only waited for.
+TYPED_TEST(NativeKernelTest, GradientsOfConcatenations) {
+  using T = TypeParam;
+  const Tensor rows = Numbers<T>({2, 3}), other_rows = Numbers<T>({5, 3}), shape = Vector<int32_t>({2, 4});
+  auto attributes = [](const std::vector<bool>& are_shapes) {
+    return [are_shapes](NodeDefBuilder* node) { node->Attr("N", 2).Attr("are_shapes", are_shapes); };
+  };
+  const std::string op = "Recursion>ConcatGradient";
+  ExpectSame({op, {Tensor(0), Numbers<T>({7, 3}), rows, other_rows}, attributes({false, false}), -2});
+  ExpectSame({op, {Tensor(-2), Numbers<T>({7, 3}), rows, other_rows, rows}, attributes({false, false, false}), -3});
+  ExpectSame({op, {Tensor(1), Numbers<T>({2, 7}), rows, shape}, attributes({false, true}), -2});
+  ExpectSame({op, {Tensor(-1), Numbers<T>({2, 7}), shape, rows}, attributes({true, false}), -2});
+  const Tensor box = Numbers<T>({2, 1, 3});
+  ExpectSame({op, {Tensor(1), Numbers<T>({2, 3, 3}), box, Numbers<T>({2, 2, 3})}, attributes({false, false}), -2});
+  ExpectInputsKept({op, {Tensor(0), Numbers<T>({7, 3}), rows, other_rows}, attributes({false, false}), -2});
+  OneOperator two(op, {tensorflow::DT_INT32, rows.dtype(), rows.dtype(), rows.dtype()}, -2, attributes({false, false}));
+  std::vector<Tensor> got;
+  for (const auto& sizes : std::vector<Shape>{{8, 3}, {6, 3}, {7, 4}, {7, 2}, {7}}) {
+    EXPECT_FALSE(two.RunNative({Tensor(0), Numbers<T>(sizes), rows, other_rows}, false, &got)) << sizes[0];
+  }
+  EXPECT_FALSE(two.RunNative({Tensor(2), Numbers<T>({7, 3}), rows, other_rows}, false, &got));
+  EXPECT_FALSE(two.RunNative({Tensor(0), Numbers<T>({2, 3}), rows, Numbers<T>({0, 3})}, false, &got));
+}
+
 TYPED_TEST(NativeKernelTest, Slices) {
   using T = TypeParam;
   const Tensor x = Numbers<T>({4, 5, 6});

@@ -7,6 +7,7 @@ import tensorflow as tf
 from building import recursive
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion import _native
 
 tf1 = tf.compat.v1
 
@@ -220,6 +221,100 @@ def test_errors_are_those_of_stock_kernels(graph, run):
     define(lambda n, x: tf.cond(n < 1, lambda: tf.reduce_sum(tf.gather(rows, [n + 5])), lambda: f(n - 1, x)))
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
         run(f(3, 1.0))
+
+
+# Of parts whose sizes are known at run time alone: what each level of a chain puts side by side, from x [k, DIM].
+CONCATENATIONS = {
+    "rows": lambda x: tf.concat([x, 2 * x, x[:1]], axis=0)[: tf.shape(x)[0]],
+    "columns": lambda x: tf.concat([x, x * x], axis=-1)[:, 3 : DIM + 3],
+    "boxes": lambda x: tf.concat([x[:, tf.newaxis], 3 * x[:, tf.newaxis]], axis=1)[:, 1],
+    "shape_read": lambda x: tf.concat([x, -x], axis=0)[: tf.shape(x)[0]] + tf.cast(tf.shape(x)[0], x.dtype) * 1e-3,
+    "constant_part": lambda x: tf.concat([x, tf.ones([1, DIM], x.dtype), x], axis=0)[: tf.shape(x)[0]],
+    "one_part": lambda x: tf.concat([x, x], axis=0)[-tf.shape(x)[0] :],
+}
+
+
+def _concatenated(name, dtype, rows, workers=1):
+    """The gradients of a binary recursion of concatenations, and how many ConcatGradients have run."""
+    with tf.Graph().as_default():
+        f, define = recursive("Concatenated", [tf.int32, dtype], [dtype], create_grad_func=True)
+
+        def both(n, x):
+            x = CONCATENATIONS[name](tf.ensure_shape(x, [None, DIM]))
+            return tf.concat([f(n - 1, x), f(n - 1, tf.tanh(x))], axis=0)
+
+        define(lambda n, x: tf.cond(n < 1, lambda: tf.identity(x), lambda: both(n, x)))
+        x = tf1.placeholder(dtype, [None, DIM])
+        y = f(4, x)
+        values = np.random.default_rng(5).normal(size=[rows, DIM])
+        with tf1.Session(config=tfr.session_config(workers=workers)) as session:
+            _native.start_profile()
+            results = session.run([y, *tf.gradients(y * y, x)], {x: values})
+            counted = _native.stop_profile()
+    return results, counted["bodies"].get("Recursion>ConcatGradient", (0, 0))[0]
+
+
+# With 4,000 rows the gradients are too large for native kernels.
+@pytest.mark.parametrize("rows", [1, 3, 4000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", CONCATENATIONS)
+def test_gradients_of_concatenations_are_those_of_stock_kernels(monkeypatch, name, dtype, rows):
+    monkeypatch.setenv(SWITCH, "0")
+    stock, none = _concatenated(name, dtype, rows)
+    monkeypatch.setenv(SWITCH, "1")
+    native, merged = _concatenated(name, dtype, rows)
+    assert none == 0 and merged > 0
+    tolerance = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 0.05}[dtype]
+    for one, other in zip(native, stock, strict=True):
+        one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max())
+
+
+def test_gradients_of_concatenations_on_several_workers():
+    one, _ = _concatenated("rows", "float32", 3, workers=1)
+    four, _ = _concatenated("rows", "float32", 3, workers=4)
+    for a, b in zip(one, four, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# As gradients would do it, with mistakes that gradients do not make: of the parts' shapes and of what is cut.
+BAD_CONCATENATIONS = {
+    "ranks": ([2, 3], [2], [4, 3], 0),
+    "other dimension": ([2, 3], [2, 4], [4, 3], 0),
+    "axis": ([2, 3], [2, 3], [4, 3], 2),
+    "rank of the gradient": ([2, 3], [2, 3], [12], 0),
+    "too few rows": ([2, 3], [2, 3], [3, 3], 0),
+    "no row left": ([4, 3], [2, 3], [3, 3], 0),
+    "too few columns": ([2, 3], [2, 3], [4, 2], 0),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD_CONCATENATIONS)
+def test_errors_of_bad_concatenations_are_those_of_stock_kernels(monkeypatch, mistake):
+    *shapes, axis = BAD_CONCATENATIONS[mistake]
+    messages = []
+    for switch in ("0", "1"):
+        monkeypatch.setenv(SWITCH, switch)
+        with tf.Graph().as_default():
+            x, y, g = (tf1.placeholder(tf.float32, name=name) for name in "xyg")
+            f, define = recursive("Cut", [tf.int32, *[tf.float32] * 3], [tf.float32])
+
+            def cut(x, y, g):
+                sizes = tf.shape_n([x, y])
+                offsets = tf.raw_ops.ConcatOffset(concat_dim=axis, shape=sizes)
+                first, last = (tf.slice(g, begin, size) for begin, size in zip(offsets, sizes, strict=True))
+                return tf.reduce_sum(first) + tf.reduce_sum(last)
+
+            define(lambda n, x, y, g: tf.cond(n < 1, lambda: cut(x, y, g), lambda: f(n - 1, x, y, g)))
+            z = f(2, x, y, g)
+            fed = {p: np.ones(shape, np.float32) for p, shape in zip((x, y, g), shapes, strict=True)}
+            with (
+                tf1.Session(config=tfr.session_config()) as session,
+                pytest.raises(tf.errors.InvalidArgumentError) as error,
+            ):
+                session.run(z, fed)
+            messages.append(error.value.message.split("\n")[0])
+    assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

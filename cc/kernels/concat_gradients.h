@@ -1,0 +1,23 @@
+// The gradients of concatenations in function bodies, each made one operator.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENTS_H_
+#define TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENTS_H_
+
+#include "absl/status/status.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+inline constexpr char kConcatGradientOp[] = "Recursion>ConcatGradient";
+
+// TensorFlow takes the gradient g of tf.concat([x, y], axis) by ShapeN(x, y), by ConcatOffset of these shapes, which
+// says where each part begins, and by a Slice of g for each part: four operators. Here they become one,
+// ConcatGradient(axis, g, x, y). It takes a shape in place of a part where the shape is a constant, or is read by
+// others, too. Where one of the parts has no gradient everything stays as it is.
+//
+// For a graph on a CPU. InvalidArgument if TensorFlow refuses the new operator.
+absl::Status MergeConcatGradients(tensorflow::Graph* graph);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENTS_H_

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/kernels/concat_gradients.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tests/cc/base/graphs.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::DT_FLOAT;
+using tensorflow::Graph;
+using tensorflow::Node;
+
+// In the body of F: the gradient of concat([x, y], axis), from gradient g.
+class ConcatGradientsTest : public ::testing::Test {
+ protected:
+  ConcatGradientsTest() : graph_(tensorflow::OpRegistry::Global()) {
+    AddEntry("axis", kInt, 0);
+    AddEntry("g", DT_FLOAT, 1);
+    AddEntry("x", DT_FLOAT, 2);
+    AddEntry("y", DT_FLOAT, 3);
+  }
+
+  void AddEntry(const std::string& name, tensorflow::DataType type, int index) {
+    builder_.Node(name, kEntryOp, {}, {{"T", type}, {"function", "F"}, {"index", index}});
+  }
+
+  void AddShapes() { builder_.Node("shapes", "ShapeN", {"x", "y"}, {{"T", DT_FLOAT}, {"N", 2}}); }
+
+  void AddOffset(const Inputs& shapes) {
+    Inputs inputs = {"axis"};
+    inputs.insert(inputs.end(), shapes.begin(), shapes.end());
+    builder_.Node("offset", "ConcatOffset", inputs, {{"N", static_cast<int>(shapes.size())}});
+  }
+
+  void AddSlice(int part, const std::string& shape, const std::string& gradient = "g") {
+    const std::string name = absl::StrCat("d", part), begin = absl::StrCat("offset:", part);
+    builder_.Node(name, "Slice", {gradient, begin, shape}, {{"T", DT_FLOAT}, {"Index", kInt}});
+    builder_.Node(absl::StrCat("read", part), "Identity", {name}, {{"T", DT_FLOAT}});
+  }
+
+  void AddGradient() {
+    AddShapes();
+    AddOffset({"shapes:0", "shapes:1"});
+    AddSlice(0, "shapes:0");
+    AddSlice(1, "shapes:1");
+  }
+
+  void Merge() {
+    ASSERT_TRUE(tensorflow::ConvertGraphDefToGraph({}, builder_.graph(), &graph_).ok());
+    const absl::Status status = MergeConcatGradients(&graph_);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  const Node* Find(const std::string& name) const {
+    for (const Node* node : graph_.op_nodes()) {
+      if (node->name() == name) return node;
+    }
+    return nullptr;
+  }
+
+  // What makes the inputs of a node: "g:0".
+  Inputs InputsOf(const std::string& name) const {
+    Inputs inputs;
+    for (int i = 0; i < Find(name)->num_inputs(); ++i) {
+      const tensorflow::Edge* edge = nullptr;
+      EXPECT_TRUE(Find(name)->input_edge(i, &edge).ok());
+      inputs.push_back(absl::StrCat(edge->src()->name(), ":", edge->src_output()));
+    }
+    return inputs;
+  }
+
+  std::vector<bool> AreShapes() const {
+    std::vector<bool> are_shapes;
+    EXPECT_TRUE(tensorflow::GetNodeAttr(Find("offset")->attrs(), "are_shapes", &are_shapes).ok());
+    return are_shapes;
+  }
+
+  bool IsMerged() const { return Find("offset")->type_string() == kConcatGradientOp; }
+
+  GraphBuilder builder_;
+  Graph graph_;
+};
+
+TEST_F(ConcatGradientsTest, ShapesOffsetsAndSlicesBecomeOneOperator) {
+  AddGradient();
+  Merge();
+  ASSERT_TRUE(IsMerged());
+  EXPECT_EQ(InputsOf("offset"), (Inputs{"axis:0", "g:0", "x:0", "y:0"}));
+  EXPECT_EQ(AreShapes(), (std::vector<bool>{false, false}));
+  EXPECT_EQ(InputsOf("read0"), Inputs{"offset:0"});
+  EXPECT_EQ(InputsOf("read1"), Inputs{"offset:1"});
+  for (const char* gone : {"shapes", "d0", "d1"}) EXPECT_EQ(Find(gone), nullptr) << gone;
+}
+
+TEST_F(ConcatGradientsTest, ReadersByControlEdgesWaitForTheNewOperatorAndItForWhatTheOldOnesDid) {
+  builder_.Node("first", "NoOp", {"^x"});
+  builder_.Node("shapes", "ShapeN", {"x", "y", "^first"}, {{"T", DT_FLOAT}, {"N", 2}});
+  AddOffset({"shapes:0", "shapes:1"});
+  AddSlice(0, "shapes:0");
+  AddSlice(1, "shapes:1");
+  builder_.Node("last", "NoOp", {"^d1"});
+  Merge();
+  ASSERT_TRUE(IsMerged());
+  std::map<std::string, std::string> controls;
+  for (const tensorflow::Edge* edge : graph_.edges()) {
+    if (edge->IsControlEdge() && edge->src()->IsOp() && edge->dst()->IsOp()) {
+      controls[edge->dst()->name()] = edge->src()->name();
+    }
+  }
+  EXPECT_EQ(controls["offset"], "first");
+  EXPECT_EQ(controls["last"], "offset");
+}
+
+TEST_F(ConcatGradientsTest, AConstantShapeIsTakenAsItIsAndTheValueIsStillWaitedFor) {
+  tensorflow::Tensor sizes(kInt, tensorflow::TensorShape({2}));
+  sizes.vec<int32_t>().setValues({1, 50});
+  AddShapes();
+  builder_.Node("one", "Const", {"^x"}, {{"dtype", kInt}, {"value", sizes}});
+  AddOffset({"shapes:0", "one"});
+  AddSlice(0, "shapes:0");
+  AddSlice(1, "one");
+  Merge();
+  ASSERT_TRUE(IsMerged());
+  EXPECT_EQ(InputsOf("offset"), (Inputs{"axis:0", "g:0", "x:0", "one:0", "y:0"}));
+  EXPECT_EQ(AreShapes(), (std::vector<bool>{false, true, false}));
+  EXPECT_EQ(Find("shapes"), nullptr);
+}
+
+TEST_F(ConcatGradientsTest, AShapeThatOthersReadStays) {
+  AddGradient();
+  builder_.Node("reader", "Identity", {"shapes:1"}, {{"T", kInt}});
+  Merge();
+  ASSERT_TRUE(IsMerged());
+  EXPECT_EQ(InputsOf("offset"), (Inputs{"axis:0", "g:0", "shapes:0", "shapes:1"}));
+  EXPECT_EQ(AreShapes(), (std::vector<bool>{true, true}));
+  EXPECT_EQ(InputsOf("reader"), Inputs{"shapes:1"});
+}
+
+TEST_F(ConcatGradientsTest, OthersStayAsTheyAre) {
+  AddShapes();
+  AddOffset({"shapes:0", "shapes:1"});
+  AddSlice(0, "shapes:0");  // y has no gradient
+  Merge();
+  EXPECT_FALSE(IsMerged());
+}
+
+TEST_F(ConcatGradientsTest, SlicesOfTwoTensorsStayAsTheyAre) {
+  AddEntry("h", DT_FLOAT, 4);
+  AddShapes();
+  AddOffset({"shapes:0", "shapes:1"});
+  AddSlice(0, "shapes:0");
+  AddSlice(1, "shapes:1", "h");
+  Merge();
+  EXPECT_FALSE(IsMerged());
+}
+
+TEST_F(ConcatGradientsTest, SlicesOfOtherSizesStayAsTheyAre) {
+  AddShapes();
+  AddOffset({"shapes:0", "shapes:1"});
+  AddSlice(0, "shapes:1");
+  AddSlice(1, "shapes:0");
+  Merge();
+  EXPECT_FALSE(IsMerged());
+}
+
+TEST_F(ConcatGradientsTest, OffsetsThatAreReadOtherwiseStayAsTheyAre) {
+  AddGradient();
+  builder_.Node("reader", "Identity", {"offset:1"}, {{"T", kInt}});
+  Merge();
+  EXPECT_FALSE(IsMerged());
+}
+
+TEST_F(ConcatGradientsTest, ASliceThatWaitsForTheOthersReaderStaysAsItIs) {
+  AddShapes();
+  AddOffset({"shapes:0", "shapes:1"});
+  AddSlice(0, "shapes:0");
+  builder_.Node("d1", "Slice", {"g", "offset:1", "shapes:1", "^read0"}, {{"T", DT_FLOAT}, {"Index", kInt}});
+  Merge();
+  EXPECT_FALSE(IsMerged());
+}
+
+TEST(ConcatGradientsInMainGraphTest, StayAsTheyAre) {
+  GraphBuilder builder;
+  builder.Node("g", "Placeholder", {}, {{"dtype", DT_FLOAT}}).Node("x", "Placeholder", {}, {{"dtype", DT_FLOAT}});
+  builder.Const("axis", 0).Node("shapes", "ShapeN", {"x", "x"}, {{"T", DT_FLOAT}, {"N", 2}});
+  builder.Node("offset", "ConcatOffset", {"axis", "shapes:0", "shapes:1"}, {{"N", 2}});
+  for (const char* part : {"0", "1"}) {
+    builder.Node(absl::StrCat("d", part), "Slice", {"g", absl::StrCat("offset:", part), absl::StrCat("shapes:", part)},
+                 {{"T", DT_FLOAT}, {"Index", kInt}});
+  }
+  Graph graph(tensorflow::OpRegistry::Global());
+  ASSERT_TRUE(tensorflow::ConvertGraphDefToGraph({}, builder.graph(), &graph).ok());
+  const int before = graph.num_op_nodes();
+  ASSERT_TRUE(MergeConcatGradients(&graph).ok());
+  EXPECT_EQ(graph.num_op_nodes(), before);
+}
+
+}  // namespace
+}  // namespace tensorflow_recursion
