@@ -112,7 +112,7 @@ class DefinedFunction:
     def add_to_graph(self, graph: tf.Graph) -> None:
         """Add the function, and all it calls, to the function library of `graph`."""
         library = calls.library_of(graph)
-        library.adopt(self)
+        self._enter(library)
         library.require(self.user_name)
         library.add_to(self.user_name, graph)
 
@@ -123,7 +123,7 @@ class DefinedFunction:
         if tf.executing_eagerly():
             return self._eager_calls(self, args)
         library = calls.current_library()
-        library.adopt(self)
+        self._enter(library)
         result = library.call(self.user_name, self.inputs, args, name)
         self._set_shapes(result)
         return result
@@ -170,13 +170,22 @@ class DefinedFunction:
         for output, shape in zip(outputs, shapes, strict=True):
             output.set_shape(shape)
 
+    def _enter(self, library: calls.Library) -> None:
+        """Let `library` know this function, and what its declaration states where it was defined."""
+        defined_in = self._defined_in()
+        if defined_in is not None:
+            declared = calls.library_of(defined_in).registry.declarations.get(self.user_name)
+            if declared is not None:
+                library.declare(declared)
+        library.adopt(self)
+
     def _traced(self) -> functions.TracedFunction:
         """The trace the properties speak of."""
         library = calls.current_library()
         defined_in = self._defined_in()
         if library.registry.definitions.get(self.user_name) is not self and defined_in is not None:
             library = calls.library_of(defined_in)
-        library.adopt(self)
+        self._enter(library)
         body = library.require(self.user_name)
         if body is None or body.traced is None:
             raise ValueError(f"Function '{self.user_name}': its definition is not known before its body is traced")

@@ -1,7 +1,7 @@
-"""The names of the functions that TensorFlow makes of branches and loop bodies.
+"""How TensorFlow makes functions of branches and loop bodies: in which graphs, and what it calls them.
 
-TensorFlow numbers them from 1 in every process. So a graph that comes from another process may bring functions along
-that are called as others are here, which is an error.
+It numbers them from 1 in every process. So a graph that comes from another process may bring functions along that are
+called as others are here, which is an error.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -9,7 +9,10 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from tensorflow.python.ops import control_flow_util_v2
+import tensorflow as tf
+from tensorflow.python.ops import control_flow_util, control_flow_util_v2
+
+_V2_ATTRIBUTE = "_recursion_control_flow_v2"
 
 
 class _Naming(threading.local):
@@ -29,7 +32,18 @@ def named(suffix: str) -> Iterator[None]:
         _naming.suffix = before
 
 
+def use_control_flow_v2(graph: tf.Graph) -> None:
+    """Let conditionals and loops in `graph` be If and While, even if control flow v2 is switched off.
+
+    So they are in a `tf.function`. A body that is traced for one is no function graph of TensorFlow 2, but has to be as
+    one: TensorFlow's v1 conditionals compare tensors by `!=`, which never ends where eager mode is around.
+    """
+    setattr(graph, _V2_ATTRIBUTE, True)
+
+
 def _follow() -> None:
+    is_v2 = control_flow_util.EnableControlFlowV2
+    control_flow_util.EnableControlFlowV2 = lambda graph: is_v2(graph) or hasattr(graph, _V2_ATTRIBUTE)
     name_of = control_flow_util_v2.unique_fn_name
     control_flow_util_v2.unique_fn_name = lambda scope, name: name_of(scope, name) + _naming.suffix
 

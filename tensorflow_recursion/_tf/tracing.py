@@ -39,7 +39,10 @@ def trace(
     bodies: list[tf.Graph] = []
 
     def build(*args: tf.Tensor) -> Any:
-        bodies.append(tf1.get_default_graph())
+        body = tf1.get_default_graph()
+        bodies.append(body)
+        if graph.building_function:
+            branches.use_control_flow_v2(body)
         return func(*args)
 
     build.__doc__ = doc

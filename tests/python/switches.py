@@ -19,6 +19,12 @@ def resource_variables(wanted):
     return _switched(wanted, *switches)
 
 
+def tensor_equality(wanted):
+    """Whether `==` compares the elements of tensors, or else asks whether they are one; then dictionaries take them."""
+    is_on = lambda: tf.Tensor._USE_EQUALITY
+    return _switched(wanted, is_on, tf1.enable_tensor_equality, tf1.disable_tensor_equality)
+
+
 @contextlib.contextmanager
 def _switched(wanted, is_on, turn_on, turn_off):
     before = is_on()

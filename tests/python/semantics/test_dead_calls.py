@@ -8,7 +8,7 @@ import pytest
 import switches
 import tensorflow as tf
 from building import counting, recursive
-from modes import STATIC
+from modes import STATIC_GRAPHS
 
 tf1 = tf.compat.v1
 pytestmark = pytest.mark.fake_gpu
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.fake_gpu
 
 
 @pytest.mark.parametrize("is_constant", [False, True], ids=["fed", "constant"])
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_GRAPHS, indirect=True)
 def test_output_returns_when_argument_it_does_not_need_waits_for_it(run, control_flow, is_constant):
     f, define = recursive("Pair", [tf.int32, tf.int32], [tf.int32, tf.int32])
     define(lambda a, b: (a * 2, b + 1))
@@ -29,7 +29,7 @@ def test_output_returns_when_argument_it_does_not_need_waits_for_it(run, control
         assert run(result) == 9
 
 
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_GRAPHS, indirect=True)
 def test_output_returns_when_constant_call_waits_inside_a_branch_and_a_callee(run, control_flow):
     f, define = recursive("Pair", [tf.int32, tf.int32], [tf.int32, tf.int32])
     define(lambda a, b: (a * 2, b + 1))
@@ -45,7 +45,7 @@ def test_output_returns_when_constant_call_waits_inside_a_branch_and_a_callee(ru
     assert run(tf.cond(tf1.placeholder_with_default(True, []), branch, lambda: 0)) == 9
 
 
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_GRAPHS, indirect=True)
 def test_outputs_return_one_by_one_when_each_argument_waits_for_an_output(run):
     f, define = recursive("Relay", [tf.int32] * 4, [tf.int32] * 4)
     define(lambda n, a, b, c: tf.cond(n < 1, lambda: (n, a + 1, b + 1, c + 1), lambda: f(n - 1, a, b, c)))
@@ -57,7 +57,7 @@ def test_outputs_return_one_by_one_when_each_argument_waits_for_an_output(run):
     assert run(result) == 3
 
 
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_GRAPHS, indirect=True)
 def test_cond_ends_when_branch_not_taken_has_the_late_argument(run, control_flow):
     f, define = recursive("Choose", [tf.bool, tf.int32, tf.int32], [tf.int32])
     define(lambda p, a, b: tf.cond(p, lambda: a + 1, lambda: b + 2))
@@ -105,8 +105,7 @@ def test_call_ends_when_another_thread_fills_the_queue(run):
     queue = tf.queue.FIFOQueue(1, tf.int32, [])
     y = f(10, queue.dequeue())
     fill = queue.enqueue(100)
-    session = run.session()
-    timer = threading.Timer(0.1, lambda: session.run(fill))
+    timer = threading.Timer(0.1, lambda: run(fill))
     timer.start()
     assert run(y) == 110
     timer.join()
@@ -119,8 +118,7 @@ def test_dequeue_in_body_waits_for_enqueue_in_another_branch_of_recursion(run):
     define_take(lambda n: tf.cond(n < 1, queue.dequeue, lambda: take(n - 1) + take(n - 1)))
     total = take(5)
     put = queue.enqueue_many([tf.range(32)])
-    session = run.session()
-    timer = threading.Timer(0.1, lambda: session.run(put))
+    timer = threading.Timer(0.1, lambda: run(put))
     timer.start()
     assert run(total) == sum(range(32))
     timer.join()
@@ -178,7 +176,7 @@ def test_call_runs_only_in_iterations_that_take_place_when_loop_reads_from_outsi
     assert run(count) == 1 + 2 + 3
 
 
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_GRAPHS, indirect=True)
 def test_output_is_live_when_only_the_argument_of_the_other_is_dead(run):
     f, define = recursive("Apart", [tf.int32, tf.int32], [tf.int32, tf.int32])
     define(lambda a, b: (a + 1, b + 1))
@@ -190,7 +188,7 @@ def test_output_is_live_when_only_the_argument_of_the_other_is_dead(run):
     assert run([live, merged], {p: False}) == [2, 500]
 
 
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_GRAPHS, indirect=True)
 def test_argument_from_outside_of_loop_waits_for_no_other(run, control_flow):
     """The body puts into the queue what the other argument waits for."""
     queue = tf1.FIFOQueue(10, [tf.int32], [[]])

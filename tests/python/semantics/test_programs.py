@@ -7,7 +7,7 @@ import number_programs
 import pytest
 import tensorflow as tf
 from building import recursive
-from modes import MODES, STATIC
+from modes import MODES, STATIC, STATIC_GRAPHS, everywhere
 from programs import check
 
 import tensorflow_recursion as tfr
@@ -16,7 +16,6 @@ tf1 = tf.compat.v1
 pytestmark = pytest.mark.fake_gpu
 
 PROGRAMS = {**number_programs.PROGRAMS, **call_programs.PROGRAMS, **loop_programs.PROGRAMS}
-
 # Arguments where a call costs a round trip or more.
 FEWER_INPUTS = {
     "fib": [[-1], [11]],
@@ -31,6 +30,7 @@ FEWER_INPUTS = {
 # --- The programs in every mode -----------------------------------------------------------------------------------
 
 
+@everywhere
 @pytest.mark.every_program
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_result_is_that_of_python_when_run(name, run, mode, control_flow):
@@ -38,10 +38,9 @@ def test_result_is_that_of_python_when_run(name, run, mode, control_flow):
     if mode == "processes":
         inputs = FEWER_INPUTS.get(name, inputs)
     call, oracle = build()
-    arguments = [tf1.placeholder(dtype) for dtype in types]
-    results = call(*arguments)
+    function = run.function(call, types)
     for values in inputs:
-        check(run(results, dict(zip(arguments, values, strict=True))), oracle(*values))
+        check(function(*values), oracle(*values))
     if types:
         constant = call(*[tf.constant(value, dtype) for dtype, value in zip(types, inputs[-1], strict=True)])
         check(run(constant), oracle(*inputs[-1]))
@@ -65,6 +64,7 @@ def test_result_is_the_same_when_run_many_times_on_several_workers(name):
 # --- Depth --------------------------------------------------------------------------------------------------------
 
 
+@everywhere
 def test_deep_recursion_ends_when_linear(run, mode):
     depth = MODES[mode].depth
     f, define = recursive("SumTo", [tf.int64], [tf.int64])
@@ -84,7 +84,7 @@ def test_deep_recursion_ends_when_each_level_has_loop_and_tensor(run, mode, cont
     assert run(f(MODES[mode].depth // 2, "abc")) == 3
 
 
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_GRAPHS, indirect=True)
 def test_late_argument_goes_down_a_chain_of_open_frames_when_deep(run, mode):
     """The argument comes only once the recursion has returned its other output through a queue."""
     f, define = recursive("Chain", [tf.int32, tf.int32], [tf.int32, tf.int32])
@@ -96,10 +96,10 @@ def test_late_argument_goes_down_a_chain_of_open_frames_when_deep(run, mode):
     assert run(result) == 0
 
 
+@everywhere
 def test_runs_may_alternate_when_deep_and_shallow(run, mode):
     deep = min(MODES[mode].depth, 5000)
     f, define = recursive("Count", [tf.int32], [tf.int32])
     define(lambda n: tf.cond(n < 1, lambda: 0, lambda: 1 + f(n - 1)))
-    n = tf1.placeholder(tf.int32, [])
-    y = f(n)
-    assert [run(y, {n: k}) for k in (3, deep, 0, deep, 2)] == [3, deep, 0, deep, 2]
+    count = run.function(f, [tf.int32])
+    assert [count(k) for k in (3, deep, 0, deep, 2)] == [3, deep, 0, deep, 2]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
+from modes import SESSIONS
 
 tf1 = tf.compat.v1
 
@@ -162,6 +163,7 @@ def test_loop_reads_what_it_assigned_when_the_variable_was_read_before_it(run, c
     assert run([after, call])[0] == 65536
 
 
+@pytest.mark.parametrize("mode", SESSIONS, indirect=True)  # functions have no references
 def test_predicate_is_read_when_it_is_a_variable(run, control_flow):
     v = tf1.get_variable("v", [], tf.bool, tf1.ones_initializer(), use_resource=False)
     f, define = recursive("Chosen", [tf.int32, tf.bool], [tf.int32])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import counting, recursive
-from modes import STATIC
+from modes import SESSIONS, STATIC_SESSIONS, everywhere
 
 tf1 = tf.compat.v1
 pytestmark = pytest.mark.fake_gpu
@@ -26,6 +26,7 @@ def test_captured_values_are_those_of_outermost_call(run, control_flow):
     assert run(f(0), {x: 2}).tolist() == [0, 0, 2]
 
 
+@everywhere
 def test_variable_is_assigned_in_every_invocation(run, control_flow):
     count = counting()
     f, define = recursive("FibCount", [tf.int32], [tf.int32])
@@ -40,6 +41,7 @@ def test_variable_is_assigned_in_every_invocation(run, control_flow):
     assert run(count) == 465
 
 
+@everywhere
 def test_variable_is_assigned_in_order_when_control_dependencies_say_so(run, control_flow):
     text = tf1.get_variable("text", initializer="", use_resource=True)
     f, define = recursive("Hanoi", [tf.int32], [tf.int32])
@@ -60,6 +62,7 @@ def test_variable_is_assigned_in_order_when_control_dependencies_say_so(run, con
     assert run(text) == b"121312141213121"
 
 
+@everywhere
 def test_resource_argument_is_the_callers_variable(run, control_flow):
     v, w = counting("v"), counting("w")
     f, define = recursive("Alternate", [tf.int32, tf.resource, tf.resource], [tf.int32])
@@ -76,6 +79,7 @@ def test_resource_argument_is_the_callers_variable(run, control_flow):
     assert run([v, w]) == [5 + 3 + 1, 4 + 2]
 
 
+@everywhere
 def test_ref_variable_is_read_and_assigned_outside_of_call_when_session_runs_both(run, variable_kind):
     w = tf1.get_variable("w", initializer=2)
     f, define = recursive("Times", [tf.int32, tf.int32], [tf.int32])
@@ -86,6 +90,7 @@ def test_ref_variable_is_read_and_assigned_outside_of_call_when_session_runs_bot
     assert run(tf1.assign_add(w, f(1, 5))) == 13
 
 
+@everywhere
 def test_queue_passes_values_between_invocations(run, control_flow):
     queue = tf.queue.FIFOQueue(-1, tf.int32, [])
     f, define = recursive("Enqueue", [tf.int32], [tf.int32])
@@ -105,6 +110,7 @@ def test_queue_passes_values_between_invocations(run, control_flow):
     assert run(queue.size()) == 0
 
 
+@everywhere
 def test_print_in_body_prints_once_per_invocation(run, tmp_path, control_flow):
     path = tmp_path / "log"
     f, define = recursive("Say", [tf.int32], [tf.int32])
@@ -119,6 +125,7 @@ def test_print_in_body_prints_once_per_invocation(run, tmp_path, control_flow):
     assert path.read_text().split("\n") == ["n is 3", "n is 2", "n is 1", "n is 0", ""]
 
 
+@everywhere
 def test_side_effects_are_done_when_what_waits_for_the_call_runs(run, control_flow):
     count = counting()
     f, define = recursive("Effect", [tf.int32], [])
@@ -148,6 +155,7 @@ def test_side_effects_are_done_when_what_waits_for_the_call_runs(run, control_fl
     assert run(later) == 16
 
 
+@everywhere
 def test_assert_in_body_ends_the_run_when_it_fails(run, control_flow):
     f, define = recursive("Checked", [tf.int32], [tf.int32])
 
@@ -157,12 +165,11 @@ def test_assert_in_body_ends_the_run_when_it_fails(run, control_flow):
             n = tf.identity(n)
         return tf.cond(n < 10, lambda: f(n - 1), lambda: n)
 
-    n = tf1.placeholder(tf.int32, [])
-    y = f(n)
+    checked = run.function(f, [tf.int32])
     for _ in range(2):
-        assert run(y, {n: 11}) == 11
+        assert checked(11) == 11
         with pytest.raises(tf.errors.InvalidArgumentError, match="too small"):
-            run(y, {n: 5})
+            checked(5)
 
 
 # --- Random numbers -----------------------------------------------------------------------------------------------
@@ -181,6 +188,7 @@ def stock_stream(count):
         return [int(session.run(number)) for _ in range(count)]
 
 
+@pytest.mark.parametrize("mode", SESSIONS, indirect=True)  # where an operator has one kernel, not one in each function
 def test_random_stream_goes_on_when_fetches_change(run):
     tf1.set_random_seed(5)
     r = random_number()
@@ -191,7 +199,7 @@ def test_random_stream_goes_on_when_fetches_change(run):
     assert drawn == stock_stream(7)
 
 
-@pytest.mark.parametrize("mode", STATIC, indirect=True)
+@pytest.mark.parametrize("mode", STATIC_SESSIONS, indirect=True)
 def test_random_stream_of_body_goes_on_when_fetches_change(run):
     """The operator stands in the graph once: its stream is the one it has outside of functions."""
     tf1.set_random_seed(5)
@@ -234,6 +242,7 @@ def summing(name, v):
     return f
 
 
+@everywhere
 def test_call_that_assigns_comes_after_the_assignment_that_its_argument_waits_for(run, control_flow):
     v = counting("v")
     f = assigning("AddOnes")
@@ -244,12 +253,14 @@ def test_call_that_assigns_comes_after_the_assignment_that_its_argument_waits_fo
     assert run(after) == 14
 
 
+@everywhere
 def test_call_that_reads_comes_after_the_assignment_that_its_argument_waits_for(run, control_flow):
     v = counting("v")
     f = summing("AddUp", v)
     assert run(f(v.assign(slowly(tf.constant(4))) - 1)) == 16
 
 
+@everywhere
 def test_call_that_assigns_comes_after_the_read_that_its_argument_waits_for(run, control_flow):
     v = counting("v")
     f = assigning("AddOnesLater")
@@ -262,6 +273,7 @@ def test_call_that_assigns_comes_after_the_read_that_its_argument_waits_for(run,
     assert run([before, after]) == [0, 3]
 
 
+@everywhere
 def test_call_in_body_comes_after_the_assignment_that_its_argument_waits_for(run, control_flow):
     v = counting("v")
     f = assigning("AddOnesBelow")

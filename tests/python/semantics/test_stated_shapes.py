@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
+from modes import everywhere
 
 tf1 = tf.compat.v1
 
@@ -26,19 +27,20 @@ STATED = [
 ]
 
 
+@everywhere
 @pytest.mark.parametrize("dtype", [tf.float32, tf.int32, tf.bool, tf.string, tf.complex64])
 @pytest.mark.parametrize("shape, right, wrong", STATED)
 def test_result_of_another_shape_than_stated_is_error(run, dtype, shape, right, wrong):
-    x = tf1.placeholder(dtype, None)
-    y = handed_down(dtype, shape)(2, x)
+    down = handed_down(dtype, shape)
+    y = run.function(lambda x: down(2, x), [dtype])
     array = lambda shape: np.full(shape, b"a" if dtype == tf.string else 1, dtype.as_numpy_dtype)
     for fed in right:
-        assert np.shape(run(y, {x: array(fed)})) == fed
+        assert np.shape(y(array(fed))) == fed
     for fed in wrong:
         with pytest.raises(tf.errors.InvalidArgumentError, match="Down/output_shapes_0|'Down'|in call.* Down"):
-            run(y, {x: array(fed)})
+            y(array(fed))
     for fed in right:
-        assert np.shape(run(y, {x: array(fed)})) == fed
+        assert np.shape(y(array(fed))) == fed
 
 
 def test_result_of_another_shape_than_the_definition_states_is_error(run, control_flow):
@@ -50,14 +52,14 @@ def test_result_of_another_shape_than_the_definition_states_is_error(run, contro
         run(y, {x: [1]})
 
 
+@everywhere
 def test_only_the_output_that_is_not_as_stated_is_named(run, control_flow):
     f, define = recursive("Pair", [tf.int32, tf.float32], [tf.float32, tf.float32], shapes=[None, [2]])
     define(lambda n, x: tf.cond(n < 1, lambda: (x, x), lambda: f(n - 1, x)))
-    x = tf1.placeholder(tf.float32, None)
-    y = f(1, x)
-    assert [value.tolist() for value in run(y, {x: [1, 2]})] == [[1, 2], [1, 2]]
+    y = run.function(lambda x: f(1, x), [tf.float32])
+    assert [value.tolist() for value in y([1, 2])] == [[1, 2], [1, 2]]
     with pytest.raises(tf.errors.InvalidArgumentError, match="Pair/output_shapes_1|output_shapes_1"):
-        run(y, {x: 1})
+        y(1)
 
 
 def test_gradient_is_right_when_shapes_are_checked(run, control_flow):
@@ -77,11 +79,11 @@ def test_nothing_is_checked_when_the_trace_tells_the_shape():
     assert not any("output_shapes" in node.name for node in function.definition.node_def)
 
 
+@everywhere
 def test_number_is_checked_on_its_way_when_branches_are_numbers(run, control_flow):
     f, define = recursive("Fib", [tf.int32], [tf.int32], shapes=[[]])
     define(lambda n: tf.cond(n < 2, lambda: n, lambda: f(n - 1) + f(n - 2)))
-    n = tf1.placeholder(tf.int32, None)
-    y = f(n)
-    assert run(y, {n: 9}) == 34
+    fib = run.function(f, [tf.int32])
+    assert fib(9) == 34
     with pytest.raises(tf.errors.InvalidArgumentError):
-        run(y, {n: [0]})
+        fib([0])

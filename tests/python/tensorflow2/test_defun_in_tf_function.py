@@ -3,6 +3,7 @@
 
 import pytest
 import tensorflow as tf
+from switches import control_flow_v2
 
 import tensorflow_recursion as tfr
 
@@ -116,3 +117,11 @@ def test_variables_and_several_outputs_pass_through_eager_calls():
     assert doubled.numpy().tolist() == [6.0, 8.0]
     assert float(first) == 3.0
     assert variable.numpy().tolist() == [4.0, 6.0]
+
+
+def test_conditional_in_defun_is_v2_in_tf_function_when_switched_off():
+    """As in a tf.function: what TensorFlow makes of a v1 conditional never ends there."""
+    with control_flow_v2(False):
+        summed = scaled_sum("SummedV1", tf.constant(2.0))
+        assert float(tf.function(lambda n: summed(1.0, n))(tf.constant(3))) == 7
+        assert float(summed(1.0, 4)) == 9
