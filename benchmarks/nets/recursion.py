@@ -56,7 +56,9 @@ def _bottom_up(net: NetGraph) -> Tree:
     shapes = [[1, net.dim]] * net.state_size + [_row_shape(net)]
     node = tfr.Declare("Node", [("i", tf.int32)], [(name, tf.float32) for name in outputs], output_shapes=shapes)
 
-    @tfr.Defun(tf.int32, func_name="Node", out_names=outputs, output_shapes=shapes, create_grad_func=True)
+    @tfr.Defun(
+        tf.TensorSpec([], tf.int32), func_name="Node", out_names=outputs, output_shapes=shapes, create_grad_func=True
+    )
     def node_impl(i: tf.Tensor) -> State:
         def leaf() -> State:
             state = net.leaf(net.word_vectors(tf.gather(forest.words, [i])))
