@@ -1,41 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/expand/argument_order.h"
 
-#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cc/analysis/effects.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/control_inputs.h"
+#include "cc/expand/effect_states.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::NodeDef;
 
-// What others see of a node, or of some that it comes after.
-struct State {
-  bool writes = false;  // has a side effect
-  bool reads = false;
-
-  // Says whether that is news.
-  bool Add(State other) {
-    const State before = *this;
-    writes |= other.writes;
-    reads |= other.reads;
-    return writes != before.writes || reads != before.reads;
-  }
-};
-
-using States = std::vector<State>;  // by node
-
 class ArgumentOrder {
  public:
   ArgumentOrder(const CallProgram& program, NameTable* names, NodeList* list)
-      : program_(program), names_(*names), list_(*list), controls_(names, list), readers_(list->nodes.size()) {}
+      : program_(program), names_(*names), list_(*list), controls_(names, list) {}
 
   void Run() {
     FindAwaited();
@@ -46,47 +29,22 @@ class ArgumentOrder {
   }
 
  private:
-  State StateOf(int node) const {
-    const NodeDef& def = list_.nodes[node];
-    if (!IsInvoke(def)) return {list_.has_effect[node], ReadsState(def.op())};
-    const CalledFunction& callee = program_.functions.at(CalleeOf(def));
-    return {callee.has_effects, callee.reads_state};
-  }
-
   // Fills in `awaited_`: the side effects and reads before a control edge on the way to the node.
   void FindAwaited() {
-    States before(list_.nodes.size());
-    for (size_t i = 0; i < before.size(); ++i) {
-      before[i] = StateOf(static_cast<int>(i));
-      for (const std::string& input : list_.nodes[i].input()) {
-        readers_[list_.ProducerOf(input)].push_back(static_cast<int>(i));
-      }
-    }
-    Spread(&before);
+    const Neighbours readers = ReadersOf(list_);
+    EffectStates before = StatesOf(program_, list_);
+    Spread(readers, &before);
     awaited_.resize(before.size());
     for (size_t i = 0; i < before.size(); ++i) {
       for (const std::string& input : list_.nodes[i].input()) {
         if (IsControl(input)) awaited_[i].Add(before[list_.ProducerOf(input)]);
       }
     }
-    Spread(&awaited_);
-  }
-
-  // Adds what a node has to all that depend on it.
-  void Spread(States* states) const {
-    std::vector<int> work(states->size());
-    std::iota(work.begin(), work.end(), 0);
-    while (!work.empty()) {
-      const int node = work.back();
-      work.pop_back();
-      for (int reader : readers_[node]) {
-        if ((*states)[reader].Add((*states)[node])) work.push_back(reader);
-      }
-    }
+    Spread(readers, &awaited_);
   }
 
   void Order(int call) {
-    const State body = StateOf(call);
+    const EffectState body = StateOf(program_, list_, call);
     const auto& data = list_.nodes[call].input();
     const std::vector<std::string> inputs(data.begin(), data.end());  // new nodes move the old ones
     std::set<int> producers;
@@ -94,9 +52,7 @@ class ArgumentOrder {
     for (const std::string& input : inputs) {
       const int producer = list_.ProducerOf(input);
       producers.insert(producer);
-      const State before = awaited_[producer];
-      const bool is_seen = (body.writes && (before.writes || before.reads)) || (body.reads && before.writes);
-      if (is_seen) waits.insert(WaitFor(input));
+      if (awaited_[producer].IsSeenBy(body)) waits.insert(WaitFor(input));
     }
     if (producers.size() < 2) return;  // its arguments come together
     for (const std::string& input : inputs) waits.erase(input);
@@ -107,7 +63,7 @@ class ArgumentOrder {
   std::string WaitFor(const std::string& input) {
     const int producer = list_.ProducerOf(input);
     const NodeDef& node = list_.nodes[producer];
-    return IsInvoke(node) && StateOf(producer).writes ? "^" + node.name() : controls_.By(input);
+    return IsInvoke(node) && StateOf(program_, list_, producer).writes ? "^" + node.name() : controls_.By(input);
   }
 
   // One control input for all of `waits`: every argument of the call gets it.
@@ -126,8 +82,7 @@ class ArgumentOrder {
   NameTable& names_;
   NodeList& list_;
   ControlInputs controls_;
-  std::vector<std::vector<int>> readers_;  // by node
-  States awaited_;
+  EffectStates awaited_;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "cc/expand/emission.h"
 #include "cc/expand/expandable.h"
 #include "cc/expand/flatten.h"
+#include "cc/expand/keep_waits.h"
 #include "cc/expand/main_graph.h"
 #include "cc/expand/name_table.h"
 #include "cc/expand/reachability.h"
@@ -98,6 +99,7 @@ absl::Status ExpandCalls(const GraphDef& graph, const ExpandOptions& options, Gr
   TFR_RETURN_IF_ERROR(VerifyNotExpanded(graph, program));
   OrderArguments(&names.nodes, &program);
   DropGradientWaits(&names.nodes, &program);
+  KeepWaits(&names.nodes, &program);
   FindReachable(&program);
 
   // As one graph again: Call and Return operators in the place of every call.

@@ -7,6 +7,7 @@
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/expand/handle_stand_ins.h"
+#include "cc/expand/keep_waits.h"
 #include "cc/expand/name_table.h"
 #include "cc/expand/placement.h"
 #include "cc/expand/verify_devices.h"
@@ -75,6 +76,7 @@ absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
   TFR_RETURN_IF_ERROR(ReadOptions(*entry, &ignored));
   MarkTakenNames(*graph, calls);
   MarkPinned(calls);
+  TFR_RETURN_IF_ERROR(KeepWaits(graph));
   const int min_nodes = config.graph_options().rewrite_options().min_graph_nodes();
   return Pad(min_nodes == 0 ? kDefaultMinGraphNodes : min_nodes, graph);
 }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/keep_waits.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cc/analysis/effects.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "cc/expand/call_nodes.h"
+#include "cc/expand/control_inputs.h"
+#include "cc/expand/effect_states.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+// What decides which waits to keep, of a list of nodes or of a graph.
+struct Waits {
+  explicit Waits(size_t count) : is_call(count), does(count), readers(count), producers(count) {}
+
+  // One for several edges between two nodes, which are added one after the other.
+  void AddEdge(int from, int to) {
+    if (!readers[from].empty() && readers[from].back() == to) return;
+    readers[from].push_back(to);
+    producers[to].push_back(from);
+  }
+
+  // By node.
+  std::vector<bool> is_call;
+  EffectStates does;
+  Neighbours readers;
+  Neighbours producers;
+};
+
+// By node: whether a walk from some call to neighbours, theirs, and so on, comes to it, or starts there.
+std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbours) {
+  std::vector<bool> found(neighbours.size());
+  std::vector<int> work;
+  for (size_t i = 0; i < found.size(); ++i) {
+    found[i] = waits.is_call[i];
+    if (found[i]) work.push_back(static_cast<int>(i));
+  }
+  while (!work.empty()) {
+    const int node = work.back();
+    work.pop_back();
+    for (int neighbour : neighbours[node]) {
+      if (found[neighbour]) continue;
+      found[neighbour] = true;
+      work.push_back(neighbour);
+    }
+  }
+  return found;
+}
+
+// Which control edges a path through a call may go beside, if the order of their ends can be seen.
+class WaitsToKeep {
+ public:
+  explicit WaitsToKeep(const Waits& waits)
+      : before_(waits.does),
+        after_(waits.does),
+        is_before_call_(FindBesideCalls(waits, waits.producers)),
+        is_after_call_(FindBesideCalls(waits, waits.readers)) {
+    Spread(waits.readers, &before_);
+    Spread(waits.producers, &after_);
+    ways_to_call_ = Count(waits.readers, is_before_call_);
+    ways_from_call_ = Count(waits.producers, is_after_call_);
+  }
+
+  bool Has(int producer, int reader) const {
+    return ways_to_call_[producer] > (is_before_call_[reader] ? 1 : 0) &&
+           ways_from_call_[reader] > (is_after_call_[producer] ? 1 : 0) && before_[producer].IsSeenBy(after_[reader]);
+  }
+
+ private:
+  // By node: of how many neighbours that is said.
+  static std::vector<int> Count(const Neighbours& neighbours, const std::vector<bool>& is_beside) {
+    std::vector<int> counts(neighbours.size());
+    for (size_t i = 0; i < counts.size(); ++i) {
+      for (int neighbour : neighbours[i]) counts[i] += is_beside[neighbour] ? 1 : 0;
+    }
+    return counts;
+  }
+
+  EffectStates before_;               // by node: what it comes after, itself included
+  EffectStates after_;                // what comes after it, itself included
+  std::vector<bool> is_before_call_;  // or one
+  std::vector<bool> is_after_call_;
+  std::vector<int> ways_to_call_;
+  std::vector<int> ways_from_call_;
+};
+
+// What waits for all effects, and what Grappler takes no edge out of.
+bool IsSafe(const std::string& from, const std::string& to) { return to == "ControlTrigger" || from == "Merge"; }
+
+NodeDef ConstantAfter(const std::string& node, const std::string& name, const std::string& device) {
+  NodeDef constant;
+  constant.set_name(name);
+  constant.set_op("Const");
+  constant.set_device(device);
+  constant.add_input("^" + node);
+  (*constant.mutable_attr())["dtype"].set_type(tensorflow::DT_BOOL);
+  tensorflow::Tensor(true).AsProtoTensorContent((*constant.mutable_attr())["value"].mutable_tensor());
+  return constant;
+}
+
+NodeDef MergeOf(const std::string& value, const std::string& name, const std::string& device) {
+  NodeDef merge;
+  merge.set_name(name);
+  merge.set_op("Merge");
+  merge.set_device(device);
+  merge.add_input(value);
+  (*merge.mutable_attr())["T"].set_type(tensorflow::DT_BOOL);
+  (*merge.mutable_attr())["N"].set_i(1);
+  return merge;
+}
+
+// Of a list.
+class ListWaits {
+ public:
+  ListWaits(const CallProgram& program, NameTable* names, NodeList* list)
+      : names_(*names), list_(*list), keep_(WaitsOf(program, *list)) {}
+
+  void Keep() {
+    const int count = static_cast<int>(list_.nodes.size());  // before others are added
+    for (int node = 0; node < count; ++node) {
+      for (int i = 0; i < list_.nodes[node].input_size(); ++i) {
+        const std::string input = list_.nodes[node].input(i);  // a copy: new nodes move the old ones
+        if (!IsControl(input)) continue;
+        const int producer = list_.ProducerOf(input);
+        if (IsSafe(list_.nodes[producer].op(), list_.nodes[node].op()) || !keep_.Has(producer, node)) continue;
+        const std::string& keeper = KeeperOf(producer);
+        list_.nodes[node].set_input(i, "^" + keeper);
+      }
+    }
+  }
+
+ private:
+  static Waits WaitsOf(const CallProgram& program, const NodeList& list) {
+    Waits waits(list.nodes.size());
+    waits.does = StatesOf(program, list);
+    for (size_t i = 0; i < list.nodes.size(); ++i) {
+      waits.is_call[i] = IsInvoke(list.nodes[i]);
+      for (const std::string& input : list.nodes[i].input()) {
+        waits.AddEdge(list.ProducerOf(input), static_cast<int>(i));
+      }
+    }
+    return waits;
+  }
+
+  // The Merge that lives where the node does.
+  const std::string& KeeperOf(int node) {
+    std::string& keeper = keepers_[node];
+    if (!keeper.empty()) return keeper;
+    const std::string name = list_.nodes[node].name();
+    const std::string device = list_.nodes[node].device();
+    NodeDef constant = ConstantAfter(name, names_.Unique(name + "/done"), device);
+    NodeDef merge = MergeOf(constant.name(), names_.Unique(name + "/kept"), device);
+    keeper = merge.name();
+    list_.Add(std::move(constant), /*with_effect=*/false);
+    list_.Add(std::move(merge), /*with_effect=*/false);
+    return keeper;
+  }
+
+  NameTable& names_;
+  NodeList& list_;
+  const WaitsToKeep keep_;
+  std::map<int, std::string> keepers_;  // by node
+};
+
+// Of a graph, of whose functions nothing is known but that calls may do anything.
+class GraphWaits {
+ public:
+  explicit GraphWaits(Graph* graph) : graph_(graph), keep_(WaitsOf(*graph)) {}
+
+  absl::Status Keep() {
+    std::vector<const Edge*> edges;
+    for (const Edge* edge : graph_->edges()) {
+      if (!edge->IsControlEdge() || !edge->src()->IsOp() || !edge->dst()->IsOp()) continue;
+      if (IsSafe(edge->src()->type_string(), edge->dst()->type_string())) continue;
+      if (keep_.Has(edge->src()->id(), edge->dst()->id())) edges.push_back(edge);
+    }
+    for (const Edge* edge : edges) {
+      Node* const reader = edge->dst();
+      Node*& keeper = keepers_[edge->src()->id()];
+      if (keeper == nullptr) TFR_RETURN_IF_ERROR(AddKeeper(edge->src(), &keeper));
+      graph_->RemoveControlEdge(edge);
+      graph_->AddControlEdge(keeper, reader);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static Waits WaitsOf(const Graph& graph) {
+    Waits waits(graph.num_node_ids());
+    for (const Node* node : graph.op_nodes()) {
+      const int id = node->id();
+      waits.is_call[id] = node->type_string() == kInvokeOp;
+      waits.does[id] = {waits.is_call[id] || HasEffect(*node), waits.is_call[id] || ReadsState(node->type_string())};
+      for (const Edge* edge : node->in_edges()) {
+        if (edge->src()->IsOp()) waits.AddEdge(edge->src()->id(), id);
+      }
+    }
+    return waits;
+  }
+
+  absl::Status AddKeeper(Node* node, Node** keeper) {
+    const std::string& device = node->requested_device();
+    NodeDef constant = ConstantAfter(node->name(), graph_->NewName(node->name() + "/done"), device);
+    NodeDef merge = MergeOf(constant.name(), graph_->NewName(node->name() + "/kept"), device);
+    for (NodeDef* def : {&constant, &merge}) {
+      (*def->mutable_attr())["_class"].mutable_list()->add_s(absl::StrCat("loc:@", node->name()));
+    }
+    absl::Status status;
+    Node* const value = graph_->AddNode(constant, &status);
+    TFR_RETURN_IF_ERROR(status);
+    *keeper = graph_->AddNode(merge, &status);
+    TFR_RETURN_IF_ERROR(status);
+    graph_->AddControlEdge(node, value);
+    graph_->AddEdge(value, 0, *keeper, 0);
+    return absl::OkStatus();
+  }
+
+  Graph* const graph_;
+  const WaitsToKeep keep_;
+  std::map<int, Node*> keepers_;  // by node
+};
+
+}  // namespace
+
+void KeepWaits(NameTable* names, CallProgram* program) {
+  const auto keep = [&](NodeList* list) {
+    if (std::any_of(list->nodes.begin(), list->nodes.end(), IsInvoke)) ListWaits(*program, names, list).Keep();
+  };
+  keep(&program->main);
+  for (const std::string& name : program->order) keep(&program->functions.at(name).body);
+}
+
+absl::Status KeepWaits(Graph* graph) { return GraphWaits(graph).Keep(); }
+
+}  // namespace tensorflow_recursion
