@@ -101,9 +101,11 @@ bool IsShapeOfValues(const Node& node) {
   return node.num_inputs() > 0 && !tensorflow::IsRefType(node.input_type(0));
 }
 
-bool IsReadOnlyBy(const Node& node, const std::set<const Node*>& readers) {
+// Whether only the readers read the node, and only as a shape. A Slice may also cut the shape itself, as its first
+// input, and needs it then.
+bool IsReadOnlyAsShapeBy(const Node& node, const std::set<const Node*>& readers) {
   return std::all_of(node.out_edges().begin(), node.out_edges().end(), [&readers](const tensorflow::Edge* edge) {
-    return !edge->dst()->IsOp() || (!edge->IsControlEdge() && readers.count(edge->dst()) > 0);
+    return !edge->dst()->IsOp() || (edge->dst_input() >= kFirstShape && readers.count(edge->dst()) > 0);
   });
 }
 
@@ -117,7 +119,7 @@ bool FindParts(ConcatGradient* found) {
     const NodeOutput shape = InputOf(*found->offset, kFirstShape + static_cast<int>(i));
     const bool is_of_values = IsShapeOfValues(*shape.node);
     if (!is_of_values && !IsConstantShape(*shape.node)) return false;
-    const bool is_ours = is_of_values && IsReadOnlyBy(*shape.node, readers);
+    const bool is_ours = is_of_values && IsReadOnlyAsShapeBy(*shape.node, readers);
     found->parts.push_back(is_ours ? InputOf(*shape.node, shape.output) : shape);
     found->are_shapes.push_back(!is_ours);
     if (!is_ours) continue;

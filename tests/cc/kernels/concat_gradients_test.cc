@@ -146,6 +146,19 @@ TEST_F(ConcatGradientsTest, AShapeThatOthersReadStays) {
   EXPECT_EQ(InputsOf("reader"), Inputs{"shapes:1"});
 }
 
+TEST_F(ConcatGradientsTest, AShapeThatIsCutItselfStays) {
+  AddEntry("v", DT_FLOAT, 4);
+  builder_.Node("cut", "Shape", {"v"}, {{"T", DT_FLOAT}});
+  builder_.Node("other", "Shape", {"y"}, {{"T", DT_FLOAT}});
+  AddOffset({"cut", "other"});
+  builder_.Node("d0", "Slice", {"cut", "offset:0", "cut"}, {{"T", kInt}, {"Index", kInt}});
+  builder_.Node("d1", "Slice", {"cut", "offset:1", "other"}, {{"T", kInt}, {"Index", kInt}});
+  Merge();
+  ASSERT_TRUE(IsMerged());
+  EXPECT_EQ(InputsOf("offset"), (Inputs{"axis:0", "cut:0", "cut:0", "y:0"}));
+  EXPECT_EQ(AreShapes(), (std::vector<bool>{true, false}));
+}
+
 TEST_F(ConcatGradientsTest, OthersStayAsTheyAre) {
   AddShapes();
   AddOffset({"shapes:0", "shapes:1"});
