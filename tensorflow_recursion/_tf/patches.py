@@ -126,6 +126,7 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
         if graphs.is_eager_tensor(tensor):  # the body takes it as it is
             level = next(i for i, graph in enumerate(around) if not graphs.is_control_flow(graph)) + 1
         else:
+            tensor = self._from_further_out(_in_copy(tensor, self._forward_graph), around)
             level = next((i for i, graph in enumerate(around) if tensor.graph is graph), 0)
         for graph in reversed(around[:level]):
             tensor = graphs.capture_in(graph, tensor)
@@ -133,12 +134,40 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
             tensor = next((inner for outer, inner in self._forward_graph.captures if outer is tensor), tensor)
         return super().capture(tensor, *args, **kwargs)
 
+    def _from_further_out(self, tensor: tf.Tensor, around: Sequence[tf.Graph]) -> tf.Tensor:
+        """A tensor of a branch around the one that is differentiated as the gradient of that branch has it."""
+        forward = graphs.enclosing_graphs(self._forward_graph)[1:]
+        is_known = any(tensor.graph is graph for graph in around)
+        is_of_branch_around = any(tensor.graph is graph for graph in forward)
+        return graphs.capture_in(self.outer_graph, tensor) if is_of_branch_around and not is_known else tensor
+
     def _capture_helper(self, tensor: tf.Tensor, name: str | None) -> tf.Tensor:
         if tensor.dtype == tf.resource and tensor.graph is self._forward_graph:
             source = _source_of_handle(tensor)
             if any(source is known for known in self._forward_graph.inputs):
                 tensor = source  # an output more of the If would be taken for a variable, and have no gradient
         return super()._capture_helper(tensor, name)
+
+
+def _in_copy(tensor: tf.Tensor, branch: tf.Graph) -> tf.Tensor:
+    """What stands for `tensor` in `branch`, or in a branch around it, if that is a copy of the branch of `tensor`.
+
+    A gradient that was registered for one operator, by `tf.custom_gradient`, reads tensors of the branch in which the
+    operator was made. Where the gradient of a body is differentiated, the operator is in a copy of that branch. It has
+    the same names but for its inputs, and the branch's name followed by a number.
+    """
+    around = graphs.enclosing_graphs(branch)
+    origin = tensor.graph
+    if any(origin is graph for graph in around) or not hasattr(origin, "name"):
+        return tensor
+    for copy in (graph for graph in around if hasattr(graph, "name")):
+        if not copy.name.startswith(origin.name + "_"):
+            continue
+        for before, after in zip(origin.inputs, copy.inputs, strict=False):
+            if before is tensor:
+                return after
+        return copy.get_tensor_by_name(tensor.name)
+    return tensor
 
 
 def _source_of_handle(handle: tf.Tensor) -> tf.Tensor:

@@ -1,0 +1,73 @@
+"""Custom gradients that read tensors of the branch around them: of every order, as without recursion in the graph."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+FLOAT, INT = tf.TensorSpec([], tf.float64), tf.TensorSpec([], tf.int32)
+
+
+@tf.custom_gradient
+def square(x):
+    return x * x, lambda dy: dy * 2 * x
+
+
+@tf.custom_gradient
+def product(x, y):
+    return x * y, lambda dy: (dy * y, dy * x)
+
+
+def of_an_operator(f, x, n):
+    return f(square(tf.sin(x)), n - 1) * x
+
+
+def of_an_argument(f, x, n):
+    return f(square(x), n - 1) * tf.sin(x)
+
+
+def of_a_call(f, x, n):
+    y = tf.cos(x)
+    return product(f(x * 0.5, n - 1), y) + product(x, y)
+
+
+def of_the_branch_around_the_branch(f, x, n):
+    y = tf.sin(x)
+    return tf.cond(tf.equal(n % 2, 0), lambda: product(f(y, n - 1), y), lambda: f(square(x), n - 1) + square(y))
+
+
+def recursive(step):
+    @tfr.recursive(input_signature=[FLOAT, INT], output_signature=FLOAT, autograph=False)
+    def f(x, n):
+        return tf.cond(n < 1, lambda: x * x * x, lambda: step(f, x, n))
+
+    return f
+
+
+def unrolled(step):
+    def f(x, n):
+        return x * x * x if int(n) < 1 else step(f, x, n)
+
+    return f
+
+
+def derivative(f, x, order):
+    if order == 0:
+        return f(x, tf.constant(3))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = derivative(f, x, order - 1)
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("is_static", [True, False])
+@pytest.mark.parametrize("step", [of_an_operator, of_an_argument, of_a_call, of_the_branch_around_the_branch])
+def test_derivatives_are_those_of_the_function_unrolled(step, is_static, static_or_error):
+    x = tf.constant(0.5, tf.float64)
+    f = recursive(step)
+    with tfr.config.static_execution(is_static):
+        for order in (1, 2, 3):
+            expected = derivative(unrolled(step), x, order)
+            np.testing.assert_allclose(derivative(f, x, order), expected, rtol=1e-9, err_msg=f"order {order}")
