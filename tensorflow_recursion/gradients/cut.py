@@ -47,7 +47,7 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
         make(pair.backward, "dx", backward, [record, *dys], body.dxs),
     )
     if with_templates:
-        unpacked = [op for op in backward if not recalled or op is not recalled[0].op]
+        unpacked = [op for op in backward if record is not next(iter(op.inputs), None)]  # without the recall
         pair.templates = Templates(
             make(f"{pair.forward}_template", "y", forward, xs, [*body.results, *retained]),
             make(f"{pair.backward}_template", "dx", unpacked, [*recalled, *dys], body.dxs),

@@ -100,3 +100,19 @@ def test_third_derivative_beside_vectors_that_the_body_reads(way):
     # product(x, n) is a multiple of x ** (n + 1): for n = 2, of x ** 3.
     third = of_sums(tf.constant(1.3, F64), tf.constant(2), 3)
     np.testing.assert_allclose(third, 6 * product(tf.ones([3], F64), tf.constant(2)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("in_function", [False, True])
+def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_function):
+    @tfr.recursive
+    def doubled(x, n):
+        if n < 1:  # a number of Python: the body has no branch
+            return x
+        return doubled(x, n - 1) * 2.0
+
+    def cost(x, n):
+        return doubled(x, n) ** 2
+
+    x, n = tf.constant(1.5, F64), 3
+    f = tf.function(cost) if in_function else cost
+    assert [float(nested_tapes(f, x, n, order)) for order in range(3)] == [144.0, 192.0, 128.0]
