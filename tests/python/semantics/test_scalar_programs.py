@@ -29,10 +29,19 @@ def expected(functions, fuel, arguments):
             return Fails
 
 
+class InvalidRewrite(Exception):
+    """TensorFlow's optimizers turn 0 - x into a Neg, also of the unsigned types that Neg does not take.
+
+    No graph with such a node runs, with recursive functions or without.
+    """
+
+
 def outcome(session, results, feeds):
     try:
         return session.run(results, feeds, options=tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS))
-    except ERRORS:
+    except ERRORS as error:
+        if "Op<name=Neg;" in str(error) and "not in the list of allowed values" in str(error):
+            raise InvalidRewrite from error
         return Fails
 
 
@@ -67,6 +76,7 @@ def check(seed):
         called = scalar_programs.Builder(functions).functions[0](*feeds)
         results = list(called) if len(functions[0].results) > 1 else [called]
         is_compiled = "runs in frames" not in tfr.bytecode(graph, "F0")
+        sessions.enter_context(contextlib.suppress(InvalidRewrite))
         configs = [tfr.session_config(), tfr.session_config(compile=False), tf1.ConfigProto()]
         compiled, frames, dynamic = (sessions.enter_context(tf1.Session(config=config)) for config in configs)
         for fuel, arguments, wanted in calls:
