@@ -56,6 +56,7 @@ def build_and_run(build, n, barrier):
 
 
 def test_graphs_with_gradients_are_built_in_threads(interleaved, control_flow):
+    is_v2 = control_flow_util.EnableControlFlowV2
     barrier = threading.Barrier(THREADS)
     builds = [(power if i % 4 else squared, i % 3 + 1) for i in range(THREADS)]
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
@@ -67,5 +68,5 @@ def test_graphs_with_gradients_are_built_in_threads(interleaved, control_flow):
             if build is squared:
                 assert bool({"If", "StatelessIf"} & ops) == (control_flow == "v2")
     assert cond_v2.control_flow_util is control_flow_util
-    assert control_flow_util.EnableControlFlowV2.__module__ == control_flow_util.__name__
+    assert control_flow_util.EnableControlFlowV2 is is_v2
     assert gradients_util._maybe_colocate_with.__module__ == gradients_util.__name__
