@@ -344,7 +344,13 @@ bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
   std::vector<bool> are_shapes;
   if (!IsPlain(kernel->dtype) || node.num_outputs() > kMostParts) return false;
   if (!tensorflow::GetNodeAttr(node.attrs(), "are_shapes", &are_shapes).ok()) return false;
-  for (int i = 0; i < node.num_outputs(); ++i) kernel->numbers[0] |= static_cast<int64_t>(are_shapes[i]) << i;
+  // TensorFlow's kernel tells of a node that does not fit together.
+  if (are_shapes.size() + 2 != static_cast<size_t>(node.num_inputs())) return false;
+  if (are_shapes.size() < static_cast<size_t>(node.num_outputs())) return false;
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (are_shapes[i] && node.input_type(2 + i) != tensorflow::DT_INT32) return false;
+    kernel->numbers[0] |= static_cast<int64_t>(are_shapes[i]) << i;
+  }
   kernel->run = RunConcatGradient;
   return true;
 }

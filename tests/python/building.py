@@ -11,13 +11,15 @@ tf1 = tf.compat.v1
 _numbers = itertools.count()
 
 
-def recursive(name, inputs, outputs, shapes=None, **options):
-    """A declared function, and the decorator that defines it.
+def new_name(base):
+    """A name that no other test gives to a function: those of eager mode share one space of names in a process."""
+    return f"{base}_{next(_numbers)}"
 
-    In eager mode a process has one function of a name: there, a number makes it another one in the next test.
-    """
+
+def recursive(name, inputs, outputs, shapes=None, **options):
+    """A declared function, and the decorator that defines it. In eager mode it has a new name."""
     if tf.executing_eagerly():
-        name = f"{name}{next(_numbers)}"
+        name = new_name(name)
     declared = tfr.Declare(
         name,
         [(f"a{i}", dtype) for i, dtype in enumerate(inputs)],

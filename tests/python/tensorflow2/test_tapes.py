@@ -1,11 +1,10 @@
 """tf.GradientTape and what builds on it, in and around tf.functions, on a power by recursion: v x^n."""
 # SPDX-License-Identifier: Apache-2.0
 
-import itertools
-
 import numpy as np
 import pytest
 import tensorflow as tf
+from building import new_name
 
 import tensorflow_recursion as tfr
 
@@ -14,13 +13,6 @@ X = 2.0
 V = 1.5
 # Of v x^n at these numbers: by x once, twice, three times; by v; by x and v.
 DX, DXX, DXXX, DV, DXV = 120.0, 240.0, 360.0, 32.0, 80.0
-
-# Functions defined in eager mode share one space of names.
-_numbers = itertools.count()
-
-
-def new_name(base):
-    return f"{base}{next(_numbers)}"
 
 
 @pytest.fixture
