@@ -238,7 +238,7 @@ REGISTER_OP("Recursion>KeepAlive")
     .Output("token: int32")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::ScalarShape)
-    .Doc("Depends on every body of one call graph component, so that a call keeps them from pruning.");
+    .Doc("Depends on what a Return has to keep from pruning: every body of one call graph component, or Calls.");
 
 REGISTER_OP("Recursion>Run")
     .Input("args: Tin")
