@@ -60,21 +60,21 @@ FunctionLibraryRuntime::InstantiateOptions SpreadOptions(const tensorflow::Graph
 
 absl::Status FunctionProgram::MakeSpread(const tensorflow::Graph& graph, FunctionLibraryRuntime* library,
                                          std::unique_ptr<RunnableProgram>* program) {
-  return Make(graph, library, /*is_spread=*/true, program);
+  return Make(graph, library, /*is_spread=*/true, DeadResults::kAreErrors, program);
 }
 
 absl::Status FunctionProgram::MakePlain(const tensorflow::Graph& graph, FunctionLibraryRuntime* library,
-                                        std::unique_ptr<RunnableProgram>* program) {
-  return Make(graph, library, /*is_spread=*/false, program);
+                                        DeadResults dead_results, std::unique_ptr<RunnableProgram>* program) {
+  return Make(graph, library, /*is_spread=*/false, dead_results, program);
 }
 
 absl::Status FunctionProgram::Make(const tensorflow::Graph& graph, FunctionLibraryRuntime* library, bool is_spread,
-                                   std::unique_ptr<RunnableProgram>* program) {
+                                   DeadResults dead_results, std::unique_ptr<RunnableProgram>* program) {
   static std::atomic<int64_t> next_id{0};  // several threads make programs at once
   const std::string name = absl::StrCat("recursion_call_", next_id.fetch_add(1));
   tensorflow::FunctionDef function;
   TFR_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(graph, name, &function));
-  std::unique_ptr<FunctionProgram> made(new FunctionProgram(library, is_spread));
+  std::unique_ptr<FunctionProgram> made(new FunctionProgram(library, is_spread, dead_results));
   made->functions_ = std::make_unique<tensorflow::FunctionLibraryDefinition>(graph.flib_def());
   TFR_RETURN_IF_ERROR(made->functions_->AddFunctionDef(function));
   made->num_arguments_ = CountIf(graph, &Node::IsArg);
@@ -93,6 +93,7 @@ absl::Status FunctionProgram::Make(const tensorflow::Graph& graph, FunctionLibra
 void FunctionProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
   auto flight = std::make_shared<Flight>();
   FunctionLibraryRuntime::Options options = RunOptions(*context, library_->device()->name());
+  options.allow_dead_tensors = dead_results_ == DeadResults::kAreEmpty;
   if (is_spread_) {
     NoteOutermostCall(/*is_static=*/true);
     // Of its own: the keys of what devices send each other would be those of another call of the same function.
@@ -107,7 +108,9 @@ void FunctionProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::D
                 [context, flight, done = std::move(done)](const absl::Status& status) {
                   if (!status.ok()) context->SetStatus(status);
                   for (size_t i = 0; status.ok() && i < flight->results.size(); ++i) {
-                    context->set_output(static_cast<int>(i), flight->results[i]);
+                    const tensorflow::DataType type = context->expected_output_dtype(static_cast<int>(i));
+                    const bool is_dead = flight->results[i].dtype() != type;
+                    context->set_output(static_cast<int>(i), is_dead ? DeadResult(type) : flight->results[i]);
                   }
                   done();
                 });

@@ -24,19 +24,20 @@ class FunctionProgram : public RunnableProgram {
 
   // Of a graph that is run as it is, part of the step that is around it.
   static absl::Status MakePlain(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library,
-                                std::unique_ptr<RunnableProgram>* program);
+                                DeadResults dead_results, std::unique_ptr<RunnableProgram>* program);
 
   void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const override;
 
  private:
-  FunctionProgram(tensorflow::FunctionLibraryRuntime* library, bool is_spread)
-      : library_(library), is_spread_(is_spread) {}
+  FunctionProgram(tensorflow::FunctionLibraryRuntime* library, bool is_spread, DeadResults dead_results)
+      : library_(library), is_spread_(is_spread), dead_results_(dead_results) {}
 
   static absl::Status Make(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library, bool is_spread,
-                           std::unique_ptr<RunnableProgram>* program);
+                           DeadResults dead_results, std::unique_ptr<RunnableProgram>* program);
 
   tensorflow::FunctionLibraryRuntime* const library_;
   const bool is_spread_;
+  const DeadResults dead_results_;
   std::unique_ptr<tensorflow::FunctionLibraryDefinition> functions_;
   tensorflow::FunctionLibraryRuntime::Handle handle_ = tensorflow::kInvalidHandle;
   int num_arguments_ = 0;

@@ -40,6 +40,9 @@ RunOp::RunOp(tensorflow::OpKernelConstruction* construction) : AsyncOpKernel(con
   OP_REQUIRES(construction, graph_def_.ParseFromString(serialized),
               InvalidArgument("Node '", name(), "': attribute 'graph' is not a serialized GraphDef"));
   (void)tensorflow::TryGetNodeAttr(construction->def(), kHoldsCallsAttr, &holds_calls_);
+  bool is_of_function = false;
+  (void)tensorflow::TryGetNodeAttr(construction->def(), kIsOfFunctionAttr, &is_of_function);
+  if (is_of_function) dead_results_ = DeadResults::kAreEmpty;
 }
 
 absl::Status RunOp::EnsureBuilt(OpKernelContext* context) {
@@ -53,7 +56,7 @@ absl::Status RunOp::EnsureBuilt(OpKernelContext* context) {
 absl::Status RunOp::Build(OpKernelContext* context) {
   tensorflow::FunctionLibraryRuntime* library = context->function_library();
   if (library == nullptr) return absl::InternalError("Recursion>Run needs a function library runtime");
-  if (holds_calls_) return WholeFunction::Make(std::move(graph_def_), name(), library, &program_);
+  if (holds_calls_) return WholeFunction::Make(std::move(graph_def_), name(), dead_results_, library, &program_);
   auto graph = std::make_unique<tensorflow::Graph>(*library->GetFunctionLibraryDefinition());
   tensorflow::GraphConstructorOptions options;
   options.allow_internal_ops = true;

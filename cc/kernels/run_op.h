@@ -36,6 +36,7 @@ class RunOp : public tensorflow::AsyncOpKernel {
   // Written once under mutex_, then constant.
   tensorflow::GraphDef graph_def_;
   bool holds_calls_ = false;
+  DeadResults dead_results_ = DeadResults::kAreErrors;
   std::unique_ptr<RunnableProgram> program_;
 };
 

@@ -80,6 +80,7 @@ struct StaticCalls::Source {
   MainGraph main;
   std::string key;  // of all that may share a program
   bool is_whole = false;
+  DeadResults dead_results = DeadResults::kAreErrors;
 };
 
 class StaticCalls::Shared {
@@ -133,6 +134,7 @@ class StaticCalls::Shared {
     std::unique_ptr<StaticProgram> program;
     TFR_RETURN_IF_ERROR(StaticProgram::Make(std::move(graph), library, /*session_handle=*/"", &program));
     program->CountCalls();
+    program->SetDeadResults(source.dead_results);
     program_ = std::move(program);
     return absl::OkStatus();
   }
@@ -160,7 +162,8 @@ absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::Make(const NodeDef& ca
   return Make(std::move(source));
 }
 
-absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::MakeWhole(GraphDef partition, const std::string& name) {
+absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::MakeWhole(GraphDef partition, const std::string& name,
+                                                                    DeadResults dead_results) {
   const auto call = std::find_if(partition.node().begin(), partition.node().end(), IsInvoke);
   if (call == partition.node().end()) return InvalidArgument("Node '", name, "': no call in its graph");
   Source source;
@@ -168,6 +171,7 @@ absl::StatusOr<std::unique_ptr<StaticCalls>> StaticCalls::MakeWhole(GraphDef par
   MakeMainGraph(std::move(partition), &source.main);
   source.key = name;
   source.is_whole = true;
+  source.dead_results = dead_results;
   return Make(std::move(source));
 }
 

@@ -29,8 +29,8 @@ class StaticCalls {
   // `call` is the kernel's node, on `device`; InvalidArgument if its options are none.
   static absl::StatusOr<std::unique_ptr<StaticCalls>> Make(const tensorflow::NodeDef& call, const std::string& device);
   // All calls of `partition`, with what is between them. `name` is unique in the process.
-  static absl::StatusOr<std::unique_ptr<StaticCalls>> MakeWhole(tensorflow::GraphDef partition,
-                                                                const std::string& name);
+  static absl::StatusOr<std::unique_ptr<StaticCalls>> MakeWhole(tensorflow::GraphDef partition, const std::string& name,
+                                                                DeadResults dead_results);
   ~StaticCalls();
 
   // What is made static, as it is before: the whole graph, or one of the call.

@@ -79,11 +79,17 @@ class Cancellation {
   tensorflow::CancellationToken token_ = 0;
 };
 
-absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retvals) {
+absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retvals, DeadResults dead_results) {
   for (size_t i = 0; i < retvals.size(); ++i) {
     const int index = static_cast<int>(i);
-    if (retvals[i].is_empty()) return InvalidArgument("Retval[", i, "] does not have value");
-    context->set_output(index, TensorFromValue(retvals[i], context->expected_output_dtype(index)));
+    const tensorflow::DataType type = context->expected_output_dtype(index);
+    if (!retvals[i].is_empty()) {
+      context->set_output(index, TensorFromValue(retvals[i], type));
+    } else if (dead_results == DeadResults::kAreEmpty) {
+      context->set_output(index, DeadResult(type));
+    } else {
+      return InvalidArgument("Retval[", i, "] does not have value");
+    }
   }
   return absl::OkStatus();
 }
@@ -98,6 +104,11 @@ int MaxWorkers(const OpKernelContext& context, const Options& options) {
 }
 
 }  // namespace
+
+// A variant is a scalar without a value: zeros like it can be made.
+Tensor DeadResult(tensorflow::DataType type) {
+  return type == tensorflow::DT_VARIANT ? Tensor(type, tensorflow::TensorShape({})) : Tensor(type);
+}
 
 absl::Status StaticProgram::Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                                  const std::string& session_handle, std::unique_ptr<StaticProgram>* program) {
@@ -143,9 +154,10 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
   environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
   environment.profiles = IsProfiling();
   RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
-             [context, runner, cancellation, done = std::move(done)](absl::Status status, std::vector<Value> retvals) {
+             [context, runner, cancellation, dead_results = dead_results_, done = std::move(done)](
+                 absl::Status status, std::vector<Value> retvals) {
                cancellation->End();
-               if (status.ok()) status = SetOutputs(context, retvals);
+               if (status.ok()) status = SetOutputs(context, retvals, dead_results);
                for (Value& value : retvals) value.Release();
                if (!status.ok()) context->SetStatus(status);
                done();

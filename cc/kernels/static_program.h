@@ -12,9 +12,19 @@
 #include "cc/program/program.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
+
+// What a result of a graph becomes that is dead: an error, as in a session, or an empty tensor, as the caller of a
+// function gets it from TensorFlow.
+enum class DeadResults { kAreErrors, kAreEmpty };
+
+// The empty tensor that a dead result becomes. It is of the result's type, so that a gradient may take it; TensorFlow's
+// is a float.
+tensorflow::Tensor DeadResult(tensorflow::DataType type);
 
 // What the kernel of a call may run in its place.
 class RunnableProgram {
@@ -37,6 +47,7 @@ class StaticProgram : public RunnableProgram {
 
   // Runs count their calls as outermost ones, see cc/base/static_settings.h.
   void CountCalls() { counts_calls_ = true; }
+  void SetDeadResults(DeadResults dead_results) { dead_results_ = dead_results; }
 
   const tensorflow::DataTypeVector& argument_types() const { return program_->argument_types; }
   const tensorflow::DataTypeVector& retval_types() const { return program_->retval_types; }
@@ -51,6 +62,7 @@ class StaticProgram : public RunnableProgram {
   KernelTable kernels_;
   tensorflow::DeviceType device_type_{""};
   bool counts_calls_ = false;
+  DeadResults dead_results_ = DeadResults::kAreErrors;
 };
 
 }  // namespace tensorflow_recursion

@@ -15,11 +15,11 @@ using tensorflow::FunctionLibraryRuntime;
 using tensorflow::GraphDef;
 using tensorflow::OpKernelContext;
 
-absl::Status WholeFunction::Make(GraphDef graph, const std::string& name, FunctionLibraryRuntime* library,
-                                 std::unique_ptr<RunnableProgram>* program) {
-  absl::StatusOr<std::unique_ptr<StaticCalls>> calls = StaticCalls::MakeWhole(std::move(graph), name);
+absl::Status WholeFunction::Make(GraphDef graph, const std::string& name, DeadResults dead_results,
+                                 FunctionLibraryRuntime* library, std::unique_ptr<RunnableProgram>* program) {
+  absl::StatusOr<std::unique_ptr<StaticCalls>> calls = StaticCalls::MakeWhole(std::move(graph), name, dead_results);
   TFR_RETURN_IF_ERROR(calls.status());
-  program->reset(new WholeFunction(library, *std::move(calls)));
+  program->reset(new WholeFunction(library, dead_results, *std::move(calls)));
   return absl::OkStatus();
 }
 
@@ -42,7 +42,7 @@ absl::StatusOr<const RunnableProgram*> WholeFunction::AsItIs() const {
   tensorflow::GraphConstructorOptions options;
   options.allow_internal_ops = true;
   TFR_RETURN_IF_ERROR(tensorflow::ConvertGraphDefToGraph(options, static_calls_->graph(), &graph));
-  TFR_RETURN_IF_ERROR(FunctionProgram::MakePlain(graph, library_, &as_it_is_));
+  TFR_RETURN_IF_ERROR(FunctionProgram::MakePlain(graph, library_, dead_results_, &as_it_is_));
   return as_it_is_.get();
 }
 

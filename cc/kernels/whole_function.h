@@ -25,19 +25,21 @@ namespace tensorflow_recursion {
 class WholeFunction : public RunnableProgram {
  public:
   // `name` is that of the kernel, unique in the process.
-  static absl::Status Make(tensorflow::GraphDef graph, const std::string& name,
+  static absl::Status Make(tensorflow::GraphDef graph, const std::string& name, DeadResults dead_results,
                            tensorflow::FunctionLibraryRuntime* library, std::unique_ptr<RunnableProgram>* program);
 
   void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const override;
 
  private:
-  WholeFunction(tensorflow::FunctionLibraryRuntime* library, std::unique_ptr<StaticCalls> static_calls)
-      : library_(library), static_calls_(std::move(static_calls)) {}
+  WholeFunction(tensorflow::FunctionLibraryRuntime* library, DeadResults dead_results,
+                std::unique_ptr<StaticCalls> static_calls)
+      : library_(library), dead_results_(dead_results), static_calls_(std::move(static_calls)) {}
 
   absl::StatusOr<const RunnableProgram*> Find(const tensorflow::OpKernelContext& context) const;
   absl::StatusOr<const RunnableProgram*> AsItIs() const;
 
   tensorflow::FunctionLibraryRuntime* const library_;
+  const DeadResults dead_results_;
   const std::unique_ptr<StaticCalls> static_calls_;
   mutable std::mutex mu_;
   mutable std::unique_ptr<RunnableProgram> as_it_is_ ABSL_GUARDED_BY(mu_);  // made when it is needed

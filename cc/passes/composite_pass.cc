@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
@@ -18,7 +19,8 @@ absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& 
   for (auto& [device, graph] : *options.partition_graphs) {
     if (!NeedsOurExecutor(*graph) && !HoldsCallsToMakeStatic(*graph)) continue;
     RemoveShields(device, graph.get());
-    TFR_RETURN_IF_ERROR(MakeComposite(device, absl::StrCat("recursion/run_", next_id.fetch_add(1)), &graph));
+    const std::string name = absl::StrCat("recursion/run_", next_id.fetch_add(1));
+    TFR_RETURN_IF_ERROR(MakeComposite(device, name, options.is_function_graph, &graph));
   }
   return absl::OkStatus();
 }

@@ -169,7 +169,8 @@ bool HoldsCallsToMakeStatic(const Graph& partition) {
   return settings.size() == 1 && !settings.begin()->empty();
 }
 
-absl::Status MakeComposite(const std::string& device, const std::string& name, std::unique_ptr<Graph>* graph) {
+absl::Status MakeComposite(const std::string& device, const std::string& name, bool is_of_function,
+                           std::unique_ptr<Graph>* graph) {
   const Graph& partition = **graph;
   std::vector<const Node*> args;
   std::vector<const Node*> retvals;
@@ -183,6 +184,7 @@ absl::Status MakeComposite(const std::string& device, const std::string& name, s
   tensorflow::AddNodeAttr(kGraphAttr, InnerGraph(partition, args, retvals), &def);
   const std::vector<tensorflow::NameAttrList> functions = FunctionsOf(partition);
   if (!NeedsOurExecutor(partition)) tensorflow::AddNodeAttr(kHoldsCallsAttr, true, &def);
+  if (is_of_function) tensorflow::AddNodeAttr(kIsOfFunctionAttr, true, &def);
   if (!functions.empty()) tensorflow::AddNodeAttr(kFunctionsAttr, functions, &def);
   std::vector<Node*> sources;
   for (const Node* arg : args) TFR_RETURN_IF_ERROR(AddNode(arg->def(), device, outer.get(), &sources.emplace_back()));

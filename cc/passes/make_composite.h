@@ -21,8 +21,11 @@ bool HoldsCallsToMakeStatic(const tensorflow::Graph& partition);
 // On a Run: its graph holds such calls.
 inline constexpr char kHoldsCallsAttr[] = "_recursion_holds_calls";
 
+// On a Run: its graph is a function's, or a part of one.
+inline constexpr char kIsOfFunctionAttr[] = "_recursion_is_of_function";
+
 // Replaces *graph. `name` must be unique in the process: sessions cache the node's kernel under it.
-absl::Status MakeComposite(const std::string& device, const std::string& name,
+absl::Status MakeComposite(const std::string& device, const std::string& name, bool is_of_function,
                            std::unique_ptr<tensorflow::Graph>* graph);
 
 }  // namespace tensorflow_recursion

@@ -20,6 +20,7 @@ _CONTROL_FLOW_GRAPHS = (
 _KERAS_SCRATCH_GRAPH = "scratch_graph"
 _EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
 _CHANGED = "_recursion_has_changed"
+_SWITCHES = "_recursion_has_switches"
 
 
 def is_registered_op(name: str) -> bool:
@@ -136,6 +137,17 @@ def inside_of_strategies(stack: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         graph._distribution_strategy_stack = before
+
+
+def has_switches(graph: tf.Graph) -> bool:
+    """Whether a function graph has conditionals that were taken apart to Switch and Merge: its values may be dead."""
+    if not isinstance(graph, FuncGraph):
+        return False
+    version, answer = getattr(graph, _SWITCHES, (-1, False))
+    if version != graph.version:
+        answer = any(op.type == "Switch" for op in graph.get_operations())
+        setattr(graph, _SWITCHES, (graph.version, answer))
+    return bool(answer)
 
 
 def innermost_device(graph: tf.Graph) -> Any:

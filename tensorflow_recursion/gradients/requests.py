@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -119,6 +120,7 @@ class Differentiation:
         count = len(definition.inputs)
         if self._groups.innermost is None:
             pair.check_asked()
+            record, *inputs = _dead_together([record, *inputs], dys)
         kinds = {i: group.weights.kind_of(group.weights.weight_of(definition, i)) for i in pair.trainable}
         types, shapes = _types_of_gradients(inputs, kinds)
         backward = ops.invoke(
@@ -188,6 +190,7 @@ class Differentiation:
         self, definition: GradientDefinition, inputs: Sequence[tf.Tensor], grads: Sequence[Any]
     ) -> Gradients:
         """Gradients for the `inputs` of a gradient as a function, which is called anew, from those for its results."""
+        inputs = _dead_together(inputs, [grad for grad in grads if not _is_none(grad)])
         pair, group = self._pair_for(definition, inputs, tf1.get_default_graph())
         again = ops.invoke(
             self._tracer.registry.graph_name(definition.user_name),
@@ -271,6 +274,25 @@ def _record_of(op: tf.Operation, forward: str, num_results: int) -> tf.Tensor:
         return ops.run_forward(op, forward, num_results)
     ops.set_forward(op, forward)
     return op.outputs[-1]
+
+
+def _dead_together(inputs: Sequence[tf.Tensor], grads: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The `inputs` of a gradient call, dead where one of the `grads` is: what takes both is in a branch not taken.
+
+    In one graph they are dead as it is. But what a dead result of a function leaves for the function that computes its
+    gradient is an empty tensor. A Merge of one input is dead with it, and Grappler leaves it as it is.
+    """
+    graph = tf1.get_default_graph()
+    sources = {id(tensor.graph): tensor.graph for tensor in inputs if tf.is_symbolic_tensor(tensor)}
+    if not grads or all(source is graph or not graphs.has_switches(source) for source in sources.values()):
+        return list(inputs)
+    are_live = [tf.equal(tf.raw_ops.Merge(inputs=[grad]).value_index, 0) for grad in grads]
+    is_live = functools.reduce(tf.logical_and, are_live)
+    gated = [tf.raw_ops.Switch(data=tensor, pred=is_live).output_true for tensor in inputs]
+    for tensor in gated:
+        nodes.set_gradient_function(tensor.op, lambda _, __, grad: [grad, None])
+    handles.set_handle_data(gated, [handles.handle_data(tensor) for tensor in inputs])
+    return gated
 
 
 def _is_none(grad: tf.Tensor | None) -> bool:

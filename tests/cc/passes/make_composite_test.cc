@@ -69,11 +69,13 @@ TEST_F(MakeCompositeTest, WhatWaitsForOtherDevicesIsNoWhole) {
 
 TEST_F(MakeCompositeTest, CompositeSaysWhatItHolds) {
   std::unique_ptr<Graph> graph = MakeGraph(builder_);
-  ASSERT_TRUE(MakeComposite(kDeviceA, "run", &graph).ok());
+  ASSERT_TRUE(MakeComposite(kDeviceA, "run", /*is_of_function=*/true, &graph).ok());
   const Node* const run = FindNode(*graph, "run");
   ASSERT_NE(run, nullptr);
   ASSERT_NE(run->attrs().Find(kHoldsCallsAttr), nullptr);
   EXPECT_TRUE(run->attrs().Find(kHoldsCallsAttr)->b());
+  ASSERT_NE(run->attrs().Find(kIsOfFunctionAttr), nullptr);
+  EXPECT_TRUE(run->attrs().Find(kIsOfFunctionAttr)->b());
   EXPECT_EQ(graph->num_op_nodes(), 3);
   tensorflow::GraphDef def;
   graph->ToGraphDef(&def, /*include_flib_def=*/false);

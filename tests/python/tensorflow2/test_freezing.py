@@ -281,6 +281,28 @@ def test_call_in_a_branch_of_the_main_graph():
         assert frozen(tf.constant(X), tf.constant(3))[0].numpy() == pytest.approx(expected(X, 2))
 
 
+@pytest.mark.parametrize("is_static", [True, False])
+@pytest.mark.parametrize("lowered", [True, False])
+def test_gradients_of_calls_in_branches_of_the_main_graph(lowered, is_static):
+    """For its gradient, the function returns what was computed on the way: of the branch not taken that is dead."""
+    weights = Weights()
+    (one, power), (other, product) = read_beside_calls(weights), rows_gathered_in_branches(weights)
+
+    def call(x, n):
+        return tf.cond(n > 3, lambda: one(x, n) + weights.v, lambda: other(x, n - 1) * tf.cast(n, tf.float32))
+
+    frozen = convert_variables_to_constants_v2(concrete(call), lower_control_flow=lowered)
+    for n, expected in ((N, lambda x: power(x, N) + V), (3, lambda x: 3 * product(x, 2))):
+        x = tf.constant(X)
+        with tfr.config.static_execution(is_static), tf.GradientTape() as tape:
+            tape.watch(x)
+            y = frozen(x, tf.constant(n))[0]
+        assert y.numpy() == pytest.approx(expected(X))
+        slope = expected(np.polynomial.Polynomial([0.0, 1.0])).deriv()(X)
+        with tfr.config.static_execution(is_static):
+            assert tape.gradient(y, x).numpy() == pytest.approx(slope, rel=1e-5)
+
+
 def test_two_functions_keep_their_own_values():
     """Both are functions `power` with branches, of two modules."""
     one, other = Weights(), Weights()
