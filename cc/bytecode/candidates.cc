@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cc/bytecode/loop_variables.h"
+#include "cc/values/record_layout.h"
 #include "cc/values/scalar_ops.h"
 #include "cc/values/value.h"
 
@@ -72,6 +73,9 @@ bool Candidates::IsFit(NodeId id) {
       return read_positions_.count(id) == 0;
     case OpKind::kCallSite:
       return IsFitSite(node);
+    case OpKind::kRetain:
+    case OpKind::kRecall:
+      return IsFitRecord(node);
     case OpKind::kLoopStart:
     case OpKind::kLoopNext:
       return IsFitLoop(node);
@@ -87,6 +91,11 @@ bool Candidates::IsFit(NodeId id) {
     default:
       return false;
   }
+}
+
+bool Candidates::IsFitRecord(const FlowNode& node) const {
+  const tensorflow::DataTypeVector& types = flow_.records[node.index].types;
+  return std::all_of(types.begin(), types.end(), RecordLayout::MayHold);
 }
 
 bool Candidates::IsNumber(const Input& input) const {
@@ -109,6 +118,11 @@ bool Candidates::HasFitConstants(NodeId id) const {
                        [&](const ElementIndex& index) { return index.known || is_number(index.input); });
   }
   if (node.kind == OpKind::kSwitchN) return is_number(node.inputs[1]);
+  if (node.kind == OpKind::kRetain) {
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Input& input) {
+      return is_number(input) || flow_.constants[input.constant].tensor.dtype() == tensorflow::DT_VARIANT;
+    });
+  }
   const bool computes = node.kind == OpKind::kScalar || node.kind == OpKind::kBranch || reads_.packs.count(id) > 0;
   return !computes || std::all_of(node.inputs.begin(), node.inputs.end(), is_number);
 }

@@ -18,8 +18,8 @@ namespace tensorflow_recursion {
 RegionId FunctionOf(const FlowGraph& flow, RegionId region);
 
 // A function is compiled if its body, loops included, is made of arithmetic on numbers, reads of single elements,
-// constants, branches, loops, and calls of functions that are compiled too. Nothing else has effects on anything, so
-// nobody can tell in which order it runs, and every result lives if the call does.
+// constants, branches, loops, records of these for a gradient, and calls of functions that are compiled too. Nothing
+// else has effects on anything, so nobody can tell in which order it runs, and every result lives if the call does.
 class Candidates {
  public:
   // `order` is what SortNodes() says.
@@ -40,6 +40,7 @@ class Candidates {
   bool HasFitConstants(NodeId id) const;
   bool IsFitLoop(const FlowNode& node) const;
   bool IsFitSite(const FlowNode& node) const;
+  bool IsFitRecord(const FlowNode& node) const;
   bool IsFitMerge(NodeId id) const;
   bool IsWhereItShould(NodeId id);
   void DropCallersOfOthers();

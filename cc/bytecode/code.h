@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cc/bytecode/instruction.h"
+#include "cc/values/record_layout.h"
 #include "cc/values/scalar_ops.h"
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -32,6 +33,7 @@ struct RegisterType {
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
   bool is_array = false;
 
+  bool is_record() const { return dtype == tensorflow::DT_VARIANT && !is_array; }
   bool operator==(const RegisterType& other) const { return dtype == other.dtype && is_array == other.is_array; }
 };
 
@@ -99,6 +101,7 @@ struct Code {
   std::vector<uint64_t> constants;
   std::vector<NumberFunction> operators;  // of kApply
   std::vector<std::string> operator_names;
+  std::vector<RecordLayout> records;  // that are made or read
   std::vector<CodeFunction> functions;
   std::vector<CodeEntry> entries;          // by function
   std::vector<KernelCase> kernel_cases;    // by instruction

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -27,6 +28,8 @@ uint32_t RegistersOf(const Instruction* instruction) {
       return b;
     case Format::kReturnUnlessRK:
     case Format::kRR:
+    case Format::kOpenRecord:
+    case Format::kField:
     case Format::kRRK:
     case Format::kRRJump:
       return std::max(a, b);
@@ -35,7 +38,10 @@ uint32_t RegistersOf(const Instruction* instruction) {
     case Format::kRJump:
     case Format::kR:
     case Format::kCase:
+    case Format::kMakeRecord:
       return a;
+    case Format::kKeep:
+      return std::max(a, c);
     case Format::kCall:
       return std::max(a, c);
     case Format::kCallRK:
@@ -98,6 +104,11 @@ uint16_t CodeBuilder::Operator(const std::string& name, NumberFunction function)
     code_->operator_names.push_back(name);
   }
   return position->second;
+}
+
+uint16_t CodeBuilder::Record(RecordType type) {
+  code_->records.emplace_back(std::move(type));
+  return Narrow(static_cast<int>(code_->records.size()) - 1);
 }
 
 CodeBuilder::Label CodeBuilder::NewLabel() {

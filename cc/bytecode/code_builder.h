@@ -32,6 +32,7 @@ class CodeBuilder {
   // The index of a constant.
   uint16_t Constant(uint64_t bits);
   uint16_t Operator(const std::string& name, NumberFunction function);
+  uint16_t Record(RecordType type);
 
   Label NewLabel();
   void Bind(Label label) { labels_[label] = Here(); }

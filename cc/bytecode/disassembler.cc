@@ -46,6 +46,28 @@ std::string CallText(const Code& code, const Instruction& call) {
   return absl::StrCat(Register(call.a), " = ", callee.name, "(", absl::StrJoin(arguments, ", "), ")");
 }
 
+// `{bool, double, variant}`: the types of its values.
+std::string RecordText(const Code& code, uint16_t index) {
+  const auto add_type = [](std::string* out, tensorflow::DataType dtype) {
+    absl::StrAppend(out, tensorflow::DataTypeString(dtype));
+  };
+  return absl::StrCat("{", absl::StrJoin(code.records[index].type().types, ", ", add_type), "}");
+}
+
+std::string RecordOperands(const Code& code, const Instruction& i) {
+  const std::string a = Register(i.a);
+  switch (InfoOf(i.opcode).format) {
+    case Format::kOpenRecord:
+      return absl::StrCat(a, " = ", Register(i.b), " of ", RecordText(code, i.c));
+    case Format::kField:
+      return absl::StrCat(a, " = ", Register(i.b), "[", i.c, "]");
+    case Format::kMakeRecord:
+      return absl::StrCat(a, " = ", RecordText(code, i.b));
+    default:
+      return absl::StrCat(a, "[", i.b, "] = ", Register(i.c));
+  }
+}
+
 std::string Operands(const Code& code, uint32_t position, uint32_t begin) {
   const Instruction& i = code.instructions[position];
   const OpcodeInfo& info = InfoOf(i.opcode);
@@ -99,8 +121,9 @@ std::string Operands(const Code& code, uint32_t position, uint32_t begin) {
       return Element(i, code.instructions[position + 1]);
     case Format::kNone:
       return "";
+    default:
+      return RecordOperands(code, i);
   }
-  return "";
 }
 
 }  // namespace

@@ -103,6 +103,13 @@ class Encoder {
                                   step.operands.size() > 2 ? Operand(step, 2) : 0);
       case Format::kElementAt:
         return EncodeRead(step);
+      case Format::kOpenRecord:
+      case Format::kField:
+        return builder_.Emit(step.opcode, Result(step), Operand(step, 0), step.target);
+      case Format::kMakeRecord:
+        return builder_.Emit(step.opcode, Result(step), step.target);
+      case Format::kKeep:
+        return builder_.Emit(step.opcode, Operand(step, 0), step.target, Operand(step, 1));
       case Format::kNone:
         return EncodeReturnAll(step);
     }

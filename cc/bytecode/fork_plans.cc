@@ -11,7 +11,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Whether what follows the instruction is not simply the next one.
+// Whether what follows the instruction is not simply the next one. So it is counted of instructions on records, too,
+// which do more than to compute a register.
 bool LeavesLine(Format format) {
   switch (format) {
     case Format::kRRJump:
@@ -25,6 +26,9 @@ bool LeavesLine(Format format) {
     case Format::kReturnRK:
     case Format::kCase:
     case Format::kNone:
+    case Format::kOpenRecord:
+    case Format::kMakeRecord:
+    case Format::kKeep:
       return true;
     default:
       return false;
@@ -38,6 +42,7 @@ std::vector<uint16_t> ReadsOf(const Instruction* instruction) {
       return {instruction->b, instruction->c};
     case Format::kRRK:
     case Format::kRR:
+    case Format::kField:
       return {instruction->b};
     case Format::kApply:
     case Format::kElementAt:
@@ -54,9 +59,33 @@ struct Line {
   std::vector<uint32_t> before;  // what computes the arguments of the last one
 };
 
+// The functions that make records, or call one that does. Records are the interpreter's that makes them, so their calls
+// stay with it.
+std::vector<bool> MakesRecords(const Code& code) {
+  std::vector<std::vector<size_t>> callers(code.functions.size());
+  std::vector<size_t> pending;
+  for (size_t i = 0; i < code.functions.size(); ++i) {
+    const CodeFunction& function = code.functions[i];
+    for (uint32_t at = function.begin; at < function.end; at += SizeOf(code.instructions[at].opcode)) {
+      const Instruction& instruction = code.instructions[at];
+      if (IsCall(instruction.opcode)) callers[instruction.b].push_back(i);
+      if (instruction.opcode == Opcode::kMakeRecord) pending.push_back(i);
+    }
+  }
+  std::vector<bool> makes(code.functions.size(), false);
+  while (!pending.empty()) {
+    const size_t function = pending.back();
+    pending.pop_back();
+    if (makes[function]) continue;
+    makes[function] = true;
+    pending.insert(pending.end(), callers[function].begin(), callers[function].end());
+  }
+  return makes;
+}
+
 class Planner {
  public:
-  explicit Planner(Code* code) : code_(*code) {}
+  explicit Planner(Code* code) : code_(*code), makes_records_(MakesRecords(*code)) {}
 
   void Run() {
     code_.functions_end = static_cast<uint32_t>(code_.instructions.size());
@@ -87,7 +116,7 @@ class Planner {
           const Instruction& second = code_.instructions[at + 1];
           is_known[second.c] = is_known[second.y()];
         }
-        if (KnowsArguments(instruction, is_known)) {
+        if (!makes_records_[instruction.b] && KnowsArguments(instruction, is_known)) {
           line.last = at;
           return line;
         }
@@ -179,6 +208,7 @@ class Planner {
   uint32_t Here() const { return static_cast<uint32_t>(code_.instructions.size()); }
 
   Code& code_;
+  const std::vector<bool> makes_records_;
 };
 
 }  // namespace

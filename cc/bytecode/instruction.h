@@ -72,6 +72,11 @@ namespace tensorflow_recursion {
   X(Join, kCall)          /* the Call that follows it was split off: a = its result */   \
   X(Return, kR)           /* a is the result */                                            \
   X(ReturnAll, kNone)     /* the results are the first registers */                        \
+  X(OpenRecord, kOpenRecord) /* a = record b, which has to be laid out as records[c] */    \
+  X(Field, kField)        /* a = value c of record b */                                    \
+  X(MakeRecord, kMakeRecord) /* a = a new record, laid out as records[b] */                \
+  X(KeepNumber, kKeep)    /* value b of the new record a = c */                            \
+  X(KeepRecord, kKeep)    /* the same of a value that is a record */                       \
   X(Halt, kNone)          /* the end of the outermost call */
 // clang-format on
 
@@ -126,6 +131,10 @@ enum class Format : uint8_t {
   kCase,
   kApply,      // two words: a = operators[c](b, y, z); the second word holds y and z
   kElementAt,  // two words: c says how to read, see ElementAccess; the second word holds y and z
+  kOpenRecord,
+  kField,
+  kMakeRecord,
+  kKeep,
   kNone,
 };
 

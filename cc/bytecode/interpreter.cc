@@ -87,7 +87,12 @@ bool Interpreter::Begin(int function, uint32_t frame_words, absl::Span<const uin
   return true;
 }
 
-void Interpreter::Trim() { stack_.Shrink(kKeptWords); }
+Record* Interpreter::TakeRecord(size_t result) { return loose_.Take(FromBits<Record*>(results()[result])); }
+
+void Interpreter::Trim() {
+  loose_.Clear();
+  stack_.Shrink(kKeptWords);
+}
 
 // Where the window is when there is room for it; nullptr if there may not be.
 ABSL_ATTRIBUTE_NOINLINE uint64_t* Interpreter::MakeRoom(uint64_t* window, uint32_t words) {
@@ -119,6 +124,13 @@ ABSL_ATTRIBUTE_NOINLINE bool Interpreter::ReadElement(const Instruction& instruc
   }
   registers[instruction.a] = LoadElement(array->data, position, access.log_size);
   return true;
+}
+
+// Of a record that does not look as it should: one without values stands for zeros.
+ABSL_ATTRIBUTE_NOINLINE bool Interpreter::OpenOther(const Instruction& instruction, uint64_t* registers) const {
+  Record* const found = code_.records[instruction.c].Find(FromBits<Record*>(registers[instruction.b]));
+  registers[instruction.a] = ToBits(found);
+  return found != nullptr;
 }
 
 Value Interpreter::KernelOperand(const KernelCase::Operand& operand) const {
@@ -449,6 +461,31 @@ dispatch:
     r -= DistanceOf(linkage);
     --depth;
     TFR_DISPATCH();
+  }
+  TFR_CASE(OpenRecord) {
+    const auto* record = FromBits<const Record*>(r[pc->b]);
+    if (ABSL_PREDICT_TRUE(record != nullptr && code_.records[pc->c].IsOf(*record))) {
+      r[pc->a] = r[pc->b];
+    } else if (!OpenOther(*pc, r)) {
+      TFR_SUSPEND(kUnfit);
+    }
+    TFR_GO(1);
+  }
+  TFR_CASE(Field) {
+    r[pc->a] = FromBits<const Record*>(r[pc->b])->bits(pc->c);
+    TFR_GO(1);
+  }
+  TFR_CASE(MakeRecord) {
+    r[pc->a] = ToBits(loose_.Add(code_.records[pc->b].New()));
+    TFR_GO(1);
+  }
+  TFR_CASE(KeepNumber) {
+    FromBits<Record*>(r[pc->a])->set_bits(pc->b, r[pc->c]);
+    TFR_GO(1);
+  }
+  TFR_CASE(KeepRecord) {
+    FromBits<Record*>(r[pc->a])->set_bits(pc->b, ToBits(loose_.Take(FromBits<Record*>(r[pc->c]))));
+    TFR_GO(1);
   }
   TFR_CASE(Halt) { TFR_SUSPEND(kDone); }
 #if !defined(__GNUC__)

@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_CC_BYTECODE_INTERPRETER_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "absl/types/span.h"
 #include "cc/bytecode/code.h"
+#include "cc/bytecode/loose_records.h"
 #include "cc/bytecode/register_stack.h"
 
 namespace tensorflow_recursion {
@@ -48,8 +50,8 @@ class Interpreter {
   Interpreter(const Code& code, int64_t max_depth, std::atomic<int64_t>* run_bytes, int64_t max_run_bytes)
       : code_(code), max_depth_(max_depth), stack_(run_bytes, max_run_bytes) {}
 
-  // Prepares a call whose frame is at `depth`. Arguments are numbers as bits, and addresses of Arrays, which must
-  // outlive the call. False if there is no memory for it.
+  // Prepares a call whose frame is at `depth`. Arguments are numbers as bits, and addresses of Arrays and Records,
+  // which must outlive the call. False if there is no memory for it.
   bool Start(int function, absl::Span<const uint64_t> arguments, int64_t depth);
 
   // The same with a call that was split off; results() will be that call's.
@@ -61,6 +63,10 @@ class Interpreter {
 
   // After kDone, until the next Start().
   absl::Span<const uint64_t> results() const { return {registers_, code_.functions[function_].results.size()}; }
+
+  // A result that is a record, with a reference for the caller, or nullptr. Takes the record away: once for each
+  // result.
+  Record* TakeRecord(size_t result);
 
   // After kPaused: splits off the call that the outermost frame would make next, if it needs nothing of what that frame
   // waits for, or else that of a frame further in. Looks at every frame. What was split off is joined in the opposite
@@ -82,7 +88,7 @@ class Interpreter {
   // errors name of the frames above it follows.
   void ForEachFrame(const std::function<void(int64_t depth, const CodeFunction&)>& visit) const;
 
-  // Between calls: gives memory back that a deep recursion has left.
+  // Between calls: gives memory back that a deep recursion has left, and records that nobody has taken.
   void Trim();
 
  private:
@@ -91,10 +97,12 @@ class Interpreter {
   State Suspend(const Instruction* pc, uint64_t* registers, int64_t depth, State state);
   std::vector<std::pair<int64_t, const CodeFunction*>> PathAbove(const uint64_t* registers, int64_t depth) const;
   bool ReadElement(const Instruction& instruction, uint64_t* registers) const;
+  bool OpenOther(const Instruction& instruction, uint64_t* registers) const;
 
   const Code& code_;
   const int64_t max_depth_;
   RegisterStack stack_;
+  LooseRecords loose_;
   int function_ = 0;
   const Instruction* pc_ = nullptr;
   uint64_t* registers_ = nullptr;

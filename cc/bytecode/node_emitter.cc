@@ -8,6 +8,7 @@
 
 #include "cc/base/names.h"
 #include "cc/bytecode/operator_steps.h"
+#include "cc/bytecode/record_steps.h"
 #include "cc/values/scalar_operators.h"
 
 namespace tensorflow_recursion {
@@ -31,6 +32,10 @@ void NodeEmitter::Emit(NodeId id) {
       return writer_.DefineAll(id, writer_.ValueOf(node.inputs[0]));
     case OpKind::kCallSite:
       return EmitCall(id);
+    case OpKind::kRetain:
+      return EmitRetain(id, &context_, &writer_);
+    case OpKind::kRecall:
+      return EmitRecall(id, &context_, &writer_);
     default:
       return;  // entries have their values; nothing waits for anything
   }
@@ -45,7 +50,24 @@ void NodeEmitter::EmitOperator(NodeId id) {
   const bool keeps = kernel.op == "Squeeze" || kernel.op == "EnsureShape" ||
                      (kernel.op == "Cast" && kernel.inputs[0] == kernel.outputs[0]);
   if (keeps) return writer_.Define(id, 0, writer_.ValueOf(node.inputs[0]));
+  if (kernel.op == "AddN") return EmitSum(id, kernel);
   if (!EmitBinary(id, kernel) && !EmitLogic(id, kernel)) EmitApply(id, kernel);
+}
+
+// Of the terms of an AddN, one after the other. It never needs its kernel.
+void NodeEmitter::EmitSum(NodeId id, const KernelNode& kernel) {
+  const std::vector<Input>& terms = flow_.nodes[id].inputs;
+  const Opcode add = FindBinaryInstructions("Add", kernel.inputs[0])->of_registers;
+  Operand sum = writer_.ValueOf(terms[0]);
+  for (size_t i = 1; i < terms.size(); ++i) {
+    const VirtualId x = writer_.Register(sum);
+    const VirtualId y = writer_.Register(writer_.ValueOf(terms[i]));
+    Step& step = writer_.Add(add);
+    step.operands = {x, y};
+    step.results = {writer_.NewVirtual()};
+    sum = {step.results[0]};
+  }
+  writer_.Define(id, 0, sum);
 }
 
 bool NodeEmitter::EmitBinary(NodeId id, const KernelNode& kernel) {

@@ -26,6 +26,7 @@ class NodeEmitter {
   void EmitRead(NodeId id, const ElementRead& read);
   bool EmitBinary(NodeId id, const KernelNode& kernel);
   bool EmitLogic(NodeId id, const KernelNode& kernel);
+  void EmitSum(NodeId id, const KernelNode& kernel);
   void EmitApply(NodeId id, const KernelNode& kernel);
   void EmitCall(NodeId id);
   void AddKernel(Step* step, const FlowNode& node);

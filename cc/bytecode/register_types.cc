@@ -7,6 +7,9 @@
 #include "cc/values/value.h"
 
 namespace tensorflow_recursion {
+
+using tensorflow::DataType;
+
 namespace {
 
 bool IsNumber(const ConstantTensor& constant) {
@@ -59,7 +62,7 @@ void RegisterTypes::Join(size_t a, size_t b) {
 
 void RegisterTypes::Join(const Input& input, const Source& target) {
   if (input.is_constant()) {
-    Mark(ValueOf(target), IsNumber(flow_.constants[input.constant]) ? Use::kNumber : Use::kArray);
+    Mark(ValueOf(target), UseOfConstant(input.constant));
   } else {
     Join(ValueOf(input.source), ValueOf(target));
   }
@@ -120,9 +123,46 @@ void RegisterTypes::Visit(NodeId id) {
       return hand_on(0, 0);
     case OpKind::kCallSite:
       return VisitSite(id);
+    case OpKind::kRetain:
+    case OpKind::kRecall:
+      return VisitRecord(id);
     default:
       return;
   }
+}
+
+// A record that is compiled code's holds numbers and records.
+void RegisterTypes::VisitRecord(NodeId id) {
+  const FlowNode& node = flow_.nodes[id];
+  const tensorflow::DataTypeVector& types = flow_.records[node.index].types;
+  const bool is_retain = node.kind == OpKind::kRetain;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (is_retain) {
+      Mark(node.inputs[i], UseOfKept(types[i]));
+    } else {
+      Mark(ValueOf({id, static_cast<int>(i)}), UseOfKept(types[i]));
+    }
+  }
+  if (is_retain) {
+    Mark(ValueOf({id, 0}), Use::kRecord);
+  } else {
+    Mark(node.inputs[0], Use::kRecord);
+  }
+}
+
+RegisterTypes::Use RegisterTypes::UseOfKept(DataType dtype) {
+  return dtype == tensorflow::DT_VARIANT ? Use::kRecord : Use::kNumber;
+}
+
+// A constant variant stands for one that nobody reads, in a branch: a record that is not there.
+RegisterTypes::Use RegisterTypes::UseOfConstant(ConstantId id) const {
+  const ConstantTensor& constant = flow_.constants[id];
+  if (IsNumber(constant)) return Use::kNumber;
+  return constant.tensor.dtype() == tensorflow::DT_VARIANT ? Use::kRecord : Use::kArray;
+}
+
+bool RegisterTypes::IsConflict(Use use) {
+  return use != Use::kNone && use != Use::kNumber && use != Use::kArray && use != Use::kRecord;
 }
 
 void RegisterTypes::VisitSite(NodeId id) {
@@ -157,7 +197,7 @@ void RegisterTypes::FindConflicts(const std::set<RegionId>& regions) {
   for (NodeId id : flow_.nodes.ids()) {
     if (regions.count(flow_.nodes[id].region) == 0) continue;
     for (int port = 0; port <= flow_.nodes[id].num_ports; ++port) {
-      if (uses_[Root(ValueOf({id, port}))] == Use::kBoth) conflicts_.insert(flow_.nodes[id].region);
+      if (IsConflict(uses_[Root(ValueOf({id, port}))])) conflicts_.insert(flow_.nodes[id].region);
     }
   }
 }

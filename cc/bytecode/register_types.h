@@ -1,4 +1,4 @@
-// Tells numbers from arrays: what a register of compiled code holds is a static fact.
+// Tells numbers, arrays and records apart: what a register of compiled code holds is a static fact.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
@@ -11,13 +11,15 @@
 
 #include "cc/analysis/flow_graph.h"
 #include "cc/bytecode/element_reads.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow_recursion {
 
 // A graph does not say of every value whether it is a number or a tensor: shapes are mostly unknown. What is computed
-// with is a number, what elements are read of is an array, and what only travels on (an argument that is passed down,
+// with is a number, what elements are read of is an array, what values are recalled from is a record, and what only
+// travels on (an argument that is passed down,
 // a loop's variable) is what it is where it is used. So values that are handed on are joined into classes across calls.
-// A value that would have to be both says that its functions can't be compiled.
+// A value that would have to be two of these says that its functions can't be compiled.
 class RegisterTypes {
  public:
   RegisterTypes(const FlowGraph& flow, const ElementReads& reads);
@@ -28,11 +30,12 @@ class RegisterTypes {
   bool IsArray(const Source& source) const;
   // The kResult node of output `index` of the function whose body is `region`; kNone if there is none.
   NodeId ResultOf(RegionId region, int index) const;
-  // The regions in which some value would have to be both.
+  // The regions in which some value would have to be two of these.
   const std::set<RegionId>& conflicts() const { return conflicts_; }
 
  private:
-  enum class Use : uint8_t { kNone, kNumber, kArray, kBoth };
+  // One bit for each: of a value that would have to be several things, several are set.
+  enum class Use : uint8_t { kNone = 0, kNumber = 1, kArray = 2, kRecord = 4 };
 
   size_t ValueOf(const Source& source) const { return first_[source.node] + static_cast<size_t>(source.port); }
   size_t Root(size_t value) const;
@@ -43,6 +46,11 @@ class RegisterTypes {
   void Visit(NodeId id);
   void VisitSite(NodeId id);
   void VisitLoop(const FlowLoop& loop);
+  void VisitRecord(NodeId id);
+  Use UseOfConstant(ConstantId constant) const;
+  // Of a value in a record.
+  static Use UseOfKept(tensorflow::DataType dtype);
+  static bool IsConflict(Use use);
   void MarkUnread(NodeId id);
   void FindConflicts(const std::set<RegionId>& regions);
 

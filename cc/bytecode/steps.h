@@ -35,8 +35,10 @@ struct Step {
   std::optional<uint64_t> constant;  // of kConstant, and the second operand of what ends in K
   std::vector<LabelId> labels;       // of a jump; of a kCase one for each side
   LabelId bound;                     // no instruction, but where jumps to this label come
-  int target = 0;                    // the function of a kCall, the operator of a kApply, the access of a kElementAt
-  int loop = 0;                      // the innermost loop around it, as the emitter numbers them; 0: none
+  // The function of a kCall, the operator of a kApply, the access of a kElementAt, the layout of a kOpenRecord or
+  // kMakeRecord, the value of a record in a kField, kKeepNumber or kKeepRecord.
+  int target = 0;
+  int loop = 0;  // the innermost loop around it, as the emitter numbers them; 0: none
 
   std::optional<int> kernel;  // what does special cases
   std::vector<KernelOperand> kernel_operands;
@@ -49,7 +51,10 @@ struct Step {
   // Whether the step behind it is reached by jumps alone.
   bool EndsBlock() const { return Returns() || is(Opcode::kJump) || is(Opcode::kRepeat) || is(Opcode::kCase); }
   // Whether it does nothing but compute its results, and can't fail.
-  bool IsPure() const { return !results.empty() && !kernel && !is(Opcode::kCall) && !is(Opcode::kElementAt); }
+  bool IsPure() const {
+    const bool uses_record = is(Opcode::kOpenRecord) || is(Opcode::kMakeRecord);
+    return !results.empty() && !kernel && !uses_record && !is(Opcode::kCall) && !is(Opcode::kElementAt);
+  }
 };
 
 struct FunctionSteps {

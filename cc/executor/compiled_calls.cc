@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "cc/executor/depth_errors.h"
+#include "cc/values/record.h"
 #include "cc/values/scalar_operators.h"
 
 namespace tensorflow_recursion {
@@ -50,8 +51,16 @@ bool IsUnwanted(const CompiledCall& call) {
   return false;
 }
 
+// nullptr if the value is none.
+Record* RecordIn(const Value& value) {
+  if (value.kind == Value::Kind::kRecord) return value.record;
+  const tensorflow::Tensor* const tensor = value.tensor_or_null();
+  return tensor == nullptr ? nullptr : RecordInTensor(*tensor);
+}
+
 bool Fits(const RegisterType& type, const Value& argument) {
   if (type.dtype == tensorflow::DT_INVALID) return !argument.is_empty();  // it is not read
+  if (type.is_record()) return RecordIn(argument) != nullptr;
   return type.is_array ? argument.tensor_or_null() != nullptr : argument.is_scalar();
 }
 
@@ -89,6 +98,7 @@ void CompiledCalls::ReadArguments(CompiledCall* call) {
   for (size_t i = 0; i < types.size(); ++i) {
     const Value& argument = call->arguments->values[i];
     uint64_t bits = argument.is_scalar() ? argument.bits : 0;
+    if (types[i].is_record()) bits = ToBits(RecordIn(argument));
     if (types[i].is_array) bits = ToBits(&call->arguments->arrays.emplace_back(*argument.tensor_or_null()));
     call->registers.push_back(bits);
   }
@@ -177,8 +187,12 @@ void CompiledCalls::Finish(CompiledCall* call) {
       results.push_back(Value::Empty());
       continue;
     }
-    results.push_back(types[i].is_array ? Value::Own(NewTensor(*FromBits<const Array*>(bits)->tensor))
-                                        : Value::Scalar(bits));
+    if (types[i].is_record()) {
+      results.push_back(Value::Own(call->interpreter.TakeRecord(i)));
+    } else {
+      results.push_back(types[i].is_array ? Value::Own(NewTensor(*FromBits<const Array*>(bits)->tensor))
+                                          : Value::Scalar(bits));
+    }
   }
   const CallOrigin origin = call->origin;
   Retire(call);

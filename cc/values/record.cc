@@ -181,7 +181,7 @@ Record* Record::New(uint32_t size) {
     slab->used += bytes;
     ++slab->made;
   }
-  std::memset(record->tags(), 0, size);
+  std::memset(record->tags(), 0, TagWords(size) * sizeof(uint64_t));
   return record;
 }
 
@@ -244,8 +244,9 @@ std::string RecordVariant::DebugString() const {
 }
 
 Tensor BoxRecord(Record* record) {
-  record->Ref();
   Tensor tensor(tensorflow::DT_VARIANT, tensorflow::TensorShape({}));
+  if (record == nullptr) return tensor;
+  record->Ref();
   tensor.scalar<Variant>()() = RecordVariant(record);
   return tensor;
 }
@@ -258,17 +259,24 @@ Record* RecordInTensor(const Tensor& tensor) {
 
 namespace {
 
-// The record that stands for zeros of these types: scalars, and records without values. Never freed.
+// One that is never freed, and so counts for nothing.
+Record* NewForEver(uint32_t size) {
+  Record* const record = Record::New(size);
+  Tally(&thread_state, -1, -static_cast<int64_t>(BytesOf(size)));
+  return record;
+}
+
+// The record that stands for zeros of these types: scalars, and records without values.
 Record* ZeroRecord(const tensorflow::DataTypeVector& types) {
   static auto* const mutex = new absl::Mutex;
   static auto* const made = new std::map<std::vector<DataType>, Record*>;
   absl::MutexLock lock(mutex);
   Record*& zeros = (*made)[std::vector<DataType>(types.begin(), types.end())];
   if (zeros != nullptr) return zeros;
-  zeros = Record::New(static_cast<uint32_t>(types.size()));
+  zeros = NewForEver(static_cast<uint32_t>(types.size()));
   for (uint32_t i = 0; i < types.size(); ++i) {
     if (types[i] == tensorflow::DT_VARIANT) {
-      zeros->Set(i, Value::Own(Record::New(0)), types[i]);
+      zeros->Set(i, Value::Own(NewForEver(0)), types[i]);
       continue;
     }
     Tensor zero(types[i], tensorflow::TensorShape({}));
@@ -287,8 +295,8 @@ absl::Status FindRecord(const Value& value, const RecordType& type, Record** rec
   } else {
     const Tensor* tensor = value.tensor_or_null();
     *record = tensor == nullptr ? nullptr : RecordInTensor(*tensor);
-    if (*record == nullptr) return NoRecord(value, type);
   }
+  if (*record == nullptr) return NoRecord(value, type);
   const uint32_t size = (*record)->size();
   if (size == 0 && !type.types.empty()) {
     *record = ZeroRecord(type.types);

@@ -63,6 +63,15 @@ class Record {
     tags()[index] = static_cast<uint8_t>(kind << kKindShift | dtype);
   }
 
+  // For records of numbers and records alone, of which compiled code knows the tags (RecordLayout): a value as 64 bits,
+  // a number or a Record*, whose reference is the record's.
+  uint64_t bits(uint32_t index) const { return contents()[index]; }
+  void set_bits(uint32_t index, uint64_t bits) { contents()[index] = bits; }
+  // All tags of `size` values, in words of which the rest is 0.
+  static constexpr uint32_t TagWords(uint32_t size) { return (size + 7) / 8; }
+  uint64_t* tag_words() { return contents() + size_; }
+  const uint64_t* tag_words() const { return contents() + size_; }
+
   void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
   // Frees the record with its last reference, and whatever hangs from it: by a worklist, as a chain of
   // records may be as long as the recursion was deep.
@@ -135,7 +144,8 @@ class RecordVariant {
   Record* record_ = nullptr;
 };
 
-// The scalar of DT_VARIANT that stands for `record` outside the executor; takes a reference of its own.
+// The scalar of DT_VARIANT that stands for `record` outside the executor; takes a reference of its own. An empty
+// variant if `record` is nullptr.
 tensorflow::Tensor BoxRecord(Record* record);
 
 // The record that a tensor of any type holds, or nullptr.

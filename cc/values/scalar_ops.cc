@@ -284,6 +284,42 @@ ScalarOperator FindGather(DataType params, DataType index) {
   return index == tensorflow::DT_INT64 ? Find(*by_int64, params) : ScalarOperator();
 }
 
+// --- AddN(x, y, z..), from the left to the right as the kernel adds ------------------------------------
+
+// With more terms than this it runs as a kernel, and its function is not compiled.
+constexpr size_t kMostTerms = 16;
+
+template <typename T, size_t kTerms>
+bool SumOfValues(const Value* in, Value* out) {
+  if (!in[0].is_scalar()) return false;
+  T sum = FromBits<T>(in[0].bits);
+  for (size_t i = 1; i < kTerms; ++i) {
+    if (!in[i].is_scalar()) return false;
+    operators::Add<T>::Run(sum, FromBits<T>(in[i].bits), &sum);
+  }
+  *out = Value::Scalar(ToBits(sum));
+  return true;
+}
+
+template <typename T, size_t... kIndices>
+ScalarOperator SumOf(size_t terms, std::index_sequence<kIndices...>) {
+  static constexpr ScalarFunction kSums[] = {SumOfValues<T, kIndices + 1>...};
+  return {kSums[terms - 1], BinaryNumbers<operators::Add, T>};
+}
+
+template <typename... T>
+ScalarOperator FindSum(DataType dtype, size_t terms, Types<T...>) {
+  ScalarOperator found;
+  if (terms > kMostTerms) return found;
+  const auto try_type = [&](auto number) {
+    using Number = decltype(number);
+    if (dtype != DataTypeToEnum<Number>::value) return;
+    found = SumOf<Number>(terms, std::make_index_sequence<kMostTerms>());
+  };
+  (try_type(T{}), ...);
+  return found;
+}
+
 bool IsSelect(const std::string& op) { return op == "Select" || op == "SelectV2"; }
 
 }  // namespace
@@ -291,6 +327,7 @@ bool IsSelect(const std::string& op) { return op == "Select" || op == "SelectV2"
 ScalarOperator FindScalarOperator(const std::string& op, const DataTypeVector& inputs, const DataTypeVector& outputs) {
   if (inputs.empty() || outputs.size() != 1) return {};
   if (op == "Cast") return FindCast(inputs[0], outputs[0]);
+  if (op == "AddN") return FindSum(inputs[0], inputs.size(), Floats());
   if (op == "GatherV2") return FindGather(inputs[0], inputs[1]);
   if (op == "Squeeze" || op == "EnsureShape") return IsUnboxed(inputs[0]) ? Both<ForwardNumber, 1>() : ScalarOperator();
   if (IsSelect(op)) return inputs.size() == 3 && IsUnboxed(inputs[1]) ? Both<SelectNumber, 3>() : ScalarOperator();

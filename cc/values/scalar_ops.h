@@ -17,7 +17,7 @@ namespace tensorflow_recursion {
 using ScalarFunction = bool (*)(const Value* in, Value* out);
 
 // The same for operands that are surely numbers, as compiled code has them. A GatherV2's first operand is the address
-// of a tensor. Operators of fewer operands ignore the others.
+// of a tensor. An AddN's adds two terms, however many it has. Operators of fewer operands ignore the others.
 using NumberFunction = bool (*)(uint64_t x, uint64_t y, uint64_t z, uint64_t* out);
 
 // The two forms of an operator, both nullptr if there is none.

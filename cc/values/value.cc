@@ -22,7 +22,7 @@ Value Value::CopyOwned() const {
       if (contributions != nullptr) contributions->references.fetch_add(1, std::memory_order_relaxed);
       return *this;
     default:
-      record->Ref();
+      if (record != nullptr) record->Ref();
       return *this;
   }
 }
@@ -38,7 +38,7 @@ void Value::ReleaseOwned() {
       Contributions::Own(contributions);
       return;
     default:
-      record->Unref();
+      if (record != nullptr) record->Unref();
   }
 }
 

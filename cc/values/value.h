@@ -33,8 +33,8 @@ struct Value {
     tensorflow::Tensor* tensor;
     const tensorflow::Tensor* constant;  // of kConstant and kBorrowed
     tensorflow::TensorValue* ref;        // a variable's tensor and its lock (TF1 ref dtypes)
-    Record* record;
-    ContributionTerm* contributions;  // a gradient that is not summed up yet; nullptr: zero
+    Record* record;                      // nullptr: that of a call that was not made, in a branch that was not taken
+    ContributionTerm* contributions;     // a gradient that is not summed up yet; nullptr: zero
   };
   Kind kind;
   uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot

@@ -1,0 +1,51 @@
+// What a record of numbers and other records looks like, as compiled code makes and reads it: without looking at
+// values. SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_VALUES_RECORD_LAYOUT_H_
+#define TENSORFLOW_RECURSION_CC_VALUES_RECORD_LAYOUT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cc/values/record.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow_recursion {
+
+// Of one Retain or Recall. Code that makes a record says of what types its values are once, for all of them, and code
+// that reads one compares all types at once.
+class RecordLayout {
+ public:
+  // `type` holds nothing but what MayHold() says.
+  explicit RecordLayout(RecordType type);
+
+  // Whether values of this type are numbers, or may be records.
+  static bool MayHold(tensorflow::DataType dtype);
+
+  const RecordType& type() const { return type_; }
+
+  // A record with one reference, which is the caller's. Its values are to be set by set_bits().
+  Record* New() const {
+    Record* const record = Record::New(size_);
+    std::copy(tag_words_.begin(), tag_words_.end(), record->tag_words());
+    return record;
+  }
+
+  // Whether the record has this layout, so that bits() may be read. Every record in it is one or nullptr.
+  bool IsOf(const Record& record) const {
+    return record.size() == size_ && std::equal(tag_words_.begin(), tag_words_.end(), record.tag_words());
+  }
+
+  // The record of this layout that `record` stands for, with no reference of its own: a record without values stands
+  // for zeros. nullptr if there is none.
+  Record* Find(Record* record) const;
+
+ private:
+  RecordType type_;
+  uint32_t size_;
+  std::vector<uint64_t> tag_words_;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_VALUES_RECORD_LAYOUT_H_
