@@ -19,12 +19,14 @@ What else a test is parametrized by (a program, a value) is no axis. `--matrix=`
 With "pairs", a test of 5 modes and 2 control flows runs 5 times instead of 10. The control flow that meets a mode is
 another one for the next program, so that the programs together meet all combinations. A test marked as `thorough`,
 which takes seconds, runs once with each of its other parameters: in one combination, and in the next one for the next
-program. docs/testing.md says why faults hardly escape this choice. It is the same in every run; `--rotation=1` makes
-the next one.
+program. All parameters of a test marked as `each_value` are axes for "pairs": with 6 programs, 3 dtypes and 3 sizes it
+runs 6 times instead of 54. docs/testing.md says why faults hardly escape this choice. It is the same in every run;
+`--rotation=1` makes the next one.
 """
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
+import itertools
 import zlib
 
 AXES = ("mode", "place", "session_config", "control_flow", "variable_kind")
@@ -53,11 +55,15 @@ def select(items, matrix, rotation):
         if matrix == "one" and not marked("every_program"):
             chosen.update(tests if marked("every_case") else [tests[turn % len(tests)]])
             continue
+        if matrix == "pairs" and marked("each_value"):
+            chosen.update(_cover(tests, turn, list(parameters(tests[0]))))
+            continue
         for number, combinations in enumerate(_by(_program, tests).values(), start=turn):
             if matrix == "one" or marked("thorough"):
                 chosen.add(combinations[number % len(combinations)])
             else:
-                chosen.update(_cover(combinations, number))
+                axes = [name for name in AXES if name in parameters(combinations[0])]
+                chosen.update(_cover(combinations, number, axes))
     return [item for item in items if item in chosen]
 
 
@@ -82,24 +88,26 @@ def _program(item):
     return frozenset((name, id(value)) for name, value in parameters(item).items() if name not in AXES)
 
 
-def _cover(tests, turn):
-    """As few of one program's tests as have every value of every axis, other ones in each turn."""
-    by_values = {tuple(parameters(test)[name] for name in _axes(test)): test for test in tests}
-    axes = [list(dict.fromkeys(values)) for values in zip(*by_values, strict=True)]
-    longest = max(axes, key=len, default=[])
+def _cover(tests, turn, names):
+    """A few of the tests that have every value of each of these parameters together, other ones in each turn.
+
+    The next one is always a test with the most values that are still missing, then with the most pairs of values that
+    have not met, then with values that few chosen ones have.
+    """
+    start = turn % len(tests)
+    values = {test: [(name, id(parameters(test)[name])) for name in names] for test in tests[start:] + tests[:start]}
+    missing = set(itertools.chain(*values.values()))
+    met, uses = set(), collections.Counter()
+
+    def gain(test):
+        new_pairs = set(itertools.combinations(values[test], 2)) - met
+        return len(missing.intersection(values[test])), len(new_pairs), -sum(uses[value] for value in values[test])
+
     chosen = []
-    for step, value in enumerate(longest):
-        rest, key = turn, []
-        for values in axes:
-            if values is longest:
-                key.append(value)
-                continue
-            key.append(values[(step + rest) % len(values)])
-            rest //= len(values)
-        chosen.append(by_values.get(tuple(key)))
-    # Without an axis, or where not every combination is there to choose from.
-    return tests if not chosen or None in chosen else chosen
-
-
-def _axes(item):
-    return [name for name in AXES if name in parameters(item)]
+    while missing or not chosen:
+        best = max(values, key=gain)
+        chosen.append(best)
+        missing.difference_update(values[best])
+        met.update(itertools.combinations(values[best], 2))
+        uses.update(values[best])
+    return chosen

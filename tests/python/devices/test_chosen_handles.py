@@ -118,6 +118,7 @@ def results(program, devices, is_differentiated):
             return session.run(fetches)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("is_differentiated", [False, True], ids=["forward", "differentiated"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_variable_is_the_chosen_one_when_its_device_is_known_only_then(program, is_differentiated, control_flow):

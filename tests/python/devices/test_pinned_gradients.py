@@ -112,6 +112,7 @@ def results(program, place, config, at=tf.device):
             return session.run(fetches)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
 @pytest.mark.parametrize("place", [FIRST, SECOND])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -152,6 +153,7 @@ def value_in_a_branch(body, is_differentiated):
     return tf.gradients(y, x)[0] if is_differentiated else y
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("is_differentiated", [False, True], ids=["forward", "differentiated"])
 @pytest.mark.parametrize(
     "body", [branch, branch_in_loop, loop_in_branch, loop_in_loop_in_branch], ids=lambda body: body.__name__

@@ -76,6 +76,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("where", ["body", "main graph", "loop in loop"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operator_in_argument_of_call_in_loop_has_gradient(run, control_flow, name, where):

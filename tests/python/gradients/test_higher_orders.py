@@ -261,6 +261,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("body", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_orders_by_weight_that_is_multiplied_with(control_flow, kind, body):

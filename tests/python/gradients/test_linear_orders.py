@@ -79,9 +79,10 @@ def derivatives(y, x, order):
     return found
 
 
+@pytest.mark.each_value
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("build", PROGRAMS.values(), ids=PROGRAMS)
-@pytest.mark.thorough
 def test_kernel_runs_are_in_proportion_to_calls(run, control_flow, build, order):
     counted = CountedInAllOrders()
     x, n = tf.constant(0.8, F64), tf1.placeholder(I32, [])

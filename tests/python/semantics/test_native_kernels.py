@@ -70,6 +70,7 @@ def _values(level, dtype, start=None, config=None):
             return session.run([y, *gradients], feeds)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_results_and_gradients_are_those_of_stock_kernels(level, dtype, monkeypatch):
@@ -255,6 +256,7 @@ def _concatenated(name, dtype, rows, workers=1):
 
 
 # With 4,000 rows the gradients are too large for native kernels.
+@pytest.mark.each_value
 @pytest.mark.parametrize("rows", [1, 3, 4000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("name", CONCATENATIONS)

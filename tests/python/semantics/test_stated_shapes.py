@@ -27,6 +27,7 @@ STATED = [
 ]
 
 
+@pytest.mark.each_value
 @everywhere
 @pytest.mark.parametrize("dtype", [tf.float32, tf.int32, tf.bool, tf.string, tf.complex64])
 @pytest.mark.parametrize("shape, right, wrong", STATED)

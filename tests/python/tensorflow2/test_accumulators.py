@@ -100,6 +100,7 @@ def tangents(net, w, what, followed, place):
     return [None if one is None else one.numpy() for one in tf.nest.flatten(found)]
 
 
+@pytest.mark.each_value
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("followed", ["x", "w"])

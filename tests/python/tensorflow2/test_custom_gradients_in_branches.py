@@ -62,6 +62,7 @@ def derivative(f, x, order):
     return tape.gradient(y, x)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("step", [of_an_operator, of_an_argument, of_a_call, of_the_branch_around_the_branch])
 def test_derivatives_are_those_of_the_function_unrolled(step, is_static, static_or_error):

@@ -75,7 +75,7 @@ def differentiated(fib):
     return tf.data.Dataset.range(4).map(lambda n: total(tf.data.Dataset.range(n + 1).map(slope))), [0, 1, 5, 17]
 
 
-@pytest.mark.every_program
+@pytest.mark.each_value
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize(
     "make",

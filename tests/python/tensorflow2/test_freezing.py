@@ -168,7 +168,7 @@ def nodes(graph_def):
     return [*graph_def.node, *(node for function in graph_def.library.function for node in function.node_def)]
 
 
-@pytest.mark.every_program
+@pytest.mark.each_value
 @pytest.mark.parametrize("lowered", [True, False])
 @pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
 def test_values_are_equal(make, lowered, tmp_path, static_or_error):

@@ -16,7 +16,7 @@ from tensorflow.python.eager import context
 import tensorflow_recursion as tfr
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-TRACES, FEWER_TRACES = 100, 5
+TRACES, FEWER_TRACES = 15, 5
 
 
 def functions():

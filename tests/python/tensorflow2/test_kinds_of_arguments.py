@@ -93,6 +93,7 @@ def test_recursion_unrolled_by_a_python_value_ends():
     assert power(tf.constant(2.0), 20).numpy() == 2.0**20
 
 
+@pytest.mark.each_value
 @pytest.mark.thorough
 @pytest.mark.parametrize("is_stated", [False, True], ids=["found out", "stated"])
 @pytest.mark.parametrize("is_mutual", [False, True], ids=["self", "mutual"])

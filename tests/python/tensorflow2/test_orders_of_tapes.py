@@ -47,6 +47,7 @@ WAYS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("order", [2, 3])
 def test_kernel_runs_are_in_proportion_to_calls(way, order):
@@ -85,6 +86,7 @@ def test_hessian_vector_product_for_a_variable_that_the_body_reads():
     np.testing.assert_allclose([slope, second], [24 * 1.5**7, 168 * 1.5**6])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_third_derivative_beside_vectors_that_the_body_reads(way):
     """Branches that are not taken have zeros in their records, which are scalars where no shape is known before."""

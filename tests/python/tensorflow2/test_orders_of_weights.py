@@ -58,7 +58,7 @@ def hessian(net, weight, pfor):
     return outer.jacobian(gradient, weight, experimental_use_pfor=pfor)
 
 
-@pytest.mark.every_program
+@pytest.mark.each_value
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("pfor", [False, True])
 @pytest.mark.parametrize("kind", ["product", "rows"])

@@ -334,6 +334,7 @@ def test_saved_model_is_static_in_a_program_in_c(tmp_path, run_model):
     assert "reached depth" in run(1_000_000, TENSORFLOW_RECURSION_STATIC="0")
 
 
+@pytest.mark.thorough
 def test_saved_model_of_tensorflow_2_is_static_in_a_program_in_c(tmp_path, run_model):
     """With a variable, which the model restores before it runs."""
     module, number = tf.Module(), tf.TensorSpec([], tf.int64)
