@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cc/bytecode/loop_variables.h"
+#include "cc/bytecode/neutral_nodes.h"
 #include "cc/values/record_layout.h"
 #include "cc/values/scalar_ops.h"
 #include "cc/values/value.h"
@@ -66,7 +67,8 @@ bool Candidates::IsFit(NodeId id) {
              FindScalarOperator(kernel.op, kernel.inputs, kernel.outputs).on_numbers != nullptr;
     }
     case OpKind::kKernel:
-      return reads_.reads.count(id) > 0 || reads_.packs.count(id) > 0;
+      return reads_.reads.count(id) > 0 || reads_.packs.count(id) > 0 || MakesZeroRecord(flow_, node) ||
+             NeutralNode::Find(flow_, node).has_value();
     case OpKind::kPass:
       return static_cast<int>(node.inputs.size()) == node.num_ports;
     case OpKind::kMerge:
@@ -122,6 +124,9 @@ bool Candidates::HasFitConstants(NodeId id) const {
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Input& input) {
       return is_number(input) || flow_.constants[input.constant].tensor.dtype() == tensorflow::DT_VARIANT;
     });
+  }
+  if (const auto neutral = NeutralNode::Find(flow_, node); neutral && neutral->number) {
+    return is_number(node.inputs[static_cast<size_t>(*neutral->number)]);
   }
   const bool computes = node.kind == OpKind::kScalar || node.kind == OpKind::kBranch || reads_.packs.count(id) > 0;
   return !computes || std::all_of(node.inputs.begin(), node.inputs.end(), is_number);

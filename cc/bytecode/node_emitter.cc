@@ -2,13 +2,16 @@
 #include "cc/bytecode/node_emitter.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cc/base/names.h"
+#include "cc/bytecode/neutral_nodes.h"
 #include "cc/bytecode/operator_steps.h"
 #include "cc/bytecode/record_steps.h"
+#include "cc/values/record.h"
 #include "cc/values/scalar_operators.h"
 
 namespace tensorflow_recursion {
@@ -22,7 +25,7 @@ void NodeEmitter::Emit(NodeId id) {
       if (const auto read = context_.reads.reads.find(id); read != context_.reads.reads.end()) {
         return EmitRead(id, read->second);
       }
-      return;  // or it packs indices, which the read takes by themselves
+      return EmitNeutral(id);
     case OpKind::kPass:
       for (int port = 0; port < node.num_ports; ++port) writer_.Define(id, port, writer_.ValueOf(node.inputs[port]));
       return;
@@ -39,6 +42,16 @@ void NodeEmitter::Emit(NodeId id) {
     default:
       return;  // entries have their values; nothing waits for anything
   }
+}
+
+// Or of what packs indices, which the read takes by themselves.
+void NodeEmitter::EmitNeutral(NodeId id) {
+  const FlowNode& node = flow_.nodes[id];
+  if (MakesZeroRecord(flow_, node)) return writer_.Define(id, 0, {kNone, ToBits(Record::Zeros())});
+  const std::optional<NeutralNode> neutral = NeutralNode::Find(flow_, node);
+  if (!neutral) return;
+  if (neutral->gives_shapes) return writer_.DefineAll(id, {});
+  writer_.Define(id, 0, writer_.ValueOf(node.inputs[static_cast<size_t>(*neutral->number)]));
 }
 
 void NodeEmitter::EmitOperator(NodeId id) {

@@ -22,6 +22,7 @@ class NodeEmitter {
   void Emit(NodeId id);
 
  private:
+  void EmitNeutral(NodeId id);
   void EmitOperator(NodeId id);
   void EmitRead(NodeId id, const ElementRead& read);
   bool EmitBinary(NodeId id, const KernelNode& kernel);

@@ -2,8 +2,10 @@
 #include "cc/bytecode/register_types.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cc/bytecode/loop_variables.h"
+#include "cc/bytecode/neutral_nodes.h"
 #include "cc/values/value.h"
 
 namespace tensorflow_recursion {
@@ -126,6 +128,8 @@ void RegisterTypes::Visit(NodeId id) {
     case OpKind::kRetain:
     case OpKind::kRecall:
       return VisitRecord(id);
+    case OpKind::kKernel:
+      return VisitKernel(id);
     default:
       return;
   }
@@ -161,8 +165,34 @@ RegisterTypes::Use RegisterTypes::UseOfConstant(ConstantId id) const {
   return constant.tensor.dtype() == tensorflow::DT_VARIANT ? Use::kRecord : Use::kArray;
 }
 
-bool RegisterTypes::IsConflict(Use use) {
-  return use != Use::kNone && use != Use::kNumber && use != Use::kArray && use != Use::kRecord;
+void RegisterTypes::VisitKernel(NodeId id) {
+  const FlowNode& node = flow_.nodes[id];
+  if (MakesZeroRecord(flow_, node)) {
+    Mark(node.inputs[0], Use::kRecord);
+    return Mark(ValueOf({id, 0}), Use::kRecord);
+  }
+  const std::optional<NeutralNode> neutral = NeutralNode::Find(flow_, node);
+  if (!neutral) return;
+  if (neutral->number) Mark(node.inputs[static_cast<size_t>(*neutral->number)], Use::kNumber);
+  for (int i : neutral->shapes) Mark(node.inputs[static_cast<size_t>(i)], Use::kShape);
+  for (int port = 0; port < node.num_ports; ++port) {
+    Mark(ValueOf({id, port}), neutral->gives_shapes ? Use::kShape : Use::kNumber);
+  }
+}
+
+// A shape is in no register, so it can't come out of a function.
+bool RegisterTypes::IsConflict(NodeId id, int port) const {
+  switch (uses_[Root(ValueOf({id, port}))]) {
+    case Use::kNone:
+    case Use::kNumber:
+    case Use::kArray:
+    case Use::kRecord:
+      return false;
+    case Use::kShape:
+      return flow_.nodes[id].kind == OpKind::kResult;
+    default:
+      return true;
+  }
 }
 
 void RegisterTypes::VisitSite(NodeId id) {
@@ -197,7 +227,7 @@ void RegisterTypes::FindConflicts(const std::set<RegionId>& regions) {
   for (NodeId id : flow_.nodes.ids()) {
     if (regions.count(flow_.nodes[id].region) == 0) continue;
     for (int port = 0; port <= flow_.nodes[id].num_ports; ++port) {
-      if (IsConflict(uses_[Root(ValueOf({id, port}))])) conflicts_.insert(flow_.nodes[id].region);
+      if (IsConflict(id, port)) conflicts_.insert(flow_.nodes[id].region);
     }
   }
 }

@@ -35,7 +35,7 @@ class RegisterTypes {
 
  private:
   // One bit for each: of a value that would have to be several things, several are set.
-  enum class Use : uint8_t { kNone = 0, kNumber = 1, kArray = 2, kRecord = 4 };
+  enum class Use : uint8_t { kNone = 0, kNumber = 1, kArray = 2, kRecord = 4, kShape = 8 };
 
   size_t ValueOf(const Source& source) const { return first_[source.node] + static_cast<size_t>(source.port); }
   size_t Root(size_t value) const;
@@ -47,10 +47,11 @@ class RegisterTypes {
   void VisitSite(NodeId id);
   void VisitLoop(const FlowLoop& loop);
   void VisitRecord(NodeId id);
+  void VisitKernel(NodeId id);
   Use UseOfConstant(ConstantId constant) const;
   // Of a value in a record.
   static Use UseOfKept(tensorflow::DataType dtype);
-  static bool IsConflict(Use use);
+  bool IsConflict(NodeId id, int port) const;
   void MarkUnread(NodeId id);
   void FindConflicts(const std::set<RegionId>& regions);
 

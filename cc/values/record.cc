@@ -276,7 +276,8 @@ Record* ZeroRecord(const tensorflow::DataTypeVector& types) {
   zeros = NewForEver(static_cast<uint32_t>(types.size()));
   for (uint32_t i = 0; i < types.size(); ++i) {
     if (types[i] == tensorflow::DT_VARIANT) {
-      zeros->Set(i, Value::Own(NewForEver(0)), types[i]);
+      Record::Zeros()->Ref();
+      zeros->Set(i, Value::Own(Record::Zeros()), types[i]);
       continue;
     }
     Tensor zero(types[i], tensorflow::TensorShape({}));
@@ -288,6 +289,11 @@ Record* ZeroRecord(const tensorflow::DataTypeVector& types) {
 }
 
 }  // namespace
+
+Record* Record::Zeros() {
+  static Record* const zeros = NewForEver(0);
+  return zeros;
+}
 
 absl::Status FindRecord(const Value& value, const RecordType& type, Record** record) {
   if (value.kind == Value::Kind::kRecord) {

@@ -29,6 +29,9 @@ class Record {
   // With one reference, which is the caller's, and empty values.
   static Record* New(uint32_t size);
 
+  // A record without values, which stands for zeros: see FindRecord(). There for ever.
+  static Record* Zeros();
+
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
 

@@ -148,6 +148,24 @@ TFR_UNARY(One, T, T{1})
 #undef TFR_UNARY
 #undef TFR_BINARY
 
+// Gradients of functions, by y = f(x) and dy. Where dy is 0 the kernel says what becomes of infinities, and of what is
+// no number, which sign it has.
+#define TFR_GRADIENT(name, expression)     \
+  template <typename T>                    \
+  struct name {                            \
+    using Out = T;                         \
+    static bool Run(T y, T dy, T* out) {   \
+      *out = (expression);                 \
+      return dy != 0 && !std::isnan(*out); \
+    }                                      \
+  };
+TFR_GRADIENT(SqrtGrad, T{0.5} * dy / y)
+TFR_GRADIENT(RsqrtGrad, T{-0.5} * (dy * y) * (y * y))
+TFR_GRADIENT(ReciprocalGrad, -dy*(y* y))
+TFR_GRADIENT(TanhGrad, dy*(T{1} - y * y))
+TFR_GRADIENT(SigmoidGrad, dy * y * (T{1} - y))
+#undef TFR_GRADIENT
+
 template <typename T>
 struct TruncateDiv {
   using Out = T;

@@ -170,10 +170,32 @@ using AllTypes =
 TYPED_TEST_SUITE(ScalarKernelsTest, AllTypes);
 
 TYPED_TEST(ScalarKernelsTest, BinaryOperatorsSayWhatTheKernelsSay) {
-  for (const char* op :
-       {"AddV2",      "Sub",         "Mul",        "Div",     "TruncateDiv",       "RealDiv", "FloorDiv",   "FloorMod",
-        "Mod",        "TruncateMod", "Maximum",    "Minimum", "SquaredDifference", "Pow",     "BitwiseAnd", "BitwiseOr",
-        "BitwiseXor", "LeftShift",   "RightShift", "Atan2"}) {
+  for (const char* op : {"AddV2",
+                         "Sub",
+                         "Mul",
+                         "Div",
+                         "TruncateDiv",
+                         "RealDiv",
+                         "FloorDiv",
+                         "FloorMod",
+                         "Mod",
+                         "TruncateMod",
+                         "Maximum",
+                         "Minimum",
+                         "SquaredDifference",
+                         "Pow",
+                         "BitwiseAnd",
+                         "BitwiseOr",
+                         "BitwiseXor",
+                         "LeftShift",
+                         "RightShift",
+                         "Atan2",
+                         "SqrtGrad",
+                         "RsqrtGrad",
+                         "ReciprocalGrad",
+                         "InvGrad",
+                         "TanhGrad",
+                         "SigmoidGrad"}) {
     CompareBinary<TypeParam>(op, false);
   }
   for (const char* op :

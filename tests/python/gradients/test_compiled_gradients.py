@@ -176,7 +176,32 @@ def loop_of_calls_without_gradient():
     return f(x, 6), [x]
 
 
+def functions_of_numbers():
+    """Operators whose gradients are operators of their own, or are chosen."""
+    f, define = recursive("F", [F64, I32], [F64])
+
+    @define
+    def F(x, n):
+        smooth = tf.sqrt(x) + tf.tanh(x) / tf.math.reciprocal(1.0 + x * x) + tf.pow(x, 2.5) + tf.math.log(x)
+        chosen = tf.maximum(x, 1.0) - tf.where(x > 0.5, x, x * x) + tf.minimum(x, 2.0) + tf.abs(x - 0.7)
+        narrow = tf.cast(tf.cast(x, F32) * 3.0, F64)
+        return tf.cond(n < 1, lambda: smooth, lambda: chosen * f(x * 0.9, n - 1) + narrow)
+
+    x = tf.constant(1.1, F64)
+    return f(x, 4), [x]
+
+
+def unknown_shape():
+    """The gradient computes shapes, over which axes to sum, and sums, none of which is anything of numbers."""
+    f, define = recursive("F", [F64, F64, I32], [F64])
+    define(lambda x, y, n: tf.cond(n < 1, lambda: x / y, lambda: x * f(x - y, y * 0.5, n - 1) + tf.sin(y)))
+    x, y = (tf1.placeholder_with_default(np.float64(value), None) for value in (1.3, 0.4))
+    return f(x, y, 5), [x, y]
+
+
 PROGRAMS = [
+    functions_of_numbers,
+    unknown_shape,
     power,
     power_of_floats,
     squaring,
@@ -207,9 +232,24 @@ def test_functions_and_their_gradients_are_compiled(program, is_v2):
         assert_compiled(program, "Power" if program in (power, power_of_floats) else "F")
 
 
-@pytest.mark.parametrize("program", [power, tree, captured_weight], ids=lambda program: program.__name__)
-def test_second_order_is_that_of_frames(program):
-    both_ways(program, order=2)
+HIGHER = [power, tree, captured_weight, quadrature, functions_of_numbers]
+
+
+@pytest.mark.parametrize("program", HIGHER, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("order", [2, 3])
+def test_higher_orders_are_those_of_frames(program, order):
+    both_ways(program, order=order)
+
+
+@pytest.mark.parametrize("program", HIGHER, ids=lambda program: program.__name__)
+def test_second_order_is_compiled(program):
+    name = "Power" if program is power else "F"
+    with tf1.Graph().as_default() as graph:
+        ys, xs = program()
+        tf.gradients(tf.gradients(ys, xs), xs)
+        for function in (name, f"gradient of {name}", f"gradient of gradient of {name}"):
+            listing = tfr.bytecode(graph, function)
+            assert "Record" in listing and "runs in frames" not in listing, listing
 
 
 def test_gradient_of_power():
