@@ -100,6 +100,13 @@ def is_zeros(tensor: tf.Tensor) -> bool:
     return True
 
 
+def is_argument(tensor: tf.Tensor) -> bool:
+    """Whether `tensor` is an argument of the function that is being built, and no captured one."""
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor.op.type == "Placeholder" and _captured_by(tensor) is None
+
+
 def _captured_by(tensor: tf.Tensor) -> tf.Tensor | None:
     """The tensor of the graph around that `tensor` stands for; None if it stands for itself."""
     return next((outer for outer, inner in getattr(tensor.graph, "captures", ()) if inner is tensor), None)

@@ -172,7 +172,7 @@ class Differentiation:
                 f"Gradient call {op.name!r} of '{names.shown(base.user_name)}' cannot be differentiated again: it was "
                 "built inside a body's gradient"
             )
-        self._check_terms(pair, group, grads)
+        grads = self._for_sums(pair, group, grads)
         _, *others = list(op.inputs)[: ops.num_arguments(op)]
         num_dys = len(others) - len(self._tracer.captures(base.user_name))
         dys, captures = others[:num_dys], others[num_dys:]
@@ -207,19 +207,29 @@ class Differentiation:
         found = self._by_backward_call(pair, group, record, dys, inputs)
         return [found.get(i) for i in range(len(inputs))]
 
-    def _check_terms(self, pair: Pair, group: Group, grads: Sequence[Any]) -> None:
-        """Raises LookupError if there is no sum as a gradient for a sum that is not computed yet.
+    def _for_sums(self, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
+        """The gradients for what a gradient call returns; where that is a sum that is not computed yet, for the sum.
 
-        Forward accumulators ask in this way: with ones like the terms.
+        Terms that TensorFlow takes out of a function, to make zeros like them, come back as an argument for those
+        zeros: nothing computes a sum outside of the function that has its terms.
+
+        Raises:
+          LookupError: if a gradient for such a sum is none. Forward accumulators ask with ones like the terms.
         """
-        for i, grad in zip(pair.trainable, grads, strict=False):
+        found = list(grads)
+        for position, (i, grad) in enumerate(zip(pair.trainable, grads, strict=False)):
             kind = group.weights.kind_of(group.weights.weight_of(pair.definition, i))
-            if kind is not None and not _is_none(grad) and grad.dtype == tf.variant:
+            if kind is None or grad is None or grad.dtype != tf.variant:
+                continue
+            if _is_none(grad) or nodes.is_argument(grad):
+                found[position] = None
+            else:
                 raise LookupError(
                     f"The gradient of '{names.shown(pair.definition.user_name)}' for a weight cannot be differentiated "
                     "in forward mode (tf.autodiff.ForwardAccumulator) where the tape is: put the call into a "
                     "tf.function and the tape around that, or use a second tape"
                 )
+        return found
 
     def _gradient_definition(self, pair: Pair, inputs: Sequence[tf.Tensor]) -> GradientDefinition:
         """E(x.., captures.., dy..) -> dx.. of a function, known to the graph, for a call with these inputs."""

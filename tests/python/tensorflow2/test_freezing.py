@@ -219,7 +219,9 @@ def cubed(function):
     return lambda x, n: function(x, n) ** 3
 
 
-@pytest.mark.parametrize("make, order", [*((make, 2) for make in PROGRAMS), (without_variables, 3)])
+@pytest.mark.parametrize(
+    "make, order", [*((make, 2) for make in PROGRAMS), *((make, 3) for make in (*ROWS, without_variables))]
+)
 def test_higher_derivatives(make, order):
     function, expected = make(Weights())
     frozen = convert_variables_to_constants_v2(concrete(cubed(function)))
