@@ -22,6 +22,11 @@ def set_gradient_function(op: tf.Operation, gradient: Callable[..., Any]) -> Non
     op._gradient_function = gradient
 
 
+def set_gradient_name(op: tf.Operation, name: str) -> None:
+    """The same with the gradient that is registered as `name`, which copies of the operation keep."""
+    op._set_attr("_gradient_op_type", tf.compat.v1.AttrValue(s=name.encode()))
+
+
 def replace_input(op: tf.Operation, position: int, tensor: tf.Tensor) -> None:
     """Make `tensor` the input at `position` of `op`."""
     op._update_input(position, tensor)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import graphs, handles, nodes, patches, tapes
+from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients import contributions, user_functions
 from tensorflow_recursion.gradients.contributions import Kind
@@ -25,6 +26,9 @@ from tensorflow_recursion.shapes import Shapes
 from tensorflow_recursion.tracing import body_around
 
 tf1 = tf.compat.v1
+
+# The name of a gradient, not of an operator.
+_OF_SHAPE = "Recursion>OfShape"
 
 Gradients: TypeAlias = list[tf.Tensor | tf.IndexedSlices | None]
 
@@ -318,11 +322,22 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     if value.dtype == tf.variant:
         return value
     _, shape = handles.gradient_type(like)
-    if shape.is_fully_defined():
-        return tf.broadcast_to(value, shape)
-    if like.dtype == tf.resource:
-        return tf.broadcast_to(value, tf.shape(handles.zeros_for(like)))
-    return tf.broadcast_to(value, tf.broadcast_dynamic_shape(tf.shape(value), tf.shape(like)))
+    if not shape.is_fully_defined():
+        is_known = like.dtype == tf.resource
+        shape = tf.shape(handles.zeros_for(like) if is_known else like)
+        shape = shape if is_known else tf.broadcast_dynamic_shape(tf.shape(value), shape)
+    result = tf.broadcast_to(value, shape)
+    nodes.set_gradient_name(result.op, _OF_SHAPE)
+    return result
+
+
+@registered_gradient(_OF_SHAPE)
+def _gradient_of_shape(_: tf.Operation, grad: Any) -> list[Any]:
+    """As it is: the value has the shape already, or is a zero, of which nobody reads the gradient.
+
+    A sum to the shape of a zero would be a scalar in place of what has a shape, and so on from order to order.
+    """
+    return [grad, None]
 
 
 def _gradients_for_results(results: Sequence[tf.Tensor], pair: Pair, grads: Sequence[Any]) -> list[tf.Tensor]:

@@ -1,4 +1,4 @@
-"""Derivatives by nested tapes take so many kernel runs for each call of a recursion: they are counted."""
+"""Derivatives by nested tapes: their values, and the kernel runs that they take for each call of a recursion."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
@@ -118,3 +118,40 @@ def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_fu
     x, n = tf.constant(1.5, F64), 3
     f = tf.function(cost) if in_function else cost
     assert [float(nested_tapes(f, x, n, order)) for order in range(3)] == [144.0, 192.0, 128.0]
+
+
+def halves(again, x, n):
+    """The branches return vectors of unequal lengths."""
+    if n < 1:
+        return tf.sin(x[:2])
+    return tf.concat([again(x, n - 1)[:2] * x[:2]] * 2, 0)
+
+
+def ranks(again, x, n):
+    """The branches return tensors of unequal ranks."""
+    if n < 1:
+        return tf.reduce_sum(x * x)
+    return again(x, n - 1) * tf.cos(x)
+
+
+@pytest.mark.parametrize("order", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("body", [halves, ranks])
+def test_derivatives_of_branches_of_unequal_shapes(body, order):
+    @tfr.recursive
+    def recursive(x, n):
+        return body(recursive, x, n)
+
+    def plain(x, n):
+        return body(plain, x, n)
+
+    def derivative(f, x, order):
+        if order == 0:
+            return tf.reduce_sum(f(x) ** 2)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = derivative(f, x, order - 1)
+        return tf.reduce_sum(tape.gradient(y, x) * tf.constant([1.0, 2.0, 3.0], F64))
+
+    x = tf.constant([0.3, 0.5, 0.7], F64)
+    got, expected = (derivative(lambda x, f=f: f(x, tf.constant(2)), x, order) for f in (recursive, plain))
+    np.testing.assert_allclose(got, expected, rtol=1e-9)
