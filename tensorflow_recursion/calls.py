@@ -97,7 +97,11 @@ class Library:
         if is_local and name not in self.registry.definitions:
             self._traces.note_definition(name)
         if self.registry.definitions.get(name, definition) is not definition:
-            raise ValueError(f"Function '{name}' is defined twice in one graph; give one of the two another func_name")
+            once = "; each replica of a tf.distribute strategy defines it: use tfr.recursive"
+            raise ValueError(
+                f"Function '{name}' is defined twice in one graph"
+                + ("; give one of the two another func_name" if graphs.replica() is None else once)
+            )
         if (declared := self.registry.declarations.get(name)) is not None:
             self._check_definition(definition, declared)
         self.registry.definitions[name] = definition
@@ -185,6 +189,7 @@ class Library:
             self.require(name)
         captures = self.captures(name)
         self._check_in_reach(name, captures, chain, "its body captures")
+        _check_replica(name, captures)
         with tf1.name_scope(node_name or self._target(name)) as scope:
             tensors = signatures.convert_arguments(name, inputs, args)
             self._check_in_reach(name, tensors, chain, "it is given")
@@ -322,6 +327,16 @@ class Library:
             return declared.output_types
         body = self._traces.get(name)
         return () if body is None else body.output_types
+
+
+def _check_replica(name: str, captures: Tensors) -> None:
+    """Raises ValueError if a captured tensor is a variable of another replica than the one that is being built."""
+    if graphs.replica() is not None and any(map(handles.is_of_other_replica, captures)):
+        raise ValueError(
+            f"Call of '{names.shown(name)}': its body reads a variable of which each replica of the tf.distribute "
+            "strategy has its own, but a body of Defun is traced once for all replicas, and would read another one's "
+            "here; define the function by tfr.recursive, which traces a body for each replica"
+        )
 
 
 def library_of(graph: tf.Graph) -> Library:

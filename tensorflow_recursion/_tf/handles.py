@@ -78,6 +78,13 @@ def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData |
     return joined
 
 
+def is_of_other_replica(tensor: tf.Tensor) -> bool:
+    """Whether `tensor` is the handle of a distributed variable, and the replica being built has another one of it."""
+    reference = getattr(tensor, "_distributed_container", None)
+    variable = None if reference is None else reference()
+    return variable is not None and variable.handle is not tensor
+
+
 def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
     """Dtype and static shape of the gradient for a trainable tensor: for a variable's handle those of the variable.
 

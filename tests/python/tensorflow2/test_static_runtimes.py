@@ -237,6 +237,35 @@ def step(n):
 print([float(y) for y in step(tf.constant(3))], tfr.config.outermost_calls())
 """
 
+# Defun traces a body once, so one replica would read what is another one's; tfr.recursive traces it for each.
+MIRRORED_IN_BODIES = """
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+with strategy.scope():
+    weight = tf.Variable(1.5)
+
+f = tfr.Declare("Power", [("n", tf.int32)], [("y", tf.float32)])
+@tfr.Defun(tf.int32, func_name="Power", out_names=["y"])
+def Power(n):
+    return tf.cond(n < 1, lambda: 1.0, lambda: weight * f(n - 1))
+
+@tfr.recursive
+def power(n):
+    return tf.cond(n < 1, lambda: 1.0, lambda: weight * power(n - 1))
+
+def step(function):
+    with tf.GradientTape() as tape:
+        y = function(tf.constant(3))
+    return tape.gradient(y, weight)
+
+print([float(dw) for dw in strategy.experimental_local_results(strategy.run(tf.function(lambda: step(power))))])
+print(float(step(Power)))
+for place in (lambda f: f, tf.function):
+    try:
+        strategy.run(place(lambda: step(Power)))
+    except ValueError as error:
+        print(error)
+"""
+
 
 def run_program(program):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -277,6 +306,16 @@ def test_gradients_of_a_body_on_two_devices_are_static():
 def test_replicas_of_a_mirrored_strategy_are_static():
     (line,) = run_program(MIRRORED)
     assert line == "[3.375, 3.375] {'static': 2, 'dynamic': 0}"
+
+
+@pytest.mark.thorough
+def test_variables_of_replicas_in_bodies():
+    by_replica, outside, *errors = run_program(MIRRORED_IN_BODIES)
+    assert by_replica == "[6.75, 6.75]"
+    assert outside == "6.75"
+    found = "\n".join(errors)
+    assert found.count("Call of 'Power': its body reads a variable of which each replica") == 2
+    assert found.count("define the function by tfr.recursive") == 2
 
 
 # --- C --------------------------------------------------------------------------------------------------------------
