@@ -10,6 +10,7 @@ namespace tensorflow_recursion {
 enum class OpKind : uint8_t {
   // The executor itself does what these do, when they have all their inputs.
   kScalar,     // unboxed arithmetic; falls back to the kernel
+  kPiece,      // several kScalar at once
   kPass,       // forwards input i to port i (Identity with control inputs, IdentityN, Const, NoOp)
   kSwitch,     // inputs data, predicate; ports false, true
   kBranch,     // input predicate; tells the dead side, opens its gates, forwards the predicate

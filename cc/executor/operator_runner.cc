@@ -13,11 +13,12 @@
 namespace tensorflow_recursion {
 
 OperatorRunner::OperatorRunner(WorkerContext* context, ReadyQueue* queue, TokenRouter* router, KernelLauncher* kernels,
-                               LoopRunner* loops, ControlFlow* control_flow)
+                               PieceRunner* pieces, LoopRunner* loops, ControlFlow* control_flow)
     : context_(context),
       queue_(queue),
       router_(router),
       kernels_(kernels),
+      pieces_(pieces),
       loops_(loops),
       control_flow_(control_flow),
       inputs_(context->program.max_inputs, Value::Empty()) {}
@@ -33,6 +34,8 @@ void OperatorRunner::Fire(ReadyOperator* item) {
     case OpKind::kKernel:
     case OpKind::kSend:
       return kernels_->Fire(frame, index, op, inputs);
+    case OpKind::kPiece:
+      return pieces_->Fire(frame, op, inputs);
     case OpKind::kPass:
       return FirePass(frame, op, inputs);
     case OpKind::kSwitch:
@@ -117,11 +120,7 @@ ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireSlice(Frame* frame, OpId index,
   const KernelNode& node = context_->program.kernels[op.index];
   if (PackIndices(node.inputs[1], inputs)) return kernels_->Fire(frame, index, op, inputs);
   for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i].Release();
-  context_->FailAt(
-      InvalidArgument("An index of an element is a tensor of one or more dimensions, expected a number\n\t "
-                      "[[{{node ",
-                      node.name, "}}]]"),
-      frame);
+  context_->FailAt(IndexIsNoNumber(node.name), frame);
 }
 
 void OperatorRunner::FirePass(Frame* frame, const Op& op, Value* inputs) {

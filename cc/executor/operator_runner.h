@@ -10,6 +10,7 @@
 #include "cc/executor/frame.h"
 #include "cc/executor/kernel_launcher.h"
 #include "cc/executor/loop_runner.h"
+#include "cc/executor/piece_runner.h"
 #include "cc/executor/ready_queue.h"
 #include "cc/executor/token_router.h"
 #include "cc/executor/worker_context.h"
@@ -24,7 +25,7 @@ namespace tensorflow_recursion {
 class OperatorRunner {
  public:
   OperatorRunner(WorkerContext* context, ReadyQueue* queue, TokenRouter* router, KernelLauncher* kernels,
-                 LoopRunner* loops, ControlFlow* control_flow);
+                 PieceRunner* pieces, LoopRunner* loops, ControlFlow* control_flow);
 
   // `item` is in the queue's memory and valid until the first push. Its count in the frame's `live` stays the caller's.
   void Fire(ReadyOperator* item);
@@ -44,6 +45,7 @@ class OperatorRunner {
   ReadyQueue* const queue_;
   TokenRouter* const router_;
   KernelLauncher* const kernels_;
+  PieceRunner* const pieces_;
   LoopRunner* const loops_;
   ControlFlow* const control_flow_;
   std::vector<Value> inputs_;  // of the operator that fires, if they do not lie side by side

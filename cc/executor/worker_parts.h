@@ -16,6 +16,7 @@
 #include "cc/executor/loop_runner.h"
 #include "cc/executor/operator_runner.h"
 #include "cc/executor/partial_calls.h"
+#include "cc/executor/piece_runner.h"
 #include "cc/executor/ready_queue.h"
 #include "cc/executor/run_state.h"
 #include "cc/executor/token_router.h"
@@ -39,11 +40,12 @@ struct WorkerParts {
   TokenRouter router{&queue, &frames, &partial_calls, &incomplete_sites};
   Waves waves;
   KernelLauncher kernels{&context, &queue, &waves, &frames, &router};
+  PieceRunner pieces{&context, &router};
   CompiledCalls compiled{&context, &inbox, &frames, &router};
   CallOpener calls{&context, &frames, &partial_calls, &incomplete_sites, &router, &compiled};
   LoopRunner loops{&context, &frames, &router};
   ControlFlow control_flow{&context, &router};
-  OperatorRunner operators{&context, &queue, &router, &kernels, &loops, &control_flow};
+  OperatorRunner operators{&context, &queue, &router, &kernels, &pieces, &loops, &control_flow};
 
  private:
   static uint64_t ShuffleSeed(const RunState& run, int index) {

@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_PROFILE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cc/analysis/kernel_node.h"
@@ -18,7 +19,8 @@ int64_t ProfileClock();
 // Adds what it has counted to the process's profile when it ends, with the worker. Not thread-safe: it is the worker's.
 class WorkerProfile {
  public:
-  explicit WorkerProfile(const Program& program) : program_(program), kernels_(program.kernels.size()) {}
+  explicit WorkerProfile(const Program& program)
+      : program_(program), kernels_(program.kernels.size()), pieces_(program.pieces.size()) {}
   WorkerProfile(const WorkerProfile&) = delete;
   WorkerProfile& operator=(const WorkerProfile&) = delete;
   ~WorkerProfile();
@@ -27,10 +29,11 @@ class WorkerProfile {
   void NoteBusy(int64_t nanoseconds) { busy_ += nanoseconds; }
   // A kernel has run, here, or beside the worker; then its inputs were released.
   void NoteKernel(const KernelNode& node, const Region& region, int64_t nanoseconds) {
-    Kernel& kernel = kernels_[node.id];
-    kernel.is_in_main_graph = region.is_in_main_graph();
-    ++kernel.times.count;
-    kernel.times.nanoseconds += nanoseconds;
+    Note(region, nanoseconds, &kernels_[node.id]);
+  }
+  // The code of piece `index` of the program has run.
+  void NotePiece(uint32_t index, const Region& region, int64_t nanoseconds) {
+    Note(region, nanoseconds, &pieces_[index]);
   }
   void NoteRelease(int64_t nanoseconds) { release_ += nanoseconds; }
 
@@ -40,8 +43,16 @@ class WorkerProfile {
     bool is_in_main_graph = false;
   };
 
+  static void Note(const Region& region, int64_t nanoseconds, Kernel* kernel) {
+    kernel->is_in_main_graph = region.is_in_main_graph();
+    ++kernel->times.count;
+    kernel->times.nanoseconds += nanoseconds;
+  }
+  static void AddTo(const Kernel& kernel, const std::string& name, RunProfile* counted);
+
   const Program& program_;
   std::vector<Kernel> kernels_;  // by KernelNode::id
+  std::vector<Kernel> pieces_;   // as the program numbers them
   int64_t busy_ = 0;
   int64_t release_ = 0;
 };

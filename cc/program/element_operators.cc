@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/status.h"
 #include "cc/bytecode/element_reads.h"
 #include "cc/values/scalar_operators.h"
 #include "cc/values/tensor_memory.h"
@@ -71,7 +72,7 @@ class Rewriter {
  public:
   explicit Rewriter(FlowGraph* flow) : flow_(*flow), found_(FindElementReads(*flow)), readers_(flow->nodes.size(), 0) {}
 
-  void Run() {
+  ElementReads Run() {
     CountReaders();
     std::vector<NodeId> bounds;
     for (const auto& [id, read] : found_.reads) {
@@ -83,6 +84,7 @@ class Rewriter {
       Rewrite(&node, read);
     }
     for (NodeId id : bounds) Release(id);
+    return std::move(found_);
   }
 
  private:
@@ -146,7 +148,7 @@ class Rewriter {
   }
 
   FlowGraph& flow_;
-  const ElementReads found_;
+  ElementReads found_;
   IdVector<NodeId, int> readers_;
 };
 
@@ -161,7 +163,7 @@ Value Packed(DataType dtype, const std::vector<uint64_t>& numbers) {
 
 }  // namespace
 
-void MakeElementOperators(FlowGraph* flow) { Rewriter(flow).Run(); }
+ElementReads MakeElementOperators(FlowGraph* flow) { return Rewriter(flow).Run(); }
 
 bool PackIndices(DataType dtype, Value* inputs) {
   const auto dims = static_cast<int>(inputs[kStrides].tensor_or_null()->NumElements());
@@ -176,6 +178,11 @@ bool PackIndices(DataType dtype, Value* inputs) {
   inputs[1] = Packed(dtype, begin);
   inputs[2] = Packed(dtype, end);
   return true;
+}
+
+absl::Status IndexIsNoNumber(const std::string& name) {
+  return InvalidArgument(
+      "An index of an element is a tensor of one or more dimensions, expected a number\n\t [[{{node ", name, "}}]]");
 }
 
 }  // namespace tensorflow_recursion

@@ -3,7 +3,11 @@
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_ELEMENT_OPERATORS_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_ELEMENT_OPERATORS_H_
 
+#include <string>
+
+#include "absl/status/status.h"
 #include "cc/analysis/flow_graph.h"
+#include "cc/bytecode/element_reads.h"
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -14,12 +18,15 @@ namespace tensorflow_recursion {
 // that reads x and i, and drops the other three if nothing else reads them. `x[i, j]` of a matrix likewise.
 //
 // The inputs become x, i, j (of a vector: the strides in its place) and the strides. The operator's kernel, to which
-// it falls back, takes bounds instead: see PackIndices().
-void MakeElementOperators(FlowGraph* flow);
+// it falls back, takes bounds instead: see PackIndices(). Returns the reads that it has found.
+ElementReads MakeElementOperators(FlowGraph* flow);
 
 // Makes the inputs of the StridedSlice out of those of the operator, in place. `dtype` is that of the indices. False if
 // one of them is no number.
 bool PackIndices(tensorflow::DataType dtype, Value* inputs);
+
+// The error of the operator `name` then.
+absl::Status IndexIsNoNumber(const std::string& name);
 
 }  // namespace tensorflow_recursion
 

@@ -50,6 +50,7 @@ size_t NumTokens(const FlowNode& node) {
 bool WaitsForOne(const FlowNode& node) {
   switch (node.kind) {
     case OpKind::kScalar:
+    case OpKind::kPiece:
     case OpKind::kPass:
     case OpKind::kSwitch:
     case OpKind::kBranch:

@@ -11,7 +11,6 @@
 namespace tensorflow_recursion {
 namespace {
 
-using tensorflow::Tensor;
 using SlotKind = SlotRequest::Kind;
 
 // Slots that hold one bit for each of `inputs`.
@@ -190,12 +189,7 @@ class FrameLayout {
     return is_passed && num_readers > 1;
   }
 
-  Value ValueOf(ConstantId id) const {
-    const ConstantTensor& constant = layout_.program->constants[id];
-    const Tensor& tensor = constant.tensor;
-    const bool is_unboxed = tensor.dims() == 0 && IsUnboxed(tensor.dtype()) && constant.is_on_host;
-    return is_unboxed ? ScalarFromTensor(tensor) : Value::Constant(&tensor);
-  }
+  Value ValueOf(ConstantId id) const { return ValueOfConstant(layout_.program->constants[id]); }
 
   void SetSlot(uint32_t slot, const Value& value) {
     std::memcpy(region_.frame_template.data() + slot * sizeof(Value), &value, sizeof(Value));

@@ -12,6 +12,12 @@
 
 namespace tensorflow_recursion {
 
+// As operators read it.
+inline Value ValueOfConstant(const ConstantTensor& constant) {
+  const bool is_unboxed = constant.tensor.dims() == 0 && IsUnboxed(constant.tensor.dtype()) && constant.is_on_host;
+  return is_unboxed ? ScalarFromTensor(constant.tensor) : Value::Constant(&constant.tensor);
+}
+
 struct Layout {
   Layout(const FlowGraph& flow, Program* program)
       : flow(flow), program(program), op_of(flow.nodes.size()), nodes_of(flow.regions.regions().size()) {}

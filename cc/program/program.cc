@@ -11,6 +11,7 @@
 #include "cc/bytecode/compiler.h"
 #include "cc/program/assembler.h"
 #include "cc/program/element_operators.h"
+#include "cc/program/fuse_pieces.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow_recursion {
@@ -73,7 +74,8 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   TFR_RETURN_IF_ERROR(DropSuperfluousWaits(&flow));
   CompiledFunctions compiled;
   if (result->options.compile) compiled = CompileFunctions(flow);
-  MakeElementOperators(&flow);
+  const ElementReads reads = MakeElementOperators(&flow);
+  if (result->options.compile) FusePieces(reads, compiled, &flow, result.get());
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));

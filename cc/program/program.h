@@ -25,6 +25,7 @@
 #include "cc/base/ids.h"
 #include "cc/base/options.h"
 #include "cc/bytecode/code.h"
+#include "cc/program/piece.h"
 #include "cc/values/device_memory.h"
 #include "cc/values/record.h"
 #include "cc/values/scalar_ops.h"
@@ -143,7 +144,7 @@ struct Op {
   uint32_t num_tokens = 0;  // arrivals it waits for: its pending count in a new frame
   uint32_t slot = 0;        // the first input, or where it is told; of a gate its data
   PortId port;              // of its port 0: an index in Region::ports and Region::port_deaths
-  uint32_t index = 0;       // site, loop, kernel, record, result, exit, argument or retval index; of a
+  uint32_t index = 0;       // site, loop, kernel, piece, record, result, exit, argument or retval index; of a
                             // branch its first gate in Region::gates; of a gate its branch
   uint32_t gates_end = 0;   // of a branch
   SlotId lending_slot;      // of an entry: the slot that keeps its tensor while others borrow it
@@ -191,8 +192,10 @@ struct Program {
   std::vector<KernelNode> kernels;
   std::unique_ptr<const Code> code;  // nullptr if no function is compiled
   std::deque<CompiledFunction> compiled;
-  size_t max_inputs = 0;            // of an operator
-  std::vector<RecordType> records;  // by Op::index of a Retain or Recall
+  std::unique_ptr<const Code> piece_code;  // nullptr if there are no pieces
+  std::deque<Piece> pieces;                // by Op::index of a kPiece
+  size_t max_inputs = 0;                   // of an operator
+  std::vector<RecordType> records;         // by Op::index of a Retain or Recall
   std::deque<ConstantTensor> constants;
   tensorflow::DataTypeVector argument_types;
   tensorflow::DataTypeVector retval_types;

@@ -27,6 +27,8 @@ const char* Name(OpKind kind) {
   switch (kind) {
     case OpKind::kScalar:
       return "scalar";
+    case OpKind::kPiece:
+      return "piece";
     case OpKind::kPass:
       return "pass";
     case OpKind::kSwitch:
@@ -102,6 +104,8 @@ std::string Label(const Program& program, const Op& op) {
     case OpKind::kKernel:
     case OpKind::kSend:
       return absl::StrCat(program.kernels[op.index].name, " (", program.kernels[op.index].op, ")");
+    case OpKind::kPiece:
+      return program.pieces[op.index].name;
     case OpKind::kCallSite: {
       const CallSite& site = program.sites[op.index];
       return absl::StrCat(site.name, " (call ", site.call_id, " of ", site.callee_name, ")");

@@ -54,7 +54,7 @@ SlotPlanner::Use SlotPlanner::UseOf(const SlotRequest& request, const SlotReques
     use.released = history_.Fired(node.branch);
   }
   use.needs_empty = item.kind != SlotRequest::Kind::kInput;
-  use.leaves_empty = node.kind != OpKind::kScalar;  // that leaves the numbers it read
+  use.leaves_empty = node.kind != OpKind::kScalar && node.kind != OpKind::kPiece;  // these leave the numbers they read
   return use;
 }
 

@@ -13,8 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "cc/base/names.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tests/cc/executor/run_program_fixture.h"
 #include "tests/cc/values/numbers.h"
 
@@ -40,15 +38,9 @@ StaticGraph FibOfSpecialLeaves() {
 
 class CompiledCallsTest : public RunProgramTest {
  protected:
-  // The program with its functions compiled: tests of the executor have them run in frames unless they say so.
   void SetCompiled(const StaticGraph& graph) {
-    tensorflow::GraphDef compiled = graph.graph();
-    for (tensorflow::NodeDef& node : *compiled.mutable_node()) {
-      if (node.op() == kFrameStartOp) tensorflow::AddNodeAttr(kCompileAttr, true, &node);
-    }
-    ASSERT_TRUE(Construct(compiled, &built_.graph).ok());
-    built_.status = BuildProgram(*built_.graph, DeviceMemory(), &built_.program);
-    ASSERT_TRUE(built_.status.ok()) << built_.status;
+    built_ = BuildCompiled(graph);
+    ASSERT_TRUE(built_.status.ok());
     ASSERT_FALSE(built_->compiled.empty());
   }
 

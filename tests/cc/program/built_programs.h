@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cc/base/names.h"
 #include "cc/program/program.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tests/cc/analysis/static_graphs.h"
 #include "tests/cc/base/graphs.h"
@@ -34,6 +36,19 @@ inline BuiltProgram Build(const StaticGraph& graph) {
 
 inline BuiltProgram BuildOrFail(const StaticGraph& graph) {
   BuiltProgram built = Build(graph);
+  EXPECT_TRUE(built.status.ok()) << built.status;
+  return built;
+}
+
+// With functions and pieces compiled: tests of the executor have them run operator by operator unless they say so.
+inline BuiltProgram BuildCompiled(const StaticGraph& graph) {
+  tensorflow::GraphDef compiled = graph.graph();
+  for (tensorflow::NodeDef& node : *compiled.mutable_node()) {
+    if (node.op() == kFrameStartOp) tensorflow::AddNodeAttr(kCompileAttr, true, &node);
+  }
+  BuiltProgram built;
+  built.status = Construct(compiled, &built.graph);
+  if (built.status.ok()) built.status = BuildProgram(*built.graph, DeviceMemory(), &built.program);
   EXPECT_TRUE(built.status.ok()) << built.status;
   return built;
 }

@@ -18,21 +18,29 @@ pytestmark = pytest.mark.thorough
 
 # An expression is a tuple: ("x", i) an argument or a value in scope, ("k", value), (operator, a, b),
 # ("if", test, a, b), ("call", function, output, arguments) with less fuel, or ("loop", times, start, step),
-# whose step sees the index and the sum. A test is (comparison, a, b). All numbers are int32, and wrap.
+# whose step sees the index and the sum. A test is (comparison, a, b). All numbers are int32, and wrap. In programs with
+# tensors there are also ("sum", a, b), which kernels compute, ("read", a) and ("//", a, divisor).
 OPERATORS = ["+", "-", "*", "min", "max"]
 COMPARISONS = ["<", "==", ">="]
 FUNCTIONS = st.integers(2, 3)
+TABLE = [7, -3, 0, 5, -1]
 
 
-def expressions(functions, scope, depth):
+def expressions(functions, scope, depth, has_tensors=False):
     leaf = st.one_of(random_programs.variables(scope), st.tuples(st.just("k"), st.integers(-3, 3)))
     if depth == 0:
         return leaf
-    inner = st.deferred(lambda: expressions(functions, scope, depth - 1))
+    inner = st.deferred(lambda: expressions(functions, scope, depth - 1, has_tensors))
     test = st.tuples(st.sampled_from(COMPARISONS), inner, inner)
-    step = st.deferred(lambda: expressions(functions, scope + 2, depth - 1))
+    step = st.deferred(lambda: expressions(functions, scope + 2, depth - 1, has_tensors))
+    with_tensors = [
+        st.tuples(st.just("sum"), inner, inner),
+        st.tuples(st.just("read"), inner),
+        st.tuples(st.just("//"), inner, st.sampled_from([-3, 2, 5])),
+    ]
     return st.one_of(
         leaf,
+        *(with_tensors if has_tensors else []),
         st.tuples(st.sampled_from(OPERATORS), inner, inner),
         random_programs.calls(functions, inner),
         st.tuples(st.just("if"), test, inner, inner),
@@ -41,9 +49,9 @@ def expressions(functions, scope, depth):
 
 
 @st.composite
-def programs(draw):
+def programs(draw, has_tensors=False):
     functions = draw(FUNCTIONS)
-    leaves, trees = expressions(functions, ARGUMENTS, 0), expressions(functions, ARGUMENTS, 3)
+    leaves, trees = expressions(functions, ARGUMENTS, 0), expressions(functions, ARGUMENTS, 3, has_tensors)
     return random_programs.draw_program(draw, functions, leaves, trees)
 
 
@@ -68,7 +76,14 @@ class Oracle(random_programs.Oracle):
             for i in range(e[1]):
                 total = self.value(e[3], fuel, [*scope, i, total])
             return total
-        a, b = self.value(e[1], fuel, scope), self.value(e[2], fuel, scope)
+        a = self.value(e[1], fuel, scope)
+        if kind == "read":
+            return TABLE[a % len(TABLE)]
+        if kind == "//":
+            return wrap(a // e[2])
+        b = self.value(e[2], fuel, scope)
+        if kind == "sum":
+            return wrap(a + b)
         return {"min": min(a, b), "max": max(a, b), "+": wrap(a + b), "-": wrap(a - b), "*": wrap(a * b)}[kind]
 
 
@@ -84,6 +99,12 @@ class Builder(random_programs.Builder):
         if kind == "loop":
             step = lambda i, total: (i + 1, self.value(e[3], fuel, [*scope, i, total]))
             return tf.while_loop(lambda i, _: i < e[1], step, [tf.constant(0), self.value(e[2], fuel, scope)])[1]
+        if kind == "read":
+            return tf.gather(tf.constant(TABLE), self.value(e[1], fuel, scope) % len(TABLE))
+        if kind == "//":
+            return self.value(e[1], fuel, scope) // e[2]
+        if kind == "sum":
+            return tf.reduce_sum(tf.stack([self.value(x, fuel, scope) for x in e[1:]]))
         apply = {"+": tf.add, "-": tf.subtract, "*": tf.multiply, "min": tf.minimum, "max": tf.maximum}[kind]
         return apply(self.value(e[1], fuel, scope), self.value(e[2], fuel, scope))
 
@@ -125,9 +146,16 @@ def test_modes_agree_when_program_is_random_and_control_flow_is_v1(bodies, fuel,
         check_modes(bodies, fuel, arguments, repeats=3)
 
 
+@settings(max_examples=40, derandomize=True, **CHECKS)
+@given(programs(has_tensors=True), st.integers(0, 3), ARGUMENT_LISTS, st.booleans())
+def test_modes_agree_when_program_is_random_and_has_tensors(bodies, fuel, arguments, is_v2):
+    with control_flow_v2(is_v2):
+        check_modes(bodies, fuel, arguments, repeats=3)
+
+
 @pytest.mark.slow
 @settings(max_examples=2000, **CHECKS)
-@given(programs(), st.integers(0, 4), ARGUMENT_LISTS, st.booleans())
+@given(st.one_of(programs(), programs(has_tensors=True)), st.integers(0, 4), ARGUMENT_LISTS, st.booleans())
 def test_modes_agree_when_programs_are_many(bodies, fuel, arguments, is_v2):
     with control_flow_v2(is_v2):
         check_modes(bodies, fuel, arguments, repeats=10)

@@ -1,0 +1,63 @@
+// Finds which values of a graph are surely single numbers, and how many dimensions tensors have.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_KNOWN_RANKS_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_KNOWN_RANKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/bytecode/element_reads.h"
+
+namespace tensorflow_recursion {
+
+// Shapes are mostly unknown when a graph is prepared, and an operator of kind kScalar may compute with tensors all the
+// same. But a predicate is a number, and then so is what it was computed of: in `cond(n < size, ...)`, n and size are.
+// What is handed on (arguments, results, variables of loops) has one rank, here and there, and an argument may state
+// its shape. So this is what a program means, not a proof: a graph that is wrong may do otherwise when it runs.
+class KnownRanks {
+ public:
+  // `reads` is what FindElementReads() said before MakeElementOperators() changed the graph.
+  KnownRanks(const FlowGraph& flow, const ElementReads& reads);
+
+  bool IsNumber(const Source& source) const { return RankOf(source) == 0; }
+  bool IsNumber(const Input& input) const { return RankOf(input) == 0; }
+  // Negative if it is not known.
+  int RankOf(const Source& source) const;
+  int RankOf(const Input& input) const;
+
+ private:
+  static constexpr int8_t kUnknown = -1;
+  static constexpr int8_t kConflict = -2;  // it is said to have two
+
+  size_t ValueOf(const Source& source) const { return first_[source.node] + static_cast<size_t>(source.port); }
+  size_t Root(size_t value) const;
+  void Join(size_t a, size_t b);
+  void Join(const Input& input, const Source& target);
+  void Set(const Source& source, int rank);
+  void Set(const Input& input, int rank);
+
+  void JoinPorts(NodeId id);
+  void JoinSite(NodeId id, const std::map<std::pair<RegionId, int>, NodeId>& results);
+  void JoinLoops();
+  void SetByKind(NodeId id);
+  void SetStated(NodeId id);
+  void SetIndices(NodeId id);
+  void SetByKernel(NodeId id);
+  void Relate(NodeId id);
+  void RelateRead(NodeId id, const ElementRead& read);
+
+  const FlowGraph& flow_;
+  const ElementReads& reads_;
+  IdVector<NodeId, size_t> first_;      // the value of port 0; a result has no port, but a value
+  mutable std::vector<size_t> joined_;  // towards the root of a class of values that are handed on
+  std::vector<int8_t> ranks_;           // of roots
+  bool changed_ = false;
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_KNOWN_RANKS_H_

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/bytecode/origins.h"
+
+#include <map>
+
+#include "cc/analysis/effects.h"
+#include "cc/bytecode/loop_variables.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+// What comes of more counts as something new: to compare such sets would take its time.
+constexpr size_t kMostEvents = 16;
+// Each round may tell arguments apart that were taken to come together before.
+constexpr int kMostSplits = 10;
+
+// Whether a node of the main graph is done soon, whatever it is: it can't wait for anything outside, and what it makes
+// surely comes. The main graph runs once, so all that its calls are given so comes together, and recursions hand on for
+// the most part what is given to the first call.
+bool IsPreparation(const FlowNode& node) {
+  if (node.region != GraphRegions::kRoot || node.may_be_dead) return false;
+  if (node.kind == OpKind::kPass) return true;
+  if (node.kind != OpKind::kKernel && node.kind != OpKind::kScalar) return false;
+  return !IsStateful(*node.node) || ReadsState(node.node->type_string()) || node.node->num_inputs() == 0;
+}
+
+// Whether the ports of a node come at different times.
+bool PortsComeApart(OpKind kind) {
+  return kind == OpKind::kCallSite || kind == OpKind::kLoopStart || kind == OpKind::kSwitchN;
+}
+
+}  // namespace
+
+Origins::Origins(const FlowGraph& flow, const std::vector<NodeId>& order, IdVector<NodeId, bool> is_arithmetic)
+    : flow_(flow), order_(order), is_arithmetic_(std::move(is_arithmetic)) {
+  first_.assign(flow.nodes.size(), kNone);
+  of_.assign(flow.nodes.size(), Condition());
+  FindFirstEntries();
+  for (int round = 0; round < kMostSplits; ++round) {
+    Compute();
+    if (!SplitEntries()) return;
+  }
+  for (NodeId id : flow.nodes.ids()) first_[id] = id;
+  Compute();
+}
+
+// At first all arguments of a function are taken to come together. So do the variables of a loop, unless some may live
+// without the others.
+void Origins::FindFirstEntries() {
+  for (NodeId id : flow_.nodes.ids()) first_[id] = id;
+  std::map<RegionId, NodeId> of_region;
+  for (NodeId id : flow_.nodes.ids()) {
+    const FlowNode& node = flow_.nodes[id];
+    if (node.kind != OpKind::kEntry || node.is_removed) continue;
+    const FlowLoop* const loop = flow_.FindLoop(node.region);
+    if (loop == nullptr || IsSimpleLoop(flow_, *loop))
+      first_[id] = of_region.try_emplace(node.region, id).first->second;
+  }
+}
+
+void Origins::Compute() {
+  for (NodeId id : order_) {
+    if (flow_.nodes[id].is_removed) continue;
+    of_[id] = Compute(id);
+    if (of_[id].events().size() <= kMostEvents) continue;
+    of_[id] = {{id, 0}};
+    is_arithmetic_[id] = false;
+  }
+}
+
+Condition Origins::Compute(NodeId id) {
+  const FlowNode& node = flow_.nodes[id];
+  if (is_arithmetic_[id] || IsPreparation(node)) return OfInputs(node);
+  switch (node.kind) {
+    case OpKind::kBranch:
+      return OfInputs(node);
+    case OpKind::kSwitch:
+      if (!node.controls.empty()) break;
+      return node.inputs[0].is_constant() ? of_[node.branch] : Of(node.inputs[0].source).And(of_[node.branch]);
+    case OpKind::kEntry:
+      return {{first_[id], 0}};
+    case OpKind::kArgument:  // there when the root opens
+    case OpKind::kFrameStart:
+      return {};
+    default:
+      break;
+  }
+  return {{id, 0}};
+}
+
+Condition Origins::OfInputs(const FlowNode& node) const {
+  Condition all;
+  ForEachSource(node, [&](const Source& source) { all = all.And(Of(source)); });
+  return all;
+}
+
+Condition Origins::Of(const Source& source) const {
+  const FlowNode& node = flow_.nodes[source.node];
+  const Condition& whole = of_[source.node];
+  if (source.port == Source::kWholeNode) return whole;
+  const auto port = static_cast<uint32_t>(source.port) + 1;
+  if (node.kind == OpKind::kBranch) return whole.And({{source.node, port}});
+  if (node.kind == OpKind::kSwitch) return whole.And({{node.branch, port}});
+  return PortsComeApart(node.kind) ? whole.And({{source.node, port}}) : whole;
+}
+
+// Tells arguments of functions apart that have different origins in a call. Whether there were any.
+bool Origins::SplitEntries() {
+  bool changed = false;
+  for (const FlowCallSite& site : flow_.call_sites) {
+    const auto callee = flow_.functions.find(flow_.regions.FindFunction(site.callee));
+    if (callee == flow_.functions.end() || site.node == kNone) continue;
+    std::map<std::pair<NodeId, Condition>, NodeId> first;  // from now on, by that before and the origin in the call
+    const std::vector<Input>& inputs = flow_.nodes[site.node].inputs;
+    const std::vector<NodeId>& entries = callee->second.entries;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i] == kNone) continue;
+      const bool is_token = i < inputs.size() && !inputs[i].is_constant();
+      const Condition origin = is_token ? Of(inputs[i].source) : Condition();
+      const NodeId before = first_[entries[i]];
+      first_[entries[i]] = first.try_emplace({before, origin}, entries[i]).first->second;
+      changed = changed || first_[entries[i]] != before;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tensorflow_recursion

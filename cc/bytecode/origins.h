@@ -1,0 +1,53 @@
+// What the numbers of a frame come of: those with the same origin come at the same time, or are dead together.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_BYTECODE_ORIGINS_H_
+#define TENSORFLOW_RECURSION_CC_BYTECODE_ORIGINS_H_
+
+#include <utility>
+#include <vector>
+
+#include "cc/analysis/condition.h"
+#include "cc/analysis/flow_graph.h"
+
+namespace tensorflow_recursion {
+
+// An origin is a set of events: an argument has come, a branch takes a side, a call has returned, a kernel has run.
+// Arithmetic on numbers takes no time to speak of and adds no event. For example, in
+//
+//     def f(n, x):
+//       return cond(n < 2, lambda: x, lambda: f(n - 1, g(x)) * tensor[n // 2])
+//
+// `n < 2` has the origin {n}, `n - 1` and `n // 2` have {n, the false side}. So the last two can be one operator, which
+// fires when n has come and the side is taken, as each of them would alone.
+//
+// Arguments of a function come together if in every call they have the same origin in the caller. Here n and x don't:
+// g(x) comes later than n - 1.
+class Origins {
+ public:
+  // `order` is what SortNodes() says; `is_arithmetic` says which nodes take no time. No value may come from another
+  // device.
+  Origins(const FlowGraph& flow, const std::vector<NodeId>& order, IdVector<NodeId, bool> is_arithmetic);
+
+  // Of what a node makes: meaningful for arithmetic.
+  const Condition& Of(NodeId node) const { return of_[node]; }
+  // Arithmetic that is not of too many origins.
+  bool IsArithmetic(NodeId node) const { return is_arithmetic_[node]; }
+
+ private:
+  Condition Of(const Source& source) const;
+  void Compute();
+  Condition Compute(NodeId node);
+  Condition OfInputs(const FlowNode& node) const;
+  void FindFirstEntries();
+  bool SplitEntries();
+
+  const FlowGraph& flow_;
+  const std::vector<NodeId>& order_;
+  IdVector<NodeId, bool> is_arithmetic_;
+  IdVector<NodeId, NodeId> first_;  // of an entry: the first of those that come together with it
+  IdVector<NodeId, Condition> of_;  // of the node without its ports
+};
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_BYTECODE_ORIGINS_H_

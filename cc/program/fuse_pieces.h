@@ -1,0 +1,19 @@
+// Puts arithmetic on numbers together: many operators of a frame become one.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_PROGRAM_FUSE_PIECES_H_
+#define TENSORFLOW_RECURSION_CC_PROGRAM_FUSE_PIECES_H_
+
+#include "cc/analysis/flow_graph.h"
+#include "cc/bytecode/compiler.h"
+#include "cc/bytecode/element_reads.h"
+#include "cc/program/program.h"
+
+namespace tensorflow_recursion {
+
+// Replaces the members of each piece (see cc/bytecode/pieces.h) by a node of kind kPiece, in all bodies but those of
+// `compiled` functions, and tells the program what they are. `reads` is what MakeElementOperators() has found.
+void FusePieces(const ElementReads& reads, const CompiledFunctions& compiled, FlowGraph* flow, Program* program);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_PROGRAM_FUSE_PIECES_H_
