@@ -160,6 +160,8 @@ void Interpreter::ForEachFrame(const std::function<void(int64_t depth, const Cod
 // --- Calls that are split off -----------------------------------------------------------------------
 
 std::optional<ForkedCall> Interpreter::Fork() {
+  // What another thread is given must live as long as it runs: records that were made here may end before, by an error.
+  if (!loose_.empty()) return std::nullopt;
   ForkedCall fork;
   uint64_t* split = nullptr;  // the callee's registers
   int64_t depth = depth_;

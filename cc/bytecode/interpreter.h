@@ -69,8 +69,8 @@ class Interpreter {
   Record* TakeRecord(size_t result);
 
   // After kPaused: splits off the call that the outermost frame would make next, if it needs nothing of what that frame
-  // waits for, or else that of a frame further in. Looks at every frame. What was split off is joined in the opposite
-  // order: the last one first.
+  // waits for, or else that of a frame further in. None once it has made records. Looks at every frame. What was split
+  // off is joined in the opposite order: the last one first.
   std::optional<ForkedCall> Fork();
   // After kJoins; Resume() then goes on behind the call, or makes it here after all.
   void SupplyResults(absl::Span<const uint64_t> results);

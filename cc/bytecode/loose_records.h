@@ -29,6 +29,7 @@ class LooseRecords {
   // record.
   Record* Take(Record* record);
 
+  bool empty() const { return records_.empty(); }
   void Clear();
 
  private:

@@ -27,13 +27,19 @@ class RecordLayout {
   // A record with one reference, which is the caller's. Its values are to be set by set_bits().
   Record* New() const {
     Record* const record = Record::New(size_);
-    std::copy(tag_words_.begin(), tag_words_.end(), record->tag_words());
+    if (tag_words_.size() == 1) {
+      record->tag_words()[0] = tag_words_[0];
+    } else {
+      std::copy(tag_words_.begin(), tag_words_.end(), record->tag_words());
+    }
     return record;
   }
 
   // Whether the record has this layout, so that bits() may be read. Every record in it is one or nullptr.
   bool IsOf(const Record& record) const {
-    return record.size() == size_ && std::equal(tag_words_.begin(), tag_words_.end(), record.tag_words());
+    if (record.size() != size_) return false;
+    if (tag_words_.size() == 1) return record.tag_words()[0] == tag_words_[0];  // of up to eight values, as most are
+    return std::equal(tag_words_.begin(), tag_words_.end(), record.tag_words());
   }
 
   // The record of this layout that `record` stands for, with no reference of its own: a record without values stands

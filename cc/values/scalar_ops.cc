@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/values/scalar_ops.h"
 
+#include <cstddef>
+#include <utility>
+
 #include "absl/container/flat_hash_map.h"
 #include "cc/values/scalar_operators.h"
 

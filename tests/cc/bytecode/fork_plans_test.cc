@@ -208,5 +208,26 @@ TEST_F(ForkPlansTest, ErrorsKnowTheCallsAboveAFork) {
   EXPECT_EQ(depths, (Depths{22, 21, 20, 19, 18, 17, 3, 2, 1}));
 }
 
+// Another thread would read the record after an error had ended it here.
+TEST_F(ForkPlansTest, NothingIsSplitOffBesideRecords) {
+  const int fib = WriteFib();
+  const int beside = Declare("Beside", 1, 1);
+  builder_.Begin(beside);
+  builder_.Emit(Opcode::kMakeRecord, 1, builder_.Record({"retain", "Beside", {tensorflow::DT_INT32}}));
+  builder_.Emit(Opcode::kKeepNumber, 1, 0, 0);
+  builder_.Emit(Opcode::kMove, 3, 0);
+  builder_.Emit(Opcode::kCall, 0, fib, 3);
+  builder_.Emit(Opcode::kReturn, 0);
+  End();
+  AddForkPlans(&code_);
+  for (const int function : {fib, beside}) {
+    Interpreter interpreter(code_, kMuch, nullptr, 0);
+    ASSERT_TRUE(interpreter.Start(function, {ToBits(int32_t{20})}, 1));
+    int64_t budget = 50;
+    EXPECT_EQ(interpreter.Resume(&budget), State::kPaused);
+    EXPECT_EQ(interpreter.Fork().has_value(), function == fib);
+  }
+}
+
 }  // namespace
 }  // namespace tensorflow_recursion
