@@ -1,4 +1,4 @@
-"""The lines of Python that made the operators of bodies, in the errors of sessions that name such an operator.
+"""The lines of Python that made the operators of bodies, in errors that name such an operator.
 
 TensorFlow says of a node of the main graph where it was made. Nodes of bodies it knows only by name, and takes them for
 nodes of the main graph that happen to be called the same.
@@ -18,14 +18,15 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 # A node, after the function that it is in if TensorFlow knows it: {{function_node cond_true_7}}{{node Log}}.
 _NODE = re.compile(r"(?:\{\{function_node ([^{}\s]+)\}\})?\{\{node ([^{}\s]+)\}\}")
-# The function in whose body a dynamic call failed comes first.
-_FAILED_FUNCTION = re.compile(r"\{\{function_node ([^{}\s]+)\}\}")
+# The function in whose body a dynamic call failed comes first, after the tf.functions around it.
+_FAILED_FUNCTIONS = re.compile(r"(?:\{\{function_node [^{}\s]+\}\} ?)+(?!\{\{node)")
+_FUNCTION = re.compile(r"\{\{function_node ([^{}\s]+)\}\}")
 # A further body of a function is called F__copy1, and is made where F is.
 _COPY = re.compile(re.escape(names.COPY_SUFFIX) + r"\d+$")
 
 
 def show_in_errors() -> None:
-    """From now on, let the errors of sessions tell the lines of bodies."""
+    """From now on, let the errors of sessions and of tf.functions tell the lines of bodies."""
     origins.extend_errors(described)
 
 
@@ -33,8 +34,8 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
     """What to say of the nodes of bodies that a message names, and the names of these nodes.
 
     Args:
-      message: of an error of a session, with TensorFlow's marks in double braces.
-      graph: the session's.
+      message: of an error, with TensorFlow's marks in double braces.
+      graph: the session's, or the tf.function's.
     """
     texts, found = [], []
     for function, node in _NODE.findall(message):
@@ -48,9 +49,11 @@ def _origin(graph: tf.Graph, message: str, function: str, node: str) -> Origin |
     """Where a node was made; None for those of the main graph, and those of which nothing is known."""
     if function:
         return _origin_in(graph, function, node)
-    failed = _FAILED_FUNCTION.match(message)
-    if failed is not None and (origin := _origin_in(graph, failed[1], node)) is not None:
-        return origin
+    failed = _FAILED_FUNCTIONS.match(message)
+    if failed is not None:
+        for name in reversed(_FUNCTION.findall(failed[0])):
+            if (origin := _origin_in(graph, name, node)) is not None:
+                return origin
     prefix, _, name = node.partition("/")  # in a static graph, the node `Log` of F is called F/Log
     if not name or graphs.has_operation(graph, node):
         return None

@@ -1,4 +1,4 @@
-"""Where in Python the operations of functions were made, and the errors of sessions, which can say so."""
+"""Where in Python the operations of functions were made, and TensorFlow's errors, which can say so."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import error_interpolation
 
 from tensorflow_recursion._tf import graphs
 
 _ATTRIBUTE = "_recursion_origins"
+# How messages of which TensorFlow says more begin.
+_HEAD = "Graph execution error:"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,19 +92,56 @@ def _lines(frames: Sequence[Any], skip: Callable[[str], bool]) -> list[str]:
 
 
 def extend_errors(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:
-    """Let errors of sessions say more: what `described` says of a message and the graph of a session.
+    """Let errors of sessions, and of tf.functions, say more: what `described` says of a message and the main graph.
 
     It returns a text, and the names of nodes that are not the main graph's although they are called like nodes of it.
     """
+    _extend_errors_of_sessions(described)
+    _extend_errors_of_functions(described)
+
+
+def _extend_errors_of_sessions(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:
     stock = error_interpolation.interpolate_graph
 
     def interpolate_graph(message: str, graph: tf.Graph) -> str:
         text, others = described(message, graph)
-        shown: str = stock(message, _Without(graph, others))
-        head, separator, tail = shown.partition("\n\n")
-        return f"{head}{separator}{text}{tail}"
+        return _with(text, stock(message, _Without(graph, others)))
 
     error_interpolation.interpolate_graph = interpolate_graph
+
+
+def _extend_errors_of_functions(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:
+    stock = getattr(atomic_function, "InterpolateRuntimeError", None)
+    if stock is None:  # older ones say it in another way, of main graphs alone
+        return
+
+    class Interpolated(stock):  # type: ignore[misc, valid-type]
+        others: Sequence[str] = ()
+
+        def interpolate(self, message: str, node_names: Sequence[str], graph_debug_info: Any) -> Any:
+            known = [name for name in node_names if name not in self.others]
+            return super().interpolate(message, known, graph_debug_info)
+
+        def __exit__(self, kind: Any, error: Any, trace: Any) -> Any:
+            graph = getattr(self._func, "_cached_graph", None)
+            if not isinstance(error, tf.errors.OpError) or graph is None:
+                return super().__exit__(kind, error, trace)
+            message = str(error.message)
+            text, self.others = described(message, graph)
+            is_handled = super().__exit__(kind, error, trace)
+            if text:
+                is_as_it_was = str(error.message) == message  # TensorFlow does not read all names of functions
+                plain = error_interpolation.parse_message(message)[0].strip()
+                error._message = _with(text, f"{_HEAD}\n\n{plain}" if is_as_it_was else str(error.message))
+            return is_handled
+
+    atomic_function.InterpolateRuntimeError = Interpolated
+
+
+def _with(text: str, message: str) -> str:
+    """A message of TensorFlow's with a text after its first line."""
+    head, separator, tail = message.partition("\n\n")
+    return f"{head}{separator}{text}{tail}"
 
 
 class _Without:

@@ -1,6 +1,7 @@
 """Mistakes with `tfr.recursive` are errors that say the function, what is wrong, and what to write."""
 # SPDX-License-Identifier: Apache-2.0
 
+import inspect
 import re
 
 import pytest
@@ -157,3 +158,72 @@ def test_too_deep_recursion_names_the_function_and_its_limit():
     with pytest.raises(tf.errors.ResourceExhaustedError, match=contains("'deep'", "limit is 50", "max_depth")):
         deep(tf.constant(1000))
     assert int(deep(tf.constant(40))) == 40
+
+
+def divided(n):
+    return tf.constant(1) // n  # the line
+
+
+def in_branch(again, n):
+    if n < 1:
+        return divided(n)
+    return again(n - 1) + 1
+
+
+def in_loop(again, n):
+    total = n
+    for i in tf.range(3, -1, -1):
+        total += divided(i)
+    return total
+
+
+def in_inner_function(again, n):
+    return tf.function(divided, autograph=False)(n - n)
+
+
+def straight(again, n):
+    return divided(n - n)
+
+
+def called_in_a_branch(call):
+    return tf.function(lambda n: tf.cond(n > 0, lambda: call(n), lambda: n))
+
+
+PLACES = {
+    "eager": lambda call: call,
+    "tf.function": lambda call: tf.function(call),
+    "branch of a tf.function": called_in_a_branch,
+    "tf.function in another": lambda call: tf.function(lambda n: tf.function(call)(n)),
+    "gradient": lambda call: tf.function(lambda n: tf.gradients(tf.cast(call(n), tf.float32), n) or call(n)),
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("body", [in_branch, in_loop, in_inner_function, straight], ids=lambda body: body.__name__)
+def test_error_of_an_operator_names_the_line_that_made_it(body, place):
+    @tfr.recursive
+    def f(n):
+        return body(f, n)
+
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        PLACES[place](lambda n: f(n))(tf.constant(2))
+    lines, first = inspect.getsourcelines(divided)
+    marked = first + next(i for i, line in enumerate(lines) if "# the line" in line)
+    message = raised.value.message
+    assert f'{__file__}", line {marked}, in divided' in message
+    assert "tensorflow_recursion/" not in message.replace("tests/", "")
+    assert "stack traces unavailable" not in message
+
+
+def test_error_of_an_operator_beside_calls_is_as_in_tensorflow():
+    @tfr.recursive
+    def f(n):
+        return n if n < 1 else f(n - 1)
+
+    @tf.function(autograph=False)
+    def function(n):
+        return divided(f(n))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)Graph execution error.*, in divided"):
+        function(tf.constant(2))
