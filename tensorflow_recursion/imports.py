@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import freezing, loading
+from tensorflow_recursion._tf import freezing, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import MadeDefinition, TraceOptions
 from tensorflow_recursion.signatures import Signature
@@ -55,6 +55,7 @@ class ImportedDefinition(MadeDefinition):
 def register() -> None:
     """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
     loading.install(names.INVOKE, names.renumbered, _rename)
+    saving.install(names.INVOKE)
     freezing.install(
         names.INVOKE, names.CALLEE, names.ARGUMENT_TYPES, _forget_gradient, _of_constants, _rename, names.shown
     )

@@ -19,6 +19,7 @@ from tensorflow.python.saved_model import function_deserialization as loader
 from tensorflow_recursion._tf import functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import CONDITIONALS
+from tensorflow_recursion._tf.saving import without_hint
 
 # Changes names in a node, of functions and of what belongs to them: of the node and the new names of functions.
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
@@ -38,6 +39,7 @@ def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: R
     load, dependencies, fix = loader.load_function_def_library, loader._list_function_deps, loader.fix_node_def
 
     def load_library(library: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        library = without_hint(library)
         called_here = called(library, [], call)
         if not called_here:
             return dict(load(library, *args, **kwargs))

@@ -19,7 +19,7 @@ ORDER = """
     _loader
     names, errors
     _tf
-    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.tapes
+    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.tapes, _tf.saving
     _tf.branches, _tf.recorders, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets
     _tf.freezing, _tf.replacements, _tf.nests, _tf.bodies, _tf.function_types
     _tf.patches, _tf.inferring, _tf.origins, _tf.loops

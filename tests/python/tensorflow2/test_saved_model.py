@@ -210,3 +210,26 @@ def test_checkpoint_restores_what_bodies_capture(tmp_path):
     other = Power()
     tf.train.Checkpoint(module=other).restore(path).assert_consumed()
     assert other.call(tf.constant(X), tf.constant(N)).numpy() == 7.0 * X**N
+
+
+WITHOUT_IMPORT = """
+import json, sys
+import tensorflow as tf
+try:
+    tf.saved_model.load(sys.argv[1])
+except ValueError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+@pytest.mark.thorough
+def test_loading_without_the_package_names_what_to_import(tmp_path):
+    """Also for functions that are in no cycle, which TensorFlow would load in part."""
+    once = tf.Module()
+    single = tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])(lambda n: n + 1)
+    once.call = tf.function(lambda n: single(n), input_signature=[tf.TensorSpec([], tf.int32)])
+    for number, module in enumerate((Power(), once)):
+        directory = str(tmp_path / str(number))
+        tf.saved_model.save(module, directory)
+        assert "import_tensorflow_recursion_before_loading" in in_fresh_process(WITHOUT_IMPORT, directory)
+        assert tf.saved_model.load(directory).call is not None
