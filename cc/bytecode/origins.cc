@@ -5,6 +5,7 @@
 
 #include "cc/analysis/effects.h"
 #include "cc/bytecode/loop_variables.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -14,6 +15,12 @@ constexpr size_t kMostEvents = 16;
 // Each round may tell arguments apart that were taken to come together before.
 constexpr int kMostSplits = 10;
 
+// A variable, for example, waits for nothing. An Unstage, without inputs as well, waits for what others stage.
+bool MakesHandle(const tensorflow::Node& node) {
+  return node.num_inputs() == 0 && node.num_outputs() == 1 &&
+         (node.output_type(0) == tensorflow::DT_RESOURCE || tensorflow::IsRefType(node.output_type(0)));
+}
+
 // Whether a node of the main graph is done soon, whatever it is: it can't wait for anything outside, and what it makes
 // surely comes. The main graph runs once, so all that its calls are given so comes together, and recursions hand on for
 // the most part what is given to the first call.
@@ -21,7 +28,7 @@ bool IsPreparation(const FlowNode& node) {
   if (node.region != GraphRegions::kRoot || node.may_be_dead) return false;
   if (node.kind == OpKind::kPass) return true;
   if (node.kind != OpKind::kKernel && node.kind != OpKind::kScalar) return false;
-  return !IsStateful(*node.node) || ReadsState(node.node->type_string()) || node.node->num_inputs() == 0;
+  return !IsStateful(*node.node) || ReadsState(node.node->type_string()) || MakesHandle(*node.node);
 }
 
 // Whether the ports of a node come at different times.
@@ -100,8 +107,15 @@ Condition Origins::Of(const Source& source) const {
   if (source.port == Source::kWholeNode) return whole;
   const auto port = static_cast<uint32_t>(source.port) + 1;
   if (node.kind == OpKind::kBranch) return whole.And({{source.node, port}});
-  if (node.kind == OpKind::kSwitch) return whole.And({{node.branch, port}});
+  if (node.kind == OpKind::kSwitch) return OfSide(whole, source.node, {node.branch, port});
   return PortsComeApart(node.kind) ? whole.And({{source.node, port}}) : whole;
+}
+
+// A value that is on this side already gains nothing by a second Switch. That counts as something new, or what is in
+// front of the Switch could be put together with what is behind it, and would wait for itself.
+Condition Origins::OfSide(const Condition& whole, NodeId node, const Event& side) const {
+  const Condition both = whole.And({side});
+  return both == whole ? both.And({{node, 0}}) : both;
 }
 
 // Tells arguments of functions apart that have different origins in a call. Whether there were any.

@@ -35,6 +35,7 @@ class Origins {
 
  private:
   Condition Of(const Source& source) const;
+  Condition OfSide(const Condition& whole, NodeId node, const Event& side) const;
   void Compute();
   Condition Compute(NodeId node);
   Condition OfInputs(const FlowNode& node) const;

@@ -126,6 +126,19 @@ TEST_F(PiecesTest, NothingIsPutTogetherAroundAKernel) {
   EXPECT_EQ(Members(), (std::set<Names>{{"F/b", "F/less"}}));
 }
 
+// The second Switch on one predicate takes no side that was not taken. Around it, one operator of all would wait for
+// itself, too.
+TEST_F(PiecesTest, NothingIsPutTogetherAroundASwitch) {
+  graph_.Op("F/double", "Mul", {"F/n", "F/two"}).Op("F/less", "Less", {"F/double", "F/two"});
+  graph_.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/minus", "Sub", {"F/sn", "F/one"});
+  graph_.Op("F/again", "Switch", {"F/minus", "F/less"}).Op("F/sum", "AddV2", {"F/again", "F/sn"});
+  graph_.Kernel("F/k", {"F/sum"}).Kernel("F/l", {"F/sn:1"});
+  Merge(&graph_, "F/sides", {"F/k", "F/l"}).Result("F", "F/sides", 1);
+  Branch("F/less");
+  Find();
+  EXPECT_EQ(Members(), (std::set<Names>{{"F/double", "F/less"}}));
+}
+
 TEST_F(PiecesTest, WhatNeedsACallDoesNotHoldUpWhatDoesNot) {
   graph_.Op("F/double", "Mul", {"F/n", "F/two"}).Op("F/less", "Less", {"F/double", "F/two"});
   graph_.Call("F/call", "F", 2, {"F/n", "F/x"}).Op("F/sum", "AddV2", {"F/call/return_0", "F/double"});

@@ -254,6 +254,26 @@ def test_dead_argument_takes_only_what_reads_it():
 # --- What is no number ----------------------------------------------------------------------------------------------
 
 
+def test_switch_behind_switch_on_the_same_predicate():
+    """What the second one passes on is on that side already: it could be taken to come together with its own input."""
+
+    def build():
+        f = tfr.Declare("F", [("n", tf.int32), ("h", tf.float32)], [("r", tf.float32)])
+
+        @tfr.Defun(tf.int32, tf.float32, func_name="F", out_names=["r"])
+        def body(n, h):
+            is_last = n < 1
+            below, _ = tf.raw_ops.Switch(data=n, pred=is_last)
+            rest, last = tf.raw_ops.Switch(data=h, pred=is_last)
+            thrice, _ = tf.raw_ops.Switch(data=below * 3, pred=is_last)
+            weight = tf.cast(thrice + below, tf.float32)
+            return tf.raw_ops.Merge(inputs=[tf.reverse(f(below - 1, rest + weight), [0]), last]).output
+
+        return f(5, tf.constant([1.0, 2.0]))
+
+    np.testing.assert_array_equal(both_ways(build), [62.0, 61.0])
+
+
 @pytest.mark.parametrize("shape", [[], [1], [1, 1]])
 def test_predicate_is_computed_of_tensor_of_one_element(shape):
     """tf.cond squeezes predicates of unknown shape."""
