@@ -248,12 +248,23 @@ def _listed(result: ops.Result) -> list[tf.Tensor]:
 
 
 @overload
-def recursive(func: Callable[..., Any], /) -> RecursiveFunction: ...
+def recursive(
+    func: Callable[..., Any],
+    /,
+    output_signature: Any = None,
+    *,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    reduce_retracing: bool = True,
+    name: str | None = None,
+    max_depth: int | None = None,
+) -> RecursiveFunction: ...
 
 
 @overload
 def recursive(
-    input_signature: Sequence[Any] | None = None,
+    input_signature: Sequence[Any] | None,
+    /,
     output_signature: Any = None,
     *,
     autograph: bool = True,
@@ -263,10 +274,23 @@ def recursive(
 ) -> Callable[[Callable[..., Any]], RecursiveFunction]: ...
 
 
+@overload
 def recursive(
-    input_signature: Any = None,
+    *,
+    input_signature: Sequence[Any] | None = None,
+    output_signature: Any = None,
+    autograph: bool = True,
+    reduce_retracing: bool = True,
+    name: str | None = None,
+    max_depth: int | None = None,
+) -> Callable[[Callable[..., Any]], RecursiveFunction]: ...
+
+
+def recursive(
+    func: Any = None,
     output_signature: Any = None,
     *,
+    input_signature: Any = None,
     autograph: bool = True,
     reduce_retracing: bool = True,
     name: str | None = None,
@@ -275,11 +299,11 @@ def recursive(
     """Decorator that makes a Python function a recursive function of TensorFlow.
 
     In its body its own name is the function itself, and functions made so call each other, whichever is defined first.
-    It can be called in eager mode, in a `tf.function`, in Keras layers and `tf.data` functions, and in TF1 graphs; it
-    can be a method. AutoGraph converts the body, as that of a `tf.function`: `if`, `while`, `for`, `and`, `or`, `not`
-    may go by tensors. Side effects happen in the order in which they are written.
+    It can be called eagerly, in a `tf.function`, in Keras, `tf.data` functions and TF1 graphs, and can be a method.
+    AutoGraph converts the body: `if`, `while`, `for`, `and`, `or`, `not` may go by tensors. Side effects are in order.
 
     Args:
+      func: the Python function, or the `input_signature`, which needs no name where it comes first.
       input_signature: a `tf.TensorSpec` (or a nest of such) for each argument. Left out, the function is traced for
         each kind of arguments: dtypes and shapes of tensors, and values of all others, as with `tf.function`.
       output_signature: a `tf.TensorSpec`, a dtype, or a nest of such: what the function returns. Left out, it is found
@@ -290,8 +314,8 @@ def recursive(
       max_depth: how deep calls may nest before the run ends in `ResourceExhaustedError`.
 
     Returns:
-      The function. As a `tf.function` it has `get_concrete_function`, `input_signature`, `pretty_printed_signature` and
-      `experimental_get_tracing_count`.
+      The function; without `func`, what makes it of one. As a `tf.function` it has `get_concrete_function`,
+      `input_signature`, `pretty_printed_signature` and `experimental_get_tracing_count`.
 
     Raises:
       TypeError: if what is decorated is no function, or a signature holds what is no spec.
@@ -312,9 +336,8 @@ def recursive(
       ...     print(session.run(twice(20)))
       13530
     """
-    is_bare = callable(input_signature)
     options = Options(
-        input_signature=None if is_bare else input_signature,
+        input_signature=_given_signature(func, input_signature),
         output_signature=output_signature,
         autograph=autograph,
         reduce_retracing=reduce_retracing,
@@ -322,7 +345,16 @@ def recursive(
         max_depth=max_depth,
     )
     _check_options(options)
-    return _decorated(options, input_signature) if is_bare else functools.partial(_decorated, options)
+    return _decorated(options, func) if callable(func) else functools.partial(_decorated, options)
+
+
+def _given_signature(func: Any, input_signature: Any) -> Any:
+    """The signature, which may be in the place of the function."""
+    if callable(func) or func is None:
+        return input_signature
+    if input_signature is not None:
+        raise TypeError(f"recursive decorates a Python function, got {func!r}")
+    return func
 
 
 def _decorated(options: Options, func: Callable[..., Any]) -> RecursiveFunction:

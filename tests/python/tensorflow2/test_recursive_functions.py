@@ -464,3 +464,16 @@ def test_trees_with_any_number_of_children_are_summed_by_map_fn(called):
 
     children = tf.ragged.constant(CHILDREN, dtype=tf.int32)
     assert float(called(lambda: total(tf.constant(0), children, tf.constant(VALUES)))) == sum(VALUES)
+
+
+def test_function_and_signature_may_be_arguments_of_one_call():
+    """As those of tf.function."""
+
+    def plain(n):
+        return n if n < 1 else double(n - 1) + 2
+
+    double = tfr.recursive(plain, input_signature=[tf.TensorSpec([], tf.int32)])
+    assert double(3).numpy() == 6
+    assert double.input_signature is not None
+    with pytest.raises(TypeError, match="recursive decorates a Python function, got 7"):
+        tfr.recursive(7, input_signature=[tf.TensorSpec([], tf.int32)])
