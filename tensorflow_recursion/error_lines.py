@@ -21,6 +21,11 @@ _NODE = re.compile(r"(?:\{\{function_node ([^{}\s]+)\}\})?\{\{node ([^{}\s]+)\}\
 # The function in whose body a dynamic call failed comes first, after the tf.functions around it.
 _FAILED_FUNCTIONS = re.compile(r"(?:\{\{function_node [^{}\s]+\}\} ?)+(?!\{\{node)")
 _FUNCTION = re.compile(r"\{\{function_node ([^{}\s]+)\}\}")
+# A call that would have resources of several devices.
+_SEVERAL_DEVICES = re.compile(
+    r"resource edge connects colocation groups with incompatible .*dst node is name='([^']+)' \(op='"
+    + re.escape(names.INVOKE)
+)
 # A further body of a function is called F__copy1, and is made where F is.
 _COPY = re.compile(re.escape(names.COPY_SUFFIX) + r"\d+$")
 
@@ -38,6 +43,11 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
       graph: the session's, or the tf.function's.
     """
     texts, found = [], []
+    if (call := _SEVERAL_DEVICES.search(message)) is not None:
+        texts.append(
+            f"Call {call[1]!r}: the function that it calls reads variables of several devices, and a call can have "
+            "those of one only; read the others where the function is called, and pass what was read as arguments\n"
+        )
     for function, node in _NODE.findall(message):
         if (origin := _origin(graph, message, function, node)) is not None:
             texts.append(_description(node, origin))

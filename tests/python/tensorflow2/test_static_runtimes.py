@@ -266,6 +266,28 @@ for place in (lambda f: f, tf.function):
         print(error)
 """
 
+VARIABLES_ON_TWO_DEVICES = """
+with tf.device("CPU:0"):
+    a = tf.Variable(2.0)
+with tf.device("CPU:1"):
+    b = tf.Variable(3.0)
+
+@tfr.recursive
+def product(n):
+    return tf.cond(n < 1, lambda: a * 1.0, lambda: b * product(n - 1))
+
+@tfr.recursive
+def given(n, b):
+    return tf.cond(n < 1, lambda: a * 1.0, lambda: b * given(n - 1, b))
+
+for call in (product, tf.function(lambda n: product(n))):
+    try:
+        call(tf.constant(3))
+    except tf.errors.InvalidArgumentError as error:
+        print(" ".join(error.message.split()))
+print(float(given(tf.constant(3), b.read_value())))
+"""
+
 
 def run_program(program):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -316,6 +338,15 @@ def test_variables_of_replicas_in_bodies():
     found = "\n".join(errors)
     assert found.count("Call of 'Power': its body reads a variable of which each replica") == 2
     assert found.count("define the function by tfr.recursive") == 2
+
+
+@pytest.mark.thorough
+def test_body_that_reads_variables_of_two_devices_is_an_error_with_remedy():
+    *errors, passed = run_program(VARIABLES_ON_TWO_DEVICES)
+    assert passed == "54.0"
+    assert len(errors) == 2
+    for error in errors:
+        assert "reads variables of several devices" in error and "pass what was read as arguments" in error
 
 
 # --- C --------------------------------------------------------------------------------------------------------------
