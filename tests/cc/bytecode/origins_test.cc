@@ -62,11 +62,13 @@ TEST_F(OriginsTest, WhatIsMadeOfALateArgumentIsLate) {
 
 TEST_F(OriginsTest, TheMainGraphGivesAllAtOnceButWhatMayWait) {
   graph_.Arg("i").Kernel("ready", {"i"}).Kernel("queue", {"i"}, 1, /*is_stateful=*/true);
-  graph_.Call("main", "F", 1, {"i", "ready", "queue"}).Retval("main/return_0");
-  graph_.Function("F", {"n", "m", "x"}).Kernel("F/k", {"F/n"}).Kernel("F/l", {"F/m"}).Kernel("F/o", {"F/x"});
+  graph_.Kernel("stage", {}, 1, /*is_stateful=*/true).Call("main", "F", 1, {"i", "ready", "queue", "stage"});
+  graph_.Retval("main/return_0").Function("F", {"n", "m", "x", "y"}).Kernel("F/p", {"F/y"}).Result("F", "F/p", 3);
+  graph_.Kernel("F/k", {"F/n"}).Kernel("F/l", {"F/m"}).Kernel("F/o", {"F/x"});
   graph_.Result("F", "F/k").Result("F", "F/l", 1).Result("F", "F/o", 2);
   EXPECT_EQ(Of("F/n", OpKind::kEntry), Of("F/m", OpKind::kEntry));
   EXPECT_NE(Of("F/n", OpKind::kEntry), Of("F/x", OpKind::kEntry));
+  EXPECT_NE(Of("F/n", OpKind::kEntry), Of("F/y", OpKind::kEntry));
 }
 
 }  // namespace
