@@ -33,13 +33,17 @@ struct Source {
   bool operator==(const Source& other) const { return node == other.node && port == other.port; }
 };
 
-// What a node reads: a token that another node sends, or a constant, which no one has to send.
+// What a node reads: a token that another node sends, or a constant or an invariant of the recursion, which no one has
+// to send.
 struct Input {
   Source source;               // of a token
-  ConstantId constant;         // in FlowGraph::constants; kNone of a token
-  std::vector<Source> guards;  // of a constant: what must be live for it to be
+  ConstantId constant;         // in FlowGraph::constants; kNone if it is none
+  uint32_t invariant = kNone;  // which of the recursion's (keep_invariants.h); kNone if it is none
+  std::vector<Source> guards;  // of what is no token: what must be live for it to be
 
   bool is_constant() const { return constant != kNone; }
+  bool is_invariant() const { return invariant != kNone; }
+  bool is_token() const { return !is_constant() && !is_invariant(); }
 };
 
 // A future operator. Nodes of the TensorFlow graph that only rename a value (Identity, LoopCond, Return, NextIteration
@@ -74,6 +78,7 @@ struct FlowCallSite {
   const tensorflow::Node* join = nullptr;          // says that the call lives, where another device decides it
   const tensorflow::Node* announcement = nullptr;  // tells the others, where this one does
   std::optional<int> announce_port;
+  bool is_inside = false;  // of the callee's recursion: its frame has the caller's invariants
 };
 
 struct FlowLoop {
@@ -98,6 +103,7 @@ struct FlowFunction {
   std::vector<NodeId> entries;  // by argument; kNone where there is none
   NodeId frame_start;
   std::map<int, const tensorflow::Node*> results;  // by index
+  uint32_t num_invariants = 0;                     // its last arguments, which calls inside the recursion do not pass
 
   int num_results() const { return results.empty() ? 0 : results.rbegin()->first + 1; }
 };
@@ -135,7 +141,7 @@ absl::Status SortNodes(const FlowGraph& flow, std::vector<NodeId>* order);
 template <typename Visit>
 void ForEachSource(const FlowNode& node, Visit visit) {
   for (const Input& input : node.inputs) {
-    if (!input.is_constant()) visit(input.source);
+    if (input.is_token()) visit(input.source);
     for (const Source& guard : input.guards) visit(guard);
   }
   for (const Source& control : node.controls) visit(control);

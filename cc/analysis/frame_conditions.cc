@@ -26,8 +26,9 @@ Condition OfPort(const FlowNode& node, const Source& source) {
 
 }  // namespace
 
-FrameConditions::FrameConditions(const FlowGraph& flow, const std::vector<NodeId>& order)
-    : flow_(flow), conditions_(flow.nodes.size()) {
+FrameConditions::FrameConditions(const FlowGraph& flow, const std::vector<NodeId>& order,
+                                 const IdVector<NodeId, bool>* live_arguments)
+    : flow_(flow), live_arguments_(live_arguments), conditions_(flow.nodes.size()) {
   for (NodeId node : order) Compute(node);
 }
 
@@ -36,14 +37,16 @@ Condition FrameConditions::Of(const Source& source) const {
 }
 
 Condition FrameConditions::Of(const Input& input) const {
-  if (!input.is_constant()) return Of(input.source);
+  if (input.is_token()) return Of(input.source);
   Condition all;
   for (const Source& guard : input.guards) all = all.And(Of(guard));
   return all;
 }
 
 // Whether the node's value may be missing although all that it waits for in its frame has come.
-bool FrameConditions::MayBeDeadInLiveFrame(const FlowNode& node) const {
+bool FrameConditions::MayBeDeadInLiveFrame(NodeId id) const {
+  const FlowNode& node = flow_.nodes[id];
+  if (live_arguments_ != nullptr && (*live_arguments_)[id]) return false;
   if (node.kind == OpKind::kMerge || node.may_be_dead) return true;
   // What an Enter brings into a loop lives in all iterations, unless they take place with dead variables too.
   return node.kind == OpKind::kEntry && (!node.node->IsEnter() || node.is_partial || flow_.crosses_devices);
@@ -59,7 +62,7 @@ void FrameConditions::Compute(NodeId id) {
     condition = any_input_suffices && i > 0 ? condition.Common(input) : condition.And(input);
   }
   for (const Source& control : node.controls) condition = condition.And(Of(control));
-  if (MayBeDeadInLiveFrame(node)) condition = condition.And({{id, 0}});
+  if (MayBeDeadInLiveFrame(id)) condition = condition.And({{id, 0}});
   conditions_[id] = condition;
 }
 

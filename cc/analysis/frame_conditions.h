@@ -15,8 +15,10 @@ namespace tensorflow_recursion {
 // Conditions (conditions.h) also finds that the arguments of a call live together, say, but takes the whole program.
 class FrameConditions {
  public:
-  // `flow` must outlive it; `order` is SortNodes' answer.
-  FrameConditions(const FlowGraph& flow, const std::vector<NodeId>& order);
+  // `flow` must outlive it; `order` is SortNodes' answer. Arguments whose entries `live_arguments` names, if given, are
+  // no events: they live in every frame.
+  FrameConditions(const FlowGraph& flow, const std::vector<NodeId>& order,
+                  const IdVector<NodeId, bool>* live_arguments = nullptr);
 
   Condition Of(const Source& source) const;
   Condition Of(const Input& input) const;
@@ -26,9 +28,10 @@ class FrameConditions {
 
  private:
   void Compute(NodeId node);
-  bool MayBeDeadInLiveFrame(const FlowNode& node) const;
+  bool MayBeDeadInLiveFrame(NodeId id) const;
 
   const FlowGraph& flow_;
+  const IdVector<NodeId, bool>* const live_arguments_;
   IdVector<NodeId, Condition> conditions_;
 };
 

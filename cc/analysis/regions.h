@@ -40,6 +40,8 @@ class GraphRegions {
   // Whether the node is part of a function's body, loops in it included.
   bool IsInFunction(const tensorflow::Node* node) const;
   bool IsFunctionPart(RegionId region) const;
+  // The region of the body that a region is part of, loops in it included; the root of the main graph's.
+  RegionId FunctionRegionOf(RegionId region) const;
   const IdVector<RegionId, Region>& regions() const { return regions_; }
   // The function whose body the node is part of; empty for the main graph.
   const std::string& FunctionOf(const tensorflow::Node* node) const;
@@ -56,7 +58,6 @@ class GraphRegions {
  private:
   RegionId FunctionRegion(const std::string& name);
   RegionId RegionOfSource(const tensorflow::Node* node);
-  RegionId FunctionRegionOf(RegionId region) const;
   absl::Status FindSources(const tensorflow::Graph& graph, std::vector<const tensorflow::Node*>* ready);
   absl::Status Walk(std::vector<const tensorflow::Node*> ready);
   absl::Status Enter(const tensorflow::Node* node);

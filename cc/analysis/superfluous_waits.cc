@@ -19,6 +19,7 @@ namespace {
 bool WaitsForAll(OpKind kind) {
   switch (kind) {
     case OpKind::kScalar:
+    case OpKind::kPiece:
     case OpKind::kPass:
     case OpKind::kSwitch:
     case OpKind::kSwitchN:
@@ -65,7 +66,7 @@ class WaitDropper {
     FlowNode& node = flow_->nodes[id];
     Condition known;
     for (const Input& input : node.inputs) {
-      if (!input.is_constant()) known = known.And(conditions_.Of(input.source));
+      if (input.is_token()) known = known.And(conditions_.Of(input.source));
     }
     std::vector<Source> kept;
     auto consider = [&](const Source& source) {
@@ -110,7 +111,7 @@ class WaitDropper {
   bool MayStayInCaller(const FlowNode& site, const Input& constant) const {
     bool is_implied = false;
     for (const Input& other : site.inputs) {
-      if (other.is_constant()) continue;
+      if (!other.is_token()) continue;
       if (IsLate(other.source.node)) return false;
       if (is_implied) continue;
       const Condition known = conditions_.Of(other);
@@ -163,7 +164,7 @@ class PassRemover {
  private:
   void Redirect(FlowNode* node) const {
     for (Input& input : node->inputs) {
-      if (!input.is_constant()) Redirect(&input.source);
+      if (input.is_token()) Redirect(&input.source);
     }
     for (Source& control : node->controls) Redirect(&control);
   }
@@ -177,7 +178,7 @@ class PassRemover {
     FlowNode& node = flow_->nodes[id];
     if (node.kind != OpKind::kPass) return;
     const bool only_hands_value =
-        node.inputs.size() == 1 && node.num_ports == 1 && !node.inputs[0].is_constant() && node.controls.empty();
+        node.inputs.size() == 1 && node.num_ports == 1 && node.inputs[0].is_token() && node.controls.empty();
     const bool only_hands_signal = node.inputs.empty() && node.num_ports == 0 && node.controls.size() == 1;
     if (!only_hands_value && !only_hands_signal) return;
     const Source source = only_hands_value ? node.inputs[0].source : node.controls[0];

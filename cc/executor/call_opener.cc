@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/call_opener.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 
 #include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
 #include "cc/executor/depth_errors.h"
+#include "cc/values/invariants.h"
 
 namespace tensorflow_recursion {
 namespace {
+
+// Whether an invariant of the recursion that the call enters has died while the call lives, which the analysis says
+// can't be.
+bool HasDeadInvariant(const Op& op, const CallSite& site, const PartialCall& partial) {
+  return std::any_of(partial.dead_arguments.begin(), partial.dead_arguments.end(),
+                     [&](uint32_t argument) { return argument >= op.num_inputs - site.num_invariants; });
+}
 
 // Whether a call is dead with the dead arguments that it has: all that it waits for, or the announcement of the device
 // that decides.
@@ -46,6 +56,12 @@ void CallOpener::Open(Frame* caller, OpId index) {
   const CallSite& site = context_->program.sites[op.index];
   const PartialCall* const partial = partial_calls_->Find(caller, index);
   if (ABSL_PREDICT_FALSE(partial != nullptr) && IsDead(op, site, *partial)) return DropDead(caller, index, *partial);
+  if (ABSL_PREDICT_FALSE(partial != nullptr) && HasDeadInvariant(op, site, *partial)) {
+    return context_->FailAt(
+        absl::InternalError(absl::StrCat("Call of '", site.callee_name, "' at '", site.name,
+                                         "': an argument that its recursion keeps died while the call lives")),
+        caller);
+  }
   if (ABSL_PREDICT_FALSE(!CheckDepth(caller, site))) return;
   if (site.compiled != nullptr && partial == nullptr && caller->pending()[index] == 0) {
     Value* const slots = caller->values() + op.slot;
@@ -129,6 +145,7 @@ void CallOpener::DropDead(Frame* caller, OpId index, const PartialCall& partial)
 inline Frame* CallOpener::NewChild(Frame* caller, OpId index, const CallSite& site) {
   const Region& callee = *site.callee;
   Frame* const child = frames_->New(callee, caller, index, caller->depth + 1);
+  if (callee.invariants_slot != kNone && site.num_invariants == 0) child->ReadInvariantsOf(*caller);
   if (ABSL_PREDICT_FALSE(callee.tag_slot != kNone)) child->set_tag(ChildTag(caller->tag(), site.call_id));
   return child;
 }
@@ -158,6 +175,10 @@ inline void CallOpener::TakeArguments(Frame* caller, OpId index, Frame* child) {
 }
 
 inline void CallOpener::Start(Frame* child, const Value* arguments, uint32_t num_arguments, const CallSite& site) {
+  if (ABSL_PREDICT_FALSE(site.num_invariants > 0)) {
+    num_arguments -= site.num_invariants;
+    child->EnterWith(Invariants::New(arguments + num_arguments, site.num_invariants));
+  }
   for (uint32_t i = 0; i < num_arguments; ++i) {
     if (ABSL_PREDICT_TRUE(!arguments[i].is_empty())) router_->DeliverArgument(child, i, arguments[i]);
   }
@@ -165,6 +186,10 @@ inline void CallOpener::Start(Frame* child, const Value* arguments, uint32_t num
     Value lives = Value::Scalar(0);
     lives.boolean = true;
     router_->DeliverResult(child->parent, child->site_op, site.announce_port, lives);
+  }
+  for (const uint32_t invariant : child->region->told_invariants) {
+    const uint32_t argument = static_cast<uint32_t>(child->region->first_invariant()) + invariant;
+    router_->DeliverArgument(child, argument, child->invariants().Get(invariant));
   }
   router_->StartFrame(child);
   frames_->Unref(child);

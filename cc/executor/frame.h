@@ -10,6 +10,7 @@
 #include "cc/base/ids.h"
 #include "cc/executor/frame_tag.h"
 #include "cc/program/program.h"
+#include "cc/values/invariants.h"
 #include "cc/values/slabs.h"
 
 namespace tensorflow_recursion {
@@ -61,6 +62,15 @@ struct Frame {
     const SlotId slot = region->tag_slot;
     if (ABSL_PREDICT_TRUE(slot == kNone)) return {};
     return {values()[slot].bits, values()[slot + 1].int64};
+  }
+  // Of a frame in a recursion that has some, which the frame of the call that entered it owns.
+  const Invariants& invariants() const { return *values()[region->invariants_slot].invariants; }
+  void EnterWith(Invariants* invariants) {
+    values()[region->invariants_slot] = Value::Own(invariants);
+    owns_tensors = 1;
+  }
+  void ReadInvariantsOf(const Frame& around) {
+    values()[region->invariants_slot] = Value::Scalar(around.values()[around.region->invariants_slot].bits);
   }
   void set_tag(const FrameTag& tag) {
     Value* slots = values() + region->tag_slot;

@@ -22,7 +22,7 @@ bool IncompleteSites::IsIncomplete(const Frame* frame, OpId index) const {
   if (partial != nullptr && partial->child != nullptr) return false;  // it is open
   if (WaitsForAnnouncement(op)) return IsAnnounced(frame, op);
   const size_t num_dead = partial == nullptr ? 0 : partial->dead_arguments.size();
-  return num_pending + num_dead < op.num_tokens;
+  return num_pending + num_dead < op.num_tokens && HasInvariants(frame, op);
 }
 
 void IncompleteSites::Unlink(Frame* frame) {

@@ -22,7 +22,8 @@ namespace tensorflow_recursion {
 //
 // A site is incomplete from its first live argument on (dead ones alone must not open a frame: the whole call may be
 // dead) until it has all of them or is opened. Where another device decides whether the call lives, the site is
-// incomplete from that device's announcement on.
+// incomplete from that device's announcement on. A call that enters a recursion is never opened without the invariants
+// of that: it is incomplete once it has all of them.
 //
 // Keeps a list of the frames with incomplete sites, in which a frame counts as one more in its own `live`.
 class IncompleteSites {
@@ -50,6 +51,7 @@ class IncompleteSites {
  private:
   bool WaitsForAnnouncement(const Op& op) const { return program_.sites[op.index].waits_for_announcement; }
   static bool IsAnnounced(const Frame* frame, const Op& op);
+  bool HasInvariants(const Frame* frame, const Op& op, uint32_t coming = kNone) const;
   void Link(Frame* frame);
   void Unlink(Frame* frame);
   void CloseGaps();
@@ -65,17 +67,28 @@ inline bool IncompleteSites::IsAnnounced(const Frame* frame, const Op& op) {
   return !frame->values()[op.slot + op.num_inputs - 1].is_empty();
 }
 
+// Whether all invariants of the recursion that the call enters are there, or `coming`.
+inline bool IncompleteSites::HasInvariants(const Frame* frame, const Op& op, uint32_t coming) const {
+  const uint32_t num_invariants = program_.sites[op.index].num_invariants;
+  for (uint32_t i = op.num_inputs - num_invariants; i < op.num_inputs; ++i) {
+    if (i != coming && frame->values()[op.slot + i].is_empty()) return false;
+  }
+  return true;
+}
+
 inline void IncompleteSites::NoteArgument(Frame* frame, const Edge& edge, bool is_dead, const PartialCall* partial) {
   const Op& op = frame->region->ops[edge.op];
   const bool waits_for_announcement = WaitsForAnnouncement(op);
   const size_t num_pending = frame->pending()[edge.op];
   // If this one is dead, it is among the dead arguments already; it has not come yet, however.
   const size_t num_dead = ABSL_PREDICT_TRUE(partial == nullptr) ? 0 : partial->dead_arguments.size() - is_dead;
-  const bool was_incomplete = waits_for_announcement ? IsAnnounced(frame, op) : num_pending + num_dead < op.num_tokens;
+  const bool has_any = num_pending + num_dead < op.num_tokens;
+  const bool was_incomplete = waits_for_announcement ? IsAnnounced(frame, op) : has_any && HasInvariants(frame, op);
   const bool is_last = num_pending == 1;
   if (is_last) {
     if (was_incomplete) NoteOpened(frame);
-  } else if (!was_incomplete && !is_dead && (!waits_for_announcement || edge.index + 1 == op.num_inputs)) {
+  } else if (!was_incomplete && !is_dead && (!waits_for_announcement || edge.index + 1 == op.num_inputs) &&
+             HasInvariants(frame, op, edge.index)) {
     if (frame->incomplete_sites++ == 0) Link(frame);
   }
 }

@@ -74,6 +74,7 @@ Frame* LoopRunner::NewIteration(const Loop& loop, Frame* parent, uint32_t iterat
     const auto tag = loop.in_function ? &ChildTag : &MainLoopTag;
     frame->set_tag(tag(parent->tag(), loop.key, iteration));
   }
+  if (ABSL_PREDICT_FALSE(loop.body->invariants_slot != kNone)) frame->ReadInvariantsOf(*parent);
   const Value* const enters = parent->values() + loop.parent->ops[loop.start_op].slot;
   for (const LoopDelivery& constant : loop.constants) {
     const Value& value = enters[constant.slot];

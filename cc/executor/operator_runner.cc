@@ -11,6 +11,14 @@
 #include "cc/values/record.h"
 
 namespace tensorflow_recursion {
+namespace {
+
+// What a table of inputs says without a slot: a constant, or an invariant of the frame's recursion.
+inline Value KeptInput(const Frame& frame, const Value& entry) {
+  return entry.is_dead() ? frame.invariants().Get(entry.position) : entry;
+}
+
+}  // namespace
 
 OperatorRunner::OperatorRunner(WorkerContext* context, ReadyQueue* queue, TokenRouter* router, KernelLauncher* kernels,
                                PieceRunner* pieces, LoopRunner* loops, ControlFlow* control_flow)
@@ -90,7 +98,7 @@ inline Value* OperatorRunner::InputsOf(ReadyOperator* item, const Op& op) {
 inline Value* OperatorRunner::GatherInputs(Frame* frame, const Op& op) {
   const Value* table = frame->region->inputs.data() + op.slot;
   for (uint32_t i = 0; i < op.num_inputs; ++i) {
-    inputs_[i] = table[i].is_empty() ? frame->values()[table[i].position].Take() : table[i];
+    inputs_[i] = table[i].is_empty() ? frame->values()[table[i].position].Take() : KeptInput(*frame, table[i]);
   }
   return inputs_.data();
 }
@@ -98,7 +106,7 @@ inline Value* OperatorRunner::GatherInputs(Frame* frame, const Op& op) {
 inline Value* OperatorRunner::GatherInputsWith(ReadyOperator* item, const Op& op) {
   const Value* table = item->frame->region->inputs.data() + op.slot;
   Value* inputs = inputs_.data();
-  for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i] = table[i];
+  for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i] = KeptInput(*item->frame, table[i]);
   if (op.only < op.num_inputs) item->value.CopyTo(&inputs[op.only]);
   return inputs;
 }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cc/expand/call_graph.h"
+#include "cc/analysis/call_graph.h"
 #include "cc/expand/call_program.h"
 #include "cc/expand/emission_names.h"
 #include "cc/expand/node_writer.h"

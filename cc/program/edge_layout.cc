@@ -19,7 +19,7 @@ using EdgesByPort = std::vector<PortEdges>;
 
 absl::Status CheckInputs(const FlowGraph& flow, const FlowNode& node) {
   for (const Input& input : node.inputs) {
-    if (input.is_constant()) continue;
+    if (!input.is_token()) continue;
     const FlowNode& from = flow.nodes[input.source.node];
     if (from.region == node.region && input.source.port < from.num_ports) continue;
     return InvalidArgument("Node '", node.node->name(), "' reads output ", input.source.port, " of '",
@@ -38,7 +38,7 @@ void PlaceInputs(const Layout& layout, NodeId id, EdgesByPort* edges) {
   const size_t num_placed = node.kind == OpKind::kGate ? 1 : node.inputs.size();
   for (size_t position = 0; position < num_placed; ++position) {
     const Input& input = node.inputs[position];
-    if (input.is_constant()) continue;
+    if (!input.is_token()) continue;
     const uint32_t port = layout.OpOf(input.source.node).port + input.source.port;
     (*edges)[port].data.push_back({layout.op_of[id], SlotId(), static_cast<uint16_t>(position), EdgeKindInto(node)});
   }

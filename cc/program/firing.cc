@@ -43,7 +43,7 @@ void SplitControls(FlowGraph* flow, NodeId id) {
 
 size_t NumTokens(const FlowNode& node) {
   const auto inputs =
-      std::count_if(node.inputs.begin(), node.inputs.end(), [](const Input& input) { return !input.is_constant(); });
+      std::count_if(node.inputs.begin(), node.inputs.end(), [](const Input& input) { return input.is_token(); });
   return node.controls.size() + (node.kind == OpKind::kMerge ? 1 : static_cast<size_t>(inputs));
 }
 

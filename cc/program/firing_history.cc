@@ -95,7 +95,7 @@ FiringHistory::Events FiringHistory::Before(const Source& source) const {
 FiringHistory::Events FiringHistory::BeforeAny(const FlowNode& node) const {
   Events all;
   for (const Input& input : node.inputs) {
-    if (input.is_constant()) continue;
+    if (!input.is_token()) continue;
     const Events bits = Before(input.source);
     if (all.empty()) all = bits;
     for (size_t i = 0; i < all.size(); ++i) all[i] &= bits[i];

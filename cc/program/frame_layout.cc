@@ -38,7 +38,7 @@ SlotRequest RequestOfInputs(NodeId id, const FlowNode& node) {
   // One with several outputs delivers some of its inputs while the others still lie in their slots.
   const bool is_alone = node.kind == OpKind::kPass && node.num_ports > 1;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i].is_constant()) continue;
+    if (!node.inputs[i].is_token()) continue;
     request.items.push_back({is_alone ? SlotKind::kAlone : SlotKind::kInput, static_cast<int>(i)});
   }
   return request;
@@ -53,6 +53,7 @@ class FrameLayout {
   void Run() {
     PlaceSlots();
     PlaceTag();
+    PlaceInvariants();
     TellEdges();
     FindLendingSlots();
     MakeTemplate();
@@ -114,7 +115,7 @@ class FrameLayout {
   // Says where the operator finds its inputs, of which those that wait are in `slots`.
   void MakeTable(const FlowNode& node, const std::vector<uint32_t>& slots, Op* op) {
     const bool is_only = WaitsForOne(node);
-    if (is_only && op->num_inputs == 1 && !node.inputs[0].is_constant()) {
+    if (is_only && op->num_inputs == 1 && node.inputs[0].is_token()) {
       op->inputs = InputsIn::kArrival;
       return;
     }
@@ -127,8 +128,8 @@ class FrameLayout {
     size_t next = 0;
     for (uint16_t i = 0; i < op->num_inputs; ++i) {
       const Input& input = node.inputs[i];
-      region_.inputs.push_back(input.is_constant() ? ValueOf(input.constant) : Value::Empty());
-      if (input.is_constant()) continue;
+      region_.inputs.push_back(TableEntryOf(input));
+      if (!input.is_token()) continue;
       if (is_only) {
         op->only = i;
       } else {
@@ -141,6 +142,17 @@ class FrameLayout {
     if (!flow_.crosses_devices) return;
     region_.tag_slot = SlotId(region_.num_slots);
     region_.num_slots += 2;
+  }
+
+  void PlaceInvariants() {
+    const auto function = flow_.functions.find(flow_.regions.FunctionRegionOf(id_));
+    if (function == flow_.functions.end() || function->second.num_invariants == 0) return;
+    region_.invariants_slot = SlotId(region_.num_slots++);
+    if (region_.is_function()) region_.num_invariants = function->second.num_invariants;
+    const size_t first = region_.first_invariant();
+    for (size_t i = first; region_.is_function() && i < region_.entries.size(); ++i) {
+      if (region_.entries[i] != kNone) region_.told_invariants.push_back(static_cast<uint32_t>(i - first));
+    }
   }
 
   void TellEdges() {
@@ -162,7 +174,8 @@ class FrameLayout {
   // has it.
   void FindLendingSlots() {
     if (!region_.is_function()) return;
-    for (OpId entry : region_.entries) {
+    for (size_t i = 0; i < region_.first_invariant(); ++i) {
+      const OpId entry = region_.entries[i];
       if (entry == kNone || flow_.nodes[layout_.nodes_of[id_][entry]].is_number) continue;
       if (IsReadHereAndPassed(region_.ops[entry])) region_.ops[entry].lending_slot = SlotId(region_.num_slots++);
     }
@@ -187,6 +200,17 @@ class FrameLayout {
       }
     }
     return is_passed && num_readers > 1;
+  }
+
+  static Value InvariantEntry(uint32_t invariant) {
+    Value entry = Value::Dead();
+    entry.position = invariant;
+    return entry;
+  }
+
+  Value TableEntryOf(const Input& input) const {
+    if (input.is_invariant()) return InvariantEntry(input.invariant);
+    return input.is_constant() ? ValueOf(input.constant) : Value::Empty();
   }
 
   Value ValueOf(ConstantId id) const { return ValueOfConstant(layout_.program->constants[id]); }

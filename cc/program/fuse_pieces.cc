@@ -42,7 +42,7 @@ class Fuser {
     FlowNode node(OpKind::kPiece, first.region, first.node);
     node.index = static_cast<uint32_t>(program_.pieces.size());
     node.num_ports = static_cast<int>(from.outputs.size());
-    for (const Source& source : from.inputs) node.inputs.push_back({source, {}, {}});
+    for (const Source& source : from.inputs) node.inputs.emplace_back().source = source;
     const auto fused = NodeId(flow_.nodes.size());
     Describe(from, name);
     for (NodeId member : from.members) {

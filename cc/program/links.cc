@@ -89,11 +89,13 @@ class LoopLinker {
 absl::Status LinkCallSites(Layout* layout) {
   for (const FlowCallSite& from : layout->flow.call_sites) {
     CallSite& site = layout->program->sites.emplace_back();
+    const RegionId callee = layout->flow.regions.FindFunction(from.callee);
     site.call_id = from.call_id;
     site.name = from.name;
     site.callee_name = UserName(from.callee);
-    site.callee = &layout->RegionOf(layout->flow.regions.FindFunction(from.callee));
+    site.callee = &layout->RegionOf(callee);
     site.waits_for_announcement = from.join != nullptr;
+    if (!from.is_inside) site.num_invariants = layout->flow.functions.at(callee).num_invariants;
     site.announce_port = from.announce_port.has_value() ? static_cast<uint32_t>(*from.announce_port) : kNone;
   }
   LinkFunctions(layout);
@@ -130,7 +132,7 @@ void LinkGates(Layout* layout) {
   std::map<NodeId, std::vector<NodeId>> gates;  // by branch
   for (NodeId id : layout->flow.nodes.ids()) {
     const FlowNode& node = layout->flow.nodes[id];
-    if (node.kind == OpKind::kGate) gates[node.branch].push_back(id);
+    if (node.kind == OpKind::kGate && !node.is_removed) gates[node.branch].push_back(id);
   }
   for (const auto& [branch, members] : gates) {
     Region& region = layout->RegionOf(layout->flow.nodes[branch].region);

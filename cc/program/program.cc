@@ -2,9 +2,11 @@
 #include "cc/program/program.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "cc/analysis/flow_graph.h"
+#include "cc/analysis/keep_invariants.h"
 #include "cc/analysis/superfluous_waits.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
@@ -44,6 +46,12 @@ absl::Status CheckBoundary(const Program& program) {
   return absl::OkStatus();
 }
 
+std::set<RegionId> RegionsOf(const CompiledFunctions& compiled) {
+  std::set<RegionId> regions;
+  for (const auto& [region, number] : compiled.functions) regions.insert(region);
+  return regions;
+}
+
 // Calls whose callee has parts on several devices open frames on all of them.
 void LinkCompiled(CompiledFunctions compiled, Program* program) {
   program->code = std::move(compiled.code);
@@ -76,6 +84,7 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   if (result->options.compile) compiled = CompileFunctions(flow);
   const ElementReads reads = MakeElementOperators(&flow);
   if (result->options.compile) FusePieces(reads, compiled, &flow, result.get());
+  TFR_RETURN_IF_ERROR(KeepInvariants(RegionsOf(compiled), &flow));
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));

@@ -86,6 +86,7 @@ struct CallSite {
   const CompiledFunction* compiled = nullptr;  // nullptr: calls open frames
   uint32_t announce_port = 0;                  // tells other devices that the call lives; kNone on one device
   bool waits_for_announcement = false;         // another device says by the last input whether the call lives
+  uint32_t num_invariants = 0;                 // of a recursion that it enters, its last inputs
 };
 
 // A value that a loop hands to one of its iterations: from slot `slot` of the operator that collected
@@ -126,7 +127,8 @@ inline constexpr uint16_t kMaxFirstThroughInputs = 15;
 enum class InputsIn : uint8_t {
   kSlots,            // in `num_inputs` slots from `slot` on
   kArrival,          // its only input is the value that has just arrived, which was never put into a slot
-  kTable,            // by Region::inputs from `slot` on: a constant, or Empty and the slot in `position`
+  kTable,            // by Region::inputs from `slot` on: a constant, or Empty and the slot in `position`, or Dead and
+                     // the invariant in `position`
   kTableAndArrival,  // the same, but input `only` is the value that has just arrived
 };
 
@@ -174,10 +176,16 @@ struct Region {
   std::vector<Value> inputs;  // by operator, of those that find theirs by a table
   SlotId tag_slot;            // where a frame keeps its tag (two slots), if values cross devices
 
+  SlotId invariants_slot;                 // where a frame keeps its recursion's invariants, if that has any
+  uint32_t num_invariants = 0;            // of a function: its last arguments
+  std::vector<uint32_t> told_invariants;  // of a function: those that some read as they read other arguments
+
   // A frame's slots and pending counts at birth.
   uint32_t num_slots = 0;
   std::vector<unsigned char> frame_template;
 
+  // The arguments that every call passes come first.
+  size_t first_invariant() const { return entries.size() - num_invariants; }
   bool is_function() const { return kind == RegionKind::kFunction; }
   // The root, and the loops that stand in it: everything outside of all bodies.
   bool is_in_main_graph() const { return kind == RegionKind::kRoot || (loop != nullptr && !loop->in_function); }

@@ -4,6 +4,7 @@
 #include <shared_mutex>
 
 #include "cc/values/contributions.h"
+#include "cc/values/invariants.h"
 #include "cc/values/record.h"
 #include "cc/values/scalar_operators.h"
 
@@ -37,6 +38,8 @@ void Value::ReleaseOwned() {
     case Kind::kContributions:
       Contributions::Own(contributions);
       return;
+    case Kind::kInvariants:
+      return Invariants::Delete(invariants);
     default:
       if (record != nullptr) record->Unref();
   }

@@ -12,16 +12,29 @@
 
 namespace tensorflow_recursion {
 
+class Invariants;
 class Record;
 struct ContributionTerm;
 
 // A plain 16-byte record, so that frames can be copied from templates and moved without calls.
 // Ownership is by convention: a Value of kind kTensor or kRef owns its heap object, one of kind
-// kRecord or kContributions a reference on it, and whoever takes the Value over must in the end Release() it or move it
+// kRecord or kContributions a reference on it (and in the frame that enters a recursion kInvariants its invariants,
+// which are never copied), and whoever takes the Value over must in the end Release() it or move it
 // on. kConstant points into the Program, kBorrowed into a frame around the one that reads it; copying either is free.
 // kScalar holds the number itself; its dtype is a static fact of the edge.
 struct Value {
-  enum class Kind : uint8_t { kEmpty, kScalar, kConstant, kBorrowed, kDead, kTensor, kRef, kRecord, kContributions };
+  enum class Kind : uint8_t {
+    kEmpty,
+    kScalar,
+    kConstant,
+    kBorrowed,
+    kDead,
+    kTensor,
+    kRef,
+    kRecord,
+    kContributions,
+    kInvariants
+  };
 
   union {
     uint64_t bits;
@@ -34,7 +47,8 @@ struct Value {
     const tensorflow::Tensor* constant;  // of kConstant and kBorrowed
     tensorflow::TensorValue* ref;        // a variable's tensor and its lock (TF1 ref dtypes)
     Record* record;                      // nullptr: that of a call that was not made, in a branch that was not taken
-    ContributionTerm* contributions;     // a gradient that is not summed up yet; nullptr: zero
+    Invariants* invariants;
+    ContributionTerm* contributions;  // a gradient that is not summed up yet; nullptr: zero
   };
   Kind kind;
   uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot
@@ -75,6 +89,12 @@ struct Value {
   static Value Own(ContributionTerm* contributions) {  // takes the reference over
     Value value = Make(Kind::kContributions);
     value.contributions = contributions;
+    return value;
+  }
+
+  static Value Own(Invariants* invariants) {
+    Value value = Make(Kind::kInvariants);
+    value.invariants = invariants;
     return value;
   }
 

@@ -72,6 +72,34 @@ TEST_F(IncompleteSitesTest, ADeadArgumentMayComeAfterALiveOne) {
   EXPECT_EQ(frame->live, 1);
 }
 
+// A call from outside that enters the recursion of F(n, m, w), whose w is an invariant.
+TEST_F(IncompleteSitesTest, ASiteThatEntersARecursionNeedsItsInvariants) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 3);
+  graph.Function("F", {"n", "m", "w"}).Kernel("F/x", {"F/n"}).Kernel("F/y", {"F/m"});
+  graph.Call("F/call", "F", 2, {"F/x", "F/y", "F/w"}).Result("F", "F/call/return_0");
+  SetProgram(graph);
+  region_ = &built_->regions[0];
+  site_ = OpsOf(*region_, OpKind::kCallSite).front();
+  ASSERT_EQ(built_->sites[region_->ops[site_].index].num_invariants, 1);
+  MakeSites();
+  for (const bool is_first : {false, true}) {
+    Frame* frame = NewFrame(*region_);
+    auto arrive_and_stay = [&](uint16_t argument) {
+      Arrive(frame, argument);
+      frame->values()[region_->ops[site_].slot + argument] = Value::Scalar(0);
+    };
+    arrive_and_stay(is_first ? 2 : 0);
+    EXPECT_EQ(sites_->IsIncomplete(frame, site_), is_first);
+    arrive_and_stay(is_first ? 0 : 2);
+    EXPECT_TRUE(sites_->IsIncomplete(frame, site_));
+    EXPECT_EQ(frame->live, 2);
+    Arrive(frame, 1);
+    EXPECT_TRUE(sites_->empty());
+    EXPECT_EQ(frame->live, 1);
+  }
+}
+
 TEST_F(IncompleteSitesTest, AnOpenedSiteIsIncompleteNoMore) {
   MakeSites();
   Frame* frame = NewFrame(*region_);

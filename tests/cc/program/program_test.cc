@@ -218,13 +218,32 @@ TEST(ProgramTest, CallsOfConstantsAloneGetTokens) {
 // What a recursion hands down and reads on the way stays with the frame that got it first.
 TEST(ProgramTest, ArgumentsThatAreReadAndPassedOnHaveALendingSlot) {
   StaticGraph graph;
-  graph.Function("F", {"kept", "moved"}).Kernel("F/k", {"F/kept"}).Call("F/call", "F", 2, {"F/kept", "F/moved"});
+  graph.Function("F", {"kept", "moved"}).Kernel("F/k", {"F/kept"}).Call("F/call", "F", 2, {"F/moved", "F/kept"});
   graph.Op("F/sum", "AddV2", {"F/k", "F/call/return_0"}).Result("F", "F/sum");
   const BuiltProgram built = BuildOrFail(graph);
   const Region& f = RegionOf(built, "F");
   EXPECT_NE(f.ops[f.entries[0]].lending_slot, kNone);
   EXPECT_LT(f.ops[f.entries[0]].lending_slot, f.num_slots);
   EXPECT_EQ(f.ops[f.entries[1]].lending_slot, kNone);
+}
+
+// F(n, w) = F(n - 1, w) * w: the frame has no slot for w, only one for where the invariants are.
+TEST(ProgramTest, InvariantsHaveNoSlots) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 2);
+  graph.Function("F", {"n", "w"}).Kernel("F/n1", {"F/n"}).Call("F/call", "F", 2, {"F/n1", "F/w"});
+  graph.Kernel("F/k", {"F/call/return_0", "F/w"}).Result("F", "F/k");
+  const BuiltProgram built = BuildOrFail(graph);
+  const Region& f = RegionOf(built, "F");
+  EXPECT_EQ(f.num_invariants, 1);
+  EXPECT_EQ(f.num_slots, 2);  // n1 for the call, and the invariants
+  EXPECT_EQ(OnlyOp(f, OpKind::kCallSite).num_inputs, 1);
+  EXPECT_EQ(f.entries, (std::vector<OpId>{f.entries[0], OpId()}));
+  EXPECT_TRUE(f.told_invariants.empty());
+  const Op& outer = OnlyOp(built->regions[0], OpKind::kCallSite);
+  EXPECT_EQ(outer.num_inputs, 2);
+  EXPECT_EQ(built->sites[outer.index].num_invariants, 1);
+  EXPECT_EQ(built->sites[OnlyOp(f, OpKind::kCallSite).index].num_invariants, 0);
 }
 
 // Passes, gates, controls.

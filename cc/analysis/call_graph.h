@@ -1,7 +1,7 @@
 // Which functions call one another, and which are mutually recursive.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_GRAPH_H_
-#define TENSORFLOW_RECURSION_CC_EXPAND_CALL_GRAPH_H_
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_GRAPH_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_GRAPH_H_
 
 #include <map>
 #include <string>
@@ -32,4 +32,4 @@ class CallGraph {
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_EXPAND_CALL_GRAPH_H_
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_GRAPH_H_

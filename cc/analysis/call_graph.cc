@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/expand/call_graph.h"
+#include "cc/analysis/call_graph.h"
 
 #include <algorithm>
 #include <set>
