@@ -197,7 +197,11 @@ bool CompilePiece(CompileContext* context, PieceOfBody* piece) {
   }
   for (NodeId id : piece->members) emitter.Emit(id);
   std::vector<VirtualId> results;
-  for (const Source& output : piece->outputs) results.push_back(writer.Register(writer.ValueOf({output, {}, {}})));
+  for (const Source& output : piece->outputs) {
+    Input input;
+    input.source = output;
+    results.push_back(writer.Register(writer.ValueOf(input)));
+  }
   if (writer.misses_values()) return false;
   Step& step = writer.Add(results.size() == 1 ? Opcode::kReturn : Opcode::kReturnAll);
   step.operands = std::move(results);

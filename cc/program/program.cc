@@ -84,6 +84,7 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   if (result->options.compile) compiled = CompileFunctions(flow);
   const ElementReads reads = MakeElementOperators(&flow);
   if (result->options.compile) FusePieces(reads, compiled, &flow, result.get());
+  // The last one to look at inputs: to all before it, an input that is no constant is a value that comes.
   TFR_RETURN_IF_ERROR(KeepInvariants(RegionsOf(compiled), &flow));
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());

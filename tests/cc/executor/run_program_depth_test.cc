@@ -65,9 +65,13 @@ TEST_F(DeepRecursionTest, PassesADeathUpAMillionCalls) {
   EXPECT_EQ(RunOnSmallStacks(Numbers({kDeep - 1})).Numbers(), std::vector<int>{Outcome::kDead});
 }
 
-// F(n, x) = bottom(x) if n < 1 else F(n - 1, x), where x comes when all frames are open.
+// F(n, x) = bottom(x) if n < 1 else F(n - 1, x), where x comes when all frames are open. It comes of a side effect, so
+// no call waits for it though it never changes.
 void AddLateChain(StaticGraph* graph) {
-  graph->Arg("x0").Kernel("late", {"x0"}).Call("main", "F", 1, {"x0", "late"}).Retval("main/return_0");
+  graph->Arg("x0")
+      .Kernel("late", {"x0"}, 1, /*is_stateful=*/true)
+      .Call("main", "F", 1, {"x0", "late"})
+      .Retval("main/return_0");
   graph->Function("F", {"n", "x"}, kDeep + 1)
       .Const("F/one", 1, {"^F/frame_start"})
       .Op("F/less", "Less", {"F/n", "F/one"});
