@@ -1,8 +1,6 @@
 """Random recursive programs have the same gradients by dual numbers, dynamically, and statically."""
 # SPDX-License-Identifier: Apache-2.0
 
-import contextlib
-
 import numpy as np
 import pytest
 import random_programs
@@ -10,6 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limits import HANG_SECONDS
+from lost_values import run_in_session
 from random_programs import ARGUMENTS, CHECKS, OUTPUTS, Unsuitable
 from switches import control_flow_v2
 
@@ -202,7 +201,7 @@ def check_gradients(bodies, fuel, shape, numbers, is_v2, second_order=False):
             expected.append(second_gradients(bodies, fuel, numbers, weights, directions))
     except Unsuitable:
         return
-    with control_flow_v2(is_v2), tf.Graph().as_default() as graph, contextlib.ExitStack() as sessions:
+    with control_flow_v2(is_v2), tf.Graph().as_default() as graph:
         *arguments, tensor = (tf1.placeholder(tf.float64, shape) for _ in range(ARGUMENTS + 1))
         variable = tf1.get_variable("v", initializer=numbers[-1], use_resource=True)
         fed_fuel = tf1.placeholder(tf.int32, [])
@@ -213,10 +212,14 @@ def check_gradients(bodies, fuel, shape, numbers, is_v2, second_order=False):
         if second_order:
             fetches.append(gradient(tf.reduce_sum(fetches[1] * directions)))
         feeds = dict(zip([fed_fuel, *arguments, tensor], [fuel, *numbers[:-1]], strict=True))
+        initializer = tf1.global_variables_initializer()
+
+        def run(session):
+            session.run(initializer)
+            return session.run(fetches, feeds, options=tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS))
+
         for name, config in random_programs.modes().items():
-            session = sessions.enter_context(tf1.Session(graph=graph, config=config))
-            session.run(tf1.global_variables_initializer())
-            got = session.run(fetches, feeds, options=tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS))
+            got = run_in_session(graph, config, run)
             for one, other, tolerance in zip(got, expected, [1e-9, 1e-9, 1e-4], strict=False):
                 scale = max(1, np.max(np.abs(other)))
                 np.testing.assert_allclose(one, other, tolerance, tolerance * scale, err_msg=f"{name}: {bodies}")

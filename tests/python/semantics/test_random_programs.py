@@ -1,8 +1,6 @@
 """Random recursive programs mean the same in Python, dynamically, and statically on one or more workers."""
 # SPDX-License-Identifier: Apache-2.0
 
-import contextlib
-
 import numpy as np
 import pytest
 import random_programs
@@ -10,8 +8,11 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limits import HANG_SECONDS
+from lost_values import run_in_session
 from random_programs import ARGUMENTS, CHECKS, Unsuitable
 from switches import control_flow_v2
+
+import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 pytestmark = pytest.mark.thorough
@@ -114,18 +115,16 @@ def check_modes(bodies, fuel, arguments, repeats):
         expected = Oracle(bodies, most_calls=2000).call(0, fuel, arguments)
     except Unsuitable:
         return
-    with tf.Graph().as_default() as graph, contextlib.ExitStack() as sessions:
+    with tf.Graph().as_default() as graph:
         builder = Builder(bodies, tf.int32, [])
-        feeds = [tf1.placeholder(tf.int32, []) for _ in range(ARGUMENTS + 1)]
-        results = list(builder.functions[0](*feeds))
+        placeholders = [tf1.placeholder(tf.int32, []) for _ in range(ARGUMENTS + 1)]
+        results = list(builder.functions[0](*placeholders))
+        feeds = dict(zip(placeholders, [fuel, *arguments], strict=True))
+        options = tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS)
         for name, config in random_programs.modes().items():
-            session = sessions.enter_context(tf1.Session(graph=graph, config=config))
-            for _ in range(repeats if "4" in name else 1):
-                values = session.run(
-                    results,
-                    dict(zip(feeds, [fuel, *arguments], strict=True)),
-                    options=tf1.RunOptions(timeout_in_ms=1000 * HANG_SECONDS),
-                )
+            times = repeats if "4" in name else 1
+            run = lambda session, times=times: [session.run(results, feeds, options=options) for _ in range(times)]
+            for values in run_in_session(graph, config, run):
                 np.testing.assert_array_equal(values, expected, err_msg=f"{name}: {bodies}")
 
 
@@ -151,6 +150,31 @@ def test_modes_agree_when_program_is_random_and_control_flow_is_v1(bodies, fuel,
 def test_modes_agree_when_program_is_random_and_has_tensors(bodies, fuel, arguments, is_v2):
     with control_flow_v2(is_v2):
         check_modes(bodies, fuel, arguments, repeats=3)
+
+
+TWICE = ("+", ("x", 0), ("x", 0))
+TWICE_AFTER_FOLDING = ("+", ("+", ("x", 0), ("k", 0)), ("x", 0))
+
+
+@pytest.mark.parametrize("total", [TWICE, TWICE_AFTER_FOLDING])
+@pytest.mark.parametrize("is_v2", [True, False])
+def test_modes_agree_when_tensorflow_loses_a_sum_of_equal_terms(total, is_v2):
+    """Without calls' results; among arguments; beside a kernel; in a conditional of its own, on either side."""
+    choice = ("if", ("<", ("x", 0), ("x", 1)), total, ("if", ("<", ("x", 1), ("k", 0)), ("x", 1), total))
+    call = ("call", 0, 1, (total, ("sum", total, ("k", 1))))
+    bodies = (((total, call), (("x", 1), choice)),)
+    with control_flow_v2(is_v2):
+        for arguments in [(3, -5), (2, 7), (7, 2)]:
+            check_modes(bodies, 3, arguments, repeats=1)
+
+
+def test_value_that_is_lost_without_the_optimizer_too_is_an_error():
+    with tf.Graph().as_default() as graph:
+        lost = tfr.Defun(tf.int32, tf.bool, func_name="F")(lambda a, p: tf.raw_ops.Switch(data=a, pred=p).output_true)
+        called = lost(3, tf1.placeholder_with_default(False, []))
+        for config in random_programs.modes().values():
+            with pytest.raises(tf.errors.InvalidArgumentError, match="value"):
+                run_in_session(graph, config, lambda session: session.run(called))
 
 
 @pytest.mark.slow
