@@ -19,23 +19,29 @@ tf1 = tf.compat.v1
 F64, F32, I32 = tf.float64, tf.float32, tf.int32
 
 
-def values_and_gradients(build, *, compile=True, order=1, **options):
-    """What `build` returns, ys and xs, makes: ys, and the gradients of their sum up to the order."""
+def run_orders(build, *settings, order=1):
+    """What `build` returns, ys and xs, makes: ys, and the gradients of their sum up to the order, with each setting."""
     with tf1.Graph().as_default():
         ys, xs = build()
         fetches, sums = [ys], ys
         for _ in range(order):
             sums = tf.gradients(sums, xs)
             fetches.append(sums)
-        with tf1.Session(config=tfr.session_config(compile=compile, **options)) as session:
-            session.run(tf1.global_variables_initializer())
-            return session.run(fetches)
+        results = []
+        for setting in settings:
+            with tf1.Session(config=tfr.session_config(**setting)) as session:
+                session.run(tf1.global_variables_initializer())
+                results.append(session.run(fetches))
+        return results
+
+
+def values_and_gradients(build, **options):
+    return run_orders(build, options)[0]
 
 
 def both_ways(build, order=1):
-    """Expects the same bits compiled and in frames; returns them."""
-    compiled = values_and_gradients(build, order=order)
-    frames = values_and_gradients(build, compile=False, order=order)
+    """Expects the same bits compiled and in frames, of one graph; returns them."""
+    compiled, frames = run_orders(build, {"compile": True}, {"compile": False}, order=order)
     for one, other in zip(tf.nest.flatten(compiled), tf.nest.flatten(frames), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes(), (compiled, frames)
     return compiled
@@ -235,6 +241,7 @@ def test_functions_and_their_gradients_are_compiled(program, is_v2):
 HIGHER = [power, tree, captured_weight, quadrature, functions_of_numbers]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("program", HIGHER, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("order", [2, 3])
 def test_higher_orders_are_those_of_frames(program, order):
