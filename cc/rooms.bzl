@@ -3,6 +3,7 @@
 
 load("@tensorflow//:flags.bzl", "TENSORFLOW_COPTS")
 load("//cc:flags.bzl", "COPTS")
+load("//cc:unity.bzl", "unity")
 
 # Each room with those directly below it. Its files may include headers of the room itself and of every room that can be
 # reached downwards: `values` those of `base`, `executor` those of `program`, `analysis`, `values` and `base`.
@@ -26,7 +27,7 @@ def room():
     above = [other for other in ROOMS if name in ROOMS[other]]
     native.cc_library(
         name = name,
-        srcs = native.glob(["*.cc"]),
+        srcs = unity("unity", native.glob(["*.cc"])),
         hdrs = native.glob(["*.h"]),
         copts = TENSORFLOW_COPTS + COPTS,
         linkstatic = True,

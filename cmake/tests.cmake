@@ -27,6 +27,7 @@ set_target_properties(cc_tests PROPERTIES BUILD_RPATH ${TENSORFLOW_LIBRARY_DIR})
 if(TFR_PRECOMPILE)
   target_precompile_headers(cc_tests REUSE_FROM rooms)
 endif()
+tfr_unity(cc_tests ${test_sources})
 
 set(suppressions ${CMAKE_SOURCE_DIR}/tools)
 set(environment

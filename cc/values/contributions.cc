@@ -42,7 +42,7 @@ void Unref(Term* term) {
   }
 }
 
-absl::Status Add(OpKernelContext* /*context*/, const Contributions& a, const Contributions& b, Contributions* sum) {
+absl::Status AddUp(OpKernelContext* /*context*/, const Contributions& a, const Contributions& b, Contributions* sum) {
   *sum = Contributions::Sum(a, b);
   return absl::OkStatus();
 }
@@ -53,9 +53,9 @@ absl::Status ZerosLike(OpKernelContext* /*context*/, const Contributions& /*like
 }
 
 REGISTER_UNARY_VARIANT_BINARY_OP_FUNCTION(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_CPU, Contributions,
-                                          Add);
+                                          AddUp);
 REGISTER_UNARY_VARIANT_BINARY_OP_FUNCTION(tensorflow::ADD_VARIANT_BINARY_OP, tensorflow::DEVICE_GPU, Contributions,
-                                          Add);
+                                          AddUp);
 REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_CPU, Contributions,
                                          ZerosLike);
 REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_GPU, Contributions,

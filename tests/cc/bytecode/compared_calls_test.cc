@@ -11,14 +11,13 @@
 #include "cc/bytecode/code_builder.h"
 #include "cc/bytecode/interpreter.h"
 #include "cc/values/scalar_operators.h"
+#include "tests/cc/bytecode/interpreting.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using State = Interpreter::State;
 using tensorflow::DataType;
-
-constexpr int64_t kMuch = int64_t{1} << 40;
 
 class ComparedCallsTest : public ::testing::Test {
  protected:

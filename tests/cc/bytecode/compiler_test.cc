@@ -15,11 +15,10 @@
 #include "cc/bytecode/interpreter.h"
 #include "cc/values/scalar_operators.h"
 #include "tests/cc/analysis/static_graphs.h"
+#include "tests/cc/bytecode/interpreting.h"
 
 namespace tensorflow_recursion {
 namespace {
-
-constexpr int64_t kMuch = int64_t{1} << 60;
 
 class CompilerTest : public ::testing::Test {
  protected:

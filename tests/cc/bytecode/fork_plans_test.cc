@@ -14,15 +14,13 @@
 #include "cc/bytecode/code_builder.h"
 #include "cc/bytecode/interpreter.h"
 #include "cc/values/scalar_operators.h"
+#include "tests/cc/bytecode/interpreting.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using State = Interpreter::State;
 using Depths = std::vector<int64_t>;
-
-constexpr RegisterType kInt = {tensorflow::DT_INT32, false};
-constexpr int64_t kMuch = int64_t{1} << 60;
 
 class ForkPlansTest : public ::testing::Test {
  protected:
@@ -31,8 +29,8 @@ class ForkPlansTest : public ::testing::Test {
   int Declare(const std::string& name, int num_arguments, int num_results) {
     CodeFunction function;
     function.name = name;
-    function.arguments.assign(num_arguments, kInt);
-    function.results.assign(num_results, kInt);
+    function.arguments.assign(num_arguments, kIntRegister);
+    function.results.assign(num_results, kIntRegister);
     return builder_.Declare(std::move(function));
   }
 

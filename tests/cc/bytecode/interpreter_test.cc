@@ -13,22 +13,20 @@
 #include "cc/bytecode/code_builder.h"
 #include "cc/bytecode/disassembler.h"
 #include "cc/values/scalar_operators.h"
+#include "tests/cc/bytecode/interpreting.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using State = Interpreter::State;
 
-constexpr int64_t kMuch = int64_t{1} << 60;
-
 State Resume(Interpreter* interpreter, int64_t budget = kMuch) { return interpreter->Resume(&budget); }
-constexpr RegisterType kInt = {tensorflow::DT_INT32, false};
 
 CodeFunction Signature(const std::string& name, int num_arguments, int num_results = 1) {
   CodeFunction function;
   function.name = name;
-  function.arguments.assign(num_arguments, kInt);
-  function.results.assign(num_results, kInt);
+  function.arguments.assign(num_arguments, kIntRegister);
+  function.results.assign(num_results, kIntRegister);
   return function;
 }
 

@@ -16,6 +16,7 @@
 #include "cc/bytecode/interpreter.h"
 #include "cc/values/scalar_operators.h"
 #include "tests/cc/analysis/static_graphs.h"
+#include "tests/cc/bytecode/interpreting.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -23,8 +24,6 @@ namespace {
 using State = Interpreter::State;
 using tensorflow::DT_BOOL;
 using tensorflow::DT_VARIANT;
-
-constexpr int64_t kMuch = int64_t{1} << 60;
 
 const tensorflow::DataTypeVector kKept = {DT_BOOL, kInt, kInt, DT_VARIANT};
 

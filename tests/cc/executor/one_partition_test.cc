@@ -248,7 +248,7 @@ TEST_F(OnePartitionTest, FramesWithoutMessagesHaveNoTags) {
 // Calls that another device decides.
 
 // main = F(x, late(x)), on a device that is told whether the call lives. F waits for `early` kernels on x, `late` on y.
-StaticGraph WaitingCall() {
+StaticGraph CallThatWaits() {
   StaticGraph graph;
   graph.Arg("x").Kernel("slow", {"x"});
   Receive(&graph, "told", tensorflow::DT_BOOL);
@@ -259,7 +259,7 @@ StaticGraph WaitingCall() {
 }
 
 TEST_F(OnePartitionTest, ACallWaitsForItsAnnouncement) {
-  SetProgram(WaitingCall());
+  SetProgram(CallThatWaits());
   PendingRun run;
   run.Start(Environment(), {live_.Make(4)});  // goes on with nothing else to do until all waits
   EXPECT_EQ(runner_.runs("slow"), 1);
@@ -270,7 +270,7 @@ TEST_F(OnePartitionTest, ACallWaitsForItsAnnouncement) {
 }
 
 TEST_F(OnePartitionTest, ACallThatIsDeadElsewhereDropsItsArguments) {
-  SetProgram(WaitingCall());
+  SetProgram(CallThatWaits());
   PendingRun run;
   run.Start(Environment(), {live_.Make(4)});
   Answer("told", Dead());
@@ -292,7 +292,7 @@ TEST_F(OnePartitionTest, ArgumentsMayComeAfterTheAnnouncement) {
       opened.Notify();
       return absl::OkStatus();
     });
-    SetProgram(WaitingCall());
+    SetProgram(CallThatWaits());
     PendingRun run;
     run.Start(Environment(), {live_.Make(4)});
     EXPECT_FALSE(opened.HasBeenNotified());
@@ -462,7 +462,7 @@ TEST_F(OnePartitionTest, ReceivesInFlightCountAsMemory) {
 }
 
 TEST_F(OnePartitionTest, AnErrorWhileReceivesAreInFlightReleasesEverything) {
-  SetProgram(WaitingCall());
+  SetProgram(CallThatWaits());
   PendingRun run;
   run.Start(Environment(), {live_.Make(4)});
   FakeRunner::Done done = std::move(receives_["told"].at(0).second);

@@ -19,11 +19,11 @@
 #include "tests/cc/executor/thread_pool.h"
 #include "tests/cc/program/built_programs.h"
 #include "tests/cc/values/numbers.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 
 inline constexpr uint64_t kSeeds = 40;
-inline constexpr int kDeep = 1'000'000;
 
 class RunProgramTest : public ::testing::Test {
  protected:

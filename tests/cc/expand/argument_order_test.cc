@@ -16,8 +16,6 @@ using tensorflow::FunctionDefHelper;
 using tensorflow::GraphDef;
 
 const Types kHandleAndInt = {DT_RESOURCE, kInt};
-const Attrs kOfInts = {{"dtype", kInt}, {"shape", tensorflow::TensorShape({})}};
-
 FunctionDef Function(const std::string& name, const std::vector<BodyNode>& body, const std::string& result) {
   return FunctionDefHelper::Create(name, {"v: resource", "n: int32"}, {"r: int32"}, {}, body, {{"r", result}});
 }

@@ -16,6 +16,9 @@
 
 namespace tensorflow_recursion {
 
+// Attributes of a variable that holds one int32.
+inline const Attrs kOfInts = {{"dtype", kInt}, {"shape", tensorflow::TensorShape({})}};
+
 inline const Types kInts = {kInt};
 
 // Transforms, and checks that a session could build the result and tell its loops.
@@ -35,13 +38,16 @@ inline tensorflow::GraphDef Expand(const tensorflow::GraphDef& graph, const Inpu
   return expanded;
 }
 
+inline void ExpectFault(const absl::Status& status, const std::string& text) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+}
+
 inline void ExpectFault(const tensorflow::GraphDef& graph, const Inputs& fetches, const std::string& text) {
   ExpandOptions options;
   options.fetches = fetches;
   tensorflow::GraphDef expanded;
-  const absl::Status status = ExpandCalls(graph, options, &expanded);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
+  ExpectFault(ExpandCalls(graph, options, &expanded), text);
 }
 
 inline void ExpectFault(const GraphBuilder& builder, const Inputs& fetches, const std::string& text) {

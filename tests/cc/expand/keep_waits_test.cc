@@ -16,8 +16,6 @@ using tensorflow::FunctionDef;
 using tensorflow::FunctionDefHelper;
 using tensorflow::GraphDef;
 
-const Attrs kOfInts = {{"dtype", kInt}, {"shape", tensorflow::TensorShape({})}};
-
 // An assignment to a variable, a value that waits for it, and a call H(value) that knows nothing of the variable.
 GraphBuilder AssignAndCall() {
   GraphBuilder builder;

@@ -52,7 +52,7 @@ GraphDef Resolve(const GraphDef& def, const std::string& suffix = "") {
   return ToGraphDef(*graph);
 }
 
-Types TypesOf(const NodeDef& node, const std::string& attr) {
+Types TypesIn(const NodeDef& node, const std::string& attr) {
   Types types;
   for (int type : node.attr().at(attr).list().type()) types.push_back(static_cast<tensorflow::DataType>(type));
   return types;
@@ -63,7 +63,7 @@ TEST(ResolveCallsTest, CallsWhoseRecordNobodyReadsStay) {
   const NodeDef& call = *Find(resolved, "y");
   EXPECT_EQ(CalleeOf(call), "F");
   EXPECT_EQ(call.attr().at("forward").s(), "F__forward1");
-  EXPECT_EQ(TypesOf(call, "Tout"), Types{kInt});
+  EXPECT_EQ(TypesIn(call, "Tout"), Types{kInt});
   EXPECT_EQ(InputsOf(resolved, "y"), Inputs{"x"});
   EXPECT_EQ(InputsOf(resolved, "z"), Inputs{"y"});
 }
@@ -77,8 +77,8 @@ TEST(ResolveCallsTest, CallsWhoseRecordIsReadCallWhatReturnsIt) {
   const NodeDef& call = *Find(resolved, "y");
   EXPECT_EQ(NodesOf(resolved, kInvokeOp).size(), 1);
   EXPECT_EQ(CalleeOf(call), "F__forward1");
-  EXPECT_EQ(TypesOf(call, "Tin"), Types{kInt});
-  EXPECT_EQ(TypesOf(call, "Tout"), (Types{kInt, DT_VARIANT})) << "the record is the last output";
+  EXPECT_EQ(TypesIn(call, "Tin"), Types{kInt});
+  EXPECT_EQ(TypesIn(call, "Tout"), (Types{kInt, DT_VARIANT})) << "the record is the last output";
   EXPECT_EQ(InputsOf(resolved, "y"), Inputs{"x"});
   EXPECT_EQ(InputsOf(resolved, "z"), Inputs{"y"});
   EXPECT_EQ(InputsOf(resolved, "reader"), Inputs{"y:1"});
@@ -165,12 +165,12 @@ TEST(ResolveCallsTest, ShapesThatAreNotStatedStayUnknown) {
 TEST(ResolveCallsTest, IgnoredInputsAreDropped) {
   const GraphDef plain = Resolve(OneCall("F__forward1", {"x", "w", "w", "^first"}, {kInt, kInt}).graph(), "/forward");
   EXPECT_EQ(InputsOf(plain, "y"), (Inputs{"x", "^first"})) << "the name stays, as the function does";
-  EXPECT_TRUE(TypesOf(*Find(plain, "y"), "Tignored").empty());
+  EXPECT_TRUE(TypesIn(*Find(plain, "y"), "Tignored").empty());
   EXPECT_EQ(CalleeOf(*Find(plain, "y")), "F");
 
   const GraphDef forward = Resolve(OneDifferentiatedCall({"x", "w", "^first"}, {kInt}).graph(), "/forward");
   EXPECT_EQ(InputsOf(forward, "y/forward"), (Inputs{"x", "^first"}));
-  EXPECT_TRUE(TypesOf(*Find(forward, "y/forward"), "Tignored").empty());
+  EXPECT_TRUE(TypesIn(*Find(forward, "y/forward"), "Tignored").empty());
 }
 
 TEST(ResolveCallsTest, RecordsThatABranchReturnsToNobodyAreNotRead) {

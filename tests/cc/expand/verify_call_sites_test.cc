@@ -5,14 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "tests/cc/base/graphs.h"
+#include "tests/cc/expand/expansion.h"
 
 namespace tensorflow_recursion {
 namespace {
-
-void ExpectFault(const absl::Status& status, const std::string& text) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), text)) << status;
-}
 
 absl::Status VerifyFirst(const GraphBuilder& builder) {
   const tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), builder.graph().library());

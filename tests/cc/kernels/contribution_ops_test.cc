@@ -12,6 +12,7 @@
 #include "tests/cc/base/graphs.h"
 #include "tests/cc/kernels/run_graph.h"
 #include "tests/cc/values/contribution_values.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -22,8 +23,6 @@ using tensorflow::DT_VARIANT;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::Variant;
-
-constexpr int kDeep = 1'000'000;
 
 // The operators, in sessions. `sum` is fed, or what a test lets it be.
 class ContributionOpsTest : public ::testing::Test {

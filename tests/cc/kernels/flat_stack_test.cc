@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {
 
-constexpr int kDeep = 1'000'000;
 constexpr uintptr_t kMegabyte = 1 << 20;
 
 uintptr_t Frame() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }

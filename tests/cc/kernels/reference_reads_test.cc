@@ -13,7 +13,6 @@ namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::DT_FLOAT;
-using tensorflow::Edge;
 using tensorflow::Graph;
 using tensorflow::Node;
 
@@ -37,14 +36,14 @@ class ReferenceReadsTest : public ::testing::Test {
 
   // The node that makes the first input of `name`.
   Node* SourceOf(const std::string& name) {
-    const Edge* edge = nullptr;
+    const tensorflow::Edge* edge = nullptr;
     EXPECT_TRUE(FindNode(name)->input_edge(0, &edge).ok());
     return edge->src();
   }
 
   Inputs WaitsOf(const Node& node) {
     Inputs waits;
-    for (const Edge* edge : node.in_edges()) {
+    for (const tensorflow::Edge* edge : node.in_edges()) {
       if (edge->IsControlEdge() && edge->src()->IsOp()) waits.push_back(edge->src()->name());
     }
     std::sort(waits.begin(), waits.end());

@@ -4,17 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/cc/base/graphs.h"
+#include "tests/cc/passes/switched_on.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::ConfigProto;
-
-ConfigProto SwitchedOn() {
-  ConfigProto config;
-  config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers()->set_name(kOptimizerName);
-  return config;
-}
 
 ConfigProto Faulty() {
   ConfigProto config = SwitchedOn();

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "tensorflow/core/grappler/grappler_item.h"
 #include "tests/cc/base/graphs.h"
+#include "tests/cc/passes/switched_on.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -14,23 +15,11 @@ using tensorflow::ConfigProto;
 using tensorflow::GraphDef;
 using tensorflow::grappler::GrapplerItem;
 
-ConfigProto SwitchedOn() {
-  ConfigProto config;
-  config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers()->set_name(kOptimizerName);
-  return config;
-}
-
 auto* Parameters(ConfigProto* config) {
   return config->mutable_graph_options()
       ->mutable_rewrite_options()
       ->mutable_custom_optimizers(0)
       ->mutable_parameter_map();
-}
-
-GraphBuilder OneCall() {
-  GraphBuilder builder;
-  builder.Const("x").Call("y", "F", {"x"}).Function(Endless("F", "F"));
-  return builder;
 }
 
 GrapplerItem ItemOf(const GraphBuilder& builder) {

@@ -86,7 +86,7 @@ StaticGraph& KeptAliveCall(StaticGraph* graph, const std::string& site, const st
 }
 
 // F(x, y) = -x + y * y + 1, called once by the main graph.
-StaticGraph OneCall() {
+StaticGraph OneStaticCall() {
   StaticGraph graph;
   graph.Function("F", {"x", "y"}).Const("F/one", 1, {"^F/frame_start"}).Op("F/neg", "Neg", {"F/x"});
   graph.Op("F/square", "Square", {"F/y"}).Op("F/sum", "AddV2", {"F/neg", "F/square"});
@@ -104,13 +104,13 @@ void ExpectFault(const StaticGraph& graph, const Devices& devices, const std::st
 // What is left alone.
 
 TEST(SpreadCallsTest, LeavesBodiesOnOneDeviceAlone) {
-  const Spread spread(OneCall(), {{"", kDeviceA}});
+  const Spread spread(OneStaticCall(), {{"", kDeviceA}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
   EXPECT_EQ(spread.Text(), spread.before);
 }
 
 TEST(SpreadCallsTest, LeavesBodiesOnOneDeviceAloneIfTheMainGraphIsOnOthers) {
-  const Spread spread(OneCall(), {{"", kDeviceA}, {"a", kDeviceB}, {"keep_alive", kDeviceA}});
+  const Spread spread(OneStaticCall(), {{"", kDeviceA}, {"a", kDeviceB}, {"keep_alive", kDeviceA}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
   EXPECT_EQ(spread.Text(), spread.before);
 }
@@ -126,7 +126,7 @@ TEST(SpreadCallsTest, LeavesGraphsWithoutCallsAlone) {
 // Who has frames.
 
 TEST(SpreadCallsTest, EveryDeviceOfABodyHasAFrameStart) {
-  const Spread spread(OneCall(), {{"", kDeviceA}, {"F/square", kDeviceB}, {"F/one", kDeviceC}});
+  const Spread spread(OneStaticCall(), {{"", kDeviceA}, {"F/square", kDeviceB}, {"F/one", kDeviceC}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
   const auto frame_starts = spread.ByDevice(kFrameStartOp, "F");
   EXPECT_EQ(frame_starts.size(), 3);
@@ -141,13 +141,13 @@ TEST(SpreadCallsTest, EveryDeviceOfABodyHasAFrameStart) {
 }
 
 TEST(SpreadCallsTest, WhatIsBesideTheFirstFrameStartStaysThere) {
-  const Spread spread(OneCall(), {{"", kDeviceA}, {"F/square", kDeviceB}});
+  const Spread spread(OneStaticCall(), {{"", kDeviceA}, {"F/square", kDeviceB}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
   EXPECT_EQ(Spread::ControlsOf(spread.Node("F/one")), Strings{"F/frame_start"});
 }
 
 TEST(SpreadCallsTest, CallersHaveFramesWhereverTheirCalleesHave) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Function("G", {"x"}).Call("G/f", "F", 8, {"G/x", "G/x"}).Result("G", "G/f/return_0");
   graph.Function("H", {"x"}).Call("H/g", "G", 9, {"H/x"}).Result("H", "H/g/return_0");
   graph.Function("Apart", {"x"}).Op("Apart/neg", "Neg", {"Apart/x"}).Result("Apart", "Apart/neg");
@@ -208,14 +208,14 @@ TEST(SpreadCallsTest, TheDeviceWithMostArgumentsTellsTheOthers) {
 TEST(SpreadCallsTest, OfDevicesWithAsManyArgumentsTheFirstOnesDecides) {
   for (const char* first : {kDeviceA, kDeviceB}) {
     const char* const second = first == kDeviceA ? kDeviceB : kDeviceA;
-    const Spread spread(OneCall(), {{"", kDeviceA}, {"F/x", first}, {"F/y", second}});
+    const Spread spread(OneStaticCall(), {{"", kDeviceA}, {"F/x", first}, {"F/y", second}});
     ASSERT_TRUE(spread.status.ok()) << spread.status;
     EXPECT_EQ(spread.DevicesOf(kAnnounceCallOp, "F"), Strings{first});
   }
 }
 
 TEST(SpreadCallsTest, EveryCallIsAnnouncedForItself) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Function("G", {"x"}).Call("G/f", "F", 8, {"G/x", "G/x"}).Result("G", "G/f/return_0");
   graph.Call("g", "G", 9, {"a"}).Retval("g/return_0", 1);
   const Spread spread(graph, {{"", kDeviceA}, {"F/square", kDeviceB}});
@@ -247,11 +247,11 @@ TEST(SpreadCallsTest, ABodyWithoutEntriesIsOpenedWhereItsFrameStartIs) {
 // Whose a node is, and what goes.
 
 TEST(SpreadCallsTest, CallsGoWithEntriesAndReturnsWithResults) {
-  const Spread spread(OneCall(), {{"", kDeviceA},
-                                  {"F/y", kDeviceB},
-                                  {"F/result_0", kDeviceC},
-                                  {"main/call_0", kDeviceC},
-                                  {"main/return_0", kDeviceB}});
+  const Spread spread(OneStaticCall(), {{"", kDeviceA},
+                                        {"F/y", kDeviceB},
+                                        {"F/result_0", kDeviceC},
+                                        {"main/call_0", kDeviceC},
+                                        {"main/return_0", kDeviceB}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
   EXPECT_EQ(spread.Device("main/call_0"), kDeviceA);
   EXPECT_EQ(spread.Device("main/call_1"), kDeviceB);
@@ -260,7 +260,7 @@ TEST(SpreadCallsTest, CallsGoWithEntriesAndReturnsWithResults) {
 
 TEST(SpreadCallsTest, EveryNodeIsMarked) {
   for (const char* other : {kDeviceA, kDeviceB}) {
-    const Spread spread(OneCall(), {{"", kDeviceA}, {"F/square", other}});
+    const Spread spread(OneStaticCall(), {{"", kDeviceA}, {"F/square", other}});
     ASSERT_TRUE(spread.status.ok()) << spread.status;
     for (const tensorflow::Node* node : spread.graph().op_nodes()) {
       const bool is_in_body = node->name().compare(0, 2, "F/") == 0;
@@ -284,7 +284,7 @@ TEST(SpreadCallsTest, WhatIsNotMarkedBelongsToWhomItIsConnectedWith) {
 }
 
 TEST(SpreadCallsTest, KeepAlivesGo) {
-  const Spread spread(OneCall(), {{"", kDeviceA}, {"F/square", kDeviceB}});
+  const Spread spread(OneStaticCall(), {{"", kDeviceA}, {"F/square", kDeviceB}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
   EXPECT_EQ(spread.Count(kKeepAliveOp), 0);
   const tensorflow::Node* const bare = spread.Node("main/return_0");
@@ -296,7 +296,7 @@ TEST(SpreadCallsTest, KeepAlivesGo) {
 }
 
 TEST(SpreadCallsTest, TokensOfKeepAlivesInLoopsGo) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Enter("enter", "a", "loop").Enter("outer", "keep_alive", "loop", true).Enter("token", "outer", "inner", true);
   graph.Op("copy", "Identity", {"outer"});
   KeptAliveCall(&graph, "site", "F", 8, {"enter", "enter"}, "copy");
@@ -312,7 +312,7 @@ TEST(SpreadCallsTest, TokensThatCrossDevicesGoEvenIfTheBodiesAreOnOne) {
   const Devices everywhere[] = {{{"", kDeviceA}, {"keep_alive", kDeviceB}},
                                 {{"", kDeviceA}, {"outer", kDeviceB}, {"enter", kDeviceB}}};
   for (const Devices& devices : everywhere) {
-    StaticGraph graph = OneCall();
+    StaticGraph graph = OneStaticCall();
     graph.Enter("enter", "a", "loop").Enter("outer", "keep_alive", "loop", true);
     KeptAliveCall(&graph, "site", "F", 8, {"enter", "enter"}, "outer");
     const Spread spread(graph, devices);
@@ -326,7 +326,7 @@ TEST(SpreadCallsTest, TokensThatCrossDevicesGoEvenIfTheBodiesAreOnOne) {
 }
 
 TEST(SpreadCallsTest, NoOpsBetweenBodiesAndKeepAlivesGo) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Node("GroupCrossDeviceControlEdges_0/keep_alive2", "NoOp", {"^F/frame_start", "^F/square"});
   graph.Node("keep_alive2", kKeepAliveOp, {"^GroupCrossDeviceControlEdges_0/keep_alive2"});
   graph.Node("F/own", "NoOp", {"^F/square"}).Op("F/after", "Neg", {"F/x", "^F/own"});
@@ -338,14 +338,14 @@ TEST(SpreadCallsTest, NoOpsBetweenBodiesAndKeepAlivesGo) {
 }
 
 TEST(SpreadCallsTest, ReturnsWaitForJoinsInThePlaceOfCallsOfOtherDevices) {
-  const Spread spread(OneCall(), {{"", kDeviceA}, {"F/y", kDeviceB}, {"F/result_0", kDeviceB}});
+  const Spread spread(OneStaticCall(), {{"", kDeviceA}, {"F/y", kDeviceB}, {"F/result_0", kDeviceB}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
   const tensorflow::Node* const join = spread.ByDevice(kJoinCallOp, "F").at(kDeviceB);
   EXPECT_EQ(Spread::ControlsOf(spread.Node("main/return_0")), (Strings{"main/call_1", join->name()}));
 }
 
 TEST(SpreadCallsTest, OtherControlEdgesBetweenDevicesStay) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Op("F/after", "Neg", {"F/x", "^F/square"}).Op("after", "Neg", {"a", "^main/return_0"});
   const Spread spread(graph, {{"", kDeviceA}, {"F/square", kDeviceB}, {"after", kDeviceB}});
   ASSERT_TRUE(spread.status.ok()) << spread.status;
@@ -363,19 +363,19 @@ TEST(SpreadCallsTest, ABodyWithoutAFrameStartIsAnError) {
 }
 
 TEST(SpreadCallsTest, ACallOfAFunctionWithoutABodyIsAnError) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Call("other", "Undefined", 9, {"a"}).Retval("other/return_0", 1);
   ExpectFault(graph, {{"", kDeviceA}, {"F/square", kDeviceB}}, "'Undefined'");
 }
 
 TEST(SpreadCallsTest, ATokenThatIsReadAsAValueIsAnError) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Op("neg", "Neg", {"keep_alive"}).Retval("neg", 1);
   ExpectFault(graph, {{"", kDeviceA}, {"F/square", kDeviceB}}, "'neg'");
 }
 
 TEST(SpreadCallsTest, ValuesBetweenBodiesAreAnError) {
-  StaticGraph graph = OneCall();
+  StaticGraph graph = OneStaticCall();
   graph.Op("sum", "AddV2", {"F/x", "a"}).Retval("sum", 1);
   ExpectFault(graph, {{"", kDeviceA}, {"F/square", kDeviceB}}, "by calls");
 }
@@ -383,14 +383,14 @@ TEST(SpreadCallsTest, ValuesBetweenBodiesAreAnError) {
 // The executor says what is wrong with these; here they only must not do harm.
 TEST(SpreadCallsTest, ForgedSitesAreLeftToTheExecutor) {
   const Devices devices = {{"", kDeviceA}, {"F/square", kDeviceB}};
-  StaticGraph without_call = OneCall();
+  StaticGraph without_call = OneStaticCall();
   without_call.Return("forged", "F", 99, 0, {"keep_alive"}).Retval("forged/return_0", 1);
-  StaticGraph shared_id = OneCall();
+  StaticGraph shared_id = OneStaticCall();
   shared_id.Function("G", {"x"}).Result("G", "G/x").Call("forged", "G", 7, {"a"}).Retval("forged/return_0", 1);
-  StaticGraph beyond_the_last = OneCall();
+  StaticGraph beyond_the_last = OneStaticCall();
   beyond_the_last.Node("main/call_9", kCallOp, {"a"}, StaticGraph::SiteAttrs("F", 7, 9));
   beyond_the_last.Return("main", "F", 7, 5, {"keep_alive"}).Retval("main/return_5", 1);
-  StaticGraph without_slash = OneCall();
+  StaticGraph without_slash = OneStaticCall();
   without_slash.Node("bare", kCallOp, {"a"}, StaticGraph::SiteAttrs("F", 8, 0));
   without_slash.Node("bare2", kCallOp, {"a"}, StaticGraph::SiteAttrs("F", 8, 1));
   for (const StaticGraph* graph : {&without_call, &shared_id, &beyond_the_last, &without_slash}) {

@@ -11,13 +11,12 @@
 #include "tests/cc/base/graphs.h"
 #include "tests/cc/values/contribution_values.h"
 #include "tests/cc/values/live_tensors.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::Tensor;
-
-constexpr int kDeep = 1'000'000;
 
 class ContributionsTest : public ::testing::Test {
  protected:

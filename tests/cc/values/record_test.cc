@@ -26,8 +26,6 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::Variant;
 
-constexpr int kDeep = 1'000'000;
-
 Tensor VariantTensor(Variant variant) {
   Tensor tensor(DT_VARIANT, TensorShape({}));
   tensor.scalar<Variant>()() = std::move(variant);

@@ -17,6 +17,9 @@
 
 namespace tensorflow_recursion {
 
+// What recurses once for each of so many values overflows every stack, not only those of 256 KiB.
+inline constexpr int kDeep = 1'000'000;
+
 // Threads with 256 KiB of stack, one per closure, joined at the end.
 class SmallStackThreads {
  public:
