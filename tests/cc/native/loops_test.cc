@@ -134,7 +134,7 @@ TYPED_TEST(LoopsTest, Products) {
   using T = TypeParam;
   for (const auto& [name, loops] : AllLoops<T>()) {
     for (const auto& [rows, depth, columns] : std::vector<std::tuple<int, int, int>>{
-             {1, 100, 50}, {3, 50, 2}, {4, 17, 33}, {5, 3, 130}, {9, 64, 64}, {1, 1, 1}}) {
+             {1, 100, 50}, {3, 50, 2}, {2, 33, 13}, {4, 17, 33}, {5, 3, 130}, {9, 64, 64}, {1, 1, 1}, {2, 120, 85}}) {
       const std::vector<T> x = Random<T>(rows * depth, 1), w = Random<T>(depth * columns, 2);
       std::vector<T> transposed(w.size());
       for (int k = 0; k < depth; ++k) {
@@ -164,7 +164,8 @@ TYPED_TEST(LoopsTest, Products) {
 TYPED_TEST(LoopsTest, ARowOfAProductIsTheSameWhateverStandsBesideIt) {
   using T = TypeParam;
   for (const auto& [name, loops] : AllLoops<T>()) {
-    for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{100, 50}, {33, 130}, {5, 7}, {70, 16}}) {
+    for (const auto& [depth, columns] :
+         std::vector<std::pair<int, int>>{{100, 50}, {33, 130}, {5, 7}, {70, 16}, {120, 85}, {3, 3000}, {3000, 3}}) {
       const std::vector<T> x = Random<T>(13 * depth, 1), w = Random<T>(depth * columns, 2);
       for (const auto product : {loops->product, loops->product_transposed}) {
         std::vector<T> alone(13 * columns);
@@ -176,6 +177,31 @@ TYPED_TEST(LoopsTest, ARowOfAProductIsTheSameWhateverStandsBesideIt) {
           const std::vector<T*> of_together = Rows(&together, rows);
           product(of_x.data(), w.data(), of_together.data(), rows, depth, columns);
           for (int i = 0; i < rows * columns; ++i) ASSERT_EQ(together[i], alone[i]) << name << " " << rows << " rows";
+        }
+      }
+    }
+  }
+}
+
+// In a weight that begins anywhere in a cache line, and has nothing before and behind it.
+TYPED_TEST(LoopsTest, AProductIsTheSameWhereverItsWeightBegins) {
+  using T = TypeParam;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{120, 85}, {85, 120}, {2, 4200}, {4200, 2}}) {
+      const std::vector<T> x = Random<T>(2 * depth, 1), w = Random<T>(depth * columns, 2);
+      for (const auto product : {loops->product, loops->product_transposed}) {
+        for (const int rows : {1, 2}) {
+          std::vector<T> first(rows * columns);
+          for (int begin = 0; begin < 64 / static_cast<int>(sizeof(T)); ++begin) {
+            std::vector<T> moved(begin, std::numeric_limits<T>::quiet_NaN());
+            moved.insert(moved.end(), w.begin(), w.end());
+            moved.shrink_to_fit();
+            std::vector<T> y(rows * columns);
+            const std::vector<T*> of_y = Rows(&y, rows);
+            product(ConstRows(x, 2).data(), moved.data() + begin, of_y.data(), rows, depth, columns);
+            if (begin == 0) first = y;
+            ASSERT_EQ(y, first) << name << " from " << begin;
+          }
         }
       }
     }
