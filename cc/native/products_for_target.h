@@ -289,8 +289,9 @@ TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>
     const Bits<T> is_new = LaneNumbers<T>() >= static_cast<int>(k - start);
     TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
       const Vec<T> last = is_new ? Load(x[r] + start) : All(T(0));
-      TFR_UNROLLED for (int i = 0; i < kCount; ++i) sums[r][i] +=
-          last * (is_new ? Load(w + i * depth + start) : All(T(0)));
+      TFR_UNROLLED for (int i = 0; i < kCount; ++i) {
+        sums[r][i] += last * (is_new ? Load(w + i * depth + start) : All(T(0)));
+      }
     }
   }
   TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
