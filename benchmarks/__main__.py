@@ -283,6 +283,15 @@ def _case_names(options: argparse.Namespace) -> set[str]:
     return {*RECURSION_NAMES, "treernn", "figures"} if names == {"figures"} else names
 
 
+def _worker_names(options: argparse.Namespace) -> set[str]:
+    """The programs that are run by one and by two workers, too."""
+    from benchmarks import recursion_suite
+
+    if options.quick or options.profiles:
+        return set()
+    return _case_names(options) & set(recursion_suite.WORKERS_SIZES)
+
+
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
     from benchmarks import mixed, power, recursion_suite, workloads
     from benchmarks.nets import suite
@@ -292,6 +301,8 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
         if name in names:
             workload = workloads.RECURSION_WORKLOADS[name]
             yield recursion_suite.make_case(workload, options.sizes.get(name, workload.default_size))
+            if name in _worker_names(options):
+                yield recursion_suite.make_workers_case(workload, recursion_suite.WORKERS_SIZES[name])
     yield from suite.make_cases(_net_specs(options), options.sst, SEED)
     if "power" in names:
         yield from power.make_cases(options.sizes.get("power", power.DEMO_SIZES if options.quick else power.SIZES))
@@ -323,6 +334,7 @@ def _progress(options: argparse.Namespace, console: Console) -> Iterator[Callabl
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         names = _case_names(options) - set(NET_NAMES)
         steps = sum(_VARIANTS[name] + options.repeats * _ROUND_CASES[name] for name in names)
+        steps += (2 + options.repeats) * len(_worker_names(options))
         steps += sum(len(spec.methods) + options.repeats for spec in _net_specs(options))
         task = progress.add_task("starting", total=steps)
 
@@ -389,11 +401,11 @@ def _print_net_table(console: Console, results: Sequence[CaseResult]) -> None:
 
 
 def _write_plots(folder: Path, results: Sequence[CaseResult], judged: Sequence[Figure]) -> list[Path]:
-    from benchmarks import plots, power
+    from benchmarks import plots, power, recursion_suite
 
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    recursion = [result for result in results if result.case.suite == "recursion"]
+    recursion = [result for result in results if result.case.suite == recursion_suite.SUITE]
     if recursion:
         written.append(folder / "recursion.png")
         plots.plot_recursion(recursion, written[-1])

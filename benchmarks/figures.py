@@ -18,6 +18,8 @@ import tensorflow_recursion as tfr
 from benchmarks.harness import Case, CaseResult, NotStatic, Progress, SessionRunner, Variant, WrongResult, run_case
 from benchmarks.nets.suite import WORKERS_LABEL
 from benchmarks.nets.weights import NETS, TREERNNS
+from benchmarks.recursion_suite import SUITE as RECURSION_SUITE
+from benchmarks.recursion_suite import WORKERS_SUITE
 from benchmarks.workloads import SUM
 
 tf1 = tf.compat.v1
@@ -52,7 +54,8 @@ TREERNN_OVER = {
     },
 }
 LSTM_TRAINING_OVER_PYTORCH = 3.0  # d = 50, both TreeLSTMs
-TWO_WORKERS_OVER_ONE = 1.5  # training, batches of 25
+# By suite: the TreeRNN in training in batches of 25, and programs on numbers.
+TWO_WORKERS_OVER_ONE = {"treernn": 1.5, WORKERS_SUITE: 1.6}
 SUM_SECONDS = 0.02
 SUM_BYTES_PER_FRAME = 64.0
 CALL_OVER_ADD = 2.0
@@ -108,8 +111,10 @@ def from_cases(results: Sequence[CaseResult]) -> list[Figure]:
     """Judges the cases of the other suites that a promise is about."""
     figures = []
     for result in results:
-        if result.case.suite == "recursion":
+        if result.case.suite == RECURSION_SUITE:
             figures += _recursion_figures(result)
+        elif result.case.suite == WORKERS_SUITE:
+            figures.append(_workers_figure(result, result.case.name))
         elif result.case.suite in NETS and result.case.details["label"] in ("", WORKERS_LABEL):
             figures += _net_figures(result)
     return figures
@@ -137,10 +142,14 @@ def _net_figures(result: CaseResult) -> list[Figure]:
         if name in result.variants
     ]
     if "static-one-worker" in result.variants:
-        ratio = result.ratio("static-one-worker", "static-two-workers")
-        name = f"{result.case.name} trees/s of two workers over one"
-        figures.append(Figure(name, ratio, TWO_WORKERS_OVER_ONE, " times", at_least=True))
+        figures.append(_workers_figure(result, f"{result.case.name} trees/s"))
     return figures
+
+
+def _workers_figure(result: CaseResult, what: str) -> Figure:
+    ratio = result.ratio("static-one-worker", "static-two-workers")
+    limit = TWO_WORKERS_OVER_ONE[result.case.suite]
+    return Figure(f"{what} of two workers over one", ratio, limit, " times", at_least=True)
 
 
 def _treernn_limits(result: CaseResult) -> dict[str, float | None]:

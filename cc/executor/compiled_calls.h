@@ -60,6 +60,7 @@ class CompiledCalls {
   std::shared_ptr<Fork> SplitOff();
   // Runs a call for another worker.
   void StartFork(std::shared_ptr<Fork> fork);
+  bool waits_for_forks() const { return !waiting_.empty(); }
   // One's own fork has come back.
   std::optional<Returned> EndFork(Fork* fork);
 

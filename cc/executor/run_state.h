@@ -34,6 +34,14 @@ class RunState {
     if (activities_.fetch_sub(1, std::memory_order_acq_rel) == 1) End();
   }
 
+  // Of a worker that has nothing to do but may soon have, because another one is busy. If all only look out, the run is
+  // over. Relaxed: a worker may look once more than it had to.
+  void BeginLookOut() { lookouts_.fetch_add(1, std::memory_order_relaxed); }
+  void EndLookOut() { lookouts_.fetch_sub(1, std::memory_order_relaxed); }
+  bool others_are_busy() const {
+    return activities_.load(std::memory_order_relaxed) > lookouts_.load(std::memory_order_relaxed);
+  }
+
   // The first error wins; workers see it when they look up the next time.
   void Fail(const absl::Status& status);
   // The same, with the calls that led to `frame` in the message, and with those that `compiled` is in, called there.
@@ -59,6 +67,7 @@ class RunState {
 
   const std::function<void()> end_;
   std::atomic<int> activities_{0};
+  std::atomic<int> lookouts_{0};
   std::atomic<bool> failed_{false};
   std::atomic<int> offloads_{0};
   mutable std::mutex mutex_;  // several workers may fail at once

@@ -2,6 +2,7 @@
 #include "cc/executor/worker.h"
 
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/base/attributes.h"
@@ -16,6 +17,10 @@ namespace {
 // often it looks.
 constexpr absl::Duration kInFlightPatience = absl::Milliseconds(5);
 constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
+
+// How long a worker that shares compiled calls with others looks out for more before it leaves its thread: about what
+// it takes to wake it again.
+constexpr absl::Duration kLookOut = absl::Microseconds(100);
 
 }  // namespace
 
@@ -49,6 +54,7 @@ void Worker::Work(bool on_own_thread) {
     const std::optional<KernelFlight> held = parts_.kernels.TakeHeld();
     const bool is_idle = may_spread && !held.has_value();
     if (is_idle) run_->idle_workers.Add(this);
+    if (is_idle && (std::exchange(had_fork_, false) || parts_.compiled.waits_for_forks())) LookOut();
     if (parts_.inbox.Close()) {
       run_->state.EndActivity();  // may delete *this, if no kernel is held
       if (!held.has_value() || !RunBeside(*held)) return;
@@ -151,6 +157,18 @@ bool Worker::Abandon() {
   return true;
 }
 
+// Waits for a message that a busy worker may soon send. All other work would be held up: kernels that a worker hands to
+// other threads need the one that this takes.
+void Worker::LookOut() {
+  RunState& state = run_->state;
+  const absl::Time end = absl::Now() + kLookOut;
+  state.BeginLookOut();
+  while (!parts_.inbox.MayHaveMail() && state.others_are_busy() && absl::Now() < end) {
+    std::this_thread::yield();  // to whoever needs the processor more
+  }
+  state.EndLookOut();
+}
+
 // --- Between workers ------------------------------------------------------------------------------
 
 // Gives the oldest call to an idle worker, and keeps at least one; of a single one that is compiled, a part.
@@ -200,8 +218,10 @@ void Worker::Handle(Message* message) {
     case Message::Kind::kChildEnded:
       return parts_.frames.Unref(frame);
     case Message::Kind::kFork:
+      had_fork_ = true;
       return parts_.compiled.StartFork(std::move(message->fork));
     case Message::Kind::kForkEnded:
+      had_fork_ = true;
       return parts_.calls.EndFork(message->fork.get());
     case Message::Kind::kKernelDone:
       return;  // see above

@@ -44,6 +44,7 @@ class Worker {
   bool AwaitMail();
   bool Poll();
   bool Abandon();
+  void LookOut();
   void GiveAway();
   void SplitOff();
   bool TakeMail();
@@ -54,6 +55,7 @@ class Worker {
   absl::Time slice_end_ = absl::InfiniteFuture();  // when to leave this thread to others
   bool leaves_thread_ = false;
   bool is_on_own_thread_ = false;
+  bool had_fork_ = false;  // or one's own has come back, since the worker last looked out for messages
 };
 
 }  // namespace tensorflow_recursion

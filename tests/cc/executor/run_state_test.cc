@@ -25,6 +25,19 @@ TEST_F(RunStateTest, EndsWithItsLastActivity) {
   EXPECT_TRUE(has_ended_);
 }
 
+TEST_F(RunStateTest, WhoOnlyLooksOutIsNotBusy) {
+  EXPECT_TRUE(run_->others_are_busy());  // the fixture's activity
+  run_->BeginActivity();
+  run_->BeginLookOut();
+  EXPECT_TRUE(run_->others_are_busy());
+  run_->BeginLookOut();
+  EXPECT_FALSE(run_->others_are_busy());
+  run_->EndLookOut();
+  EXPECT_TRUE(run_->others_are_busy());
+  run_->EndLookOut();
+  run_->EndActivity();
+}
+
 TEST_F(RunStateTest, TheFirstErrorWins) {
   EXPECT_FALSE(run_->failed());
   EXPECT_TRUE(run_->status().ok());

@@ -152,9 +152,19 @@ def test_every_variant_of_a_program_equals_its_oracle(workload, size):
     assert list(result.variants) == ["static", "dynamic", "cpython"]
 
 
+def test_two_workers_on_a_program_of_numbers_are_judged_against_one():
+    result = harness.run_case(recursion_suite.make_workers_case(workloads.FIB, (9,)), repeats=1)
+    assert list(result.variants) == ["static-one-worker", "static-two-workers"]
+    (figure,) = from_cases([result])
+    assert (figure.name, figure.limit) == ("fib(9) of two workers over one", 1.6)
+    assert figure.value == result.ratio("static-one-worker", "static-two-workers")
+
+
 def test_make_case_names_the_program_when_its_size_has_the_wrong_arity():
     with pytest.raises(ValueError, match="Size of 'tak': expected 3 numbers, got 1"):
         recursion_suite.make_case(workloads.TAK, (5,))
+    with pytest.raises(ValueError, match="Size of 'tak': expected 3 numbers, got 1"):
+        recursion_suite.make_workers_case(workloads.TAK, (5,))
 
 
 # --- Measuring ----------------------------------------------------------------------------------------------------
@@ -432,6 +442,7 @@ def test_command_prints_a_header_then_one_line_a_case(smoke):
     cases = [line.split()[2] for line in lines if line.startswith("RESULT ")]
     assert cases == [
         "case=fib(8)",
+        "case=fib(32)",  # by one and by two workers
         "case=treernn-infer-d4-b1",
         "case=treernn-infer-d4-b2",
         "case=treernn-infer-d4-b1-unrolled",
@@ -440,7 +451,7 @@ def test_command_prints_a_header_then_one_line_a_case(smoke):
         "case=no-call-mlp",
         "case=no-call-while-loop",
     ]
-    assert sum(line.startswith("FIGURE ") for line in lines) == 14
+    assert sum(line.startswith("FIGURE ") for line in lines) == 15
     assert sum(line.startswith("NOTE unrolled: 3 graphs") for line in lines) == 1
 
 
