@@ -97,11 +97,10 @@ class Library:
         if is_local and name not in self.registry.definitions:
             self._traces.note_definition(name)
         if self.registry.definitions.get(name, definition) is not definition:
-            once = "; each replica of a tf.distribute strategy defines it: use tfr.recursive"
-            raise ValueError(
-                f"Function '{name}' is defined twice in one graph"
-                + ("; give one of the two another func_name" if graphs.replica() is None else once)
-            )
+            remedy = "give one of the two another func_name"
+            if graphs.replica() is not None:
+                remedy = "each replica of a tf.distribute strategy defines it: use tfr.recursive"
+            raise ValueError(f"Function '{name}' is defined twice in one graph; {remedy}")
         if (declared := self.registry.declarations.get(name)) is not None:
             self._check_definition(definition, declared)
         self.registry.definitions[name] = definition

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cc/values/value.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
@@ -25,6 +26,9 @@ struct KernelNode {
 };
 
 struct ConstantTensor {
+  // A single one, which executors and compiled code compute with as bits.
+  bool is_number() const { return is_on_host && tensor.dims() == 0 && IsUnboxed(tensor.dtype()); }
+
   tensorflow::Tensor tensor;
   bool is_on_host = true;
 };

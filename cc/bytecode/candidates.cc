@@ -100,10 +100,7 @@ bool Candidates::IsFitRecord(const FlowNode& node) const {
   return std::all_of(types.begin(), types.end(), RecordLayout::MayHold);
 }
 
-bool Candidates::IsNumber(const Input& input) const {
-  const Tensor& constant = flow_.constants[input.constant].tensor;
-  return constant.dims() == 0 && IsUnboxed(constant.dtype());
-}
+bool Candidates::IsNumber(const Input& input) const { return flow_.constants[input.constant].is_number(); }
 
 // Whether the node's constants are numbers where it computes with them, arrays where it reads elements of them, and on
 // the host. What is no constant is looked at by the types.

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "cc/base/names.h"
-#include "cc/bytecode/loop_variables.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
@@ -17,24 +16,15 @@ constexpr int kMostRankRounds = 10;
 
 }  // namespace
 
-KnownRanks::KnownRanks(const FlowGraph& flow, const ElementReads& reads) : flow_(flow), reads_(reads) {
-  std::map<std::pair<RegionId, int>, NodeId> results;
-  for (NodeId id : flow.nodes.ids()) {
-    const FlowNode& node = flow.nodes[id];
-    first_.Add(joined_.size());
-    for (int i = 0; i <= node.num_ports; ++i) joined_.push_back(joined_.size());
-    if (node.kind == OpKind::kResult) results[{node.region, static_cast<int>(node.index)}] = id;
-  }
-  ranks_.assign(joined_.size(), kUnknown);
+KnownRanks::KnownRanks(const FlowGraph& flow, const ElementReads& reads)
+    : flow_(flow), reads_(reads), classes_(flow), ranks_(classes_.size(), kUnknown) {
+  JoinValues();
   std::vector<NodeId> scalars;
   for (NodeId id : flow.nodes.ids()) {
     if (flow.nodes[id].is_removed) continue;
-    JoinPorts(id);
-    JoinSite(id, results);
     SetByKind(id);
     if (flow.nodes[id].kind == OpKind::kScalar) scalars.push_back(id);
   }
-  JoinLoops();
   changed_ = true;
   for (int round = 0; changed_ && round < kMostRankRounds; ++round) {
     changed_ = false;
@@ -43,36 +33,36 @@ KnownRanks::KnownRanks(const FlowGraph& flow, const ElementReads& reads) : flow_
   }
 }
 
-int KnownRanks::RankOf(const Source& source) const { return ranks_[Root(ValueOf(source))]; }
+int KnownRanks::RankOf(const Source& source) const { return ranks_[classes_.Root(source)]; }
 
 int KnownRanks::RankOf(const Input& input) const {
   return input.is_constant() ? flow_.constants[input.constant].tensor.dims() : RankOf(input.source);
 }
 
-size_t KnownRanks::Root(size_t value) const {
-  while (joined_[value] != value) value = joined_[value] = joined_[joined_[value]];
-  return value;
-}
-
-void KnownRanks::Join(size_t a, size_t b) {
-  a = Root(a);
-  b = Root(b);
-  if (a == b) return;
-  joined_[a] = b;
-  if (ranks_[b] == kUnknown) {
-    ranks_[b] = ranks_[a];
-  } else if (ranks_[a] != kUnknown && ranks_[a] != ranks_[b]) {
-    ranks_[b] = kConflict;
+void KnownRanks::JoinValues() {
+  const HandOns hand_ons(flow_);
+  const auto join = [this](const Input& from, const Source& to) { Join(from, to); };
+  for (NodeId id : flow_.nodes.ids()) {
+    if (!flow_.nodes[id].is_removed) hand_ons.VisitNode(id, join);
   }
+  for (const FlowLoop& loop : flow_.loops) hand_ons.VisitLoop(loop, join);
 }
 
 void KnownRanks::Join(const Input& input, const Source& target) {
   if (input.is_constant()) return Set(target, RankOf(input));
-  Join(ValueOf(input.source), ValueOf(target));
+  const size_t from = classes_.Root(input.source);
+  const size_t to = classes_.Root(target);
+  if (from == to) return;
+  classes_.Join(from, to);
+  if (ranks_[to] == kUnknown) {
+    ranks_[to] = ranks_[from];
+  } else if (ranks_[from] != kUnknown && ranks_[from] != ranks_[to]) {
+    ranks_[to] = kConflict;
+  }
 }
 
 void KnownRanks::Set(const Source& source, int rank) {
-  int8_t& known = ranks_[Root(ValueOf(source))];
+  int8_t& known = ranks_[classes_.Root(source)];
   if (known == rank || known == kConflict) return;
   known = known == kUnknown && rank <= INT8_MAX ? static_cast<int8_t>(rank) : kConflict;
   changed_ = true;
@@ -80,60 +70,6 @@ void KnownRanks::Set(const Source& source, int rank) {
 
 void KnownRanks::Set(const Input& input, int rank) {
   if (!input.is_constant()) Set(input.source, rank);
-}
-
-// --- What is handed on ------------------------------------------------------------------------------
-
-void KnownRanks::JoinPorts(NodeId id) {
-  const FlowNode& node = flow_.nodes[id];
-  switch (node.kind) {
-    case OpKind::kPass:
-      for (int port = 0; port < node.num_ports && port < static_cast<int>(node.inputs.size()); ++port) {
-        Join(node.inputs[port], {id, port});
-      }
-      return;
-    case OpKind::kSwitch:
-    case OpKind::kSwitchN:
-      for (int port = 0; port < node.num_ports; ++port) Join(node.inputs[0], {id, port});
-      return;
-    case OpKind::kMerge:
-      for (const Input& input : node.inputs) Join(input, {id, 0});
-      return;
-    case OpKind::kResult:
-      return Join(node.inputs[0], {id, 0});
-    default:
-      return;
-  }
-}
-
-void KnownRanks::JoinSite(NodeId id, const std::map<std::pair<RegionId, int>, NodeId>& results) {
-  const FlowNode& node = flow_.nodes[id];
-  if (node.kind != OpKind::kCallSite) return;
-  const auto callee = flow_.functions.find(flow_.CalleeOf(node));
-  if (callee == flow_.functions.end()) return;
-  const std::vector<NodeId>& entries = callee->second.entries;
-  for (size_t i = 0; i < node.inputs.size() && i < entries.size(); ++i) {
-    if (entries[i] != kNone) Join(node.inputs[i], {entries[i], 0});
-  }
-  for (int port = 0; port < node.num_ports; ++port) {
-    const auto result = results.find({callee->first, port});
-    if (result != results.end()) Join(ValueOf({id, port}), ValueOf({result->second, 0}));
-  }
-}
-
-void KnownRanks::JoinLoops() {
-  for (const FlowLoop& loop : flow_.loops) {
-    if (!IsSimpleLoop(flow_, loop)) continue;
-    for (const LoopVariable& variable : VariablesOf(flow_, loop)) {
-      Join(variable.start, {variable.entry, 0});
-      if (variable.next) Join(*variable.next, {variable.entry, 0});
-    }
-  }
-  for (NodeId id : flow_.nodes.ids()) {
-    const FlowNode& node = flow_.nodes[id];
-    if (node.kind != OpKind::kExit || node.is_removed) continue;
-    Join(node.inputs[0], {flow_.FindLoop(node.region)->start, static_cast<int>(node.index)});
-  }
 }
 
 // --- What is known at once --------------------------------------------------------------------------

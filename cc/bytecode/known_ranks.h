@@ -3,14 +3,12 @@
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_KNOWN_RANKS_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_KNOWN_RANKS_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "cc/analysis/flow_graph.h"
 #include "cc/bytecode/element_reads.h"
+#include "cc/bytecode/hand_ons.h"
 
 namespace tensorflow_recursion {
 
@@ -33,16 +31,11 @@ class KnownRanks {
   static constexpr int8_t kUnknown = -1;
   static constexpr int8_t kConflict = -2;  // it is said to have two
 
-  size_t ValueOf(const Source& source) const { return first_[source.node] + static_cast<size_t>(source.port); }
-  size_t Root(size_t value) const;
-  void Join(size_t a, size_t b);
   void Join(const Input& input, const Source& target);
   void Set(const Source& source, int rank);
   void Set(const Input& input, int rank);
 
-  void JoinPorts(NodeId id);
-  void JoinSite(NodeId id, const std::map<std::pair<RegionId, int>, NodeId>& results);
-  void JoinLoops();
+  void JoinValues();
   void SetByKind(NodeId id);
   void SetStated(NodeId id);
   void SetIndices(NodeId id);
@@ -52,9 +45,8 @@ class KnownRanks {
 
   const FlowGraph& flow_;
   const ElementReads& reads_;
-  IdVector<NodeId, size_t> first_;      // the value of port 0; a result has no port, but a value
-  mutable std::vector<size_t> joined_;  // towards the root of a class of values that are handed on
-  std::vector<int8_t> ranks_;           // of roots
+  ValueClasses classes_;       // of values that are handed on
+  std::vector<int8_t> ranks_;  // of roots
   bool changed_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/disjoint_sets.h"
 #include "cc/bytecode/candidates.h"
 #include "cc/bytecode/code_builder.h"
 #include "cc/bytecode/compile_context.h"
@@ -43,9 +44,7 @@ class Arithmetic {
 
  private:
   bool IsNumber(const Input& input) const {
-    if (!input.is_constant()) return ranks_.IsNumber(input);
-    const ConstantTensor& constant = flow_.constants[input.constant];
-    return constant.is_on_host && constant.tensor.dims() == 0 && IsUnboxed(constant.tensor.dtype());
+    return input.is_constant() ? flow_.constants[input.constant].is_number() : ranks_.IsNumber(input);
   }
 
   bool IsFit(const ElementRead& read) const {
@@ -63,9 +62,8 @@ class Arithmetic {
 // Puts nodes together that share a value.
 class Grouper {
  public:
-  Grouper(const FlowGraph& flow, const std::vector<NodeId>& order) : flow_(flow), order_(order) {
-    joined_.assign(flow.nodes.size(), kNone);
-  }
+  Grouper(const FlowGraph& flow, const std::vector<NodeId>& order)
+      : flow_(flow), order_(order), sets_(flow.nodes.size()) {}
 
   // `origins` says which nodes are meant; those of `skipped` regions are not.
   std::vector<std::vector<NodeId>> Run(const Origins& origins, const std::set<RegionId>& skipped) {
@@ -75,15 +73,14 @@ class Grouper {
     for (NodeId id : order_) {
       if (!origins.IsArithmetic(id) || skipped.count(flow_.nodes[id].region) > 0) continue;
       members.push_back(id);
-      joined_[id] = id;
       Join(id, readers.try_emplace({origins.Of(id), {id, 0}}, id).first->second);
       for (const Input& input : flow_.nodes[id].inputs) {
         if (input.is_constant()) continue;
         Join(id, readers.try_emplace({origins.Of(id), input.source}, id).first->second);
       }
     }
-    std::map<NodeId, std::vector<NodeId>> groups;
-    for (NodeId id : members) groups[Root(id)].push_back(id);
+    std::map<size_t, std::vector<NodeId>> groups;
+    for (NodeId id : members) groups[sets_.Root(id)].push_back(id);
     std::vector<std::vector<NodeId>> result;
     for (const auto& [root, group] : groups) Split(group, &result);
     return result;
@@ -99,15 +96,11 @@ class Grouper {
     }
   }
 
-  NodeId Root(NodeId id) {
-    while (joined_[id] != id) id = joined_[id] = joined_[joined_[id]];
-    return id;
-  }
-  void Join(NodeId a, NodeId b) { joined_[Root(a)] = Root(b); }
+  void Join(NodeId a, NodeId b) { sets_.Join(a, b); }
 
   const FlowGraph& flow_;
   const std::vector<NodeId>& order_;
-  IdVector<NodeId, NodeId> joined_;
+  DisjointSets sets_;  // of nodes, by number
 };
 
 // --- What a piece reads and makes -------------------------------------------------------------------

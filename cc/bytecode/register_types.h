@@ -3,23 +3,23 @@
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "cc/analysis/flow_graph.h"
 #include "cc/bytecode/element_reads.h"
+#include "cc/bytecode/hand_ons.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow_recursion {
 
 // A graph does not say of every value whether it is a number or a tensor: shapes are mostly unknown. What is computed
 // with is a number, what elements are read of is an array, what values are recalled from is a record, and what only
-// travels on (an argument that is passed down,
-// a loop's variable) is what it is where it is used. So values that are handed on are joined into classes across calls.
-// A value that would have to be two of these says that its functions can't be compiled.
+// travels on (an argument that is passed down, a loop's variable) is what it is where it is used. So values that are
+// handed on are joined into classes across calls. A value that would have to be two of these says that its functions
+// can't be compiled.
 class RegisterTypes {
  public:
   RegisterTypes(const FlowGraph& flow, const ElementReads& reads);
@@ -29,7 +29,7 @@ class RegisterTypes {
 
   bool IsArray(const Source& source) const;
   // The kResult node of output `index` of the function whose body is `region`; kNone if there is none.
-  NodeId ResultOf(RegionId region, int index) const;
+  NodeId ResultOf(RegionId region, int index) const { return hand_ons_.ResultOf(region, index); }
   // The regions in which some value would have to be two of these.
   const std::set<RegionId>& conflicts() const { return conflicts_; }
 
@@ -37,15 +37,11 @@ class RegisterTypes {
   // One bit for each: of a value that would have to be several things, several are set.
   enum class Use : uint8_t { kNone = 0, kNumber = 1, kArray = 2, kRecord = 4, kShape = 8 };
 
-  size_t ValueOf(const Source& source) const { return first_[source.node] + static_cast<size_t>(source.port); }
-  size_t Root(size_t value) const;
-  void Mark(size_t value, Use use);
+  void Mark(const Source& source, Use use) { MarkClass(classes_.Root(source), use); }
   void Mark(const Input& input, Use use);
-  void Join(size_t a, size_t b);
+  void MarkClass(size_t root, Use use);
   void Join(const Input& input, const Source& target);
   void Visit(NodeId id);
-  void VisitSite(NodeId id);
-  void VisitLoop(const FlowLoop& loop);
   void VisitRecord(NodeId id);
   void VisitKernel(NodeId id);
   Use UseOfConstant(ConstantId constant) const;
@@ -57,11 +53,9 @@ class RegisterTypes {
 
   const FlowGraph& flow_;
   const ElementReads& reads_;
-  std::map<std::pair<RegionId, int>, NodeId> results_;
-  std::map<RegionId, std::vector<NodeId>> exits_;  // of loops, by the region of the body
-  IdVector<NodeId, size_t> first_;                 // the value of port 0
-  mutable std::vector<size_t> joined_;             // towards the root of the class
-  std::vector<Use> uses_;                          // of roots
+  const HandOns hand_ons_;
+  ValueClasses classes_;
+  std::vector<Use> uses_;  // of roots
   std::set<RegionId> conflicts_;
 };
 

@@ -20,9 +20,7 @@ Operand StepWriter::ValueOf(const Input& input) {
 
 Operand StepWriter::ValueOfConstant(ConstantId id) {
   const ConstantTensor& constant = context_.flow.constants[id];
-  if (constant.is_on_host && constant.tensor.dims() == 0 && IsUnboxed(constant.tensor.dtype())) {
-    return {kNone, ScalarFromTensor(constant.tensor).bits};
-  }
+  if (constant.is_number()) return {kNone, ScalarFromTensor(constant.tensor).bits};
   if (constant.tensor.dtype() == tensorflow::DT_VARIANT) return {kNone, 0};  // a record that is not there
   const auto [position, is_new] = context_.arrays.try_emplace(id, 0);
   if (is_new) {

@@ -15,7 +15,7 @@ namespace {
 
 // What a table of inputs says without a slot: a constant, or an invariant of the frame's recursion.
 inline Value KeptInput(const Frame& frame, const Value& entry) {
-  return entry.is_dead() ? frame.invariants().Get(entry.position) : entry;
+  return IsInvariantEntry(entry) ? frame.invariants().Get(entry.position) : entry;
 }
 
 }  // namespace

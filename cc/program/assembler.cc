@@ -74,8 +74,8 @@ SwitchesByBranch FindSwitches(const Layout& layout, RegionId region) {
   for (NodeId id : layout.flow.nodes.ids()) {
     const FlowNode& node = layout.flow.nodes[id];
     const bool is_switch = node.kind == OpKind::kSwitch || node.kind == OpKind::kGate;
-    if (is_switch && node.region == region && !node.is_removed)
-      switches[layout.op_of[node.branch]].push_back(layout.op_of[id]);
+    if (!is_switch || node.region != region || node.is_removed) continue;
+    switches[layout.op_of[node.branch]].push_back(layout.op_of[id]);
   }
   return switches;
 }

@@ -202,12 +202,6 @@ class FrameLayout {
     return is_passed && num_readers > 1;
   }
 
-  static Value InvariantEntry(uint32_t invariant) {
-    Value entry = Value::Dead();
-    entry.position = invariant;
-    return entry;
-  }
-
   Value TableEntryOf(const Input& input) const {
     if (input.is_invariant()) return InvariantEntry(input.invariant);
     return input.is_constant() ? ValueOf(input.constant) : Value::Empty();

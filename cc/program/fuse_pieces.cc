@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,10 +97,8 @@ class Fuser {
 
 }  // namespace
 
-void FusePieces(const ElementReads& reads, const CompiledFunctions& compiled, FlowGraph* flow, Program* program) {
-  std::set<RegionId> regions;
-  for (const auto& [region, number] : compiled.functions) regions.insert(region);
-  Fuser(flow, program).Run(FindPieces(*flow, reads, regions));
+void FusePieces(const ElementReads& reads, const std::set<RegionId>& compiled, FlowGraph* flow, Program* program) {
+  Fuser(flow, program).Run(FindPieces(*flow, reads, compiled));
 }
 
 }  // namespace tensorflow_recursion

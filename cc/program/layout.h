@@ -14,8 +14,7 @@ namespace tensorflow_recursion {
 
 // As operators read it.
 inline Value ValueOfConstant(const ConstantTensor& constant) {
-  const bool is_unboxed = constant.tensor.dims() == 0 && IsUnboxed(constant.tensor.dtype()) && constant.is_on_host;
-  return is_unboxed ? ScalarFromTensor(constant.tensor) : Value::Constant(&constant.tensor);
+  return constant.is_number() ? ScalarFromTensor(constant.tensor) : Value::Constant(&constant.tensor);
 }
 
 struct Layout {

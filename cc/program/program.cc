@@ -83,9 +83,10 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   CompiledFunctions compiled;
   if (result->options.compile) compiled = CompileFunctions(flow);
   const ElementReads reads = MakeElementOperators(&flow);
-  if (result->options.compile) FusePieces(reads, compiled, &flow, result.get());
+  const std::set<RegionId> compiled_regions = RegionsOf(compiled);
+  if (result->options.compile) FusePieces(reads, compiled_regions, &flow, result.get());
   // The last one to look at inputs: to all before it, an input that is no constant is a value that comes.
-  TFR_RETURN_IF_ERROR(KeepInvariants(RegionsOf(compiled), &flow));
+  TFR_RETURN_IF_ERROR(KeepInvariants(compiled_regions, &flow));
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));

@@ -123,12 +123,21 @@ struct Loop {
 inline constexpr uint16_t kMergeDecided = 0x8000;
 inline constexpr uint16_t kMaxFirstThroughInputs = 15;
 
+// What a table of inputs says of an invariant: its number among those of the recursion. No input is dead, so Dead can
+// stand for that.
+inline Value InvariantEntry(uint32_t invariant) {
+  Value entry = Value::Dead();
+  entry.position = invariant;
+  return entry;
+}
+inline bool IsInvariantEntry(const Value& entry) { return entry.is_dead(); }
+
 // Where an operator finds its inputs when it fires.
 enum class InputsIn : uint8_t {
   kSlots,            // in `num_inputs` slots from `slot` on
   kArrival,          // its only input is the value that has just arrived, which was never put into a slot
-  kTable,            // by Region::inputs from `slot` on: a constant, or Empty and the slot in `position`, or Dead and
-                     // the invariant in `position`
+  kTable,            // by Region::inputs from `slot` on: a constant, an invariant (InvariantEntry()), or Empty and the
+                     // slot in `position`
   kTableAndArrival,  // the same, but input `only` is the value that has just arrived
 };
 

@@ -1,5 +1,5 @@
-// What a record of numbers and other records looks like, as compiled code makes and reads it: without looking at
-// values. SPDX-License-Identifier: Apache-2.0
+// What a record of numbers and other records looks like, as compiled code makes and reads it without looking at values.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_RECORD_LAYOUT_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_RECORD_LAYOUT_H_
 

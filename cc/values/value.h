@@ -51,7 +51,7 @@ struct Value {
     ContributionTerm* contributions;  // a gradient that is not summed up yet; nullptr: zero
   };
   Kind kind;
-  uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot
+  uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot, or the invariant
 
   static Value Empty() { return Make(Kind::kEmpty); }
   static Value Dead() { return Make(Kind::kDead); }
