@@ -17,23 +17,31 @@ using tensorflow::GetNodeAttr;
 using tensorflow::Node;
 using tensorflow::Tensor;
 
-// The value of a FakeParam, which nobody reads: a zero of its type.
-absl::Status MakeZero(const Node* node, const DeviceMemory& memory, ConstantTensor* constant) {
+// The value of a FakeParam, which nobody reads: zeros of its type and shape. A loop may put them into a list, which
+// looks at their shape.
+absl::Status MakeZeros(const Node* node, const DeviceMemory& memory, ConstantTensor* constant) {
   tensorflow::DataType dtype;
+  tensorflow::PartialTensorShape known;
+  tensorflow::TensorShape shape;  // a scalar's if the FakeParam does not know its own
   TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "dtype", &dtype));
-  Tensor zero(dtype, tensorflow::TensorShape({}));
+  TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "shape", &known));
+  known.AsTensorShape(&shape);
+  Tensor zeros(dtype, shape);
+  if (!zeros.IsInitialized()) {
+    return InvalidArgument("Node '", node->name(), "': no memory for a tensor of its shape ", shape.DebugString());
+  }
   const bool is_plain = DataTypeCanUseMemcpy(dtype);
-  if (is_plain) std::memset(zero.data(), 0, zero.TotalBytes());
-  constant->tensor = zero;
+  if (is_plain && zeros.TotalBytes() > 0) std::memset(zeros.data(), 0, zeros.TotalBytes());
+  constant->tensor = zeros;
   if (constant->is_on_host || !is_plain) return absl::OkStatus();
   tensorflow::TensorProto proto;
-  zero.AsProtoField(&proto);
+  zeros.AsProtoField(&proto);
   return memory.Make(proto, &constant->tensor);
 }
 
 absl::Status ReadConstant(const Node* node, const DeviceMemory& memory, ConstantTensor* constant) {
   constant->is_on_host = memory.IsOnHost(*node, 0);
-  if (!node->IsConstant()) return MakeZero(node, memory, constant);
+  if (!node->IsConstant()) return MakeZeros(node, memory, constant);
   const tensorflow::TensorProto* proto = nullptr;
   TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "value", &proto));
   if (!constant->is_on_host) return memory.Make(*proto, &constant->tensor);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cc/base/status.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/expandable.h"
 #include "cc/expand/handle_stand_ins.h"
 #include "cc/expand/verify_nodes.h"
@@ -38,12 +39,19 @@ void Unmark(Node* node) {
   for (const Expansion mark : kMarks) node->ClearAttr(MarkFor(mark));
 }
 
-// The pass lowers what it finds inside branches only where it is marked, hence marks in every function. It crashes on
-// what does not fit: such nodes lose the mark they may have.
-FunctionDefLibrary Marked(FunctionDefLibrary functions) {
+// Functions as TensorFlow's lowering pass is to find them.
+//
+// It lowers what it finds inside branches only where it is marked, hence marks in every function. It crashes on what
+// does not fit: such nodes lose the mark they may have.
+//
+// What hands a value into a branch asks for the device that the value's operator asks for, and has to be beside it. But
+// records are where the outermost call is, whatever the scope of a tf.device said when a gradient was built. So what
+// packs or unpacks them asks for no device.
+FunctionDefLibrary Prepared(FunctionDefLibrary functions) {
   const FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), functions);
   for (FunctionDef& function : *functions.mutable_function()) {
     for (tensorflow::NodeDef& node : *function.mutable_node_def()) {
+      if (IsPureGradientOp(node.op())) node.clear_device();
       const Expansion kind = FindExpandable(node, library).kind;
       for (const Expansion mark : kMarks) node.mutable_attr()->erase(MarkFor(mark));
       if (kind != Expansion::kNone) (*node.mutable_attr())[MarkFor(kind)].set_b(true);
@@ -71,7 +79,7 @@ std::string CompleteDevice(const std::string& requested, const std::string& devi
 
 BodyFactory::BodyFactory(const FunctionDefLibrary& functions, const Placement& placement)
     : placement_(placement),
-      library_(tensorflow::OpRegistry::Global(), Marked(functions)),
+      library_(tensorflow::OpRegistry::Global(), Prepared(functions)),
       with_invoke_(FunctionsWithInvoke(functions, library_)) {}
 
 absl::Status BodyFactory::Instantiate(const std::string& function, std::unique_ptr<Graph>* body) {

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
+from distribution_helpers import CPUS, Spread
 from tensorflow.python.framework import function as stock
 from tensorflow.python.ops import control_flow_util_v2
 
@@ -122,6 +123,72 @@ def test_pins_do_not_hinder_static_gradients(program, place, soft):
     static = tfr.session_config(devices, on_fallback="error")
     for value, wanted in zip(results(program, place, static), expected, strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-5)
+
+
+def weights_in_branch(f, n, x, w):
+    return tf.cond(n < 1, lambda: x * w, lambda: tf.tanh(f(n - 1, x, w) * w + f(n - 2, x, w)))
+
+
+def weights_in_branches_of_branches(f, n, x, w):
+    further = lambda: tf.cond(n > 1, lambda: f(n - 1, tf.sin(x) * w, w) * x, lambda: tf.sin(f(n - 1, x, w)) * w)
+    return tf.cond(n < 1, lambda: x * w, further)
+
+
+def weights_in_loop(f, n, x, w):
+    step = lambda i, a: [i + 1, tf.tanh(tf.ensure_shape(f(n - 1, a, w), [2]) * w + a * x)]
+    return tf.cond(n < 1, lambda: x * w, lambda: tf.while_loop(lambda i, _: i < 2, step, [0, x])[1])
+
+
+def weights_in_branch_of_loop(f, n, x, w):
+    call = lambda a: tf.tanh(tf.ensure_shape(f(n - 1, a, w), [2]) * w * a)
+    step = lambda i, a: [i + 1, tf.cond(n < 1, lambda: a + x, lambda: call(a))]
+    return tf.while_loop(lambda i, _: i < 2, step, [0, x])[1]
+
+
+def list_in_branch(f, n, x, w):
+    def stacked():
+        array = tf.TensorArray(tf.float32, 2, element_shape=[2]).write(0, x).write(1, f(n - 1, x * w, w))
+        return tf.reduce_prod(array.stack(), 0)
+
+    return tf.cond(n < 1, lambda: x * w, stacked)
+
+
+def orders(program, config, devices, order):
+    """The derivatives of a function of numbers and weights, of which all operators are spread over the devices."""
+    with tf.Graph().as_default(), tf1.device(Spread(devices)):
+        f, define = recursive("F", [tf.int32, tf.float32, tf.float32], [tf.float32])
+        define(lambda n, x, w: program(f, n, x, w))
+        x, w = tf.constant([0.5, 3.0]), tf.constant([0.3, -0.6])
+        y = f(2, x, w)
+        for _ in range(order):
+            fetches = tf.gradients(y, [x, w])
+            y = tf.add_n(fetches)
+        with tf1.Session(config=config) as session:
+            return session.run(fetches)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+@pytest.mark.parametrize("devices", [CPUS, CPUS[::-1]], ids=["first", "second"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    "program",
+    [
+        weights_in_branch,
+        weights_in_branches_of_branches,
+        weights_in_loop,
+        weights_in_branch_of_loop,
+        list_in_branch,
+    ],
+    ids=lambda program: program.__name__,
+)
+def test_spread_operators_do_not_hinder_static_gradients(program, order, devices, soft):
+    """Also those that unpack records: gradients of higher orders are built in the scope of the devices."""
+    expected = orders(program, tf1.ConfigProto(), CPUS[:1], order)
+    config = tf1.ConfigProto(device_count={"CPU": 2}, allow_soft_placement=soft)
+    static = orders(program, tfr.session_config(config, on_fallback="error"), devices, order)
+    for value, wanted in zip(static, expected, strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-3, atol=1e-5)
 
 
 def branch(f, n, x):

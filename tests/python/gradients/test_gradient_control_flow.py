@@ -341,6 +341,33 @@ def test_gradient_through_control_flow_in_body(run, control_flow, build):
     check_gradients(run, function, oracle, [0.7, 0])
 
 
+def test_loop_keeps_vectors_of_branches_that_are_not_taken(run, control_flow):
+    """The loop's lists know the shape of what they keep, and look at that of what a branch did not compute, too."""
+    f, define = recursive("Branch", [I32, F64], [F64])
+
+    @define
+    def Branch(n, x):
+        branch = lambda v: tf.cond(n < 1, lambda: v + x, lambda: tf.sin(tf.ensure_shape(f(n - 1, v), [2]) * v))
+        return tf.while_loop(lambda i, _: i < 2, lambda i, v: (i + 1, branch(v)), [0, x])[1]
+
+    def oracle(x, n):
+        v = x
+        for _ in range(2):
+            v = v + x if n < 1 else np.sin(oracle(v, n - 1) * v)
+        return v
+
+    x = tf.constant([0.5, 0.75], F64)
+    for n in range(3):
+        got = run(tf.gradients(tf.reduce_sum(f(n, x)), x)[0])
+        slopes = [(np.sum(oracle(x0 + d, n)) - np.sum(oracle(x0 - d, n))) / 2e-6 for x0, d in _moved([0.5, 0.75])]
+        np.testing.assert_allclose(got, slopes, rtol=1e-5)
+
+
+def _moved(point):
+    """The point with a small step along each axis."""
+    return [(np.array(point), 1e-6 * axis) for axis in np.eye(len(point))]
+
+
 @pytest.mark.parametrize("build", [loop_in_body, calls_in_loop_in_body, case_in_body], ids=lambda build: build.__name__)
 def test_gradient_through_loop_around_call_with_control_flow_in_body(run, control_flow, build):
     function, oracle = build()
