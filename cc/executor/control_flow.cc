@@ -2,12 +2,29 @@
 #include "cc/executor/control_flow.h"
 
 #include <cstdint>
+#include <string>
 
 #include "absl/base/optimization.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow_recursion {
+namespace {
+
+absl::Status NotAPredicate(const Region& region, const tensorflow::Tensor& tensor) {
+  const std::string where = region.name.empty() ? "the graph around the calls" : "'" + region.name + "'";
+  // What is left of a value of a branch that was not taken, where it goes from one function to another.
+  const bool was_dead = region.name.empty() && tensor.dims() == 1 && tensor.NumElements() == 0;
+  return InvalidArgument("The predicate of a conditional in ", where, " must be a scalar bool, got shape ",
+                         tensor.shape().DebugString(),
+                         was_dead ? ", as a branch leaves it that was not taken: the gradient of a frozen function "
+                                    "whose conditionals were taken apart, with one in a branch of another. Compute it "
+                                    "in a tf.function that calls the frozen one, or freeze that by "
+                                    "convert_variables_to_constants_v2(function, lower_control_flow=False)"
+                                  : "");
+}
+
+}  // namespace
 
 // Returns false if the value is no bool; the run has failed then.
 inline bool ControlFlow::TakePredicate(Frame* frame, Value* value, bool* result) {
@@ -26,9 +43,7 @@ inline bool ControlFlow::ReadPredicate(Frame* frame, const Value& value, bool* r
     *result = tensor.scalar<bool>()();
     return true;
   }
-  context_->FailAt(InvalidArgument("The predicate of a conditional in '", frame->region->name,
-                                   "' must be a scalar bool, got shape ", tensor.shape().DebugString()),
-                   frame);
+  context_->FailAt(NotAPredicate(*frame->region, tensor), frame);
   return false;
 }
 

@@ -294,19 +294,34 @@ def _dead_together(inputs: Sequence[tf.Tensor], grads: Sequence[tf.Tensor]) -> l
     """The `inputs` of a gradient call, dead where one of the `grads` is: what takes both is in a branch not taken.
 
     In one graph they are dead as it is. But what a dead result of a function leaves for the function that computes its
-    gradient is an empty tensor. A Merge of one input is dead with it, and Grappler leaves it as it is.
+    gradient is an empty tensor. A Merge of one input is dead with it, and Grappler leaves it as it is. Zeros like an
+    empty tensor are live, and so may a gradient be. So a number among the inputs is asked, too, whether it is there.
     """
     graph = tf1.get_default_graph()
     sources = {id(tensor.graph): tensor.graph for tensor in inputs if tf.is_symbolic_tensor(tensor)}
     if not grads or all(source is graph or not graphs.has_switches(source) for source in sources.values()):
         return list(inputs)
     are_live = [tf.equal(tf.raw_ops.Merge(inputs=[grad]).value_index, 0) for grad in grads]
+    numbers = [tensor for tensor in inputs if tensor.graph is not graph and _is_number(tensor)]
+    are_live += [_is_there(tensor) for tensor in numbers[:1]]
     is_live = functools.reduce(tf.logical_and, are_live)
     gated = [tf.raw_ops.Switch(data=tensor, pred=is_live).output_true for tensor in inputs]
     for tensor in gated:
         nodes.set_gradient_function(tensor.op, lambda _, __, grad: [grad, None])
     handles.set_handle_data(gated, [handles.handle_data(tensor) for tensor in inputs])
     return gated
+
+
+def _is_number(tensor: tf.Tensor) -> bool:
+    return bool(tensor.shape.rank == 0 and (tensor.dtype.is_floating or tensor.dtype.is_integer))
+
+
+def _is_there(number: tf.Tensor) -> tf.Tensor:
+    """Whether a tensor that should be a number is one, not empty.
+
+    By Unique, of which Grappler does not know how many values it finds: it would take the size of a number for 1.
+    """
+    return tf.raw_ops.Size(input=tf.raw_ops.Unique(x=tf.reshape(number, [-1])).y) > 0
 
 
 def _is_none(grad: tf.Tensor | None) -> bool:

@@ -252,6 +252,37 @@ def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exp
     assert got.numpy() == pytest.approx(exponent * (exponent - 1) * X ** (exponent - 2), rel=1e-5)
 
 
+@pytest.mark.parametrize("n", [N, 3])
+@pytest.mark.parametrize("order", [2, 3])
+def test_higher_derivatives_of_calls_in_branches_that_were_taken_apart(order, n):
+    """What a branch that is not taken leaves for the next function is empty."""
+    power, _ = read_at_the_end(Weights())
+    frozen = convert_variables_to_constants_v2(concrete(in_a_branch(power)))
+    exponent = n + 1 if n > 3 else n - 1
+    expected = V * np.polynomial.Polynomial.basis(exponent).deriv(order)(X)
+    got = derivative(lambda x: frozen(x, tf.constant(n))[0], tf.constant(X), order)
+    assert got.numpy() == pytest.approx(expected, rel=1e-5)
+
+
+def test_gradients_of_calls_in_branches_of_branches():
+    """Eagerly, where the branches were taken apart, stock TensorFlow has no gradient either."""
+    power, _ = read_at_the_end(Weights())
+
+    def call(x, n):
+        inner = lambda: tf.cond(n > 4, lambda: power(x, n), lambda: power(x, n - 1) * 2.0)
+        return tf.cond(n > 3, inner, lambda: tf.cond(n > 1, lambda: power(x, n - 1), lambda: x))
+
+    original = concrete(call)
+    lowered = convert_variables_to_constants_v2(original)
+    kept = convert_variables_to_constants_v2(original, lower_control_flow=False)
+    slope_of = lambda f: derivative(lambda x: f(x, tf.constant(N))[0], tf.constant(X), 1)
+    expected = pytest.approx(V * N * X ** (N - 1), rel=1e-5)
+    assert slope_of(kept).numpy() == expected
+    assert tf.function(slope_of)(lowered).numpy() == expected
+    with pytest.raises(tf.errors.InvalidArgumentError, match="branch leaves it .*in a tf.function .*lower_contr"):
+        slope_of(lowered)
+
+
 def test_body_that_names_a_node_it_does_not_have():
     """As where it was cut out of a larger graph: what it was to be placed with is not there."""
     power, expected = read_beside_calls(Weights())
