@@ -18,7 +18,7 @@ tf1 = tf.compat.v1
 SUITE = "recursion"
 WORKERS_SUITE = "workers"
 # What two workers are compared with one on, by program: calls enough to share.
-WORKERS_SIZES = {"fib": (32,), "tak": (24, 16, 8)}
+WORKERS_SIZES = {"fib": (32,), "tak": (27, 18, 9)}
 
 
 def make_case(workload: Workload, size: tuple[int, ...]) -> Case:

@@ -178,6 +178,7 @@ def test_value_that_is_lost_without_the_optimizer_too_is_an_error():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @settings(max_examples=2000, **CHECKS)
 @given(st.one_of(programs(), programs(has_tensors=True)), st.integers(0, 4), ARGUMENT_LISTS, st.booleans())
 def test_modes_agree_when_programs_are_many(bodies, fuel, arguments, is_v2):

@@ -45,6 +45,7 @@ def test_effects_are_in_the_order_of_the_program(tmp_path, static_or_error):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_effects_of_many_programs_are_in_order(tmp_path, static_or_error):
     for seed in range(1000, 1500):
         check(seed, tmp_path)
