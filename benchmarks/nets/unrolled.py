@@ -31,12 +31,12 @@ class UnrolledRunner:
       build_seconds: what making them in Python and running each for the first time has taken.
     """
 
-    def __init__(self, net: str, start: Weights, training: Training | None) -> None:
+    def __init__(self, net: str, start: Weights, training: Training | None, config: tf.compat.v1.ConfigProto) -> None:
         self._graph = tf.Graph()
         with self._graph.as_default():
             self._net = NetGraph(net, start, training)
             self._optimizer = graph.make_optimizer(training) if training is not None else None
-        self._session = tf1.Session(graph=self._graph)
+        self._session = tf1.Session(graph=self._graph, config=config)
         self._callables: dict[bytes, Callable[..., list[Any]]] = {}
         self.build_seconds = 0.0
 

@@ -6,13 +6,18 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from limits import HANG_SECONDS
 
+import tensorflow_recursion as tfr
 from benchmarks import harness, treebank
 from benchmarks.nets import data, reference, suite, weights
+
+tf1 = tf.compat.v1
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DIM = 3
@@ -179,6 +184,30 @@ def test_plan_has_every_net_mode_size_and_batch():
     ]
     assert {spec.net for spec in suite.plan("treelstm", (50,), (1,))} == {"treelstm", "topdown"}
     assert all(spec.training is None for spec in suite.plan("treernn", (50,), (1,), infer_only=True))
+
+
+@pytest.mark.parametrize(("batch", "is_calling"), [(1, True), (2, False)])
+@pytest.mark.parametrize("is_static", [True, False])
+def test_a_step_over_one_tree_runs_on_the_calling_thread(batch, is_calling, is_static):
+    threads = set()
+
+    def note(i):
+        threads.add(threading.get_ident())
+        return i
+
+    with tf.Graph().as_default():
+        node = tfr.Declare("Node", [("i", tf.int32)], [("y", tf.int32)])
+
+        @tfr.Defun(tf.int32, func_name="Node", out_names=["y"])
+        def node_impl(i):
+            i = tf.ensure_shape(tf.numpy_function(note, [i], tf.int32), [])
+            return tf.cond(i < 1, lambda: i, lambda: node(i - 1))
+
+        y = node_impl(3)
+        config = suite.session_config(batch)
+        with tf1.Session(config=tfr.session_config(config) if is_static else config) as session:
+            assert session.run(y) == 0
+    assert (threads == {threading.get_ident()}) == is_calling
 
 
 def test_input_comes_from_the_given_directory(tmp_path):
