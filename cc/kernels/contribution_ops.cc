@@ -26,35 +26,58 @@ void SetVariant(OpKernelContext* context, Contributions contributions) {
   context->set_output(0, BoxContributions(std::move(contributions)));
 }
 
-// Copies `from` to where `to` lies. On a device that is no CPU it is queued behind what has been launched there.
-absl::Status Copy(OpKernelContext* context, const Tensor& from, Tensor* to) {
-  const size_t bytes = from.NumElements() * tensorflow::DataTypeSize(from.dtype());
-  if (bytes == 0) return absl::OkStatus();
-  if (context->op_device_context() == nullptr || context->input_memory_type(0) == tensorflow::HOST_MEMORY) {
-    std::memcpy(to->data(), from.data(), bytes);
-    return absl::OkStatus();
+// A term has a row or two, so what is done for each of them beside copying its numbers is what collecting takes.
+
+bool HasRows(const Tensor& part, tensorflow::DataType dtype, const TensorShape& row_shape) {
+  if (part.dtype() != dtype || part.dims() != row_shape.dims() + 1) return false;
+  for (int i = 0; i < row_shape.dims(); ++i) {
+    if (part.dim_size(i + 1) != row_shape.dim_size(i)) return false;
   }
-  absl::Status status;
-  context->op_device_context()->CopyTensorInSameDevice(&from, static_cast<tensorflow::Device*>(context->device()), to,
-                                                       [&status](const absl::Status& done) { status = done; });
-  return status;
+  return true;
 }
 
 // How many rows tensor `which` of all terms has together. InvalidArgument if one of them has other rows than expected.
 absl::Status CountRows(OpKernelContext* context, const std::vector<const Term*>& terms, int which,
                        const TensorShape& row_shape, int64_t* rows) {
+  const tensorflow::DataType dtype = context->expected_output_dtype(which);
   *rows = 0;
   for (const Term* term : terms) {
     const Tensor& part = term->tensors[which];
-    TensorShape row = part.shape();
-    if (row.dims() > 0) row.RemoveDim(0);
-    if (part.dims() == 0 || row != row_shape || part.dtype() != context->expected_output_dtype(which)) {
+    if (!HasRows(part, dtype, row_shape)) {
       return InvalidArgument("Gradient '", context->op_kernel().name(), "': a term is ",
                              tensorflow::DataTypeString(part.dtype()), part.shape().DebugString(),
-                             ", expected rows of ", tensorflow::DataTypeString(context->expected_output_dtype(which)),
-                             row_shape.DebugString());
+                             ", expected rows of ", tensorflow::DataTypeString(dtype), row_shape.DebugString());
     }
     *rows += part.dim_size(0);
+  }
+  return absl::OkStatus();
+}
+
+void CopyOnHost(const std::vector<const Term*>& terms, int which, int64_t row_bytes, Tensor* result) {
+  char* to = static_cast<char*>(result->data());
+  for (const Term* term : terms) {
+    const Tensor& part = term->tensors[which];
+    const int64_t bytes = part.dim_size(0) * row_bytes;
+    if (bytes == 0) continue;
+    std::memcpy(to, part.data(), bytes);
+    to += bytes;
+  }
+}
+
+// On a device that is no CPU each copy is queued behind what has been launched there.
+absl::Status CopyOnDevice(OpKernelContext* context, const std::vector<const Term*>& terms, int which, Tensor* result) {
+  auto* const device = static_cast<tensorflow::Device*>(context->device());
+  int64_t row = 0;
+  for (const Term* term : terms) {
+    const Tensor& part = term->tensors[which];
+    const int64_t end = row + part.dim_size(0);
+    Tensor to = result->Slice(row, end);
+    row = end;
+    if (part.NumElements() == 0) continue;
+    absl::Status status;
+    context->op_device_context()->CopyTensorInSameDevice(&part, device, &to,
+                                                         [&status](const absl::Status& done) { status = done; });
+    TFR_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
 }
@@ -68,14 +91,10 @@ absl::Status Concatenate(OpKernelContext* context, const std::vector<const Term*
   shape.InsertDim(0, rows);
   Tensor* result = nullptr;
   TFR_RETURN_IF_ERROR(context->allocate_output(which, shape, &result));
-  int64_t row = 0;
-  for (const Term* term : terms) {
-    const Tensor& part = term->tensors[which];
-    const int64_t end = row + part.dim_size(0);
-    Tensor to = result->Slice(row, end);
-    row = end;
-    TFR_RETURN_IF_ERROR(Copy(context, part, &to));
+  if (context->op_device_context() != nullptr && context->input_memory_type(0) != tensorflow::HOST_MEMORY) {
+    return CopyOnDevice(context, terms, which, result);
   }
+  CopyOnHost(terms, which, row_shape.num_elements() * tensorflow::DataTypeSize(result->dtype()), result);
   return absl::OkStatus();
 }
 
