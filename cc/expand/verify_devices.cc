@@ -16,6 +16,7 @@
 namespace tensorflow_recursion {
 namespace {
 
+using tensorflow::DeviceNameUtils;
 using tensorflow::FunctionLibraryDefinition;
 
 // By function that is a branch, or a part of a loop: the function whose node names it.
@@ -42,24 +43,34 @@ std::string WholeFunction(const Holders& holders, std::string function) {
   return UserName(function);
 }
 
+bool Exists(const DeviceNameUtils::ParsedName& wanted, const tensorflow::DeviceSet& devices) {
+  std::vector<tensorflow::Device*> found;
+  devices.FindMatchingDevices(wanted, &found);
+  return !found.empty();
+}
+
+constexpr char kSoftRemedy[] =
+    ", or let others take its place: tf.config.set_soft_device_placement(True), or in a session "
+    "ConfigProto(allow_soft_placement=True)";
+
 }  // namespace
 
 absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library,
                            const tensorflow::DeviceSet& devices, bool allow_soft_placement) {
-  using tensorflow::DeviceNameUtils;
   const tensorflow::FunctionLibraryDefinition reachable = ReachableFunctions(library, graph);
   for (const std::string& name : reachable.ListFunctionNames()) {
     for (const tensorflow::NodeDef& node : reachable.Find(name)->node_def()) {
       DeviceNameUtils::ParsedName wanted;
       if (node.device().empty() || !DeviceNameUtils::ParseFullName(node.device(), &wanted)) continue;
-      if (allow_soft_placement) wanted.has_type = wanted.has_id = false;
-      std::vector<tensorflow::Device*> found;
-      devices.FindMatchingDevices(wanted, &found);
-      if (!found.empty()) continue;
+      DeviceNameUtils::ParsedName process = wanted;
+      process.has_type = process.has_id = false;
+      const bool softly = Exists(process, devices);
+      if (allow_soft_placement ? softly : Exists(wanted, devices)) continue;
       std::vector<std::string> names;
       for (const tensorflow::Device* device : devices.devices()) names.push_back(device->name());
       return InvalidArgument("Function '", WholeFunction(FindHolders(reachable), name), "': node '", node.name(),
-                             "' asks for device '", node.device(), "', there are: ", absl::StrJoin(names, ", "));
+                             "' asks for device '", node.device(), "', there are: ", absl::StrJoin(names, ", "),
+                             ". Pin it to one of these", softly ? kSoftRemedy : "");
     }
   }
   return absl::OkStatus();

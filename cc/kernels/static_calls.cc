@@ -12,12 +12,14 @@
 #include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/verify_devices.h"
 #include "cc/kernels/function_program.h"
 #include "cc/kernels/static_graph.h"
 #include "cc/passes/dynamic_calls.h"
 #include "cc/passes/recursion_optimizer.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/attr_value_util.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
@@ -63,7 +65,16 @@ std::string KeyOfCall(const NodeDef& call) {
   for (const char* types : {kArgumentTypesAttr, kResultTypesAttr}) {
     absl::StrAppend(&key, " ", tensorflow::SummarizeAttrValue(call.attr().at(types)));
   }
+  const auto soft = call.attr().find(kSoftPlacementAttr);
+  if (soft != call.attr().end()) absl::StrAppend(&key, soft->second.b() ? " soft" : " hard");
   return key;
+}
+
+// What the function that holds the call was prepared with, if it was; else what its runtime has.
+bool AllowsSoftPlacement(const NodeDef& call, FunctionLibraryRuntime* library) {
+  bool allows = library->config_proto() == nullptr || library->config_proto()->allow_soft_placement();
+  (void)tensorflow::TryGetNodeAttr(call, kSoftPlacementAttr, &allows);
+  return allows;
 }
 
 bool IsOnOneDevice(const tensorflow::Graph& graph, const std::string& device) {
@@ -126,7 +137,8 @@ class StaticCalls::Shared {
 
   absl::Status Make(const Source& source, FunctionLibraryRuntime* library, const CallSettings& settings) {
     std::unique_ptr<tensorflow::Graph> graph;
-    TFR_RETURN_IF_ERROR(MakeStaticGraph(source.main, library, settings.options, &graph));
+    TFR_RETURN_IF_ERROR(
+        MakeStaticGraph(source.main, library, settings.options, AllowsSoftPlacement(source.call, library), &graph));
     if (!IsOnOneDevice(*graph, library->device()->name())) {
       if (source.is_whole) return absl::FailedPreconditionError("bodies are on other devices than their calls");
       return FunctionProgram::MakeSpread(*graph, library, &program_);

@@ -131,7 +131,7 @@ void MakeMainGraph(GraphDef partition, MainGraph* result) {
 }
 
 absl::Status MakeStaticGraph(MainGraph main, FunctionLibraryRuntime* library, const Options& options,
-                             std::unique_ptr<Graph>* graph) {
+                             bool allow_soft_placement, std::unique_ptr<Graph>* graph) {
   const auto functions = library->GetFunctionLibraryDefinition()->ReachableDefinitions(main.graph);
   *main.graph.mutable_library() = functions.ToProto();
   main.graph.mutable_versions()->set_producer(library->graph_def_version());
@@ -144,8 +144,7 @@ absl::Status MakeStaticGraph(MainGraph main, FunctionLibraryRuntime* library, co
   expansion.fetches = main.fetches;
   expansion.run = options;
   expansion.placement.devices = &devices;
-  expansion.placement.allow_soft_placement =
-      library->config_proto() == nullptr || library->config_proto()->allow_soft_placement();
+  expansion.placement.allow_soft_placement = allow_soft_placement;
   GraphDef expanded;
   TFR_RETURN_IF_ERROR(ExpandCalls(main.graph, expansion, &expanded));
   TFR_RETURN_IF_ERROR(MakeGraph(std::move(expanded), functions, graph));

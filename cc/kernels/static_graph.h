@@ -32,7 +32,7 @@ void MakeMainGraph(tensorflow::GraphDef partition, MainGraph* main);
 // `main` with the bodies that its calls run, transformed, optimized by TensorFlow and placed: `main` on the device of
 // `library`, whose functions it calls, and bodies where they ask to be. An error says why there is none.
 absl::Status MakeStaticGraph(MainGraph main, tensorflow::FunctionLibraryRuntime* library, const Options& options,
-                             std::unique_ptr<tensorflow::Graph>* graph);
+                             bool allow_soft_placement, std::unique_ptr<tensorflow::Graph>* graph);
 
 }  // namespace tensorflow_recursion
 

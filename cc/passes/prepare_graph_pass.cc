@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/prepare_graph_pass.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/expand/call_nodes.h"
 #include "cc/expand/handle_stand_ins.h"
 #include "cc/expand/keep_waits.h"
 #include "cc/expand/name_table.h"
@@ -25,6 +27,18 @@ using tensorflow::Node;
 constexpr int kDefaultMinGraphNodes = 4;
 // Who asks for more than this does not want Grappler: ExpandLeftCallsPass transforms the calls then.
 constexpr int kMostPadding = 64;
+
+bool HoldsCalls(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return IsInvoke(node->def()); });
+}
+
+// The runtime that a call's kernel sees tells what held when the process began.
+void NoteSoftPlacement(const tensorflow::ConfigProto& config, Graph* graph) {
+  for (Node* node : graph->op_nodes()) {
+    if (IsInvoke(node->def())) node->AddAttr(kSoftPlacementAttr, config.allow_soft_placement());
+  }
+}
 
 std::vector<Node*> FindCalls(const Graph& graph) {
   std::vector<Node*> calls;
@@ -82,17 +96,15 @@ absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
 }
 
 absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  if (options.session_options == nullptr || options.graph == nullptr || options.is_function_graph) {
-    return absl::OkStatus();
-  }
+  if (options.session_options == nullptr || options.graph == nullptr) return absl::OkStatus();
   const tensorflow::ConfigProto& config = options.session_options->config;
-  TFR_RETURN_IF_ERROR(PrepareGraph(config, options.graph->get()));
-  if (FindSwitch(config) == nullptr || options.device_set == nullptr || FindCalls(**options.graph).empty()) {
-    return absl::OkStatus();
-  }
-  TFR_RETURN_IF_ERROR(
-      VerifyDevices(**options.graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));
-  return options.device_set->devices().size() < 2 ? absl::OkStatus() : DetachHandles(options.graph->get());
+  Graph* const graph = options.graph->get();
+  if (!options.is_function_graph) TFR_RETURN_IF_ERROR(PrepareGraph(config, graph));
+  if (options.device_set == nullptr || !HoldsCalls(*graph)) return absl::OkStatus();
+  TFR_RETURN_IF_ERROR(VerifyDevices(*graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));
+  if (options.is_function_graph) NoteSoftPlacement(config, graph);
+  const bool is_transformed = !options.is_function_graph && FindSwitch(config) != nullptr && !FindCalls(*graph).empty();
+  return is_transformed && options.device_set->devices().size() > 1 ? DetachHandles(graph) : absl::OkStatus();
 }
 
 }  // namespace tensorflow_recursion

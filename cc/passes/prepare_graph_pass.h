@@ -15,8 +15,10 @@ namespace tensorflow_recursion {
 // out, and adds NoOps to a graph so small that Grappler would skip it. Any other graph stays as it is.
 absl::Status PrepareGraph(const tensorflow::ConfigProto& config, tensorflow::Graph* graph);
 
-// Runs PrepareGraph, and DetachHandles where there is more than one device. In such a session it also reports devices
-// that bodies ask for and that are not there.
+// Reports devices that bodies ask for and that are not there: for a graph with calls of a session, with the switch or
+// without, and of a tf.function, in which TensorFlow's Placer never sees the bodies. For a session's graph it also runs
+// PrepareGraph, and DetachHandles where there is more than one device; calls of a tf.function are told whether its
+// placement is soft.
 class PrepareGraphPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

@@ -343,20 +343,3 @@ def test_named_gradient_is_error_when_it_is_forbidden_or_not_a_name():
         tfr.Defun(F32, func_name="F", grad_func="G", create_grad_func=False)
     with pytest.raises(ValueError, match="'no name' is not a legal function name"):
         tfr.Defun(F32, func_name="F", grad_func="no name")
-
-
-@pytest.mark.parametrize("device", ["/gpu:7", "/job:nowhere/task:3"])
-def test_pin_to_a_device_that_is_not_there_names_the_function_not_its_branch(device):
-    f, define = recursive("Pinned", [I32], [I32])
-
-    def pinned(n):
-        with tf.device(device):
-            return n - 1
-
-    define(lambda n: tf.cond(n < 1, lambda: n, lambda: tf.cond(n < 2, lambda: n, lambda: f(pinned(n)))))
-    config = tfr.session_config(tf1.ConfigProto(allow_soft_placement=False))
-    with (
-        tf1.Session(config=config) as session,
-        pytest.raises(tf.errors.InvalidArgumentError, match=r"Function 'Pinned': node '\S+' asks for device"),
-    ):
-        session.run(f(3))
