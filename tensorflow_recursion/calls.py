@@ -17,6 +17,7 @@ from tensorflow_recursion._tf import functions, graphs, handles, inferring, tape
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
+from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.gradients.requests import Differentiation, Gradients
 from tensorflow_recursion.imports import ImportedDefinition
 from tensorflow_recursion.inference import Inference
@@ -100,7 +101,7 @@ class Library:
             remedy = "give one of the two another func_name"
             if graphs.replica() is not None:
                 remedy = "each replica of a tf.distribute strategy defines it: use tfr.recursive"
-            raise ValueError(f"Function '{name}' is defined twice in one graph; {remedy}")
+            raise DefinitionError(f"Function '{name}' is defined twice in one graph; {remedy}")
         if (declared := self.registry.declarations.get(name)) is not None:
             self._check_definition(definition, declared)
         self.registry.definitions[name] = definition

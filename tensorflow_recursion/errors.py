@@ -13,8 +13,8 @@ class CallError(TypeError, ValueError):
     __init__ = Exception.__init__  # so AutoGraph, which makes errors anew with the lines of the user, keeps the kind
 
 
-class OutputNamesError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]  # it has no types
-    """A body returns another number of outputs than there are names for."""
+class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]  # it has no types
+    """Of a definition that its graph cannot have: the name has one already, or too many outputs are named."""
 
     def __init__(self, message: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from tensorflow_recursion._tf import functions, graphs
+from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.tracing import Body, Traces
 
 
@@ -45,7 +46,7 @@ class Installation:
         if previous is not None:
             functions.remove_function(self._graph, previous.traced)
         elif functions.has_function(self._graph, self._traces.graph_name(definition.user_name)):
-            raise ValueError(
+            raise DefinitionError(
                 f"Function '{definition.user_name}' is defined twice in one graph: its library has one already "
                 "(from an imported graph?); give this one another func_name"
             )

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import signatures
-from tensorflow_recursion.errors import OutputNamesError
+from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.signatures import Signature
 
 
@@ -90,7 +90,7 @@ class Results:
             )
             if what == "output_shapes":
                 raise ValueError(message)
-            raise OutputNamesError(
+            raise DefinitionError(
                 f"{message}: output names must be either empty or equal in size to outputs. "
                 f"output names size = {len(stated)} outputs size = {len(outputs)}"
             )

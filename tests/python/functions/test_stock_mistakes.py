@@ -45,6 +45,13 @@ def test_names_for_too_many_outputs_are_invalid_argument_error():
         assert str(caught.value).startswith("Function 'F' has 2 out_names")
 
 
+def test_second_definition_of_a_name_is_invalid_argument_error():
+    taking(1, func_name="F")(1)
+    for kind in (tf.errors.InvalidArgumentError, ValueError):
+        with pytest.raises(kind, match="Function 'F' is defined twice in one graph"):
+            taking(1, func_name="F")(1)
+
+
 def optional(a=1):
     return a
 
