@@ -15,6 +15,8 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from tensorflow_recursion._tf import bodies
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TENSORFLOW = os.path.dirname(os.path.abspath(tf.__file__))
 
@@ -167,9 +169,15 @@ def _explanation(message: str) -> str | None:
 
 def _place(error: Exception) -> str:
     """File and line of the body where the error came up, if it is in a file."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        folder = os.path.abspath(frame.filename)
-        if not folder.startswith((_PACKAGE + os.sep, _TENSORFLOW + os.sep)) and os.path.exists(folder):
-            if "contextlib" not in frame.filename and "__autograph_generated_file" not in frame.filename:
-                return f" ({os.path.basename(frame.filename)}, line {frame.lineno})"
+    for file, line in _frames(error):
+        path = os.path.abspath(file)
+        if not path.startswith((_PACKAGE + os.sep, _TENSORFLOW + os.sep)) and os.path.exists(path):
+            if "contextlib" not in file and "__autograph_generated_file" not in file:
+                return f" ({os.path.basename(file)}, line {line})"
     return ""
+
+
+def _frames(error: Exception) -> list[tuple[str, int]]:
+    """Files and lines that an error came through, the innermost first."""
+    frames = [(frame.filename, frame.lineno or 0) for frame in reversed(traceback.extract_tb(error.__traceback__))]
+    return bodies.converted_lines(error) + frames

@@ -89,3 +89,16 @@ def _is_effect(op_type: str) -> bool:
         or op_type.startswith(_WITHOUT_EFFECT)
     )
     return not is_harmless
+
+
+def converted_lines(error: BaseException | None) -> list[tuple[str, int]]:
+    """Files and lines of what AutoGraph has converted that an error came through, the innermost first.
+
+    AutoGraph keeps them with the error that it catches, and raises another one.
+    """
+    while error is not None:
+        metadata = getattr(error, "ag_error_metadata", None)
+        if metadata is not None:
+            return [(frame.filename, frame.lineno) for frame in metadata.translated_stack if frame.is_converted]
+        error = error.__context__
+    return []

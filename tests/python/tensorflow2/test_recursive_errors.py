@@ -112,6 +112,17 @@ def test_error_of_a_body_says_the_line_of_the_user(called):
     assert "specializations.py" not in str(error.value)
 
 
+def test_explained_mistake_says_the_line_of_the_user(called):
+    @tfr.recursive
+    def uneven(n):
+        return tf.cond(n < 1, lambda: n, lambda: None)
+
+    line = inspect.getsourcelines(uneven.python_function)[1] + 2
+    message = contains("Function 'uneven'", f"(test_recursive_errors.py, line {line})", "None is none")
+    with pytest.raises(ValueError, match=message):
+        called(lambda: uneven(tf.constant(1)))
+
+
 def test_python_control_flow_by_tensors_without_autograph_is_an_error(called):
     @tfr.recursive(autograph=False)
     def plain(n):
