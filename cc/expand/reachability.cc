@@ -35,9 +35,19 @@ class ReachabilityFinder {
         AwaitEffects(function);
       }
     }
+    KeepArguments();
   }
 
  private:
+  // A part of a function's graph is called with all of its arguments, those too that only an unread record would keep.
+  // They have no inputs. Marked last, because one that is read may be a record.
+  void KeepArguments() {
+    NodeList* main = &program_->main;
+    for (size_t node = 0; node < main->nodes.size(); ++node) {
+      if (main->nodes[node].op() == "_Arg") main->reachable[node] = true;
+    }
+  }
+
   void NeedFetched(const std::string& name, const Fetch& fetch) {
     NodeList* main = &program_->main;
     const int node = main->index.at(name);

@@ -36,6 +36,19 @@ TEST(WiringTest, RecordsOfCallsAreKeptOnlyIfTheyAreRead) {
   EXPECT_TRUE(HasInput(expanded, "F__forward1/add", "F__forward1/call/return_0"));
 }
 
+TEST(WiringTest, ArgumentsOfAFunctionStayIfOnlyARecordWouldKeepThem) {
+  GraphBuilder builder;
+  builder.Node("x", "_Arg", {}, {{"T", kInt}, {"index", 0}}).Node("unread", "_Arg", {}, {{"T", kInt}, {"index", 1}});
+  builder.Call("y", "F", {"x"}).Node("result", "_Retval", {"y"}, {{"T", kInt}, {"index", 0}});
+  builder.Node("record", kRetainOp, {"unread"}, RecordAttrs("G", kInts)).Function(Endless("F", "F"));
+  ExpandOptions options;
+  options.is_cut = true;
+  GraphDef expanded;
+  ASSERT_TRUE(ExpandCalls(builder.graph(), options, &expanded).ok());
+  EXPECT_EQ(Names(NodesOf(expanded, "_Arg")), (std::set<std::string>{"x", "unread"}));
+  EXPECT_EQ(InputsOf(expanded, "record"), Inputs{}) << "nobody reads the record";
+}
+
 TEST(WiringTest, WhatAnyReadsIsRetained) {
   const GraphDef expanded = Expand(Differentiated().graph(), {"g:0", "g:1"});
   EXPECT_EQ(InputsOf(expanded, "F__forward1/retain"),
