@@ -7,6 +7,7 @@ nodes of the main graph that happen to be called the same.
 
 import os
 import re
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -26,6 +27,10 @@ _SEVERAL_DEVICES = re.compile(
     r"resource edge connects colocation groups with incompatible .*dst node is name='([^']+)' \(op='"
     + re.escape(names.INVOKE)
 )
+# Calls in what XLA was to compile.
+_UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.INVOKE) + r" \(No registered")
+# After the node that failed: the conditionals and loops around it in the function, innermost first.
+_NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
 # A further body of a function is called F__copy1, and is made where F is.
 _COPY = re.compile(re.escape(names.COPY_SUFFIX) + r"\d+$")
 
@@ -48,31 +53,58 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
             f"Call {call[1]!r}: the function that it calls reads variables of several devices, and a call can have "
             "those of one only; read the others where the function is called, and pass what was read as arguments\n"
         )
+    if _UNCOMPILED.search(message) is not None:
+        texts.append(
+            f"XLA has no form for calls of recursive functions (operator {names.INVOKE}), whose depth depends on "
+            "values; call them without jit_compile=True: of the tf.function, or in Model.compile of Keras\n"
+        )
     for function, node in _NODE.findall(message):
-        if (origin := _origin(graph, message, function, node)) is not None:
-            texts.append(_description(node, origin))
-            found.append(node)
+        origins_of_node = _origins(graph, message, function, node)
+        if len(origins_of_node) > 1:
+            texts.append(f"{len(origins_of_node)} operators have this name, in branches of which one ran; it failed\n")
+        texts += [_description(node, origin) for origin in origins_of_node]
+        found += [node] if origins_of_node else []
     return "".join(texts), found
 
 
-def _origin(graph: tf.Graph, message: str, function: str, node: str) -> Origin | None:
-    """Where a node was made; None for those of the main graph, and those of which nothing is known."""
+def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Origin]:
+    """Where a node was made; nothing for those of the main graph, and those of which nothing is known.
+
+    More than one place if the branches of a conditional that ran by itself have nodes of that name.
+    """
     if function:
-        return _origin_in(graph, function, node)
+        return _origins_in(graph, function, node)
     failed = _FAILED_FUNCTIONS.match(message)
     if failed is not None:
+        around = _NODES_AROUND.findall(message.partition("{{node " + node + "}}]]")[2].partition("\n\t in call")[0])
         for name in reversed(_FUNCTION.findall(failed[0])):
-            if (origin := _origin_in(graph, name, node)) is not None:
-                return origin
+            if found := _origins_in(graph, name, node) or _origins_in_branches(graph, name, around, node):
+                return found
     prefix, _, name = node.partition("/")  # in a static graph, the node `Log` of F is called F/Log
     if not name or graphs.has_operation(graph, node):
-        return None
-    return _origin_in(graph, _COPY.sub("", prefix), name)
+        return []
+    return _origins_in(graph, _COPY.sub("", prefix), name)
 
 
-def _origin_in(graph: tf.Graph, function: str, node: str) -> Origin | None:
+def _origins_in_branches(graph: tf.Graph, function: str, around: Sequence[str], node: str) -> list[Origin]:
+    """The same for a node of the functions that conditionals and loops of a function run.
+
+    Args:
+      graph: the tf.function's.
+      function: the function that failed.
+      around: names of the conditionals and loops around the node, innermost first; what they are in comes after them.
+      node: the name of the node.
+    """
+    inner = [function]
+    for name in reversed(around):
+        inner = [run for known in inner for run in functions.run_by(functions.function_in(graph, known), name)] or inner
+    return [origin for known in inner for origin in _origins_in(graph, known, node)] if inner != [function] else []
+
+
+def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
     known = functions.function_in(graph, function)
-    return None if known is None else origins.origin_in(known, node)
+    origin = None if known is None else origins.origin_in(known, node)
+    return [] if origin is None else [origin]
 
 
 def _description(node: str, origin: Origin) -> str:

@@ -34,6 +34,13 @@ def function_in(graph: tf.Graph, name: str) -> Any:
     return graph._get_function(name)
 
 
+def run_by(function: Any, node: str) -> list[str]:
+    """The names of the functions that a node of `function` (of `function_in`) runs: branches, for example."""
+    nodes = [] if function is None else function.cached_definition.node_def
+    values = [value for found in nodes if found.name == node for value in found.attr.values()]
+    return [run.name for value in values for run in [value.func, *value.list.func] if run.name]
+
+
 def add_function(graph: tf.Graph, traced: TracedFunction) -> None:
     """Add a function and its sub-functions to the library of `graph`, unless they are there."""
     with graph.as_default():

@@ -210,21 +210,49 @@ PLACES = {
 
 
 @pytest.mark.every_case
+@pytest.mark.parametrize("is_static", [True, False], ids=["static", "dynamic"])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("body", [in_branch, in_loop, in_inner_function, straight], ids=lambda body: body.__name__)
-def test_error_of_an_operator_names_the_line_that_made_it(body, place):
+def test_error_of_an_operator_names_the_line_that_made_it(body, place, is_static):
     @tfr.recursive
     def f(n):
         return body(f, n)
 
-    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+    with tfr.config.static_execution(is_static), pytest.raises(tf.errors.InvalidArgumentError) as raised:
         PLACES[place](lambda n: f(n))(tf.constant(2))
-    lines, first = inspect.getsourcelines(divided)
-    marked = first + next(i for i, line in enumerate(lines) if "# the line" in line)
     message = raised.value.message
-    assert f'{__file__}", line {marked}, in divided' in message
+    assert names_the_line(message, divided)
     assert "tensorflow_recursion/" not in message.replace("tests/", "")
     assert "stack traces unavailable" not in message
+
+
+def names_the_line(message, function):
+    """Whether a message shows the line of a function that is marked."""
+    lines, first = inspect.getsourcelines(function)
+    marked = first + next(i for i, line in enumerate(lines) if "# the line" in line)
+    return f'{__file__}", line {marked}, in {function.__name__}' in message
+
+
+def divided_elsewhere(n):
+    return tf.constant(2) // n  # the line
+
+
+def test_error_in_a_branch_names_both_lines_when_the_other_branch_has_such_an_operator():
+    """In dynamic execution TensorFlow names the conditional and the operator, but not the branch."""
+
+    @tfr.recursive
+    def f(n):
+        if n > 5:
+            return f(n - 1)
+        if n > 3:
+            return divided_elsewhere(n)
+        return divided(n)
+
+    with tfr.config.static_execution(False), pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        f(tf.constant(0))
+    message = raised.value.message
+    assert names_the_line(message, divided) and names_the_line(message, divided_elsewhere)
+    assert "2 operators have this name" in message
 
 
 def test_error_of_an_operator_beside_calls_is_as_in_tensorflow():
