@@ -46,6 +46,7 @@ class FakeRendezvous {
   void Send(const std::string& key, KernelCall* call) {
     std::lock_guard<std::mutex> lock(mutex_);
     EXPECT_EQ(call->is_dead, call->inputs[0].is_dead()) << key;
+    if (is_aborted_) return;
     Message& message = messages_[key];
     if (message.is_sent && is_lenient_) return;
     EXPECT_FALSE(message.is_sent) << "sent twice: " << key;
@@ -188,7 +189,8 @@ inline void ConnectKernels(const Program& program, FakeRendezvous* rendezvous, F
   }
 }
 
-inline constexpr absl::Duration kPatience = absl::Seconds(20);
+// For runs that never end; one that does takes milliseconds, and on a busy machine with a sanitizer half a minute.
+inline constexpr absl::Duration kPatience = absl::Minutes(10);
 
 class PartitionTest : public ::testing::Test {
  protected:
