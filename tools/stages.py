@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 
 _COUNTS = {
     "passed": re.compile(r"^\[  PASSED  \] (\d+) tests?|\b(\d+) passed"),
@@ -28,6 +29,10 @@ _COUNTS = {
 _SECONDS_TO_END = 20
 _SECONDS_BETWEEN_LOOKS = 0.1
 
+# Signals that have asked this process to end, which ends the stage that runs. An exception could come anywhere, also
+# where it leaves a lock behind.
+_signals: list[int] = []
+
 
 def run(command: str, limit: float | None = None) -> tuple[str, dict[str, int]]:
     """Runs a stage; returns "ok", "FAILED" or "TOO LONG", and how many tests passed and failed."""
@@ -36,35 +41,44 @@ def run(command: str, limit: float | None = None) -> tuple[str, dict[str, int]]:
     process = subprocess.Popen(
         command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
-    ended, late = threading.Event(), threading.Event()
-    watcher = threading.Thread(target=_watch, args=(process, limit, ended, late), daemon=True)
-    watcher.start()
     assert process.stdout is not None
+    reader = threading.Thread(target=_pass_on, args=(process.stdout, counts), daemon=True)
     try:
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            if "[  " in line or re.search(r" in [\d.]+s", line):  # the closing line of pytest says how long it took
-                for kind, pattern in _COUNTS.items():
-                    counts[kind] += sum(int(a or b) for a, b in pattern.findall(line))
-    except BaseException:
-        ended.set()
-        watcher.join()
-        raise
-    watcher.join()
-    status = "TOO LONG" if late.is_set() else "FAILED" if process.returncode else "ok"
+        reader.start()
+        is_in_time = _ends_within(process, limit)
+    finally:
+        _end(process)
+        reader.join()
+    status = "TOO LONG" if not is_in_time else "FAILED" if process.returncode else "ok"
     return status, counts
 
 
-def _watch(process: subprocess.Popen[str], limit: float | None, ended: threading.Event, late: threading.Event) -> None:
-    """Waits until the stage is done, has reached its limit, or is `ended`; then ends whatever of it still runs.
+def _pass_on(output: Iterable[str], counts: dict[str, int]) -> None:
+    """Prints what a stage prints, and counts its tests."""
+    for line in output:
+        print(line, end="", flush=True)
+        if "[  " in line or re.search(r" in [\d.]+s", line):  # the closing line of pytest says how long it took
+            for kind, pattern in _COUNTS.items():
+                counts[kind] += sum(int(a or b) for a, b in pattern.findall(line))
 
-    A process that it left behind would hold its output open.
+
+def _ends_within(process: subprocess.Popen[str], limit: float | None) -> bool:
+    """Waits until the stage is done, or has reached its limit.
+
+    By looks: a signal that comes right before a thread blocks, in a wait or a read, would be handled only after that.
     """
     start = time.monotonic()
-    while process.poll() is None and not ended.wait(_SECONDS_BETWEEN_LOOKS):
+    while process.poll() is None:
+        if _signals:
+            sys.exit(1)
         if limit is not None and time.monotonic() - start > limit:
-            late.set()
-            break
+            return False
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return True
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ends whatever of a stage still runs. A process that it left behind would hold its output open."""
     if process.returncode is None:
         _signal(process, signal.SIGTERM)
         start = time.monotonic()
@@ -98,8 +112,7 @@ def stages(arguments: list[str]) -> list[tuple[str, str, float | None]]:
 
 
 def main(arguments: list[str]) -> int:
-    # Whoever ends this process ends the stage that runs.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, lambda number, _: _signals.append(number))
     rows, total = [], dict.fromkeys(_COUNTS, 0)
     for name, command, limit in stages(arguments):
         print(f"\n== {name}: {command}", flush=True)
