@@ -137,7 +137,12 @@ def plan(
 
 
 def make_cases(specs: Sequence[Spec], directory: Path | None, seed: int) -> Iterator[Case]:
-    """Makes the cases of a plan, from the treebank in `directory` or generated trees."""
+    """Makes the cases of a plan, from the treebank in `directory` or generated trees.
+
+    The first session of a process chooses how many threads the pool has that all sessions share. It is one with the
+    default, not one whose steps run on the thread that calls.
+    """
+    tf1.Session(graph=tf.Graph()).close()
     load = {False: functools.cache(load_input), True: functools.cache(load_paper_input)}
     for spec in specs:
         yield make_case(spec, load[spec.paper](directory), seed)
