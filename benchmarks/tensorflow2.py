@@ -204,6 +204,7 @@ class _TreeRNN(tf.Module):  # type: ignore[misc]
 
 
 def _treernn_setting(training: Training | None, trees: int) -> suite.Setting:
+    """Steps over one tree, on TensorFlow's pool of threads in the session, too: a tf.function has no other place."""
     source = suite.load_input()
     chosen = (source.test if training is None else source.train)[:trees]
     start = weights.make_weights(weights.TREERNN, len(source.words) + 1, DIM, SEED)

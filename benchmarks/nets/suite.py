@@ -150,17 +150,26 @@ def make_cases(specs: Sequence[Spec], directory: Path | None, seed: int) -> Iter
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What all methods of a case have in common; `training` None means inference, `notes` become the case's."""
+    """What all methods of a case have in common; `training` None means inference, `notes` become the case's.
+
+    `on_calling_thread` says whether sessions run their steps on the thread that calls, not on one of the pool.
+    """
 
     net: str
     batches: Sequence[Forest]
     start: Weights
     training: Training | None
     notes: list[str]
+    on_calling_thread: bool = False
 
     @property
     def batch(self) -> int:
         return len(self.batches[0].roots)
+
+    @property
+    def session_config(self) -> tf.compat.v1.ConfigProto:
+        """What sessions of all methods are made with."""
+        return tf1.ConfigProto(inter_op_parallelism_threads=-1 if self.on_calling_thread else 0)
 
 
 # --- Methods ------------------------------------------------------------------------------------------------------
@@ -185,16 +194,6 @@ class _PreparedRunner:
 Method = Callable[[Setting], _PreparedRunner]
 
 
-def session_config(batch: int) -> tf.compat.v1.ConfigProto:
-    """Returns what sessions of all methods are made with, for batches of so many trees.
-
-    A step over one tree runs on the thread that calls, as it does in PyTorch. Else TensorFlow hands it to a thread of
-    its pool and waits for it, which takes 15 to 20 microseconds of a few hundred at best, and several times that where
-    other processes run. Batches have work for several threads.
-    """
-    return tf1.ConfigProto(inter_op_parallelism_threads=-1 if batch == 1 else 0)
-
-
 def _in_session(
     setting: Setting,
     build: Callable[[NetGraph], tf.Tensor],
@@ -213,7 +212,7 @@ def _in_session(
         with in_graph.as_default():
             net.initialize(session)
 
-    config = session_config(setting.batch)
+    config = setting.session_config
     if static:
         config = tfr.session_config(config, workers=workers)
     runner = SessionRunner(in_graph, [result], net.feeds, config, initialize)
@@ -229,7 +228,7 @@ class _UnrolledRunner(_PreparedRunner):
     """Notes at its end what graphs of their own have cost."""
 
     def __init__(self, setting: Setting) -> None:
-        config = session_config(setting.batch)
+        config = setting.session_config
         self._unrolled = unrolled.UnrolledRunner(setting.net, setting.start, setting.training, config)
         super().__init__(self._unrolled, [(forest,) for forest in setting.batches])
         self._notes = setting.notes
@@ -309,7 +308,10 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
     if not batches:
         raise ValueError(f"Case '{spec.name}': a batch takes {spec.batch} trees, there are {len(trees)}")
     start = weights.make_weights(spec.net, len(source.words) + 1, spec.dim, seed)
-    setting = Setting(spec.net, batches, start, spec.training, notes=[])
+    # A step over one tree runs on the thread that calls, as it does in PyTorch. Else TensorFlow hands it to a thread of
+    # its pool and waits for it, which takes 15 to 20 microseconds of a few hundred at best, and several times that
+    # where other processes run. Batches have work for several threads.
+    setting = Setting(spec.net, batches, start, spec.training, notes=[], on_calling_thread=spec.batch == 1)
     return Case(
         suite=spec.net,
         name=spec.name,

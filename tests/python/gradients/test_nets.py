@@ -188,7 +188,9 @@ def test_plan_has_every_net_mode_size_and_batch():
 
 @pytest.mark.parametrize(("batch", "is_calling"), [(1, True), (2, False)])
 @pytest.mark.parametrize("is_static", [True, False])
-def test_a_step_over_one_tree_runs_on_the_calling_thread(batch, is_calling, is_static):
+def test_a_step_over_one_tree_runs_on_the_calling_thread(batch, is_calling, is_static, source):
+    case = suite.make_case(suite.Spec("treernn", DIM, batch, None, ("static",), trees=batch), source, seed=1)
+    (setting,) = case.variants[0].build.args
     threads = set()
 
     def note(i):
@@ -204,7 +206,7 @@ def test_a_step_over_one_tree_runs_on_the_calling_thread(batch, is_calling, is_s
             return tf.cond(i < 1, lambda: i, lambda: node(i - 1))
 
         y = node_impl(3)
-        config = suite.session_config(batch)
+        config = setting.session_config
         with tf1.Session(config=tfr.session_config(config) if is_static else config) as session:
             assert session.run(y) == 0
     assert (threads == {threading.get_ident()}) == is_calling
