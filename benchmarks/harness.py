@@ -98,12 +98,16 @@ class SessionRunner:
 
         A failing graph optimizer is not an error in TensorFlow: the session then runs the graph as it was.
         """
-        ops = {node.op for graph in self.trace(*values).partition_graphs for node in graph.node}
+        graphs = self._run(config_pb2.RunOptions(output_partition_graphs=True), values).partition_graphs
+        ops = {node.op for graph in graphs for node in graph.node}
         return any(op.startswith(_OUR_OPS) for op in ops) and INVOKE not in ops
 
     def trace(self, *values: Any) -> config_pb2.RunMetadata:
-        """Runs once more; returns what the session ran, device by device, and when."""
-        options = config_pb2.RunOptions(output_partition_graphs=True, trace_level=config_pb2.RunOptions.FULL_TRACE)
+        """Runs once more; returns what the session ran, device by device, and when: millions of calls take a minute."""
+        trace_level = config_pb2.RunOptions.FULL_TRACE
+        return self._run(config_pb2.RunOptions(output_partition_graphs=True, trace_level=trace_level), values)
+
+    def _run(self, options: config_pb2.RunOptions, values: Sequence[Any]) -> config_pb2.RunMetadata:
         metadata = config_pb2.RunMetadata()
         feeds = dict(zip(self._options.feed, values, strict=True))
         self._session.run(list(self._options.fetch), feeds, options=options, run_metadata=metadata)
