@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import re
-import subprocess
-import sys
 
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 
@@ -106,7 +105,7 @@ except TypeError as error:
 
 @pytest.mark.thorough
 def test_calls_are_made_in_tf_functions_and_eagerly():
-    result = subprocess.run([sys.executable, "-c", EAGER_PROGRAM], capture_output=True, text=True)
+    result = processes.run_python("-c", EAGER_PROGRAM)
     assert result.returncode == 0, result.stderr
     in_functions, eagerly, error = result.stdout.splitlines()
     assert in_functions == "10 [2, 4]"

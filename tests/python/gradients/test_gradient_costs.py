@@ -1,14 +1,13 @@
 """What gradients compute, and what time and memory they take."""
 # SPDX-License-Identifier: Apache-2.0
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import distribution_helpers as distribution
 import gradient_helpers
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 from building import recursive
@@ -239,7 +238,7 @@ with tf1.Session(config=tfr.session_config(compile=False)) as session:  # frames
 @pytest.mark.thorough
 def test_call_retains_nothing_when_its_gradient_is_not_fetched():
     directory = str(Path(gradient_helpers.__file__).parent)
-    done = subprocess.run([sys.executable, "-c", MEMORY_PROGRAM, directory], capture_output=True, text=True)
+    done = processes.run_python("-c", MEMORY_PROGRAM, directory)
     assert done.returncode == 0, done.stderr
     plain, forward, gradient, _ = map(float, done.stdout.split())
     assert plain > 20  # else nothing was measured

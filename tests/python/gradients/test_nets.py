@@ -1,17 +1,14 @@
 """The nets over trees: their data, their numpy reference, and every method of training and running them."""
 # SPDX-License-Identifier: Apache-2.0
 
-import os
 import pathlib
 import re
-import subprocess
-import sys
 import threading
 
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
-from limits import HANG_SECONDS
 
 import tensorflow_recursion as tfr
 from benchmarks import harness, treebank
@@ -232,9 +229,7 @@ def test_make_case_names_the_case_when_there_are_too_few_trees(source):
 
 @pytest.mark.thorough
 def test_sentiment_example_learns_and_shows_a_tree(tmp_path):
-    command = [sys.executable, "examples/treernn_sentiment.py", "--quick", "--out", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
+    done = processes.run_python("examples/treernn_sentiment.py", "--quick", "--out", tmp_path, directory=ROOT)
     assert done.returncode == 0, done.stderr
     accuracy = re.search(r"^test: sentences ([0-9.]+)%, phrases ([0-9.]+)%$", done.stdout, re.MULTILINE)
     assert float(accuracy[1]) > 80  # half of them are positive

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 from limits import HANG_SECONDS
 
@@ -424,9 +425,7 @@ def smoke(tmp_path_factory):
     arguments = ["fib", "treernn", "figures", "--repeats", "1", "--dims", "4", "--batches", "1", "2", "--infer-only"]
     arguments += ["--json", str(folder / "out.json"), "--out", str(folder / "plots")]
     arguments += ["--sizes", "fib=8", "trees=3", "sum=1000"]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS
-    )
+    done = processes.run_python("-m", "benchmarks", *arguments, directory=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     return dataclasses.make_dataclass("Smoke", ["stdout", "report", "plots"])(
         done.stdout, json.loads((folder / "out.json").read_text()), folder / "plots"

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 from limits import HANG_SECONDS
 
@@ -59,14 +60,7 @@ def test_examples_of_page_print_what_they_say(page, tmp_path):
     text = script(page)
     file = tmp_path / "script.py"  # AutoGraph reads the source
     file.write_text(text)
-    done = subprocess.run(
-        [sys.executable, file],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-    )
+    done = processes.run_python(file, directory=ROOT, environment=ENVIRONMENT)
     assert done.returncode == 0, done.stderr[-3000:]
     said = re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
     assert said, "no example says what it prints"

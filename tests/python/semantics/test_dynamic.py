@@ -1,10 +1,9 @@
 """The dynamic path: depth, errors, cancellation, and where calls run without the switch."""
 # SPDX-License-Identifier: Apache-2.0
 
-import subprocess
-import sys
 import threading
 
+import processes
 import pytest
 import tensorflow as tf
 
@@ -147,7 +146,7 @@ with tf.compat.v1.Session() as sess:
     except tf.errors.ResourceExhaustedError: pass
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = processes.run_python("-c", program)
     assert float(done.stdout) < 2  # GiB
 
 

@@ -3,11 +3,10 @@
 
 import contextlib
 import os
-import subprocess
-import sys
 import threading
 import warnings
 
+import processes
 import pytest
 import tensorflow as tf
 from limits import HANG_SECONDS
@@ -331,9 +330,6 @@ def test_script_prints_the_warning(tmp_path):
         "print(tf.compat.v1.Session().run(f(1)))\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != SILENCE}
-    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-    done = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=HANG_SECONDS, check=True
-    )
+    done = processes.run_python(script, environment=environment)
     assert done.stdout == "2\n"
     assert "script.py:4: RuntimeWarning: Calls of 'Inc' run dynamically" in done.stderr

@@ -9,6 +9,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import processes
 import pytest
 import switches
 import tensorflow as tf
@@ -305,16 +306,12 @@ def main(first, count):
 
 
 def check_mutants(first, count, seconds):
-    command = [sys.executable, __file__, str(first), str(count)]
-    # The package that this process tests, wherever it lies.
-    folders = [os.path.dirname(os.path.dirname(tfr.__file__)), os.path.dirname(switches.__file__)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     try:
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
+        result = processes.run_python(__file__, first, count, seconds=seconds)
         end = f"ended by {signal.Signals(-result.returncode).name}" if result.returncode < 0 else result.stderr[-2000:]
         output, failed = result.stdout, result.returncode != 0
     except subprocess.TimeoutExpired as error:
-        output, failed, end = (error.stdout or b"").decode(), True, "hangs"
+        output, failed, end = error.stdout, True, "hangs"
     lines = [line.split() for line in output.splitlines() if line.startswith("mutant ")]
     last = lines[-1][1] if lines else first
     assert not failed, f"mutant {last} {end}: python {__file__} {last} 1"

@@ -3,24 +3,18 @@
 
 import functools
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
+import processes
 import pytest
-from limits import HANG_SECONDS
 
 PROGRAM = pathlib.Path(__file__).with_name("tree_training.py")
 
 
 @functools.cache
 def trained(way):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), way], env=environment, capture_output=True, text=True, timeout=HANG_SECONDS
-    )
+    done = processes.run_python(PROGRAM, way)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -3,12 +3,9 @@
 
 import gc
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
-import limits
+import processes
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
@@ -161,13 +158,7 @@ print([float(function(tf.constant(2.0), tf.constant(3))) for function in (call, 
 
 
 def run(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True,
-        text=True,
-        timeout=limits.HANG_SECONDS,
-    )
+    done = processes.run_python("-c", PROGRAM, *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -2,13 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
-import limits
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 
@@ -59,14 +56,7 @@ def saved(tmp_path):
 
 def in_fresh_process(program, *arguments):
     """What a program prints at last, as JSON."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=limits.HANG_SECONDS,
-    )
+    done = processes.run_python("-c", program, *arguments)
     assert done.returncode == 0, done.stderr[:3000] + done.stderr[-1500:]
     return json.loads(done.stdout.splitlines()[-1])
 

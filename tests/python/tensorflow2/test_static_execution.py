@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import functools
-import subprocess
-import sys
 import threading
 import warnings
 
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 from limits import HANG_SECONDS
@@ -378,7 +377,7 @@ calls = tfr.config.outermost_calls()
 print(calls["static"], calls["dynamic"])
 """
     monkeypatch.setenv("TENSORFLOW_RECURSION_STATIC", value)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_SECONDS)
+    done = processes.run_python("-c", program)
     assert printed in done.stdout, done.stderr
 
 

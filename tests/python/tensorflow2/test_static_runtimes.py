@@ -5,10 +5,10 @@ import glob
 import os
 import pathlib
 import subprocess
-import sys
 import warnings
 
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 from limits import HANG_SECONDS
@@ -290,14 +290,7 @@ print(float(given(tf.constant(3), b.read_value())))
 
 
 def run_program(program):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TF_CPP_MIN_LOG_LEVEL": "2"}
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_CPUS + program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-    )
+    done = processes.run_python("-c", TWO_CPUS + program)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
