@@ -155,7 +155,7 @@ def nested_loops_with_calls():
     return f, oracle
 
 
-@program([tf.int32], [0], [5])
+@program([tf.int32], [0], [4])
 def loop_whose_length_is_from_a_call():
     f, define = recursive("Bound", [tf.int32], [tf.int32], shapes=[[]])
 

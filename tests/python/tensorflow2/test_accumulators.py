@@ -1,6 +1,8 @@
 """`tf.autodiff.ForwardAccumulator` gives for a recursive function what it gives for the same one unrolled in Python."""
 # SPDX-License-Identifier: Apache-2.0
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -100,13 +102,24 @@ def tangents(net, w, what, followed, place):
     return [None if one is None else one.numpy() for one in tf.nest.flatten(found)]
 
 
+# TensorFlow makes five orders of the gradient there, each of functions with branches: more than a minute.
+LONGEST = ("rows", gradient, "w", "eager")
+CASES = [case for case in itertools.product(NETS, (value, gradient), ("x", "w"), PLACES) if case != LONGEST]
+
+
 @pytest.mark.each_value
 @pytest.mark.thorough
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("followed", ["x", "w"])
-@pytest.mark.parametrize("what", [value, gradient])
-@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize(("net", "what", "followed", "place"), CASES)
 def test_tangent_is_that_of_the_unrolled_function(net, what, followed, place):
+    check_tangents(net, what, followed, place)
+
+
+@pytest.mark.slow
+def test_tangent_is_that_of_the_unrolled_function_where_it_takes_longest():
+    check_tangents(*LONGEST)
+
+
+def check_tangents(net, what, followed, place):
     w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
     recursive, plain = (build(w) for build in NETS[net])
     got, expected = (tangents(one, w, what, followed, place) for one in (recursive, plain))
