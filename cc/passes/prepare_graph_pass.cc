@@ -28,25 +28,22 @@ constexpr int kDefaultMinGraphNodes = 4;
 // Who asks for more than this does not want Grappler: ExpandLeftCallsPass transforms the calls then.
 constexpr int kMostPadding = 64;
 
-bool HoldsCalls(const Graph& graph) {
-  const auto nodes = graph.op_nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return IsInvoke(node->def()); });
-}
-
-// The runtime that a call's kernel sees tells what held when the process began.
-void NoteSoftPlacement(const tensorflow::ConfigProto& config, Graph* graph) {
-  for (Node* node : graph->op_nodes()) {
-    if (IsInvoke(node->def())) node->AddAttr(kSoftPlacementAttr, config.allow_soft_placement());
-  }
-}
-
 std::vector<Node*> FindCalls(const Graph& graph) {
   std::vector<Node*> calls;
   for (Node* node : graph.op_nodes()) {
-    if (node->IsArg() || node->IsRetval()) return {};  // a function's body
-    if (node->type_string() == kInvokeOp) calls.push_back(node);
+    if (IsInvoke(node->def())) calls.push_back(node);
   }
   return calls;
+}
+
+bool IsBody(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->IsArg() || node->IsRetval(); });
+}
+
+// The runtime that a call's kernel sees tells what held when the process began.
+void NoteSoftPlacement(const tensorflow::ConfigProto& config, const std::vector<Node*>& calls) {
+  for (Node* call : calls) call->AddAttr(kSoftPlacementAttr, config.allow_soft_placement());
 }
 
 void MarkTakenNames(const Graph& graph, const std::vector<Node*>& calls) {
@@ -85,7 +82,7 @@ absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
   const auto* entry = FindSwitch(config);
   if (entry == nullptr) return absl::OkStatus();
   const std::vector<Node*> calls = FindCalls(*graph);
-  if (calls.empty()) return absl::OkStatus();
+  if (calls.empty() || IsBody(*graph)) return absl::OkStatus();
   Options ignored;
   TFR_RETURN_IF_ERROR(ReadOptions(*entry, &ignored));
   MarkTakenNames(*graph, calls);
@@ -100,10 +97,11 @@ absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOption
   const tensorflow::ConfigProto& config = options.session_options->config;
   Graph* const graph = options.graph->get();
   if (!options.is_function_graph) TFR_RETURN_IF_ERROR(PrepareGraph(config, graph));
-  if (options.device_set == nullptr || !HoldsCalls(*graph)) return absl::OkStatus();
+  const std::vector<Node*> calls = FindCalls(*graph);
+  if (options.device_set == nullptr || calls.empty()) return absl::OkStatus();
   TFR_RETURN_IF_ERROR(VerifyDevices(*graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));
-  if (options.is_function_graph) NoteSoftPlacement(config, graph);
-  const bool is_transformed = !options.is_function_graph && FindSwitch(config) != nullptr && !FindCalls(*graph).empty();
+  if (options.is_function_graph) NoteSoftPlacement(config, calls);
+  const bool is_transformed = !options.is_function_graph && FindSwitch(config) != nullptr && !IsBody(*graph);
   return is_transformed && options.device_set->devices().size() > 1 ? DetachHandles(graph) : absl::OkStatus();
 }
 
