@@ -21,7 +21,7 @@ Emitter::Emitter(CompileContext* context, RegionId function, FunctionSteps* step
       steps_(*steps),
       writer_(context, steps),
       node_emitter_(context, &writer_),
-      schedule_(flow_, &blocks_, writer_, context->nodes[function]) {}
+      schedule_(flow_, &blocks_, context->nodes[function]) {}
 
 bool Emitter::Run() {
   for (NodeId entry : flow_.functions.at(function_).entries) {
@@ -43,8 +43,7 @@ bool Emitter::EmitBlock(BlockId block, const NodeSet& allowed) {
 
 bool Emitter::EmitNodes(BlockId block, const NodeSet& allowed) {
   bool any = false;
-  for (NodeId id : schedule_.NodesIn(block)) {
-    if (allowed.count(id) == 0 || !schedule_.CanEmit(id)) continue;
+  for (NodeId id = schedule_.FindNode(block, allowed); id != kNone; id = schedule_.FindNode(block, allowed)) {
     Emit(id);
     schedule_.SetEmitted(id);
     any = true;

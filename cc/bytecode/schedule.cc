@@ -5,21 +5,21 @@
 
 namespace tensorflow_recursion {
 
-Schedule::Schedule(const FlowGraph& flow, Blocks* blocks, const StepWriter& writer, std::vector<NodeId> nodes)
-    : flow_(flow), blocks_(*blocks), writer_(writer), sorted_(std::move(nodes)) {
-  FindOrder();
-  FindConditionals();
+Schedule::Schedule(const FlowGraph& flow, Blocks* blocks, const std::vector<NodeId>& nodes)
+    : flow_(flow), blocks_(*blocks) {
+  FindOrder(nodes);
+  FindReaders();
 }
 
 // Depth first from the results: what a node reads comes right before it. What no result depends on comes last.
-void Schedule::FindOrder() {
+void Schedule::FindOrder(const std::vector<NodeId>& nodes) {
   const auto is_end = [&](NodeId id) {
     const OpKind kind = flow_.nodes[id].kind;
     return kind == OpKind::kResult || kind == OpKind::kExit || kind == OpKind::kLoopNext;
   };
   std::vector<NodeId> pending;
   for (const bool ends : {false, true}) {  // the last is looked at first
-    for (NodeId id : sorted_) {
+    for (NodeId id : nodes) {
       if (is_end(id) == ends) pending.push_back(id);
     }
   }
@@ -30,8 +30,8 @@ void Schedule::FindOrder() {
       pending.pop_back();
     } else if (!seen.insert(id).second) {  // all that it reads has its place
       pending.pop_back();
+      states_[id].position = all_.size();
       all_.insert(id);
-      nodes_[blocks_.of(id)].push_back(id);
     } else {
       std::vector<NodeId> sources;
       ForEachSource(flow_.nodes[id], [&](const Source& source) {
@@ -42,76 +42,135 @@ void Schedule::FindOrder() {
   }
 }
 
-void Schedule::FindConditionals() {
-  for (NodeId id : sorted_) {
-    BlockId block = blocks_.of(id);
-    if (flow_.nodes[id].kind == OpKind::kMerge) conditionals_[{block, blocks_.BranchOfMerge(id)}].push_back(id);
-    for (; !blocks_.IsWhole(block); block = blocks_[block].parent) {
-      conditionals_[{blocks_[block].parent, blocks_[block].branch}].push_back(id);
+// Control inputs order effects, of which there are none.
+void Schedule::FindReaders() {
+  for (NodeId id : all_) {
+    for (const Input& input : flow_.nodes[id].inputs) {
+      if (input.is_constant()) continue;
+      ++states_[id].num_missing;
+      if (input.is_token()) states_[input.source.node].readers.push_back(id);
     }
+    ForEachConditional(id, [&](const ConditionalKey& key) { ++conditionals_[key].num_left; });
+  }
+  for (NodeId id : all_) {
+    if (states_[id].num_missing == 0) SetReady(id);
   }
 }
 
-bool Schedule::CanEmit(NodeId id) const {
-  const OpKind kind = flow_.nodes[id].kind;
-  const bool comes_with_conditional = kind == OpKind::kMerge || kind == OpKind::kLoopNext;
-  return !comes_with_conditional && emitted_.count(id) == 0 && IsReady(id, {});
+// Visits what the node is a part of: the conditional that it merges, and those that it is on a side of.
+template <typename Visit>
+void Schedule::ForEachConditional(NodeId id, Visit visit) const {
+  BlockId block = blocks_.of(id);
+  if (block == kNone) return;
+  if (flow_.nodes[id].kind == OpKind::kMerge) visit({blocks_.BranchOfMerge(id), block});
+  for (; !blocks_.IsWhole(block); block = blocks_[block].parent) visit({blocks_[block].branch, blocks_[block].parent});
 }
 
-// Control inputs order effects, of which there are none.
-bool Schedule::IsReady(NodeId id, const NodeSet& also) const {
-  const std::vector<Input>& inputs = flow_.nodes[id].inputs;
-  return std::all_of(inputs.begin(), inputs.end(), [&](const Input& input) {
-    return input.is_constant() || emitted_.count(input.source.node) > 0 || also.count(input.source.node) > 0 ||
-           writer_.Knows(input.source);
+bool Schedule::IsIn(const ConditionalKey& key, NodeId id) const {
+  bool found = false;
+  ForEachConditional(id, [&](const ConditionalKey& other) { found = found || other == key; });
+  return found;
+}
+
+void Schedule::SetReady(NodeId id) {
+  const OpKind kind = flow_.nodes[id].kind;
+  const bool comes_with_conditional = kind == OpKind::kMerge || kind == OpKind::kLoopNext;
+  if (!comes_with_conditional) ready_[blocks_.of(id)].emplace(states_[id].position, id);
+  ForEachConditional(id, [&](const ConditionalKey& key) {
+    conditionals_[key].ready.insert(id);
+    SetOpen(key);
   });
+}
+
+void Schedule::SetOpen(const ConditionalKey& key) {
+  const auto& [branch, block] = key;
+  if (states_[branch].is_emitted && !conditionals_[key].ready.empty()) {
+    open_[block].insert(branch);
+  } else {
+    open_[block].erase(branch);
+  }
+}
+
+void Schedule::SetEmitted(NodeId id) {
+  State& state = states_[id];
+  state.is_emitted = true;
+  ++num_emitted_;
+  ready_[blocks_.of(id)].erase(state.position);
+  ForEachConditional(id, [&](const ConditionalKey& key) {
+    Conditional& conditional = conditionals_[key];
+    --conditional.num_left;
+    conditional.ready.erase(id);
+    SetOpen(key);
+  });
+  for (auto at = conditionals_.lower_bound({id, BlockId(0)}); at != conditionals_.end() && at->first.first == id;
+       ++at) {
+    SetOpen(at->first);
+  }
+  for (NodeId reader : state.readers) {
+    ++num_visits_;
+    if (--states_[reader].num_missing == 0) SetReady(reader);
+  }
+}
+
+NodeId Schedule::FindNode(BlockId block, const NodeSet& allowed) const {
+  const auto ready = ready_.find(block);
+  if (ready == ready_.end()) return kNone;
+  for (const auto& [position, id] : ready->second) {
+    ++num_visits_;
+    if (allowed.count(id) > 0) return id;
+  }
+  return kNone;
 }
 
 // Takes a conditional that can be emitted as a whole if there is one. Two conditionals on the same condition are one
 // branch; if the second reads what the first makes, it is emitted in parts.
-std::optional<ConditionalPart> Schedule::FindPart(BlockId block, const NodeSet& allowed, NodeId last) {
+std::optional<ConditionalPart> Schedule::FindPart(BlockId block, const NodeSet& allowed, NodeId last) const {
   enum Rank { kNothing, kLast, kPart, kWhole };
+  const auto open = open_.find(block);
+  if (open == open_.end()) return std::nullopt;
   Rank best = kNothing;
   ConditionalPart found;
-  for (auto at = conditionals_.lower_bound({block, NodeId(0)});
-       best != kWhole && at != conditionals_.end() && at->first.first == block; ++at) {
-    const NodeId branch = at->first.second;
-    if (at->second.empty() || emitted_.count(branch) == 0) continue;
-    bool has_all = false;
-    NodeSet possible = PossibleIn(block, &at->second, allowed, &has_all);
+  for (NodeId branch : open->second) {
+    NodeSet possible = PossibleIn({branch, block}, allowed);
     if (possible.empty()) continue;
+    const bool has_all = possible.size() == conditionals_.at({branch, block}).num_left;
     const Rank rank = branch == last ? kLast : has_all ? kWhole : kPart;
     if (rank <= best) continue;
     best = rank;
     found.branch = branch;
     found.nodes = std::move(possible);
+    if (best == kWhole) break;
   }
   if (best == kNothing) return std::nullopt;
-  for (NodeId id : nodes_[block]) {
-    if (found.nodes.count(id) > 0 && flow_.nodes[id].kind == OpKind::kMerge) found.merges.push_back(id);
+  for (NodeId id : found.nodes) {
+    if (blocks_.of(id) == block && flow_.nodes[id].kind == OpKind::kMerge) found.merges.push_back(id);
   }
+  const auto comes_before = [&](NodeId a, NodeId b) { return states_.at(a).position < states_.at(b).position; };
+  std::sort(found.merges.begin(), found.merges.end(), comes_before);
   return found;
 }
 
 // What of the conditional can be emitted now, its merges included. Those have no value before its end, so what reads
 // one, though it is on a side, has to wait for another part.
-NodeSet Schedule::PossibleIn(BlockId block, std::vector<NodeId>* conditional, const NodeSet& allowed,
-                             bool* has_all) const {
-  NodeSet on_sides;
-  NodeSet merges;
-  *has_all = true;
-  conditional->erase(
-      std::remove_if(conditional->begin(), conditional->end(), [&](NodeId id) { return emitted_.count(id) > 0; }),
-      conditional->end());
-  for (NodeId id : *conditional) {
-    if (allowed.count(id) > 0 && IsReady(id, on_sides)) {
-      (blocks_.of(id) == block ? merges : on_sides).insert(id);
-    } else {
-      *has_all = false;
+NodeSet Schedule::PossibleIn(const ConditionalKey& key, const NodeSet& allowed) const {
+  const NodeSet& ready = conditionals_.at(key).ready;
+  NodeSet possible;
+  std::map<NodeId, size_t> given;  // inputs of a node that are possible
+  std::vector<NodeId> pending(ready.begin(), ready.end());
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    ++num_visits_;
+    if (allowed.count(id) == 0) continue;
+    possible.insert(id);
+    const bool is_merge = blocks_.of(id) == key.second;
+    if (is_merge) continue;
+    for (NodeId reader : states_.at(id).readers) {
+      ++num_visits_;
+      if (++given[reader] == states_.at(reader).num_missing && IsIn(key, reader)) pending.push_back(reader);
     }
   }
-  on_sides.insert(merges.begin(), merges.end());
-  return on_sides;
+  return possible;
 }
 
 }  // namespace tensorflow_recursion

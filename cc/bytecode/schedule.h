@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_SCHEDULE_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_SCHEDULE_H_
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,7 +12,6 @@
 
 #include "cc/analysis/flow_graph.h"
 #include "cc/bytecode/blocks.h"
-#include "cc/bytecode/step_writer.h"
 
 namespace tensorflow_recursion {
 
@@ -24,39 +24,58 @@ struct ConditionalPart {
   std::vector<NodeId> merges;  // in the order to define them
 };
 
-// Of one function; SetEmitted() keeps it up to date. A node can be emitted once what it reads is, or `writer` knows it.
+// Of one function; SetEmitted() keeps it up to date. A node can be emitted once all that it reads is. Nothing looks at
+// all nodes again and again: a node is looked at when one that it reads is emitted.
 class Schedule {
  public:
   // `nodes` are those of the function and its loops, each behind its sources.
-  Schedule(const FlowGraph& flow, Blocks* blocks, const StepWriter& writer, std::vector<NodeId> nodes);
+  Schedule(const FlowGraph& flow, Blocks* blocks, const std::vector<NodeId>& nodes);
 
   const NodeSet& all() const { return all_; }
-  bool IsDone() const { return emitted_ == all_; }
-  // In the order to try, which computes arguments right before their call.
-  const std::vector<NodeId>& NodesIn(BlockId block) { return nodes_[block]; }
-  // Whether it can be now. Merges, and what ends an iteration, come with a conditional.
-  bool CanEmit(NodeId id) const;
-  void SetEmitted(NodeId id) { emitted_.insert(id); }
+  bool IsDone() const { return num_emitted_ == all_.size(); }
+  // The first node of the block and of `allowed` that can be emitted now, kNone if there is none. The order computes
+  // arguments right before their call. Merges, and what ends an iteration, come with a conditional.
+  NodeId FindNode(BlockId block, const NodeSet& allowed) const;
+  void SetEmitted(NodeId id);
   // What of a conditional in the block can be emitted, and is in `allowed`; nullopt if there is none. The conditional
   // of the branch `last` is taken if there is no other.
-  std::optional<ConditionalPart> FindPart(BlockId block, const NodeSet& allowed, NodeId last);
+  std::optional<ConditionalPart> FindPart(BlockId block, const NodeSet& allowed, NodeId last) const;
+
+  // How often a node was looked at since it was made, which grows with the edges of the function.
+  size_t num_visits() const { return num_visits_; }
 
  private:
-  void FindOrder();
-  void FindConditionals();
-  bool IsReady(NodeId id, const NodeSet& also) const;
-  NodeSet PossibleIn(BlockId block, std::vector<NodeId>* conditional, const NodeSet& allowed, bool* has_all) const;
+  struct State {
+    size_t position = 0;  // in the order to try
+    bool is_emitted = false;
+    size_t num_missing = 0;       // inputs that are yet to be emitted
+    std::vector<NodeId> readers;  // once for each input that reads the node
+  };
+  // What is on the sides of a branch within a block, and its merges.
+  struct Conditional {
+    size_t num_left = 0;  // nodes that are yet to be emitted
+    NodeSet ready;        // of these, the ones that miss no input
+  };
+  using ConditionalKey = std::pair<NodeId, BlockId>;  // its branch, and the block that it is in
+
+  void FindOrder(const std::vector<NodeId>& nodes);
+  void FindReaders();
+  void SetReady(NodeId id);
+  void SetOpen(const ConditionalKey& key);
+  NodeSet PossibleIn(const ConditionalKey& key, const NodeSet& allowed) const;
+  bool IsIn(const ConditionalKey& key, NodeId id) const;
+  template <typename Visit>
+  void ForEachConditional(NodeId id, Visit visit) const;
 
   const FlowGraph& flow_;
   Blocks& blocks_;
-  const StepWriter& writer_;
-  const std::vector<NodeId> sorted_;
   NodeSet all_;
-  NodeSet emitted_;
-  std::map<BlockId, std::vector<NodeId>> nodes_;  // of each block, in the order to try
-  // By the block that a conditional is in and its branch: what is on its sides, and its merges. In the order of
-  // sorted_; what is emitted is taken out now and then.
-  std::map<std::pair<BlockId, NodeId>, std::vector<NodeId>> conditionals_;
+  std::map<NodeId, State> states_;
+  size_t num_emitted_ = 0;
+  mutable size_t num_visits_ = 0;
+  std::map<BlockId, std::map<size_t, NodeId>> ready_;  // that can be emitted, by block and position
+  std::map<ConditionalKey, Conditional> conditionals_;
+  std::map<BlockId, NodeSet> open_;  // branches that are emitted, of the block's conditionals with ready nodes
 };
 
 }  // namespace tensorflow_recursion
