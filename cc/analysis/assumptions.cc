@@ -104,7 +104,7 @@ bool ContradictionFinder::EndsPartially(const FlowLoop& loop) const {
   }
   const std::set<Condition> always = {Condition()};
   if (nexts.empty()) return !ends.empty() && ends != always;
-  if (ends.size() > 1 || nexts.size() > 1 || nexts.begin()->events().size() != 1) return true;
+  if (ends.size() > 1 || nexts.size() > 1 || nexts.begin()->size() != 1) return true;
   if (ends.empty()) return false;
   std::set<Condition> both = {*ends.begin(), *nexts.begin()};
   return !JoinSides(flow_, &both) || both != always;

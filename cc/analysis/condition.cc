@@ -1,41 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/analysis/condition.h"
 
-#include <algorithm>
-#include <iterator>
-
 namespace tensorflow_recursion {
+namespace {
 
-Condition::Condition(std::initializer_list<Event> events) : events_(events) {
-  std::sort(events_.begin(), events_.end());
-  events_.erase(std::unique(events_.begin(), events_.end()), events_.end());
+// Keys are in the order of their events.
+uint64_t KeyOf(const Event& event) { return uint64_t{static_cast<uint32_t>(event.node)} << 32 | event.which; }
+
+Event EventOf(uint64_t key) { return {NodeId(key >> 32), static_cast<uint32_t>(key)}; }
+
+}  // namespace
+
+Condition::Condition(std::initializer_list<Event> events) {
+  for (const Event& event : events) events_ = Union(events_, MakeLeaf(KeyOf(event)));
 }
 
-bool Condition::Implies(const Condition& other) const {
-  return std::includes(events_.begin(), events_.end(), other.events_.begin(), other.events_.end());
+std::vector<Event> Condition::events() const {
+  std::vector<Event> events;
+  events.reserve(size());
+  ForEachKey(events_, [&](uint64_t key) { events.push_back(EventOf(key)); });
+  return events;
 }
-
-Condition Condition::And(const Condition& other) const {
-  Condition both;
-  std::set_union(events_.begin(), events_.end(), other.events_.begin(), other.events_.end(),
-                 std::back_inserter(both.events_));
-  return both;
-}
-
-Condition Condition::Common(const Condition& other) const {
-  Condition common;
-  std::set_intersection(events_.begin(), events_.end(), other.events_.begin(), other.events_.end(),
-                        std::back_inserter(common.events_));
-  return common;
-}
-
-Condition Condition::Without(const Condition& other) const {
-  Condition rest;
-  std::set_difference(events_.begin(), events_.end(), other.events_.begin(), other.events_.end(),
-                      std::back_inserter(rest.events_));
-  return rest;
-}
-
-Condition Condition::Without(const Event& event) const { return Without(Condition{event}); }
 
 }  // namespace tensorflow_recursion

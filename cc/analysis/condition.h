@@ -3,10 +3,13 @@
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CONDITION_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_CONDITION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
+#include "cc/analysis/event_tree.h"
 #include "cc/base/ids.h"
 
 namespace tensorflow_recursion {
@@ -24,33 +27,41 @@ struct Event {
 // The events that must all have happened for a value to be live. In `y = f(x) if p else x`, f(x) lives under
 // {p is true}, and y, which a merge makes of both sides, under no condition at all: the empty set, "always".
 // Two values with the same condition live and die together.
+// Conditions share what they have in common, so that a chain of calls, each of which lives under what all before it do,
+// takes no time and memory in the square of its length.
 class Condition {
  public:
-  using Events = std::vector<Event>;  // sorted, each once
-
   Condition() = default;
   Condition(std::initializer_list<Event> events);
 
-  const Events& events() const { return events_; }
-  bool is_always() const { return events_.empty(); }
+  // Sorted, each once.
+  std::vector<Event> events() const;
+  size_t size() const { return events_ == nullptr ? 0 : events_->size; }
+  bool is_always() const { return events_ == nullptr; }
 
   // Whether `other` holds wherever this does.
-  bool Implies(const Condition& other) const;
+  bool Implies(const Condition& other) const { return Includes(events_, other.events_); }
   // That this holds and the other does too.
-  Condition And(const Condition& other) const;
+  Condition And(const Condition& other) const { return Condition(Union(events_, other.events_)); }
   // What is known if at least one of the two holds: the events that they have in common. ("p and q" or "p and r" imply
   // p; that q or r holds cannot be said by a set of events, and is lost.)
-  Condition Common(const Condition& other) const;
+  Condition Common(const Condition& other) const { return Condition(Intersection(events_, other.events_)); }
   // Without the events of `other`.
-  Condition Without(const Condition& other) const;
-  Condition Without(const Event& event) const;
+  Condition Without(const Condition& other) const { return Condition(Difference(events_, other.events_)); }
+  Condition Without(const Event& event) const { return Without(Condition{event}); }
 
-  bool operator==(const Condition& other) const { return events_ == other.events_; }
-  bool operator!=(const Condition& other) const { return events_ != other.events_; }
-  bool operator<(const Condition& other) const { return events_ < other.events_; }
+  bool operator==(const Condition& other) const { return size() == other.size() && Implies(other); }
+  bool operator!=(const Condition& other) const { return !(*this == other); }
+  // In the order of their events.
+  bool operator<(const Condition& other) const { return events_ != other.events_ && events() < other.events(); }
+
+  // How it is stored.
+  const EventTree::Ptr& tree() const { return events_; }
 
  private:
-  Events events_;
+  explicit Condition(EventTree::Ptr events) : events_(std::move(events)) {}
+
+  EventTree::Ptr events_;
 };
 
 }  // namespace tensorflow_recursion

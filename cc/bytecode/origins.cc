@@ -69,7 +69,7 @@ void Origins::Compute() {
   for (NodeId id : order_) {
     if (flow_.nodes[id].is_removed) continue;
     of_[id] = Compute(id);
-    if (of_[id].events().size() <= kMostEvents) continue;
+    if (of_[id].size() <= kMostEvents) continue;
     of_[id] = {{id, 0}};
     is_arithmetic_[id] = false;
   }

@@ -13,7 +13,7 @@ const Event kQ{NodeId(2), 1};
 TEST(ConditionTest, IsASetWhateverTheOrderOfItsEvents) {
   EXPECT_EQ((Condition{kQ, kP, kQ}), (Condition{kP, kQ}));
   EXPECT_NE((Condition{kP}), (Condition{kNotP}));
-  EXPECT_EQ((Condition{kP, kQ}).events().size(), 2);
+  EXPECT_EQ((Condition{kP, kQ}).size(), 2);
 }
 
 TEST(ConditionTest, AlwaysHoldsWithoutEvents) {

@@ -1,0 +1,51 @@
+// Sets of events that share what they have in common: a set and one event more costs the logarithm of its size.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_EVENT_TREE_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_EVENT_TREE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tensorflow_recursion {
+
+// A set of 64-bit keys as a binary tree over their bits (a Patricia tree, Okasaki and Gill 1998): a node parts its keys
+// by the highest bit in which they differ. Trees never change. Of a chain of n calls, each of which lives under what
+// all calls before it do, the sets have n * n / 2 keys together, and n * log(n) nodes.
+struct EventTree {
+  using Ptr = std::shared_ptr<const EventTree>;  // nullptr: the empty set
+
+  static constexpr int kLeaf = -1;
+
+  uint64_t key = 0;  // of a leaf; otherwise what its keys have in common above `bit`
+  int bit = kLeaf;   // in which the keys of `left` and `right` differ; kLeaf if there is only one key
+  size_t size = 1;   // keys
+  Ptr left, right;   // where the bit is 0, and 1
+
+  const Ptr& Side(uint64_t of) const { return (of >> bit & 1) != 0 ? right : left; }
+  // Whether the key may be in the set, by the bits above `bit`.
+  bool Covers(uint64_t other) const { return bit == 63 || other >> (bit + 1) == key >> (bit + 1); }
+};
+
+EventTree::Ptr MakeLeaf(uint64_t key);
+// The results share all that they can with `a` and `b`, up to being one of them.
+EventTree::Ptr Union(const EventTree::Ptr& a, const EventTree::Ptr& b);
+EventTree::Ptr Intersection(const EventTree::Ptr& a, const EventTree::Ptr& b);
+EventTree::Ptr Difference(const EventTree::Ptr& a, const EventTree::Ptr& b);
+bool Includes(const EventTree::Ptr& all, const EventTree::Ptr& some);
+
+// Calls `visit` with each key, the lowest first.
+template <typename Visit>
+void ForEachKey(const EventTree::Ptr& tree, Visit visit) {
+  if (tree == nullptr) return;
+  if (tree->bit == EventTree::kLeaf) {
+    visit(tree->key);
+    return;
+  }
+  ForEachKey(tree->left, visit);
+  ForEachKey(tree->right, visit);
+}
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_EVENT_TREE_H_
