@@ -37,19 +37,22 @@ void DeathTeller::Learn(Frame* frame, const DeathEvent& event) {
 }
 
 // A merge is dead when all its inputs are. Being told twice is harmless here as everywhere: whoever learns of a death
-// ignores it the second time.
+// ignores it the second time. So a merge hands its death on once, however many ways lead to it.
 inline void DeathTeller::LearnInMerge(Frame* frame, const DeathEvent& event) {
   const Op& merge = frame->region->ops[event.op];
   if (merge.lets_first_through) {
     uint16_t& state = frame->pending()[event.op];
-    if ((state & kMergeDecided) != 0) return;  // it has its value
-    state |= static_cast<uint16_t>(1 << event.index);
+    const auto input = static_cast<uint16_t>(1 << event.index);
+    if ((state & (kMergeDecided | input)) != 0) return;  // it has its value, or knows
+    state |= input;
     if (state == (1 << merge.num_inputs) - 1) router_->KillAll(frame, merge);
     return;
   }
   Value* masks = frame->values() + merge.slot;
   if (!masks[0].is_empty()) return;  // it has its value
-  masks[event.index / 64].bits |= uint64_t{1} << (event.index % 64);
+  const uint64_t input = uint64_t{1} << (event.index % 64);
+  if ((masks[event.index / 64].bits & input) != 0) return;
+  masks[event.index / 64].bits |= input;
   uint32_t num_dead = 0;
   for (uint32_t i = 0; i < merge.num_inputs; ++i) num_dead += (masks[i / 64].bits >> (i % 64)) & 1;
   if (num_dead == merge.num_inputs) router_->KillAll(frame, merge);

@@ -10,7 +10,9 @@ namespace {
 // Follows the edges out of dead ports to what must be told of the death; everything in between just never fires.
 class DeathWalk {
  public:
-  explicit DeathWalk(const Region& region) : region_(region) {}
+  // If `ends_at_lists`, the walk ends at operators that may die by themselves and so have lists of their own. Each of
+  // their inputs is told, the last of which begins the next list when the program runs.
+  DeathWalk(const Region& region, bool ends_at_lists) : region_(region), ends_at_lists_(ends_at_lists) {}
 
   void KillPort(const Port& port) {
     for (uint32_t e = port.begin; e < port.end; ++e) edges_.push_back(e);
@@ -77,13 +79,14 @@ class DeathWalk {
     if (edge.kind == EdgeKind::kControl) return Die(edge.op);
     std::set<uint16_t>& inputs = partly_dead_[edge.op];
     inputs.insert(edge.index);
-    if (inputs.size() == NumTokens(region_.ops[edge.op])) Die(edge.op);
+    if (!ends_at_lists_ && inputs.size() == NumTokens(region_.ops[edge.op])) Die(edge.op);
   }
 
   // Inputs that come as tokens: all of a merge, the ones of a call that are no constants.
   static size_t NumTokens(const Op& op) { return op.kind == OpKind::kMerge ? op.num_inputs : op.num_tokens; }
 
   const Region& region_;
+  const bool ends_at_lists_;
   std::vector<uint32_t> edges_;  // to be followed
   std::set<OpId> dead_;          // operators
   std::map<OpId, std::set<uint16_t>> partly_dead_;
@@ -96,9 +99,17 @@ bool PortsDieApart(const Op& op) {
          op.kind == OpKind::kEntry || (op.kind == OpKind::kLoopStart && op.takes_dead) || op.may_be_dead;
 }
 
+// Whether all that the operator's ports kill is told in one step: a branch kills one side whenever it fires. The other
+// deaths are rare, and there may be one for each operator of a body. Were each of their lists to reach to the body's
+// end, as those of one call or conditional after the other would, the lists would take the square of the body.
+bool TellsAllAtOnce(const Op& op) {
+  return op.kind == OpKind::kBranch || op.kind == OpKind::kSwitchN || op.kind == OpKind::kEntry;
+}
+
 // Whether the operator may die by something that happens when the program runs.
 bool DiesAsAWhole(const Op& op) {
-  return op.kind == OpKind::kMerge || op.kind == OpKind::kCallSite || op.kind == OpKind::kLoopStart || op.may_be_dead;
+  return op.kind == OpKind::kMerge || op.kind == OpKind::kCallSite || op.may_be_dead ||
+         (op.kind == OpKind::kLoopStart && op.takes_dead);
 }
 
 void AddDeaths(uint32_t port, DeathWalk walk, Region* region) {
@@ -115,7 +126,7 @@ void FindDeaths(const SwitchesByBranch& switches, Region* region) {
   for (uint32_t index = 0; index < region->ops.size(); ++index) {
     const Op& op = region->ops[index];
     for (uint32_t port = 0; PortsDieApart(op) && port < op.num_ports; ++port) {
-      DeathWalk walk(*region);
+      DeathWalk walk(*region, /*ends_at_lists=*/!TellsAllAtOnce(op));
       walk.KillPort(region->ports[op.port + port]);
       const auto of_branch = switches.find(OpId(index));
       if (op.kind == OpKind::kBranch && of_branch != switches.end()) {
@@ -124,7 +135,7 @@ void FindDeaths(const SwitchesByBranch& switches, Region* region) {
       AddDeaths(op.port + port, std::move(walk), region);
     }
     if (!DiesAsAWhole(op)) continue;
-    DeathWalk walk(*region);
+    DeathWalk walk(*region, /*ends_at_lists=*/true);
     walk.KillOp(op);
     AddDeaths(op.port + op.num_ports, std::move(walk), region);
   }

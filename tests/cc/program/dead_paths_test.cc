@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/cc/program/built_programs.h"
 
 namespace tensorflow_recursion {
@@ -135,6 +137,29 @@ TEST(DeadPathsTest, WhatCannotDieByItselfHasNoList) {
   const BuiltProgram built = BuildOrFail(graph);
   const Region& f = RegionOf(built, "F");
   EXPECT_TRUE(DeathsOf(f, OnlyOp(f, OpKind::kKernel), 0).empty()) << "it dies with the argument";
+}
+
+// f(f(f(... a))): what a call's result kills is told up to the next call, which has a list of its own.
+TEST(DeadPathsTest, ListsOfAChainOfCallsAreAsLongAsTheChain) {
+  constexpr int kCalls = 50;
+  StaticGraph graph;
+  graph.Function("F", {"a"});
+  std::string last = "F/a";
+  for (int i = 0; i < kCalls; ++i) {
+    const std::string site = absl::StrCat("F/call", i);
+    graph.Call(site, "F", i + 1, {last}).Kernel(site + "_k", {site + "/return_0"});
+    last = site + "_k";
+  }
+  graph.Result("F", last);
+  const BuiltProgram built = BuildOrFail(graph);
+  const Region& f = RegionOf(built, "F");
+  const std::vector<DeathEvent> of_first = DeathsOf(f, *OpsOf(f, OpKind::kCallSite)[0], 0);
+  ASSERT_EQ(of_first.size(), 1);
+  EXPECT_EQ(f.ops[of_first[0].op].kind, OpKind::kCallSite);
+  for (const Op* site : OpsOf(f, OpKind::kCallSite)) {
+    EXPECT_EQ(DeathsOf(f, *site, 0).size(), 1);
+    EXPECT_EQ(DeathsOf(f, *site, site->num_ports).size(), 1);
+  }
 }
 
 }  // namespace
