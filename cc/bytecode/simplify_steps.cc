@@ -72,19 +72,21 @@ bool CopyTails(FunctionSteps* function) {
   return changed;
 }
 
-// `Move m = x; Return m` returns x.
+// `Move m = x; Return m` returns x. There may be a move for each result.
 bool ReturnWhatIsMoved(FunctionSteps* function) {
   bool changed = false;
   std::vector<bool> erased(function->steps.size(), false);
-  for (size_t i = 1; i < function->steps.size(); ++i) {
+  for (size_t i = 0; i < function->steps.size(); ++i) {
     Step& step = function->steps[i];
-    const Step& move = function->steps[i - 1];
-    if (!move.is(Opcode::kMove) || !step.Returns()) continue;
-    for (VirtualId& operand : step.operands) {
-      const auto position = std::find(move.results.begin(), move.results.end(), operand);
-      if (position != move.results.end()) operand = move.operands[position - move.results.begin()];
+    if (!step.Returns()) continue;
+    for (size_t at = i; at > 0 && function->steps[at - 1].is(Opcode::kMove); --at) {
+      const Step& move = function->steps[at - 1];
+      for (VirtualId& operand : step.operands) {
+        const auto position = std::find(move.results.begin(), move.results.end(), operand);
+        if (position != move.results.end()) operand = move.operands[position - move.results.begin()];
+      }
+      erased[at - 1] = changed = true;
     }
-    erased[i - 1] = changed = true;
   }
   Erase(function, erased);
   return changed;
@@ -355,10 +357,13 @@ void FuseArithmetic(FunctionSteps* function) {
 
 }  // namespace
 
-void SimplifySteps(FunctionSteps* function) {
+int SimplifySteps(FunctionSteps* function) {
+  int rounds = 1;
   while (DropUnread(function) || JumpOnComparisons(function) || CopyTails(function) || DropUnreachable(function) ||
          ReturnWhatIsMoved(function) || DropJumpsToNext(function) || ComputeInPlace(function)) {
+    ++rounds;
   }
+  return rounds;
 }
 
 void FuseReturns(FunctionSteps* function) {

@@ -73,8 +73,9 @@ struct FunctionSteps {
 };
 
 // Takes out what the straightforward translation has too much: moves of what could be computed where it is needed,
-// comparisons apart from the jump on them, jumps to a return, results that nobody reads.
-void SimplifySteps(FunctionSteps* function);
+// comparisons apart from the jump on them, jumps to a return, results that nobody reads. Returns how many rounds over
+// all steps that took, which does not depend on how many there are.
+int SimplifySteps(FunctionSteps* function);
 
 // Then, makes one step of a return and the comparison or arithmetic before it.
 void FuseReturns(FunctionSteps* function);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "cc/bytecode/steps.h"
 #include "tests/cc/bytecode/step_list.h"
@@ -111,6 +112,35 @@ TEST(SimplifyStepsTest, ArgumentsThatOutliveACallAreMoved) {
   const std::string before = steps.Text();
   SimplifySteps(steps.function());
   EXPECT_EQ(steps.Text(), before);
+}
+
+// A function of many results has a move for each of them before its return.
+TEST(SimplifyStepsTest, ManyMovesBeforeAReturnTakeNoMoreRoundsThanOne) {
+  for (const int count : {1, 100}) {
+    StepList steps;
+    const VirtualId x = steps.Argument();
+    std::vector<VirtualId> moved;
+    for (int i = 0; i < count; ++i) {
+      moved.push_back(steps.Value());
+      steps.Add(Opcode::kMove, {moved.back()}, {x});
+    }
+    steps.Add(Opcode::kReturnAll, {}, moved);
+    EXPECT_LE(SimplifySteps(steps.function()), 3) << count;
+    ASSERT_EQ(steps.function()->steps.size(), 1);
+    EXPECT_EQ(steps.function()->steps[0].operands, std::vector<VirtualId>(count, x));
+  }
+}
+
+TEST(SimplifyStepsTest, AMoveOfWhatWasMovedBeforeReturnsTheFirst) {
+  StepList steps;
+  const VirtualId x = steps.Argument();
+  const VirtualId first = steps.Value();
+  const VirtualId second = steps.Value();
+  steps.Add(Opcode::kMove, {first}, {x});
+  steps.Add(Opcode::kMove, {second}, {first});
+  steps.Return(second);
+  SimplifySteps(steps.function());
+  EXPECT_EQ(steps.Text(), "Return v0\n");
 }
 
 }  // namespace
