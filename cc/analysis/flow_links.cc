@@ -127,11 +127,8 @@ absl::Status LinkNode(FlowBuilder* builder, NodeId id) {
   const Node* const node = flow.nodes[id].node;
   const OpKind kind = flow.nodes[id].kind;
   if (node == nullptr || builder->NodeOf(node) != id || IsLinkedElsewhere(kind)) return absl::OkStatus();
-  std::vector<Input> inputs(node->num_inputs());
-  for (int i = 0; i < node->num_inputs(); ++i) {
-    TFR_RETURN_IF_ERROR(TakesTokens(kind) ? ResolveToken(builder, node, i, &inputs[i])
-                                          : ResolveInput(builder, node, i, &inputs[i]));
-  }
+  std::vector<Input> inputs;
+  TFR_RETURN_IF_ERROR(ResolveInputs(builder, node, TakesTokens(kind), &inputs));
   std::vector<Source> controls;
   TFR_RETURN_IF_ERROR(ResolveControls(builder, node, &controls));
   if (kind == OpKind::kSwitch) {

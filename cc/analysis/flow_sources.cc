@@ -27,9 +27,8 @@ std::pair<const Node*, int> OriginOf(const FlowBuilder& builder, const Edge* edg
   return {edge->src(), edge->src_output()};
 }
 
-absl::Status FindInputEdge(const Node* node, int input, const Edge** edge) {
-  *edge = InputEdge(node, input);
-  return *edge != nullptr ? absl::OkStatus() : InvalidArgument("Node '", node->name(), "' lacks input ", input);
+absl::Status VerifyHasInput(const Node* node, int input, const Edge* edge) {
+  return edge != nullptr ? absl::OkStatus() : InvalidArgument("Node '", node->name(), "' lacks input ", input);
 }
 
 // A Merge of a loop is read at the entry of its variable, or of the number of the input that came; false of all others.
@@ -151,6 +150,13 @@ class ControlWalk {
   std::unordered_set<const Node*> seen_;
 };
 
+absl::Status ResolveEdge(FlowBuilder* builder, const Edge* edge, Input* result) {
+  const auto [src, port] = OriginOf(*builder, edge);
+  if (!HoldsConstant(src)) return ResolveOutput(builder, src, port, &result->source);
+  TFR_RETURN_IF_ERROR(ConstantOf(builder, src, &result->constant));
+  return ResolveControls(builder, src, &result->guards);
+}
+
 }  // namespace
 
 bool IsAlias(const FlowBuilder& builder, const Node* node) {
@@ -188,18 +194,27 @@ absl::Status ResolveOutput(FlowBuilder* builder, const Node* node, int port, Sou
 }
 
 absl::Status ResolveInput(FlowBuilder* builder, const Node* node, int input, Input* result) {
-  const Edge* edge = nullptr;
-  TFR_RETURN_IF_ERROR(FindInputEdge(node, input, &edge));
-  const auto [src, port] = OriginOf(*builder, edge);
-  if (!HoldsConstant(src)) return ResolveOutput(builder, src, port, &result->source);
-  TFR_RETURN_IF_ERROR(ConstantOf(builder, src, &result->constant));
-  return ResolveControls(builder, src, &result->guards);
+  const Edge* const edge = InputEdge(node, input);
+  TFR_RETURN_IF_ERROR(VerifyHasInput(node, input, edge));
+  return ResolveEdge(builder, edge, result);
 }
 
 absl::Status ResolveToken(FlowBuilder* builder, const Node* node, int input, Input* result) {
-  const Edge* edge = nullptr;
-  TFR_RETURN_IF_ERROR(FindInputEdge(node, input, &edge));
+  const Edge* const edge = InputEdge(node, input);
+  TFR_RETURN_IF_ERROR(VerifyHasInput(node, input, edge));
   return ResolveOutput(builder, edge->src(), edge->src_output(), &result->source);
+}
+
+absl::Status ResolveInputs(FlowBuilder* builder, const Node* node, bool as_tokens, std::vector<Input>* results) {
+  const std::vector<const Edge*> edges = InputEdges(node);
+  results->resize(edges.size());
+  for (size_t i = 0; i < edges.size(); ++i) {
+    TFR_RETURN_IF_ERROR(VerifyHasInput(node, static_cast<int>(i), edges[i]));
+    TFR_RETURN_IF_ERROR(as_tokens
+                            ? ResolveOutput(builder, edges[i]->src(), edges[i]->src_output(), &(*results)[i].source)
+                            : ResolveEdge(builder, edges[i], &(*results)[i]));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ResolveTokenAndControls(FlowBuilder* builder, const Node* node, Input* result) {

@@ -29,6 +29,10 @@ absl::Status ResolveInput(FlowBuilder* builder, const tensorflow::Node* node, in
 // A data input that must arrive as a token, constants included.
 absl::Status ResolveToken(FlowBuilder* builder, const tensorflow::Node* node, int input, Input* result);
 
+// All data inputs, in time linear in them.
+absl::Status ResolveInputs(FlowBuilder* builder, const tensorflow::Node* node, bool as_tokens,
+                           std::vector<Input>* results);
+
 // The one data input of `node` as a token that comes after the node's control inputs, or is dead with any of them.
 absl::Status ResolveTokenAndControls(FlowBuilder* builder, const tensorflow::Node* node, Input* result);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/analysis/node_facts.h"
 
+#include <algorithm>
+
 #include "cc/base/names.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -28,16 +30,23 @@ bool IsLoopConstant(const Node& enter) {
 bool IsOfPartialLoop(const Node* node) { return node->attrs().Find(kPartialLoopAttr) != nullptr; }
 
 bool ReadsReference(const Node* node) {
-  for (int i = 0; i < node->num_inputs(); ++i) {
-    const Edge* const edge = InputEdge(node, i);
-    if (edge != nullptr && tensorflow::IsRefType(edge->src()->output_type(edge->src_output()))) return true;
-  }
-  return false;
+  const auto& edges = node->in_edges();
+  return std::any_of(edges.begin(), edges.end(), [](const Edge* edge) {
+    return !edge->IsControlEdge() && tensorflow::IsRefType(edge->src()->output_type(edge->src_output()));
+  });
 }
 
 const Edge* InputEdge(const Node* node, int input) {
   const Edge* edge = nullptr;
   return node->input_edge(input, &edge).ok() ? edge : nullptr;
+}
+
+std::vector<const Edge*> InputEdges(const Node* node) {
+  std::vector<const Edge*> edges(node->num_inputs(), nullptr);
+  for (const Edge* edge : node->in_edges()) {
+    if (!edge->IsControlEdge()) edges[edge->dst_input()] = edge;
+  }
+  return edges;
 }
 
 absl::Status ReadInteger(const Node* node, const char* attr, int64_t* value) {

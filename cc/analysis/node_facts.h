@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_NODE_FACTS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "tensorflow/core/graph/graph.h"
@@ -33,8 +34,10 @@ bool IsOfPartialLoop(const tensorflow::Node* node);
 // Whether an input of the node is a TF1 reference.
 bool ReadsReference(const tensorflow::Node* node);
 
-// The data edge into `input`; null if there is none.
+// The data edge into `input`; null if there is none. Looks through all edges into the node.
 const tensorflow::Edge* InputEdge(const tensorflow::Node* node, int input);
+// The same for all inputs, in time linear in them.
+std::vector<const tensorflow::Edge*> InputEdges(const tensorflow::Node* node);
 
 absl::Status ReadInteger(const tensorflow::Node* node, const char* attr, int64_t* value);
 

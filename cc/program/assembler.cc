@@ -71,10 +71,9 @@ absl::Status NumberOps(Layout* layout) {
 
 SwitchesByBranch FindSwitches(const Layout& layout, RegionId region) {
   SwitchesByBranch switches;
-  for (NodeId id : layout.flow.nodes.ids()) {
+  for (NodeId id : layout.nodes_of[region]) {
     const FlowNode& node = layout.flow.nodes[id];
-    const bool is_switch = node.kind == OpKind::kSwitch || node.kind == OpKind::kGate;
-    if (!is_switch || node.region != region || node.is_removed) continue;
+    if (node.kind != OpKind::kSwitch && node.kind != OpKind::kGate) continue;
     switches[layout.op_of[node.branch]].push_back(layout.op_of[id]);
   }
   return switches;

@@ -2,6 +2,8 @@
 #include "cc/program/firing_history.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace tensorflow_recursion {
 namespace {
@@ -22,16 +24,11 @@ void Join(const std::vector<uint64_t>& other, std::vector<uint64_t>* bits) {
 
 }  // namespace
 
-FiringHistory::FiringHistory(const FlowGraph& flow, RegionId region) : flow_(flow) {
-  local_.assign(flow.nodes.size(), -1);
-  position_.assign(flow.nodes.size(), 0);
-  for (NodeId id : flow.nodes.ids()) {
-    const FlowNode& node = flow.nodes[id];
-    if (node.region != region || node.is_removed) continue;
-    local_[id] = static_cast<int>(members_.size());
-    members_.push_back(id);
-    if (node.kind == OpKind::kBranch) branches_.push_back(id);
-  }
+FiringHistory::FiringHistory(const FlowGraph& flow, std::vector<NodeId> members)
+    : flow_(flow), members_(std::move(members)), position_(members_.size(), 0) {
+  std::sort(members_.begin(), members_.end());
+  const auto is_branch = [&](NodeId id) { return flow.nodes[id].kind == OpKind::kBranch; };
+  std::copy_if(members_.begin(), members_.end(), std::back_inserter(branches_), is_branch);
 }
 
 // Kahn's algorithm, as nodes form no cycle; computes on the way what has happened when each fires.
@@ -41,24 +38,24 @@ void FiringHistory::Compute() {
   std::vector<NodeId> order;
   for (NodeId node : members_) {
     ForEachBefore(flow_.nodes[node], [&](const Source& source) {
-      ++waiting[local_[node]];
-      readers[local_[source.node]].push_back(node);
+      ++waiting[Local(node)];
+      readers[Local(source.node)].push_back(node);
     });
-    if (waiting[local_[node]] == 0) order.push_back(node);
+    if (waiting[Local(node)] == 0) order.push_back(node);
   }
   happened_.assign(members_.size(), Events((3 * members_.size() + 64) / 64, 0));
   for (size_t next = 0; next < order.size(); ++next) {
-    position_[order[next]] = static_cast<int>(next);
+    position_[Local(order[next])] = static_cast<int>(next);
     ComputeNode(order[next]);
-    for (NodeId reader : readers[local_[order[next]]]) {
-      if (--waiting[local_[reader]] == 0) order.push_back(reader);
+    for (NodeId reader : readers[Local(order[next])]) {
+      if (--waiting[Local(reader)] == 0) order.push_back(reader);
     }
   }
 }
 
 void FiringHistory::ComputeNode(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
-  Events& bits = happened_[local_[id]];
+  Events& bits = happened_[Local(id)];
   switch (node.kind) {
     case OpKind::kUnion:  // comes dead or alive
       return;
@@ -82,7 +79,7 @@ void FiringHistory::ComputeNode(NodeId id) {
 // What has happened when a value comes from `source`.
 FiringHistory::Events FiringHistory::Before(const Source& source) const {
   const FlowNode& from = flow_.nodes[source.node];
-  Events bits = happened_[local_[source.node]];
+  Events bits = happened_[Local(source.node)];
   if (source.port == Source::kWholeNode) return bits;
   if (from.kind == OpKind::kBranch) Add(Side(source.node, source.port), &bits);
   if (from.kind == OpKind::kGate || from.kind == OpKind::kSwitch) {
@@ -104,7 +101,7 @@ FiringHistory::Events FiringHistory::BeforeAny(const FlowNode& node) const {
 }
 
 FiringHistory::Events FiringHistory::BeforeFired(NodeId node) const {
-  Events bits = happened_[local_[node]];
+  Events bits = happened_[Local(node)];
   bits[Fired(node) / 64] &= ~(uint64_t{1} << (Fired(node) % 64));
   return bits;
 }

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_HISTORY_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_HISTORY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -19,7 +20,8 @@ class FiringHistory {
   // A set of events, a bit for each.
   using Events = std::vector<uint64_t>;
 
-  FiringHistory(const FlowGraph& flow, RegionId region);
+  // `members` are the region's nodes.
+  FiringHistory(const FlowGraph& flow, std::vector<NodeId> members);
 
   size_t num_nodes() const { return members_.size(); }
 
@@ -27,7 +29,7 @@ class FiringHistory {
   void Compute();
 
   // A node's position in an order in which the nodes may fire.
-  int PositionOf(NodeId node) const { return position_[node]; }
+  int PositionOf(NodeId node) const { return position_[Local(node)]; }
 
   // What has happened when a value comes from `source`; when any of the node's inputs has come; and when all has come
   // that the node waits for, without its own firing.
@@ -36,7 +38,7 @@ class FiringHistory {
   Events BeforeFired(NodeId node) const;
 
   // The event that the node has fired. Never 0.
-  int Fired(NodeId node) const { return 3 * local_[node] + 1; }
+  int Fired(NodeId node) const { return 3 * Local(node) + 1; }
 
   static bool Has(const Events& events, int event) { return ((events[event / 64] >> (event % 64)) & 1) != 0; }
 
@@ -45,14 +47,18 @@ class FiringHistory {
 
  private:
   void ComputeNode(NodeId node);
-  int Side(NodeId branch, int port) const { return 3 * local_[branch] + 2 + port; }
+  // Its position among members_. A table of all nodes of the graph, for each of its regions, would take the square.
+  int Local(NodeId node) const {
+    return static_cast<int>(std::lower_bound(members_.begin(), members_.end(), node) - members_.begin());
+  }
+  int Side(NodeId branch, int port) const { return 3 * Local(branch) + 2 + port; }
 
   const FlowGraph& flow_;
-  std::vector<NodeId> members_;  // the region's nodes
+  std::vector<NodeId> members_;  // sorted
   std::vector<NodeId> branches_;
-  IdVector<NodeId, int> local_;     // a node's position among members_
-  IdVector<NodeId, int> position_;  // a node's position in the order
-  std::vector<Events> happened_;    // by position among members_: when it has fired
+  // By position among members_:
+  std::vector<int> position_;     // in the order
+  std::vector<Events> happened_;  // when it has fired
 };
 
 }  // namespace tensorflow_recursion

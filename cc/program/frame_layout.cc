@@ -61,7 +61,7 @@ class FrameLayout {
 
  private:
   void PlaceSlots() {
-    SlotPlanner planner(flow_, id_);
+    SlotPlanner planner(flow_, id_, layout_.nodes_of[id_]);
     std::vector<SlotRequest> requests;
     for (NodeId node : layout_.nodes_of[id_]) requests.push_back(RequestOf(node));
     planner.Sort(&requests);

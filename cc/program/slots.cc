@@ -15,10 +15,8 @@ constexpr size_t kMostWays = 8;
 }  // namespace
 
 // Slots of the root are not shared: it has one frame, so there would be little to gain.
-SlotPlanner::SlotPlanner(const FlowGraph& flow, RegionId region)
-    : flow_(flow),
-      history_(flow, region),
-      shares_(region != GraphRegions::kRoot && history_.num_nodes() <= kMostNodes) {
+SlotPlanner::SlotPlanner(const FlowGraph& flow, RegionId region, const std::vector<NodeId>& nodes)
+    : flow_(flow), history_(flow, nodes), shares_(region != GraphRegions::kRoot && history_.num_nodes() <= kMostNodes) {
   if (shares_) history_.Compute();
 }
 

@@ -32,7 +32,8 @@ struct SlotRequest {
 // two sides of a branch. A frame that waits for a call keeps what is read after it, and little else.
 class SlotPlanner {
  public:
-  SlotPlanner(const FlowGraph& flow, RegionId region);
+  // `nodes` are those of the region.
+  SlotPlanner(const FlowGraph& flow, RegionId region, const std::vector<NodeId>& nodes);
 
   // Orders the requests (call this before the others), then places one after the other. Returns the slot of
   // each item.

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/cc/analysis/flow.h"
 
@@ -17,7 +18,9 @@ class FiringHistoryTest : public ::testing::Test {
   void Compute(const StaticGraph& graph) {
     flow_ = std::make_unique<BuiltFlow>(graph);
     ASSERT_TRUE(flow_->status.ok()) << flow_->status;
-    history_ = std::make_unique<FiringHistory>(flow_->flow, GraphRegions::kRoot);
+    std::vector<NodeId> nodes;
+    for (NodeId id : flow_->flow.nodes.ids()) nodes.push_back(id);
+    history_ = std::make_unique<FiringHistory>(flow_->flow, nodes);
     history_->Compute();
   }
   FiringHistory::Events After(const std::string& kernel) const { return history_->Before({flow_->Kernel(kernel), 0}); }
