@@ -9,7 +9,9 @@
 namespace tensorflow_recursion {
 
 void Inbox::Post(Message message) {
-  if (PostHere(std::move(message))) run_->environment.schedule(wake_);
+  if (!PostHere(std::move(message))) return;
+  run_->BeginActivity();
+  run_->environment.schedule(wake_);
 }
 
 bool Inbox::PostHere(Message message) {
@@ -19,25 +21,17 @@ bool Inbox::PostHere(Message message) {
     message.ReleaseValues();
     return false;
   }
-  bool wakes = false;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    messages_.push_back(std::move(message));
-    has_mail_.store(true, std::memory_order_release);
-    wakes = !is_awake_;
-    is_awake_ = true;
-  }
-  if (wakes) run_->BeginActivity();
-  return wakes;
+  std::lock_guard<std::mutex> lock(mutex_);
+  messages_.push_back(std::move(message));
+  has_mail_.store(true, std::memory_order_release);
+  return !std::exchange(is_awake_, true);
 }
 
-std::vector<Message> Inbox::Take() {
-  std::vector<Message> taken;
-  if (!has_mail_.load(std::memory_order_acquire)) return taken;
+std::vector<Message> Inbox::Take(std::vector<Message> empty) {
+  if (!has_mail_.load(std::memory_order_acquire)) return empty;
   std::lock_guard<std::mutex> lock(mutex_);
-  taken.swap(messages_);
   has_mail_.store(false, std::memory_order_relaxed);
-  return taken;
+  return std::exchange(messages_, std::move(empty));
 }
 
 void Inbox::Open() {

@@ -36,9 +36,16 @@ struct KernelInFlight {
   absl::Status status;
   int64_t nanoseconds = 0;  // of a profiled run: how long a thread was busy with it
 
-  ~KernelInFlight() {
+  ~KernelInFlight() { Clear(); }
+
+  // Releases what it holds, and keeps its memory for another kernel.
+  void Clear() {
     for (Value& value : inputs) value.Release();
     for (Value& value : outputs) value.Release();
+    inputs.clear();
+    outputs.clear();
+    status = absl::OkStatus();
+    nanoseconds = 0;
   }
 };
 
@@ -81,7 +88,7 @@ class Inbox {
   // Any thread. Once the run has failed nobody reads messages: they are dropped, and their values released.
   void Post(Message message);
   // The same, by a thread that can work for the worker: instead of having another thread wake it, returns whether it
-  // sleeps. Then an activity has begun for it, and the caller has to call Wake().
+  // sleeps. Then the caller's activity goes on as the worker's, and the caller has to call Wake().
   bool PostHere(Message message);
   void Wake() { wake_(); }
 
@@ -89,8 +96,8 @@ class Inbox {
 
   // Whether messages may have come: without the lock, so it may say so a moment late.
   bool MayHaveMail() const { return has_mail_.load(std::memory_order_relaxed); }
-  // All messages that have come, oldest first.
-  std::vector<Message> Take();
+  // All messages that have come, oldest first. The memory of `empty`, which has none, serves for those to come.
+  std::vector<Message> Take(std::vector<Message> empty = {});
 
   // The worker is awake, without a message: the run starts with it.
   void Open();

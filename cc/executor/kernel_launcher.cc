@@ -17,18 +17,6 @@ namespace {
 // An ordinary kernel takes as long as a few calls, an expensive one as long as a poll interval.
 constexpr int kKernelWeight = 8;
 
-// Moves the inputs into a KernelInFlight.
-std::unique_ptr<KernelInFlight> Board(const Op& op, Value* inputs, const FrameTag& tag) {
-  auto kernel = std::make_unique<KernelInFlight>();
-  for (uint32_t i = 0; i < op.num_inputs; ++i) kernel->inputs.push_back(inputs[i].Take());
-  kernel->outputs.resize(op.num_ports, Value::Empty());
-  kernel->call.inputs = kernel->inputs.data();
-  kernel->call.outputs = kernel->outputs.data();
-  kernel->call.tag = tag;
-  if (op.kind == OpKind::kSend) kernel->call.is_dead = kernel->inputs[0].is_dead();
-  return kernel;
-}
-
 // With more to do the worker doesn't hold a kernel back: to do it all takes longer than to wake a thread.
 constexpr size_t kMostBesideHeld = 8;
 
@@ -74,9 +62,9 @@ bool RunBeside(const KernelFlight& flight) {
   Inbox* const owner = flight.frame->owner;
   absl::Status status = run->failed() ? absl::OkStatus() : RunNow(flight);  // nobody reads it after an error
   if (flight.kernel->way == KernelInFlight::Way::kOffloaded) run->EndOffload();
-  const bool wakes = owner->PostHere(EndOf(flight, std::move(status)));
-  run->EndActivity();  // after PostHere, which has begun the owner's
-  return wakes;
+  if (owner->PostHere(EndOf(flight, std::move(status)))) return true;  // the kernel's activity is now the owner's
+  run->EndActivity();
+  return false;
 }
 
 void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs) {
@@ -180,6 +168,23 @@ bool KernelLauncher::RunTogether(Wave* wave) {
   return true;
 }
 
+// Moves the inputs into a KernelInFlight.
+std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Op& op, Value* inputs, const FrameTag& tag) {
+  std::unique_ptr<KernelInFlight> kernel;
+  if (spare_.empty()) {
+    kernel = std::make_unique<KernelInFlight>();
+  } else {
+    kernel = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  kernel->inputs.reserve(op.num_inputs);
+  for (uint32_t i = 0; i < op.num_inputs; ++i) kernel->inputs.push_back(inputs[i].Take());
+  kernel->outputs.resize(op.num_ports, Value::Empty());
+  const bool is_dead = op.kind == OpKind::kSend && kernel->inputs[0].is_dead();
+  kernel->call = KernelCall{kernel->inputs.data(), kernel->outputs.data(), tag, /*worker=*/0, is_dead};
+  return kernel;
+}
+
 KernelFlight KernelLauncher::Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way) {
   RunState* const run = context_->run;
   const KernelNode& node = context_->program.kernels[op.index];
@@ -223,6 +228,9 @@ void KernelLauncher::Land(Message* message) {
   if (!message->kernel->status.ok()) return context_->run->FailAt(message->kernel->status, frame);
   DeliverOutputs(frame, op, node, message->kernel->outputs.data());
   frames_->Unref(frame);
+  if (spare_.size() == kMostSpare) return;
+  message->kernel->Clear();
+  spare_.push_back(std::move(message->kernel));
 }
 
 // Takes the outputs over.

@@ -3,7 +3,9 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -84,12 +86,14 @@ class KernelLauncher {
 
  private:
   static constexpr int64_t kFirstInFlightLimit = 256;
+  static constexpr size_t kMostSpare = 64;
 
   void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
   bool Waits(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
   void RunWave(Wave wave);
   bool RunTogether(Wave* wave);
   void FireInMainGraph(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
+  std::unique_ptr<KernelInFlight> Board(const Op& op, Value* inputs, const FrameTag& tag);
   KernelFlight Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way);
   int64_t& NumInFlight(KernelInFlight::Way way) {
     return way == KernelInFlight::Way::kSpread ? num_spread_ : num_in_flight_;
@@ -104,7 +108,8 @@ class KernelLauncher {
   std::vector<Value> outputs_;  // of the kernel that runs here
   int64_t num_in_flight_ = 0;   // of this worker's frames
   int64_t in_flight_limit_ = kFirstInFlightLimit;
-  int64_t num_spread_ = 0;  // of the main graph's, not counted above
+  int64_t num_spread_ = 0;                              // of the main graph's, not counted above
+  std::vector<std::unique_ptr<KernelInFlight>> spare_;  // of kernels that have landed
   std::optional<KernelFlight> held_;
 };
 

@@ -199,9 +199,11 @@ void Worker::SplitOff() {
 }
 
 bool Worker::TakeMail() {
-  std::vector<Message> mail = parts_.inbox.Take();
-  for (Message& message : mail) Handle(&message);
-  return !mail.empty();
+  mail_ = parts_.inbox.Take(std::move(mail_));
+  if (mail_.empty()) return false;
+  for (Message& message : mail_) Handle(&message);
+  mail_.clear();
+  return true;
 }
 
 void Worker::Handle(Message* message) {

@@ -52,6 +52,7 @@ class Worker {
 
   Run* const run_;
   WorkerParts parts_;
+  std::vector<Message> mail_;                      // that TakeMail handles
   absl::Time slice_end_ = absl::InfiniteFuture();  // when to leave this thread to others
   bool leaves_thread_ = false;
   bool is_on_own_thread_ = false;

@@ -50,6 +50,29 @@ TEST_F(InboxTest, AnAwakeWorkerIsNotWoken) {
   EXPECT_TRUE(scheduled_.empty());
 }
 
+TEST_F(InboxTest, AThreadThatGoesOnAsTheWorkerGivesItsActivityToIt) {
+  EXPECT_TRUE(inbox_->PostHere(AMessage(1)));
+  EXPECT_FALSE(inbox_->PostHere(AMessage(2))) << "the worker is awake";
+  EXPECT_TRUE(scheduled_.empty());
+  EXPECT_FALSE(has_ended_);
+  run_->EndActivity();  // the one that the run began with, which is now the worker's
+  EXPECT_TRUE(has_ended_);
+}
+
+TEST_F(InboxTest, MessagesComeInMemoryOfEarlierOnes) {
+  inbox_->Open();
+  inbox_->Post(AMessage(1));
+  std::vector<Message> mail = inbox_->Take();
+  const Message* const memory = mail.data();
+  mail.clear();
+  inbox_->Post(AMessage(2));
+  mail = inbox_->Take(std::move(mail));
+  EXPECT_EQ(mail.at(0).op, 2);
+  mail.clear();
+  inbox_->Post(AMessage(3));
+  EXPECT_EQ(inbox_->Take().data(), memory);
+}
+
 TEST_F(InboxTest, MessagesComeInOrder) {
   EXPECT_FALSE(inbox_->MayHaveMail());
   EXPECT_TRUE(inbox_->Take().empty());

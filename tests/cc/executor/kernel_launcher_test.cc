@@ -87,6 +87,28 @@ TEST_F(KernelLauncherTest, AnAsynchronousKernelEndsByAMessage) {
   ExpectNothingLeft();
 }
 
+TEST_F(KernelLauncherTest, AKernelThatHasLandedLeavesItsMemoryToTheNext) {
+  const auto start = [this](KernelCall* call, FakeRunner::Done done) { started_.emplace_back(call, done); };
+  runner_.OnAsync("k", start).OnAsync("next", start);
+  StaticGraph graph;
+  graph.Arg("x").Kernel("k", {"x"}).Kernel("next", {"k"}).Retval("next");
+  SetProgram(graph, /*max_workers=*/1);
+  parts_->calls.OpenRoot({live_.Make(5)});
+  for (size_t i = 0; i < 2; ++i) {
+    WorkToTheEnd();
+    ASSERT_EQ(started_.size(), i + 1);
+    started_[i].first->outputs[0] = live_.Make(LiveTensors::Number(started_[i].first->inputs[0]) + 1);
+    started_[i].second(absl::OkStatus());
+    std::vector<Message> mail = parts_->inbox.Take();
+    ASSERT_EQ(mail.size(), 1);
+    parts_->kernels.Land(&mail[0]);
+  }
+  EXPECT_EQ(started_[0].first, started_[1].first);
+  WorkToTheEnd();
+  EXPECT_EQ(Retvals(), std::vector<int>{7});
+  ExpectNothingLeft();
+}
+
 TEST_F(KernelLauncherTest, WhatLandsAfterAnErrorIsReleased) {
   runner_.OnAsync("k", [this](KernelCall* call, FakeRunner::Done done) { started_.emplace_back(call, done); });
   Open();
