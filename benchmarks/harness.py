@@ -136,6 +136,9 @@ class Case:
     (each input once by default), and `check(call, got)` raises `WrongResult` when a variant's result of that call is
     wrong; where a call changes what the next one does, as training does, there may be more of them than inputs.
     `ratios` names pairs of variants, each reported as the first one's time over the second one's.
+
+    Before it is timed, every variant makes `warm_up_passes` passes. Where variants differ by a few percent, a round is
+    parted into `parts` rounds of shorter samples: what slows the machine for a while then slows all variants alike.
     """
 
     suite: str
@@ -147,6 +150,8 @@ class Case:
     item: str = "call"
     items_per_call: int = 1
     checked_calls: int | None = None
+    warm_up_passes: int = 1
+    parts: int = 1
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -252,8 +257,10 @@ def run_case(case: Case, repeats: int, progress: Progress = lambda step: None) -
         for number in range(repeats):
             progress(f"{case.name}: round {number + 1} of {repeats}")
             gc.collect()
-            for name in names[number % len(names) :] + names[: number % len(names)]:
-                results[name].samples.append(_sample(case, runners[name], passes[name]))
+            for part in range(case.parts):
+                first = (number + part) % len(names)
+                for name in names[first:] + names[:first]:
+                    results[name].samples.append(_sample(case, runners[name], passes[name]))
     finally:
         for runner in runners.values():
             runner.close()
@@ -282,9 +289,9 @@ def checked_run(case: Case, variant: str, runner: Runner) -> float:
 
 
 def warm_up(case: Case, runner: Runner) -> int:
-    """Runs one pass and returns how many passes make a sample long enough to time."""
-    seconds = timed_passes(case, runner, 1)
-    return max(1, min(_MAX_CALLS_PER_SAMPLE, round(_MIN_SAMPLE_SECONDS / max(seconds, 1e-9))))
+    """Warms up and returns how many passes make a sample long enough to time."""
+    seconds = timed_passes(case, runner, case.warm_up_passes) / case.warm_up_passes
+    return max(1, min(_MAX_CALLS_PER_SAMPLE, round(_MIN_SAMPLE_SECONDS / case.parts / max(seconds, 1e-9))))
 
 
 def _sample(case: Case, runner: Runner, passes: int) -> float:

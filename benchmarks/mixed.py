@@ -29,6 +29,10 @@ CALL_OVER_STOCK = 1.03
 JUDGED = ("convolutional", "chains")
 
 CALL_ARGUMENT = 6  # fib(6): 25 calls
+# TensorFlow's executor takes every operator for expensive until it has run some 90 times, and spreads them all so long.
+_WARM_UP_STEPS = 120
+# A machine is slower or faster for a while by more than what is judged: rounds of some 5 ms a variant.
+_PARTS = 10
 _BATCH, _IMAGE, _CHANNELS, _CLASSES = 16, 24, 16, 10
 _CHAINS, _LENGTH, _SIZE = 16, 8, 120
 
@@ -173,6 +177,8 @@ def _case(name: str, threads: int) -> Case:
         check=check,
         ratios=[(other, "stock") for other in ("stock-again", "with-call", "switch-on", "dynamic-call")],
         item="step",
+        warm_up_passes=_WARM_UP_STEPS,
+        parts=_PARTS,
         details={"main_graph": name, "threads": threads, "trains": trains},
     )
 

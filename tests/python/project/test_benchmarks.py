@@ -195,6 +195,17 @@ def test_run_case_interleaves_the_variants(monkeypatch):
     assert {len(variant.samples) for variant in result.variants.values()} == {3}
 
 
+def test_run_case_warms_up_for_longer_and_parts_a_round_where_the_case_says_so(monkeypatch):
+    monkeypatch.setattr(harness, "_MIN_SAMPLE_SECONDS", 0.0)
+    order = []
+    case = dataclasses.replace(_fake_case(order), warm_up_passes=3, parts=2)
+    result = harness.run_case(case, repeats=2)
+    checked_and_warm = ["a", "a", "b", "b"] + ["a"] * 6 + ["b"] * 6
+    a_first, b_first = ["a", "a", "b", "b"], ["b", "b", "a", "a"]
+    assert order == checked_and_warm + a_first + b_first + b_first + a_first
+    assert {len(variant.samples) for variant in result.variants.values()} == {4}
+
+
 def test_run_case_refuses_to_time_a_wrong_result():
     order = []
     with pytest.raises(harness.WrongResult, match=r"fake\(2\), b, call 0: expected 0, got 1"):
