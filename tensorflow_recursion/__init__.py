@@ -16,7 +16,7 @@ from tensorflow_recursion import (  # noqa: E402
     vectorization,
 )
 from tensorflow_recursion._build_info import VERSION as __version__  # noqa: E402
-from tensorflow_recursion._tf import datasets  # noqa: E402
+from tensorflow_recursion._tf import datasets, followed  # noqa: E402
 from tensorflow_recursion.config import session_config  # noqa: E402
 from tensorflow_recursion.debugging import bytecode, is_static, transform_graph  # noqa: E402
 from tensorflow_recursion.declarations import Declare, Defun  # noqa: E402
@@ -24,6 +24,7 @@ from tensorflow_recursion.recursive import recursive  # noqa: E402
 
 conversions.register()
 datasets.hide_from_optimizer(names.INVOKE)
+followed.follow(names.INVOKE)
 error_lines.show_in_errors()
 imports.register()
 loop_errors.explain_loops()

@@ -200,7 +200,9 @@ def _add_node(
 ) -> tf.Operation:
     """Add a node to the default graph, and let gradient tapes know of it."""
     op = tf1.get_default_graph().create_op(op_type, inputs, output_types, name=name, attrs=attrs)
-    tapes.record(op, list(op.outputs)[:-1] if op_type == names.INVOKE else op.outputs)  # not a call's record
+    is_call = op_type == names.INVOKE
+    outputs = list(op.outputs)[:-1] if is_call else op.outputs  # not a call's record
+    tapes.record(op, outputs, names.shown(callee_of(op)) if is_call else None)
     return op
 
 

@@ -11,7 +11,8 @@ TensorFlow asks for changes here alone:
 - `origins`: where in Python the operations of functions were made; errors of sessions that say so.
 - `sessions`: what sessions are made of; preparing a graph without running it.
 - `tapes`: what gradient tapes learn of a call.
-- `recorders`: the tapes that are active, and suspending them.
+- `recorders`: the tapes and accumulators that are active, and suspending them.
+- `followed`: calls of tf.functions that a tape and an accumulator follow.
 - `datasets`: functions of datasets that call recursive functions.
 - `conversion`: the converter to TensorFlow Lite.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.

@@ -6,6 +6,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
+from tensorflow_recursion._tf import functions
+
 _MARK = "_tf_data_function"
 
 
@@ -22,15 +24,8 @@ def hide_from_optimizer(call: str) -> None:
     make = atomic_function.from_func_graph
 
     def make_unmarked(name: Any, graph: tf.Graph, attrs: Any, *args: Any, **kwargs: Any) -> Any:
-        if attrs and _MARK in attrs and _calls(graph, call):
+        if attrs and _MARK in attrs and functions.holds(graph, call):
             attrs = {key: value for key, value in attrs.items() if key != _MARK}
         return make(name, graph, attrs, *args, **kwargs)
 
     atomic_function.from_func_graph = make_unmarked
-
-
-def _calls(graph: tf.Graph, call: str) -> bool:
-    """Whether a node of a function graph, or of a function that it refers to, is a `call`."""
-    if any(op.type == call for op in graph.get_operations()):
-        return True
-    return any(node.op == call for known in graph._functions.values() for node in known.cached_definition.node_def)

@@ -34,6 +34,18 @@ def function_in(graph: tf.Graph, name: str) -> Any:
     return graph._get_function(name)
 
 
+def holds(graph: tf.Graph, op_type: str) -> bool:
+    """Whether an operator `op_type` stands in a function graph, or in a function that it refers to."""
+    if any(op.type == op_type for op in graph.get_operations()):
+        return True
+    return any(node.op == op_type for known in graph._functions.values() for node in known.cached_definition.node_def)
+
+
+def function_names(graph: tf.Graph) -> list[str]:
+    """The names of the functions in the library of `graph`."""
+    return list(graph._functions)
+
+
 def run_by(function: Any, node: str) -> list[str]:
     """The names of the functions that a node of `function` (of `function_in`) runs: branches, for example."""
     nodes = [] if function is None else function.cached_definition.node_def

@@ -8,21 +8,58 @@ go are followed from here on; they do what they did.
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
+import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import forwardprop, tape
 
+# What records, what stops it, and what makes it go on.
+_Recorder: TypeAlias = tuple[Any, Callable[[Any], None], Callable[[Any], None]]
+
 
 class _Recorders(threading.local):
-    """What records in this thread, in the order in which it began: each with what stops it and what makes it go on."""
+    """What records in this thread, in the order in which it began."""
 
     def __init__(self) -> None:
-        self.active: list[tuple[Any, Callable[[Any], None], Callable[[Any], None]]] = []
+        self.active: list[_Recorder] = []
 
 
 _recorders = _Recorders()
+
+
+def accumulators() -> list[tf.autodiff.ForwardAccumulator]:
+    """The accumulators that are active, in the order in which they began."""
+    return [recorder for recorder, _, _ in _recorders.active if isinstance(recorder, tf.autodiff.ForwardAccumulator)]
+
+
+def is_tape_around_accumulator() -> bool:
+    """Whether a tape is active that began before an active accumulator."""
+    are_accumulators = [isinstance(recorder, tf.autodiff.ForwardAccumulator) for recorder, _, _ in _recorders.active]
+    return True in are_accumulators[are_accumulators.index(False) :] if False in are_accumulators else False
+
+
+def last_accumulator(of: Iterable[tf.Tensor]) -> tf.autodiff.ForwardAccumulator | None:
+    """The accumulator that has begun last of those that are active and know a tangent of one of the tensors."""
+    tensors = list(of)
+    known = (one for one in reversed(accumulators()) if any(one.jvp(tensor) is not None for tensor in tensors))
+    return next(known, None)
+
+
+@contextlib.contextmanager
+def suspended_from(accumulator: tf.autodiff.ForwardAccumulator) -> Iterator[None]:
+    """Inside, neither `accumulator` records nor those that began after it, but for those that begin inside."""
+    active = list(_recorders.active)
+    inner = accumulators()[accumulators().index(accumulator) :]
+    others = [known for known in active if known[0] not in inner]
+    _stop(active)
+    _resume(others)
+    try:
+        yield
+    finally:
+        _stop(others)
+        _resume(active)
 
 
 @contextlib.contextmanager
@@ -30,8 +67,7 @@ def suspended() -> Iterator[None]:
     """Inside, only tapes and accumulators record that begin inside."""
     active = list(_recorders.active)
     is_stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
-    for recorder, stop, _ in reversed(active):
-        stop(recorder)
+    _stop(active)
     if is_stopped:
         pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
     try:
@@ -39,8 +75,17 @@ def suspended() -> Iterator[None]:
     finally:
         if is_stopped:
             pywrap_tfe.TFE_Py_TapeSetStopOnThread()
-        for recorder, _, resume in active:
-            resume(recorder)
+        _resume(active)
+
+
+def _stop(active: Sequence[_Recorder]) -> None:
+    for recorder, stop, _ in reversed(active):
+        stop(recorder)
+
+
+def _resume(stopped: Sequence[_Recorder]) -> None:
+    for recorder, _, resume in stopped:
+        resume(recorder)
 
 
 def _follow(owner: Any, begin: str, resume: str, end: str) -> None:

@@ -12,19 +12,29 @@ from tensorflow.python.eager import record as stock
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
 
+from tensorflow_recursion._tf import followed
+
 # Trainable variables that somebody else keeps alive.
 Variables: TypeAlias = list["weakref.ref[tf.Variable]"]
 
 
-def record(op: tf.Operation, outputs: Sequence[tf.Tensor]) -> None:
+def record(op: tf.Operation, outputs: Sequence[tf.Tensor], function: str | None) -> None:
     """Let active tapes and accumulators know of an operation that no generated code of TensorFlow has made.
 
     Args:
       op: the operation.
       outputs: its first outputs, which may have gradients.
+      function: what messages call the function that the operation calls; None if it calls none.
     """
-    if stock.could_possibly_record():
-        stock.record_operation(op.type, list(outputs), list(op.inputs), lambda *grads: _gradients(op, grads))
+    if not stock.could_possibly_record():
+        return
+    inputs = list(op.inputs)
+
+    def backward(*grads: Any) -> list[Any]:
+        return _gradients(op, grads)
+
+    recorded = backward if function is None else followed.refusing_late_tangents(backward, function, inputs)
+    stock.record_operation(op.type, list(outputs), inputs, recorded)
 
 
 def have_tangents(tensors: Sequence[tf.Tensor]) -> bool:

@@ -19,12 +19,13 @@ ORDER = """
     _loader
     names, errors
     _tf
-    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.tapes, _tf.saving
-    _tf.branches, _tf.recorders, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets
+    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.recorders, _tf.saving
+    _tf.followed
+    _tf.branches, _tf.tapes, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets
     _tf.freezing, _tf.replacements, _tf.nests, _tf.bodies, _tf.function_types
     _tf.patches, _tf.inferring, _tf.origins, _tf.loops
     _tf.tracing
-    ops, shapes, signatures, explanations, error_lines
+    ops, shapes, signatures, explanations
     vectorization, conversions
     definitions, results
     tracing, specializations
@@ -38,7 +39,7 @@ ORDER = """
     gradients.higher_orders
     gradients.requests
     calls
-    defined, recursive
+    defined, recursive, error_lines
     declarations
     config, function, notices
     debugging

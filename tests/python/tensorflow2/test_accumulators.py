@@ -127,3 +127,128 @@ def check_tangents(net, what, followed, place):
     for one, other in zip(got, expected, strict=True):
         if one is not None:
             np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def gradient_of_tangent(net, followed, w, is_persistent):
+    """What makes, by a tape around an accumulator, the gradients of a tangent for what the net reads."""
+    x = tf.constant([[0.5, -0.25]], F64)
+
+    def gradients():
+        with tf.GradientTape(persistent=is_persistent) as tape:
+            tape.watch(x)
+            primal, direction = (x, tf.ones([1, 2], F64)) if followed == "x" else (w, tf.convert_to_tensor(w))
+            with tf.autodiff.ForwardAccumulator(primal, direction) as accumulator:
+                y = net(x, tf.constant(DEPTH))
+            tangent = accumulator.jvp(y)
+        return [tf.convert_to_tensor(one) for one in tape.gradient(tangent, [x, w])]
+
+    return gradients
+
+
+def in_function(net):
+    return tf.function(lambda x, n: net(x, n))
+
+
+# How the call and what is around it are put into functions.
+PLACES_OF_TAPES = {
+    "eager": lambda program, net: program(net)(),
+    "around a tf.function": lambda program, net: program(in_function(net))(),
+    "in a tf.function": lambda program, net: tf.function(program(net))(),
+    "in a tf.function, around another": lambda program, net: tf.function(program(in_function(net)))(),
+}
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("place", PLACES_OF_TAPES)
+@pytest.mark.parametrize("followed", ["x", "w"])
+@pytest.mark.parametrize("is_persistent", [False, True])
+@pytest.mark.parametrize("net", NETS)
+def test_tape_around_an_accumulator_sees_the_tangent(net, is_persistent, followed, place):
+    w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
+    recursive, plain = (build(w) for build in NETS[net])
+
+    def program(f):
+        return gradient_of_tangent(f, followed, w, is_persistent)
+
+    got, expected = PLACES_OF_TAPES[place](program, recursive), program(plain)()
+    assert len(got) == len(expected) == 2
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("is_in_tape", [False, True])
+def test_accumulators_in_one_another_are_refused_in_a_tape_alone(is_in_tape):
+    w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
+
+    def second(net):
+        x, ones = tf.constant([[0.5, -0.25]], F64), tf.ones([1, 2], F64)
+        with tf.autodiff.ForwardAccumulator(x, ones) as outer, tf.autodiff.ForwardAccumulator(x, ones) as inner:
+            y = net(x, DEPTH)
+            tangent = inner.jvp(y)
+        return [tangent, outer.jvp(y), outer.jvp(tangent)]
+
+    recursive, plain = (build(w) for build in NETS["product"])
+    if is_in_tape:
+        with pytest.raises(LookupError, match="'net'.*nested tapes"), tf.GradientTape():
+            second(recursive)
+    else:
+        for one, other in zip(second(recursive), second(plain), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def late(net, x, primal):
+    """A tangent that begins when the call is over."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = net(x, tf.constant(DEPTH))
+    with tf.autodiff.ForwardAccumulator(primal, tf.ones_like(primal)) as accumulator:
+        gradient = tape.gradient(y, x)
+    return accumulator.jvp(gradient)
+
+
+def between_tapes(net, x, primal):
+    """The gradient of the tangent of a gradient."""
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.autodiff.ForwardAccumulator(primal, tf.ones_like(primal)) as accumulator:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = net(x, tf.constant(DEPTH))
+            gradient = inner.gradient(y, x)
+        tangent = accumulator.jvp(gradient)
+    return outer.gradient(tangent, x)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("place", PLACES_OF_TAPES)
+@pytest.mark.parametrize("followed", ["x", "w"])
+@pytest.mark.parametrize("what", [late, between_tapes])
+def test_accumulator_that_did_not_follow_the_call_is_refused(what, followed, place):
+    w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
+    x = tf.constant([[0.5, -0.25]], F64)
+
+    def program(net):
+        return lambda: what(net, x, x if followed == "x" else w)
+
+    recursive, plain = (build(w) for build in NETS["product"])
+    if what is between_tapes and place == "in a tf.function":  # where the accumulator follows operators, not functions
+        expected = program(lambda x, _: plain(x, DEPTH))()
+        np.testing.assert_allclose(PLACES_OF_TAPES[place](program, recursive), expected, rtol=1e-9)
+        return
+    with pytest.raises(LookupError, match="'(net|<lambda>)'.*began later or has a tape around it.*nested tapes"):
+        PLACES_OF_TAPES[place](program, recursive)
+
+
+def test_accumulator_of_the_gradient_for_the_result_may_begin_late():
+    w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
+    x = tf.constant([[0.5, -0.25]], F64)
+    given, ones = tf.constant([[1.0, 2.0]], F64), tf.ones([1, 2], F64)
+    found = []
+    for net in (build(w) for build in NETS["product"]):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = net(x, DEPTH)
+        with tf.autodiff.ForwardAccumulator(given, ones) as accumulator:
+            gradient = tape.gradient(y, x, output_gradients=given)
+        found.append(accumulator.jvp(gradient))
+    np.testing.assert_allclose(*found, rtol=1e-9)

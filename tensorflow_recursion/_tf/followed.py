@@ -1,0 +1,127 @@
+"""Calls of `tf.function`s that hold recursive calls, where a tape and a forward accumulator both follow them.
+
+TensorFlow's own way loses gradients there: it gives None, or a part of them, and says nothing.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import copy
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import backprop_util
+from tensorflow.python.eager.polymorphic_function import concrete_function
+
+from tensorflow_recursion._tf import functions, recorders
+
+_ATTRIBUTE = "_recursion_has_calls"
+
+
+def refusing_late_tangents(backward: Callable[..., Any], function: str, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """What is to be recorded as the backward function of a call of `function` that takes `inputs`.
+
+    It is `backward`, which makes gradients for the inputs from values that the call has left. An accumulator that does
+    not record now knows no tangents of these values; if it follows an input later, `LookupError` is raised.
+    """
+    before = weakref.WeakSet(recorders.accumulators())
+
+    def checked(*grads: Any) -> Any:
+        late = [accumulator for accumulator in recorders.accumulators() if accumulator not in before]
+        if any(accumulator.jvp(tensor) is not None for accumulator in late for tensor in inputs):
+            raise LookupError(
+                f"Call of '{function}': its gradient is taken under a tf.autodiff.ForwardAccumulator that follows what "
+                "the call was given but did not follow the call, as it began later or has a tape around it; the "
+                "gradient would have a part of its tangent only. Let the accumulator begin before the call and around "
+                "all tapes, or take the gradient of the gradient by nested tapes"
+            )
+        return backward(*grads)
+
+    return checked
+
+
+def follow(call: str) -> None:
+    """From now on, let tapes and accumulators follow calls of `tf.function`s in which the operator `call` stands."""
+    _refuse_late_tangents(call)
+    _let_tapes_see_tangents(call)
+
+
+def _refuse_late_tangents(call: str) -> None:
+    record = concrete_function._ForwardBackwardCall.record
+
+    def record_checked(self: Any, flat_outputs: Any) -> None:
+        graph = getattr(self._functions, "_func_graph", None)
+        if self._tape_watching and graph is not None and _holds(graph, call):
+            self._functions = _refusing(self._functions, graph.name, self._inference_args)
+        record(self, flat_outputs)
+
+    concrete_function._ForwardBackwardCall.record = record_checked
+
+
+def _refusing(functions: Any, name: str, inputs: Sequence[tf.Tensor]) -> Any:
+    """What makes the backward functions of one call, such that they refuse late tangents."""
+    refusing = copy.copy(functions)
+    method = "_wrap_backward_function" if hasattr(functions, "_wrap_backward_function") else "_backward"
+    make = getattr(functions, method)
+
+    def make_refusing(*args: Any) -> Any:
+        backward, outputs = make(*args)
+        return refusing_late_tangents(backward, name, inputs), outputs
+
+    setattr(refusing, method, make_refusing)
+    return refusing
+
+
+def _let_tapes_see_tangents(call: str) -> None:
+    """Where a tape is around an accumulator, let the tangents of a call be computed by what the tape records.
+
+    TensorFlow computes them in the call itself, of which the tape knows only the gradients for its inputs.
+    """
+    stock_call = concrete_function.ConcreteFunction._call_flat
+
+    def call_flat(self: Any, tensor_inputs: Sequence[Any], captured_inputs: Sequence[Any]) -> Any:
+        inputs = [*tensor_inputs, *captured_inputs]
+        accumulator = recorders.last_accumulator(of=inputs) if recorders.is_tape_around_accumulator() else None
+        if accumulator is None or not _holds(self.graph, call):
+            return stock_call(self, tensor_inputs, captured_inputs)
+        return _with_tangents(accumulator, inputs, lambda: call_flat(self, tensor_inputs, captured_inputs))
+
+    concrete_function.ConcreteFunction._call_flat = call_flat
+
+
+def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[[], Any]) -> Any:
+    """What a call returns, of which `accumulator` is told the tangents: the gradients of its gradients."""
+    sources = [tensor for tensor in inputs if backprop_util.IsTrainable(tensor)]
+    tangents = [accumulator.jvp(tensor) for tensor in sources]
+    with recorders.suspended_from(accumulator):
+        with tf.GradientTape() as transposing:
+            with tf.GradientTape() as tape:
+                tape.watch(sources)
+                result = make_call()
+            outputs = [tensor for tensor in tf.nest.flatten(result, expand_composites=True) if _has_tangent(tensor)]
+            grads = [tf.zeros_like(output) for output in outputs]
+            transposing.watch(grads)
+            found = tape.gradient(outputs, sources, grads)
+            pairs = [
+                (tf.convert_to_tensor(one), tangent)
+                for one, tangent in zip(found, tangents, strict=True)
+                if one is not None and tangent is not None
+            ]
+        of_outputs = transposing.gradient([one for one, _ in pairs], grads, [tangent for _, tangent in pairs])
+    for output, tangent in zip(outputs, of_outputs, strict=True):
+        if tangent is not None:
+            accumulator._watch(output, tangent)
+    return result
+
+
+def _has_tangent(value: Any) -> bool:
+    return bool(tf.is_tensor(value) and value.dtype != tf.variant and backprop_util.IsTrainable(value))
+
+
+def _holds(graph: tf.Graph, call: str) -> bool:
+    """Whether the operator `call` stands in a traced function, or in one that it refers to."""
+    known = getattr(graph, _ATTRIBUTE, None)
+    if known is None:
+        known = functions.holds(graph, call)
+        setattr(graph, _ATTRIBUTE, known)
+    return bool(known)
