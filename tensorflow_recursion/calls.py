@@ -334,8 +334,8 @@ def _check_replica(name: str, captures: Tensors) -> None:
     if graphs.replica() is not None and any(map(handles.is_of_other_replica, captures)):
         raise ValueError(
             f"Call of '{names.shown(name)}': its body reads a variable of which each replica of the tf.distribute "
-            "strategy has its own, but a body of Defun is traced once for all replicas, and would read another one's "
-            "here; define the function by tfr.recursive, which traces a body for each replica"
+            "strategy has its own, but a body of Defun belongs to no replica, wherever it is defined, and would read "
+            "the first one's here; define the function by tfr.recursive, which traces a body for each replica"
         )
 
 
@@ -357,6 +357,11 @@ def library_of_call(op: tf.Operation) -> Library:
     """
     trace = names.trace_in(ops.callee_of(op))
     return (_libraries.get(trace) if trace is not None else None) or library_of(op.graph)
+
+
+def library_of_trace(suffix: str) -> Library | None:
+    """The library of the function whose name ends with the number of a trace, as long as it is there."""
+    return next((library for name, library in list(_libraries.items()) if name.endswith(suffix)), None)
 
 
 def current_library() -> Library:

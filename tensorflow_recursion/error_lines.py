@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
+from tensorflow_recursion import calls, names
 from tensorflow_recursion._tf import functions, graphs, origins
 from tensorflow_recursion._tf.origins import Origin
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+# Whose lines are nobody's mistake; TensorFlow leaves out most of its own.
+_FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
 
 # A node, after the function that it is in if TensorFlow knows it: {{function_node cond_true_7}}{{node Log}}.
 _NODE = re.compile(r"(?:\{\{function_node ([^{}\s]+)\}\})?\{\{node ([^{}\s]+)\}\}")
@@ -31,13 +32,25 @@ _SEVERAL_DEVICES = re.compile(
 _UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.INVOKE) + r" \(No registered")
 # After the node that failed: the conditionals and loops around it in the function, innermost first.
 _NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
+# An operator that Grappler has moved into the branch that needs it, and a branch of which it has made a further one.
+_MOVED = re.compile(r"_tfg_cf_sunk_.*$")
+_SPECIALIZED = re.compile(r"_tfg_region_specialized_.*$")
 # A further body of a function is called F__copy1, and is made where F is.
 _COPY = re.compile(re.escape(names.COPY_SUFFIX) + r"\d+$")
 
 
 def show_in_errors() -> None:
-    """From now on, let the errors of sessions and of tf.functions tell the lines of bodies."""
-    origins.extend_errors(described)
+    """From now on, let the errors of sessions, of tf.functions and of datasets tell the lines of bodies."""
+    origins.extend_errors(described, described_eagerly)
+
+
+def described_eagerly(message: str) -> str:
+    """What to say of the nodes of bodies that the error of an eager operator names, which runs functions of datasets.
+
+    The graph of their functions is known by the numbers of traces, which no two graphs have in common.
+    """
+    library = next((found for trace in names.traces_in(message) if (found := calls.library_of_trace(trace))), None)
+    return "" if library is None else described(message, library.graph)[0]
 
 
 def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
@@ -102,9 +115,19 @@ def _origins_in_branches(graph: tf.Graph, function: str, around: Sequence[str], 
 
 
 def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
-    known = functions.function_in(graph, function)
+    if (moved := _MOVED.sub("", node)) != node:
+        return _origins_in_trace(graph, function, moved)
+    known = functions.function_in(graph, _SPECIALIZED.sub("", function))
     origin = None if known is None else origins.origin_in(known, node)
     return [] if origin is None else [origin]
+
+
+def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]:
+    """The same for a node that may be in any function of the trace of `function`, if one alone has such a node."""
+    suffix = names.trace_suffix(function)
+    known = [name for name in functions.function_names(graph) if suffix and names.trace_suffix(name) == suffix]
+    found = [origin for name in known for origin in _origins_in(graph, name, node)]
+    return found if len(found) == 1 else []
 
 
 def _description(node: str, origin: Origin) -> str:
@@ -116,4 +139,4 @@ def _description(node: str, origin: Origin) -> str:
 
 
 def _is_ours(file: str) -> bool:
-    return os.path.abspath(file).startswith(_PACKAGE)
+    return os.path.abspath(file).startswith(_FOLDERS)

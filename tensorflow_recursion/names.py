@@ -91,10 +91,14 @@ def trace_in(name: str) -> str | None:
     return name[: ends[-1]] if ends else None  # the last one: what is traced may have a number of its own
 
 
+def traces_in(text: str) -> list[str]:
+    """The numbers of traces in a text, as `of_trace` writes them."""
+    return [str(number) for number in _TRACE.findall(text)]
+
+
 def trace_suffix(name: str) -> str:
     """The number of the trace in a name, as `of_trace` writes it; "" if there is none."""
-    numbers = _TRACE.findall(name)
-    return str(numbers[-1]) if numbers else ""
+    return (traces_in(name) or [""])[-1]
 
 
 def renumbered(name: str, numbers: dict[str, str]) -> str:

@@ -71,13 +71,20 @@ def _any_of(spec: Any) -> Any:
     return nests.pack(spec, placeholders(nests.tensor_specs(spec)))
 
 
-def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any]) -> Any:
-    """What a conditional returns: what its branches do, as far as that is known; `build` makes it."""
+def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any], chosen_by: Any) -> Any:
+    """What a conditional returns: what its branches do, as far as that is known.
+
+    Args:
+      branches: what makes them.
+      build: makes the conditional.
+      chosen_by: says which branch is taken; TensorFlow returns it in place of an operation, as `tf.no_op()` makes one.
+    """
     known: list[Any] = []
     needed: list[object] = []
     for branch in branches:
         try:
-            known.append(nests.to_tensors(branch()))
+            result = nest.map_structure(lambda one: chosen_by if isinstance(one, tf.Operation) else one, branch())
+            known.append(nests.to_tensors(result))
         except Unknown as unknown:
             needed += unknown.of
     if not known:
@@ -97,14 +104,14 @@ def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
     def build() -> Any:
         return _COND(pred, true_fn, false_fn, name)
 
-    return _one_of([true_fn, false_fn], build) if is_inferring() else build()
+    return _one_of([true_fn, false_fn], build, pred) if is_inferring() else build()
 
 
 def _case(index: Any, branches: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
     def build() -> Any:
         return _CASE(index, branches, *args, **kwargs)
 
-    return _one_of(branches, build) if is_inferring() else build()
+    return _one_of(branches, build, index) if is_inferring() else build()
 
 
 def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **options: Any) -> Any:

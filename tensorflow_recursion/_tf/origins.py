@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
-from tensorflow.python.framework import error_interpolation
+from tensorflow.python.framework import error_interpolation, ops
 
 from tensorflow_recursion._tf import graphs
 
@@ -91,13 +91,30 @@ def _lines(frames: Sequence[Any], skip: Callable[[str], bool]) -> list[str]:
     return [line for text in traceback.format_list(shown) for line in text.rstrip().split("\n")]
 
 
-def extend_errors(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:
-    """Let errors of sessions, and of tf.functions, say more: what `described` says of a message and the main graph.
+def extend_errors(
+    described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]], described_eagerly: Callable[[str], str]
+) -> None:
+    """Let errors of sessions, of tf.functions and of eager operators say more.
 
-    It returns a text, and the names of nodes that are not the main graph's although they are called like nodes of it.
+    Args:
+      described: what to say of a message and the main graph. It returns a text, and the names of nodes that are not the
+        main graph's although they are called like nodes of it.
+      described_eagerly: what to say of the message of an eager operator, which may be nothing.
     """
     _extend_errors_of_sessions(described)
     _extend_errors_of_functions(described)
+    _extend_errors_of_operators(described_eagerly)
+
+
+def _extend_errors_of_operators(described: Callable[[str], str]) -> None:
+    stock = ops.raise_from_not_ok_status
+
+    def raise_from_not_ok_status(error: Any, name: str | None) -> Any:
+        if text := described(error.message):
+            error.message = f"{_HEAD}\n\n{text}{error.message}"
+        stock(error, name)
+
+    ops.raise_from_not_ok_status = raise_from_not_ok_status
 
 
 def _extend_errors_of_sessions(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:

@@ -128,3 +128,52 @@ def test_datasets_of_a_tf_function(make, fib):
     function = tf.function(function)
     for k in (9, 4):
         assert int(function(tf.constant(k, I64))) == expected(FIB[:k])
+
+
+@tfr.recursive(input_signature=[tf.TensorSpec([], I64)])
+def checked(n):
+    tf.debugging.assert_less(n, tf.constant(4, I64))  # in the body
+    if n < 1:
+        tf.debugging.assert_equal(n, tf.constant(0, I64))  # in the branch
+        return n
+    return checked(n - 1)
+
+
+@tfr.recursive(input_signature=[tf.TensorSpec([], I64)])
+def gathered(n):
+    row = tf.gather([1, 2, 3], n)  # needed in a branch alone
+    if n < 1:
+        return n
+    return gathered(n - 1) + tf.cast(row, I64)
+
+
+FAILURES = {
+    "in the body": (checked, 4),
+    "in the branch": (checked, -1),
+    "needed in a branch alone": (gathered, 3),
+}
+READERS = {
+    "map": lambda data, f: list(data.map(f)),
+    "map in parallel": lambda data, f: list(data.map(f, num_parallel_calls=tf.data.AUTOTUNE)),
+    "filter": lambda data, f: list(data.filter(lambda n: f(n) > 0)),
+    "interleave": lambda data, f: list(data.interleave(lambda n: tf.data.Dataset.from_tensors(n).map(f))),
+    "reduce": lambda data, f: data.reduce(tf.constant(0, I64), lambda total, n: total + f(n)),
+    "the first one": lambda data, f: next(iter(data.map(f))),
+    "a single one": lambda data, f: data.map(f).get_single_element(),
+    "in a tf.function": lambda data, f: tf.function(lambda: data.map(f).reduce(tf.constant(0, I64), tf.add))(),
+}
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("is_static", [True, False])
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("place", FAILURES)
+def test_errors_name_the_line_of_python(place, reader, is_static):
+    function, n = FAILURES[place]
+    with tfr.config.static_execution(is_static), pytest.raises(tf.errors.InvalidArgumentError) as failure:
+        READERS[reader](tf.data.Dataset.from_tensors(tf.constant(n, I64)), lambda n: function(n))
+    message = str(failure.value)
+    detected = message.partition("Detected at node")[2].partition("\nNode:")[0].rstrip().split("\n")
+    assert f"# {place}" in detected[-1], message
+    assert f"in {function.__name__}" in detected[-2], message
+    assert message.count("Detected at node") == 1

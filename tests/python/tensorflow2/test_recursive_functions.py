@@ -435,6 +435,29 @@ def test_variable_is_made_once():
     np.testing.assert_allclose(net.trainable_variables[0].numpy(), 3.0)
 
 
+def branches_of_operations(x, v):
+    """What returns operations in its branches, as checks of what is no int32 do."""
+    yield "assertion", lambda: tf.debugging.assert_greater(x, -1.0)
+    yield "no_op", lambda: tf.cond(x > 0.0, lambda: tf.group(v.assign_add(1.0)), tf.no_op)
+    yield "switch", lambda: tf.switch_case(tf.cast(x, tf.int32) % 2, [tf.no_op, lambda: tf.group(v.assign_add(1.0))])
+
+
+@pytest.mark.parametrize("branch", ["assertion", "no_op", "switch"])
+def test_branches_may_return_operations(branch):
+    v = tf.Variable(0.0)
+
+    @tfr.recursive
+    def total(x):
+        dict(branches_of_operations(x, v))[branch]()
+        if x < 1.0:
+            return x
+        return total(x - 1.0) + x
+
+    assert float(total(tf.constant(3.0))) == 6.0
+    assert float(tf.function(lambda x: total(x))(tf.constant(3.0))) == 6.0
+    assert float(v) == 2 * {"assertion": 0.0, "no_op": 3.0, "switch": 2.0}[branch]
+
+
 # --- Trees --------------------------------------------------------------------------------------------------------
 
 CHILDREN = [[1, 2], [], [3, 4, 5], [], [], []]
