@@ -20,9 +20,11 @@ def trained(way):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("way", ["mirrored", "parameter_server"])
-def test_losses_are_those_of_one_device(way):
-    expected, found = trained("one"), trained(way)
+@pytest.mark.parametrize(
+    "on_one_device, way", [("one", "mirrored"), ("one", "parameter_server"), ("fit", "fit_mirrored")]
+)
+def test_losses_are_those_of_one_device(on_one_device, way):
+    expected, found = trained(on_one_device), trained(way)
     assert expected["losses"][-1] < expected["losses"][0]
     np.testing.assert_allclose(found["losses"], expected["losses"], rtol=1e-4)
     assert found["calls"]["dynamic"] == 0

@@ -237,7 +237,7 @@ def step(n):
 print([float(y) for y in step(tf.constant(3))], tfr.config.outermost_calls())
 """
 
-# Defun traces a body once, so one replica would read what is another one's; tfr.recursive traces it for each.
+# A body of Defun would read the first replica's variable, wherever it is defined; tfr.recursive traces one for each.
 MIRRORED_IN_BODIES = """
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():
@@ -257,11 +257,18 @@ def step(function):
         y = function(tf.constant(3))
     return tape.gradient(y, weight)
 
+def defined_in_replica():
+    @tfr.Defun(tf.int32)
+    def of_replica(n):
+        return weight * tf.cast(n, tf.float32)
+
+    return step(of_replica)
+
 print([float(dw) for dw in strategy.experimental_local_results(strategy.run(tf.function(lambda: step(power))))])
 print(float(step(Power)))
-for place in (lambda f: f, tf.function):
+for run in (lambda: step(Power), tf.function(lambda: step(Power)), defined_in_replica):
     try:
-        strategy.run(place(lambda: step(Power)))
+        strategy.run(run)
     except ValueError as error:
         print(error)
 """
@@ -330,7 +337,9 @@ def test_variables_of_replicas_in_bodies():
     assert outside == "6.75"
     found = "\n".join(errors)
     assert found.count("Call of 'Power': its body reads a variable of which each replica") == 2
-    assert found.count("define the function by tfr.recursive") == 2
+    assert found.count("Call of 'of_replica__2': its body reads a variable of which each replica") == 1
+    assert found.count("belongs to no replica, wherever it is defined, and would read the first one's here") == 3
+    assert found.count("define the function by tfr.recursive") == 3
 
 
 @pytest.mark.thorough

@@ -88,6 +88,43 @@ def mirrored():
     return [float(step()) for _ in range(STEPS)]
 
 
+class Layer(tf.keras.layers.Layer):
+    """The root's state of each tree in a batch of rows."""
+
+    def build(self, _):
+        numbers = np.random.default_rng(1)
+        tables = {"table": (WORDS, UNITS), "kernel": (2 * UNITS, UNITS)}
+        for name, shape in tables.items():
+            value = tf.constant_initializer(numbers.normal(size=shape))
+            setattr(self, name, self.add_weight(name=name, shape=shape, initializer=value))
+
+    state = Net.state
+
+    def call(self, rows):
+        spec = tf.TensorSpec([UNITS], tf.float32)
+        return tf.map_fn(self._root, rows, fn_output_signature=spec)
+
+    def _root(self, row):
+        words, left, right = tf.unstack(tf.reshape(row, [3, -1]))
+        return self.state(tf.size(words) - 1, words, left, right)[0]
+
+
+def fitted():
+    """The losses of Keras, over batches of two trees of equal size."""
+    first = [1, 2, 0, 3, 0, 0, 0, 0, 0, 2, 0, 0, 1, 0, 3]
+    second = [4, 5, 3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 3]
+    readout = tf.keras.layers.Dense(1, kernel_initializer=tf.keras.initializers.Ones())
+    model = tf.keras.Sequential([tf.keras.Input([15], dtype=tf.int32), Layer(), readout])
+    model.compile(tf.keras.optimizers.SGD(RATE), "mse", jit_compile=False)
+    data = tf.data.Dataset.from_tensors(([first, second], [[1.0], [-1.0]]))
+    return model.fit(data, epochs=STEPS, verbose=0).history["loss"]
+
+
+def fitted_under_a_strategy():
+    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        return fitted()
+
+
 def parameter_server():
     """Two workers and a server of parameters, all of them servers in this process."""
     cluster = tf.train.ClusterSpec({"worker": _addresses(2), "ps": _addresses(1)})
@@ -131,7 +168,13 @@ def _addresses(count):
     return addresses
 
 
-WAYS = {"one": on_one_device, "mirrored": mirrored, "parameter_server": parameter_server}
+WAYS = {
+    "one": on_one_device,
+    "mirrored": mirrored,
+    "parameter_server": parameter_server,
+    "fit": fitted,
+    "fit_mirrored": fitted_under_a_strategy,
+}
 
 if __name__ == "__main__":
     cpu = tf.config.list_physical_devices("CPU")[0]
