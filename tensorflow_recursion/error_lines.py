@@ -20,7 +20,8 @@ _FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for fi
 
 # A node, after the function that it is in if TensorFlow knows it: {{function_node cond_true_7}}{{node Log}}.
 _NODE = re.compile(r"(?:\{\{function_node ([^{}\s]+)\}\})?\{\{node ([^{}\s]+)\}\}")
-# The function in whose body a dynamic call failed comes first, after the tf.functions around it.
+# The function in whose body a dynamic call failed, after the tf.functions around it: they come first in the message, or
+# after what a dataset says.
 _FAILED_FUNCTIONS = re.compile(r"(?:\{\{function_node [^{}\s]+\}\} ?)+(?!\{\{node)")
 _FUNCTION = re.compile(r"\{\{function_node ([^{}\s]+)\}\}")
 # A call that would have resources of several devices.
@@ -87,10 +88,10 @@ def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Or
     """
     if function:
         return _origins_in(graph, function, node)
-    failed = _FAILED_FUNCTIONS.match(message)
-    if failed is not None:
+    failed = [name for text in _FAILED_FUNCTIONS.findall(message) for name in _FUNCTION.findall(text)]
+    if failed:
         around = _NODES_AROUND.findall(message.partition("{{node " + node + "}}]]")[2].partition("\n\t in call")[0])
-        for name in reversed(_FUNCTION.findall(failed[0])):
+        for name in reversed(failed):
             if found := _origins_in(graph, name, node) or _origins_in_branches(graph, name, around, node):
                 return found
     prefix, _, name = node.partition("/")  # in a static graph, the node `Log` of F is called F/Log
