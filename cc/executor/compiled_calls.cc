@@ -61,7 +61,8 @@ Record* RecordIn(const Value& value) {
 bool Fits(const RegisterType& type, const Value& argument) {
   if (type.dtype == tensorflow::DT_INVALID) return !argument.is_empty();  // it is not read
   if (type.is_record()) return RecordIn(argument) != nullptr;
-  return type.is_array ? argument.tensor_or_null() != nullptr : argument.is_scalar();
+  if (!type.is_array) return argument.is_scalar();
+  return argument.tensor_or_null() != nullptr || argument.kind == Value::Kind::kRope;
 }
 
 }  // namespace
@@ -96,7 +97,8 @@ std::optional<CompiledCalls::Returned> CompiledCalls::Start(Frame* caller, OpId 
 void CompiledCalls::ReadArguments(CompiledCall* call) {
   const std::vector<RegisterType>& types = context_->program.code->functions[call->origin.function->number].arguments;
   for (size_t i = 0; i < types.size(); ++i) {
-    const Value& argument = call->arguments->values[i];
+    Value& argument = call->arguments->values[i];
+    argument.Flatten();
     uint64_t bits = argument.is_scalar() ? argument.bits : 0;
     if (types[i].is_record()) bits = ToBits(RecordIn(argument));
     if (types[i].is_array) bits = ToBits(&call->arguments->arrays.emplace_back(*argument.tensor_or_null()));

@@ -40,10 +40,11 @@ void PieceRunner::Fire(Frame* frame, const Op& op, Value* inputs) {
 }
 
 // Whether the code could do it.
-inline bool PieceRunner::RunCode(const Piece& piece, const Value* inputs) {
+inline bool PieceRunner::RunCode(const Piece& piece, Value* inputs) {
   arrays_.clear();
   registers_.clear();
   for (size_t i = 0; i < piece.is_array.size(); ++i) {
+    inputs[i].Flatten();
     const tensorflow::Tensor* const tensor = piece.is_array[i] ? inputs[i].tensor_or_null() : nullptr;
     if (tensor != nullptr) {
       registers_.push_back(ToBits(&arrays_.emplace_back(*tensor)));

@@ -33,7 +33,7 @@ class PieceRunner {
   void Fire(Frame* frame, const Op& op, Value* inputs);
 
  private:
-  bool RunCode(const Piece& piece, const Value* inputs);
+  bool RunCode(const Piece& piece, Value* inputs);
   bool RunMembers(const Frame* frame, const Piece& piece, const Value* inputs);
   bool RunMember(const Frame* frame, const Piece& piece, const PieceMember& member, const Value* inputs);
   bool RunKernel(const Frame* frame, const PieceMember& member, Value* result);

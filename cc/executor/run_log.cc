@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cc/values/rope.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow_recursion {
@@ -24,8 +25,9 @@ std::string Text(const Value& value, tensorflow::DataType dtype) {
   if (value.is_empty() || value.is_dead()) return "dead";
   if (value.is_scalar() && dtype == tensorflow::DT_BOOL) return value.boolean ? "true" : "false";
   if (value.is_scalar()) return TensorFromScalar(value, dtype).SummarizeValue(1);
-  const tensorflow::Tensor* tensor = value.tensor_or_null();
   const std::string type = tensorflow::DataTypeString(dtype);
+  if (value.kind == Value::Kind::kRope) return absl::StrCat(type, value.rope->shape().DebugString());
+  const tensorflow::Tensor* tensor = value.tensor_or_null();
   return tensor == nullptr ? type : absl::StrCat(type, tensor->shape().DebugString());
 }
 

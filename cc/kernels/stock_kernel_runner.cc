@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/base/optimization.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -50,6 +51,9 @@ TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
     case Value::Kind::kRef:
       if (tensorflow::IsRefType(expected)) return *value->ref;
       break;
+    case Value::Kind::kRope:
+      value->Flatten();
+      return TensorValue(value->tensor);
     case Value::Kind::kDead:
       *box = Tensor();
       return TensorValue(box);
@@ -175,14 +179,25 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
   return absl::OkStatus();
 }
 
+// A reference variable changes in place, under tensors that share its memory, and so do the inputs of some operators.
+bool ChangesTensors(const KernelNode& node) {
+  const bool refers = std::any_of(node.outputs.begin(), node.outputs.end(), tensorflow::IsRefType);
+  return refers || absl::StartsWith(node.op, "Inplace");
+}
+
 // In the bodies of functions, and of loops in them. The main graph is the session's: its operators are few and large.
 void KernelTable::BindNativeKernels(const Program& program) {
+  // What a rope stands for must be what it was when the rope was made.
+  const bool may_make_ropes = std::none_of(program.kernels.begin(), program.kernels.end(), ChangesTensors);
   for (const Region& region : program.regions) {
     if (!region.is_function() && (region.loop == nullptr || !region.loop->in_function)) continue;
     for (const Op& op : region.ops) {
       if (op.kind != OpKind::kKernel && op.kind != OpKind::kScalar) continue;
       const KernelNode& node = program.kernels[op.index];
-      if (entries_[node.id].async == nullptr) entries_[node.id].native = FindNativeKernel(*node.node);
+      if (entries_[node.id].async != nullptr) continue;
+      NativeKernel& native = entries_[node.id].native;
+      native = FindNativeKernel(*node.node);
+      native.makes_ropes = native.makes_ropes && may_make_ropes;
     }
   }
 }
@@ -372,10 +387,21 @@ inline bool TfKernelRunner::RunNative(const KernelTable::Entry& entry, KernelCal
   return entry.native.run(entry.native, native_context_, call->inputs, call->outputs);
 }
 
+// Whether there were any.
+bool TfKernelRunner::FlattenRopes(const KernelNode& node, KernelCall* call) {
+  bool have_been = false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    have_been |= call->inputs[i].kind == Value::Kind::kRope;
+    call->inputs[i].Flatten();
+  }
+  return have_been;
+}
+
 absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
   const KernelTable::Entry& entry = table_->entry(node);
   for (KernelCall& call : calls) {
     if (RunNative(entry, &call)) continue;
+    if (FlattenRopes(node, &call) && RunNative(entry, &call)) continue;
     TFR_RETURN_IF_ERROR(RunOne(node, entry, &call, &scratch_[call.worker]));
   }
   return absl::OkStatus();

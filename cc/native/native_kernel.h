@@ -25,6 +25,9 @@ struct NativeContext {
   const std::string* device = nullptr;  // whose resources these are
 };
 
+// What is not copied at once, but becomes a rope, if the result is only handed on: for less a copy is faster.
+inline constexpr int64_t kSmallestRope = 4 << 10;  // bytes
+
 // Computes the outputs, or returns false and leaves inputs and outputs as they were: then the stock kernel has to do
 // it, which also has the words for what is wrong. It may move a tensor out of the inputs to reuse its memory.
 using NativeFunction = bool (*)(const NativeKernel& kernel, const NativeContext& context, Value* inputs,
@@ -54,6 +57,8 @@ struct NativeKernel {
   int num_outputs = 0;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;  // of the numbers that it is about
   int64_t numbers[5] = {0, 0, 0, 0, 0};
+  // Whether the outputs may be ropes, of which somebody copies the numbers later.
+  bool makes_ropes = false;
   // Of those for which it takes less to compute several calls at once, else nullptr. `run_together` takes calls that
   // share an operand, of fewer than 2 * kRowsOfWave rows in all, and returns what `run` does; so do the results.
   NativeShare (*share)(const NativeKernel& kernel, const Value* inputs) = nullptr;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cc/native/native_kernel.h"
+#include "cc/values/rope.h"
 #include "cc/values/tensor_memory.h"
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -29,6 +30,13 @@ inline const tensorflow::Tensor* TensorIn(const Value& value) {
   const tensorflow::Tensor* const tensor = value.tensor_or_null();
   if (tensor == nullptr || tensor->dims() == 0 || tensor->NumElements() > kMostElements) return nullptr;
   return tensor->IsInitialized() ? tensor : nullptr;
+}
+
+// The shape of the tensor or rope that a value holds, of any size; else nullptr.
+inline const tensorflow::TensorShape* ShapeIn(const Value& value) {
+  if (value.kind == Value::Kind::kRope) return &value.rope->shape();
+  const tensorflow::Tensor* const tensor = value.tensor_or_null();
+  return tensor == nullptr || tensor->dims() == 0 || !tensor->IsInitialized() ? nullptr : &tensor->shape();
 }
 
 template <typename T>

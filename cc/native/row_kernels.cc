@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "cc/base/names.h"
 #include "cc/native/native_table.h"
 #include "cc/native/operands.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -30,6 +34,22 @@ int64_t CountOf(const TensorShape& shape, int begin, int end) {
   for (int d = begin; d < end; ++d) count *= shape.dim_size(d);
   return count;
 }
+
+// --- Ropes ------------------------------------------------------------------------------------------
+
+// Whether somebody only hands the node's output on, and does not read its numbers: to a caller, a callee, out of a
+// branch, or into a larger concatenation.
+bool IsHandedOn(const tensorflow::Node& node) {
+  static const auto* const carriers =
+      new absl::flat_hash_set<std::string>({"Merge", "Identity", "EnsureShape", "ConcatV2", "Switch", "Enter",
+                                            "NextIteration", "Exit", kCallOp, kReturnOp, kResultOp, kRetainOp});
+  return std::any_of(node.out_edges().begin(), node.out_edges().end(), [](const tensorflow::Edge* edge) {
+    return !edge->IsControlEdge() && carriers->contains(edge->dst()->type_string());
+  });
+}
+
+// Whether the parts of a tensor of this shape, cut along `axis`, lie one behind the other.
+bool LieInOrder(const TensorShape& shape, int axis) { return CountOf(shape, 0, axis) == 1; }
 
 // --- Concatenation --------------------------------------------------------------------------------
 
@@ -57,32 +77,44 @@ void CopyParts(const Tensor* const* parts, int count, int axis, int64_t element,
 bool RunConcat(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const int count = kernel.num_inputs - 1;
   if (!inputs[count].is_scalar()) return false;
-  const Tensor* parts[kMostParts];
+  const TensorShape* shapes[kMostParts];
   for (int i = 0; i < count; ++i) {
-    parts[i] = TensorIn(inputs[i]);
-    if (parts[i] == nullptr) return false;
+    shapes[i] = ShapeIn(inputs[i]);
+    if (shapes[i] == nullptr) return false;
   }
-  const Tensor& first = *parts[0];
+  TensorShape shape = *shapes[0];
   int64_t axis = IntegerOf(inputs[count], static_cast<tensorflow::DataType>(kernel.numbers[0]));
-  if (axis < 0) axis += first.dims();
-  if (axis < 0 || axis >= first.dims()) return false;
+  if (axis < 0) axis += shape.dims();
+  if (axis < 0 || axis >= shape.dims()) return false;
   const int dimension = static_cast<int>(axis);
   int64_t size = 0;
+  bool have_numbers = true;
   for (int i = 0; i < count; ++i) {
-    if (parts[i]->NumElements() == 0 || !FitTogether(first.shape(), parts[i]->shape(), dimension)) return false;
-    size += parts[i]->dim_size(dimension);
+    if (!FitTogether(shape, *shapes[i], dimension)) return false;
+    have_numbers = have_numbers && shapes[i]->num_elements() > 0;
+    size += shapes[i]->dim_size(dimension);
   }
-  TensorShape shape = first.shape();
   shape.set_dim(dimension, size);
-  if (shape.num_elements() > kMostElements) return false;
-  Byte* const to = NewOutput<Byte>(kernel.dtype, shape, &outputs[0]);
-  CopyParts(parts, count, dimension, tensorflow::DataTypeSize(kernel.dtype), CountOf(shape, 0, dimension), to);
+  const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
+  if (kernel.makes_ropes && LieInOrder(shape, dimension) && shape.num_elements() * element >= kSmallestRope) {
+    outputs[0] = Value::Own(Rope::New(inputs, count, kernel.dtype, shape));
+    return true;
+  }
+  if (!have_numbers || shape.num_elements() > kMostElements) return false;
+  const Tensor* parts[kMostParts];
+  for (int i = 0; i < count; ++i) {
+    inputs[i].Flatten();
+    parts[i] = inputs[i].tensor_or_null();
+  }
+  CopyParts(parts, count, dimension, element, CountOf(shape, 0, dimension),
+            NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
   return true;
 }
 
 bool BindConcat(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!IsPlain(kernel->dtype) || node.num_inputs() < 2 || node.num_inputs() > kMostParts + 1) return false;
   kernel->numbers[0] = node.input_type(node.num_inputs() - 1);
+  kernel->makes_ropes = IsHandedOn(node);
   kernel->run = RunConcat;
   return true;
 }
@@ -257,38 +289,66 @@ bool BindStridedSlice(const tensorflow::Node& node, NativeKernel* kernel) {
          TryGetNodeAttr(attrs, "shrink_axis_mask", &kernel->numbers[2]);
 }
 
-// Cuts `x` along `axis` into parts of `sizes`.
-bool Cut(const NativeKernel& kernel, const Tensor& x, int64_t axis, const int64_t* sizes, Value* outputs) {
+// Part of `x` from number `begin` on, in the same memory.
+Value View(const Tensor& x, int64_t begin, const TensorShape& shape) {
+  Tensor numbers, view;
+  const bool fits = numbers.CopyFrom(x, TensorShape({x.NumElements()}));
+  const bool is_whole = fits && view.CopyFrom(numbers.Slice(begin, begin + shape.num_elements()), shape);
+  TF_DCHECK_OK(is_whole ? absl::OkStatus() : absl::InternalError("the caller has compared the sizes"));
+  Value part = Value::Own(NewTensor(std::move(view)));
+  return Value::Own(Rope::New(&part, 1, x.dtype(), shape));
+}
+
+// What a cut reads: a view of another tensor needs no memory of its own for it.
+const Tensor& Uncut(Value* x) {
+  const Tensor* const viewed = x->kind == Value::Kind::kRope ? x->rope->only_tensor() : nullptr;
+  if (viewed != nullptr) return *viewed;
+  x->Flatten();
+  return *x->tensor_or_null();
+}
+
+// Cuts `x`, of `shape`, along `axis` into parts of `sizes`.
+bool Cut(const NativeKernel& kernel, Value* x, const TensorShape& shape, int64_t axis, const int64_t* sizes,
+         Value* outputs) {
   const auto dimension = static_cast<int>(axis);
-  const int64_t inner = CountOf(x.shape(), dimension + 1, x.dims()) * tensorflow::DataTypeSize(kernel.dtype);
-  const int64_t outer = CountOf(x.shape(), 0, dimension);
-  const int64_t row = x.dim_size(dimension) * inner;
-  const Byte* from = DataOf<Byte>(x);
+  const bool makes_ropes = kernel.makes_ropes && LieInOrder(shape, dimension);
+  if (!makes_ropes && shape.num_elements() > kMostElements) return false;
+  const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
+  const int64_t inner = CountOf(shape, dimension + 1, shape.dims()) * element;
+  const int64_t outer = CountOf(shape, 0, dimension);
+  const int64_t row = shape.dim_size(dimension) * inner;
+  TensorShape part = shape;
+  const Tensor& whole = Uncut(x);
+  int64_t begin = 0;
   for (int i = 0; i < kernel.num_outputs; ++i) {
-    TensorShape shape = x.shape();
-    shape.set_dim(dimension, sizes[i]);
-    Byte* const to = NewOutput<Byte>(kernel.dtype, shape, &outputs[i]);
+    part.set_dim(dimension, sizes[i]);
     const int64_t bytes = sizes[i] * inner;
-    for (int64_t j = 0; j < outer; ++j) std::memcpy(to + j * bytes, from + j * row, bytes);
-    from += bytes;
+    if (makes_ropes && bytes >= kSmallestRope) {
+      outputs[i] = View(whole, begin / element, part);
+    } else {
+      Byte* const to = NewOutput<Byte>(kernel.dtype, part, &outputs[i]);
+      const Byte* const from = DataOf<Byte>(whole) + begin;
+      for (int64_t j = 0; j < outer; ++j) std::memcpy(to + j * bytes, from + j * row, bytes);
+    }
+    begin += bytes;
   }
   return true;
 }
 
 // Inputs: the axis, a tensor to be cut into equal parts.
 bool RunSplit(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const x = TensorIn(inputs[1]);
-  if (x == nullptr || x->NumElements() == 0 || !inputs[0].is_scalar()) return false;
+  const TensorShape* const x = ShapeIn(inputs[1]);
+  if (x == nullptr || x->num_elements() == 0 || !inputs[0].is_scalar()) return false;
   const int64_t axis = inputs[0].int32 < 0 ? inputs[0].int32 + x->dims() : inputs[0].int32;
   if (axis < 0 || axis >= x->dims() || x->dim_size(static_cast<int>(axis)) % kernel.num_outputs != 0) return false;
   int64_t sizes[kMostParts];
   std::fill_n(sizes, kernel.num_outputs, x->dim_size(static_cast<int>(axis)) / kernel.num_outputs);
-  return Cut(kernel, *x, axis, sizes, outputs);
+  return Cut(kernel, &inputs[1], TensorShape(*x), axis, sizes, outputs);
 }
 
 // Inputs: a tensor, the sizes of its parts, the axis.
 bool RunSplitV(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const x = TensorIn(inputs[0]);
+  const TensorShape* const x = ShapeIn(inputs[0]);
   const Tensor* const given = TensorIn(inputs[1]);
   if (x == nullptr || given == nullptr || given->dims() != 1 || !inputs[2].is_scalar()) return false;
   const int64_t axis = inputs[2].int32 < 0 ? inputs[2].int32 + x->dims() : inputs[2].int32;
@@ -300,20 +360,28 @@ bool RunSplitV(const NativeKernel& kernel, const NativeContext& /*context*/, Val
     if (sizes[i] < 1 || sizes[i] > left) return false;
     left -= sizes[i];
   }
-  return left == 0 && Cut(kernel, *x, axis, sizes, outputs);
+  return left == 0 && Cut(kernel, &inputs[0], TensorShape(*x), axis, sizes, outputs);
 }
 
 // The sizes of a tensor's dimensions, given by the tensor or by a vector of them.
 struct Sizes {
-  const Tensor* tensor;
-  bool is_shape;
+  const TensorShape* shape;
+  const int32_t* numbers;  // nullptr: those of `shape` itself
 
-  int64_t dims() const { return is_shape ? tensor->dim_size(0) : tensor->dims(); }
-  int64_t operator[](int d) const { return is_shape ? DataOf<int32_t>(*tensor)[d] : tensor->dim_size(d); }
+  // False if `value` gives none.
+  bool Read(const Value& value, bool is_shape) {
+    shape = ShapeIn(value);
+    if (shape == nullptr || (is_shape && (shape->dims() != 1 || value.tensor_or_null() == nullptr))) return false;
+    numbers = is_shape ? DataOf<int32_t>(*value.tensor_or_null()) : nullptr;
+    return true;
+  }
+
+  int64_t dims() const { return numbers != nullptr ? shape->dim_size(0) : shape->dims(); }
+  int64_t operator[](int d) const { return numbers != nullptr ? numbers[d] : shape->dim_size(d); }
 };
 
-// Whether a tensor of these sizes is a piece of `x` along `axis`.
-bool IsPieceOf(const Tensor& x, int64_t axis, const Sizes& sizes) {
+// Whether a tensor of these sizes is a piece of one of shape `x` along `axis`.
+bool IsPieceOf(const TensorShape& x, int64_t axis, const Sizes& sizes) {
   if (sizes.dims() != x.dims() || sizes[static_cast<int>(axis)] < 1) return false;
   for (int d = 0; d < x.dims(); ++d) {
     if (d != axis && sizes[d] != x.dim_size(d)) return false;
@@ -324,20 +392,19 @@ bool IsPieceOf(const Tensor& x, int64_t axis, const Sizes& sizes) {
 // Inputs: the axis, the gradient of a concatenation, for each of its parts the value or the shape. Bit i of numbers[0]:
 // it is the shape of part i.
 bool RunConcatGradient(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const x = TensorIn(inputs[1]);
+  const TensorShape* const x = ShapeIn(inputs[1]);
   if (x == nullptr || !inputs[0].is_scalar()) return false;
   const int64_t axis = inputs[0].int32 < 0 ? inputs[0].int32 + x->dims() : inputs[0].int32;
   if (axis < 0 || axis >= x->dims()) return false;
   int64_t sizes[kMostParts];
   int64_t left = x->dim_size(static_cast<int>(axis));
   for (int i = 0; i < kernel.num_outputs; ++i) {
-    const Sizes part{inputs[2 + i].tensor_or_null(), (kernel.numbers[0] >> i & 1) != 0};
-    if (part.tensor == nullptr || (part.is_shape && part.tensor->dims() != 1)) return false;
-    if (!IsPieceOf(*x, axis, part)) return false;
+    Sizes part;
+    if (!part.Read(inputs[2 + i], (kernel.numbers[0] >> i & 1) != 0) || !IsPieceOf(*x, axis, part)) return false;
     sizes[i] = part[static_cast<int>(axis)];
     left -= sizes[i];
   }
-  return left == 0 && Cut(kernel, *x, axis, sizes, outputs);
+  return left == 0 && Cut(kernel, &inputs[1], TensorShape(*x), axis, sizes, outputs);
 }
 
 bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
@@ -351,12 +418,14 @@ bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
     if (are_shapes[i] && node.input_type(2 + i) != tensorflow::DT_INT32) return false;
     kernel->numbers[0] |= static_cast<int64_t>(are_shapes[i]) << i;
   }
+  kernel->makes_ropes = IsHandedOn(node);
   kernel->run = RunConcatGradient;
   return true;
 }
 
 template <NativeFunction function>
 bool BindSplit(const tensorflow::Node& node, NativeKernel* kernel) {
+  kernel->makes_ropes = IsHandedOn(node);
   kernel->run = function;
   return IsPlain(kernel->dtype) && node.num_outputs() <= kMostParts;
 }

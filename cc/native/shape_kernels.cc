@@ -114,7 +114,7 @@ bool BindReshape(const tensorflow::Node& node, NativeKernel* kernel) {
 constexpr int kMostEnsured = 4;
 
 bool RunEnsureShape(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const x = TensorIn(inputs[0]);
+  const TensorShape* const x = ShapeIn(inputs[0]);
   if (x == nullptr) return false;
   if (kernel.numbers[0] >= 0 && x->dims() != kernel.numbers[0]) return false;
   for (int d = 0; d < kernel.numbers[0]; ++d) {
@@ -137,7 +137,7 @@ bool BindEnsureShape(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // Whether each size is a number of that type: a tensor without elements may have larger ones.
 template <typename Index>
-bool AreSizesIn(const Tensor& x) {
+bool AreSizesIn(const TensorShape& x) {
   for (int d = 0; d < x.dims(); ++d) {
     if (x.dim_size(d) > std::numeric_limits<Index>::max()) return false;
   }
@@ -147,11 +147,11 @@ bool AreSizesIn(const Tensor& x) {
 template <typename Index>
 bool WriteShapes(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   for (int i = 0; i < kernel.num_inputs; ++i) {
-    const Tensor* const x = inputs[i].tensor_or_null();
+    const TensorShape* const x = ShapeIn(inputs[i]);
     if (x == nullptr || !AreSizesIn<Index>(*x)) return false;
   }
   for (int i = 0; i < kernel.num_inputs; ++i) {
-    const Tensor& x = *inputs[i].tensor_or_null();
+    const TensorShape& x = *ShapeIn(inputs[i]);
     auto* const to = NewOutput<Index>(static_cast<DataType>(kernel.numbers[0]), TensorShape({x.dims()}), &outputs[i]);
     for (int d = 0; d < x.dims(); ++d) to[d] = static_cast<Index>(x.dim_size(d));
   }

@@ -9,7 +9,10 @@ namespace tensorflow_recursion {
 
 Invariants* Invariants::New(const Value* values, uint32_t size) {
   auto* const result = new (TakeBlock(BytesOf(size))) Invariants(size);
-  for (uint32_t i = 0; i < size; ++i) result->values()[i] = values[i];
+  for (uint32_t i = 0; i < size; ++i) {
+    result->values()[i] = values[i];
+    result->values()[i].Flatten();  // for all to borrow
+  }
   return result;
 }
 

@@ -20,7 +20,7 @@ namespace tensorflow_recursion {
 
 // Records nest: among the values are the records of the calls that the invocation made, so that those of
 // a whole recursion hang from one. 8 bytes, and 9 for each value: its content, its dtype and its kind, which is
-// kScalar, kTensor or kRecord: a record outlives frames and programs, so it borrows nothing. Shared by counted
+// kScalar, kTensor, kRecord or kRope: a record outlives frames and programs, so it borrows nothing. Shared by counted
 // references; immutable once shared, so that any number of threads may read it.
 class Record {
  public:
@@ -43,9 +43,10 @@ class Record {
   // The value as it is, which stays the record's.
   Value Get(uint32_t index) const {
     static constexpr Value::Kind kKinds[] = {Value::Kind::kEmpty, Value::Kind::kScalar, Value::Kind::kTensor,
-                                             Value::Kind::kRecord};
+                                             Value::Kind::kRope};
     Value value = Value::Scalar(contents()[index]);
-    value.kind = kKinds[tags()[index] >> kKindShift];
+    const uint8_t tag = tags()[index];
+    value.kind = tag == kRecordTag ? Value::Kind::kRecord : kKinds[tag >> kKindShift];
     return value;
   }
   // Leaves it to the caller.
@@ -90,12 +91,24 @@ class Record {
   // A tag is a dtype, which is no reference, and a kind above it; 0 is empty.
   static constexpr uint8_t kKindShift = 6;
   static constexpr uint8_t kDtypeMask = (1 << kKindShift) - 1;
+  // Records and ropes are of one kind in tags: a rope is of plain numbers, a record of DT_VARIANT.
+  static constexpr uint8_t kRecordTag = 3 << kKindShift | tensorflow::DT_VARIANT;
 
   explicit Record(uint32_t size) : references_(1), size_(static_cast<uint16_t>(size)), slab_offset_(0) {}
   ~Record() = default;
 
   static constexpr uint8_t KindTag(Value::Kind kind) {
-    return kind == Value::Kind::kScalar ? 1 : kind == Value::Kind::kTensor ? 2 : kind == Value::Kind::kRecord ? 3 : 0;
+    switch (kind) {
+      case Value::Kind::kScalar:
+        return 1;
+      case Value::Kind::kTensor:
+        return 2;
+      case Value::Kind::kRecord:
+      case Value::Kind::kRope:
+        return 3;
+      default:
+        return 0;
+    }
   }
 
   uint64_t* contents() { return reinterpret_cast<uint64_t*>(this + 1); }

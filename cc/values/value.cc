@@ -6,6 +6,7 @@
 #include "cc/values/contributions.h"
 #include "cc/values/invariants.h"
 #include "cc/values/record.h"
+#include "cc/values/rope.h"
 #include "cc/values/scalar_operators.h"
 
 namespace tensorflow_recursion {
@@ -21,6 +22,9 @@ Value Value::CopyOwned() const {
       return Ref(*ref);
     case Kind::kContributions:
       if (contributions != nullptr) contributions->references.fetch_add(1, std::memory_order_relaxed);
+      return *this;
+    case Kind::kRope:
+      rope->Ref();
       return *this;
     default:
       if (record != nullptr) record->Ref();
@@ -38,11 +42,20 @@ void Value::ReleaseOwned() {
     case Kind::kContributions:
       Contributions::Own(contributions);
       return;
+    case Kind::kRope:
+      return rope->Unref();
     case Kind::kInvariants:
       return Invariants::Delete(invariants);
     default:
       if (record != nullptr) record->Unref();
   }
+}
+
+void Value::FlattenRope() {
+  Rope* const from = rope;
+  kind = Kind::kTensor;
+  tensor = NewTensor(from->Flat());
+  from->Unref();
 }
 
 namespace {
@@ -110,6 +123,8 @@ Tensor TensorFromValue(const Value& value, DataType dtype) {
       std::shared_lock lock(*value.ref->mutex_if_ref);
       return *value.ref->tensor;
     }
+    case Value::Kind::kRope:
+      return value.rope->Flat();
     case Value::Kind::kRecord:
       return BoxRecord(value.record);
     case Value::Kind::kContributions: {

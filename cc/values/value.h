@@ -14,13 +14,14 @@ namespace tensorflow_recursion {
 
 class Invariants;
 class Record;
+class Rope;
 struct ContributionTerm;
 
 // A plain 16-byte record, so that frames can be copied from templates and moved without calls.
 // Ownership is by convention: a Value of kind kTensor or kRef owns its heap object, one of kind
-// kRecord or kContributions a reference on it (and in the frame that enters a recursion kInvariants its invariants,
-// which are never copied), and whoever takes the Value over must in the end Release() it or move it
-// on. kConstant points into the Program, kBorrowed into a frame around the one that reads it; copying either is free.
+// kRecord, kContributions or kRope a reference on it (and in the frame that enters a recursion kInvariants its
+// invariants, which are never copied), and whoever takes the Value over must in the end Release() it or move it on.
+// kConstant points into the Program, kBorrowed into a frame around the one that reads it; copying either is free.
 // kScalar holds the number itself; its dtype is a static fact of the edge.
 struct Value {
   enum class Kind : uint8_t {
@@ -33,6 +34,7 @@ struct Value {
     kRef,
     kRecord,
     kContributions,
+    kRope,
     kInvariants
   };
 
@@ -49,6 +51,7 @@ struct Value {
     Record* record;                      // nullptr: that of a call that was not made, in a branch that was not taken
     Invariants* invariants;
     ContributionTerm* contributions;  // a gradient that is not summed up yet; nullptr: zero
+    Rope* rope;                       // a tensor that is not put together yet
   };
   Kind kind;
   uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot, or the invariant
@@ -92,6 +95,12 @@ struct Value {
     return value;
   }
 
+  static Value Own(Rope* rope) {  // takes the reference over
+    Value value = Make(Kind::kRope);
+    value.rope = rope;
+    return value;
+  }
+
   static Value Own(Invariants* invariants) {
     Value value = Make(Kind::kInvariants);
     value.invariants = invariants;
@@ -115,6 +124,11 @@ struct Value {
   const tensorflow::Tensor* tensor_or_null() const {
     if (kind == Kind::kTensor) return tensor;
     return kind == Kind::kConstant || kind == Kind::kBorrowed ? constant : nullptr;
+  }
+
+  // Makes a rope the tensor that it stands for, which is what most readers need; leaves others as they are.
+  void Flatten() {
+    if (kind == Kind::kRope) FlattenRope();
   }
 
   void Release() {
@@ -141,6 +155,7 @@ struct Value {
  private:
   Value CopyOwned() const;
   void ReleaseOwned();
+  void FlattenRope();
 
   static Value Make(Kind kind) {
     Value value;

@@ -1,0 +1,71 @@
+// A tensor whose numbers do not lie side by side yet: the parts of a concatenation, or a piece of another tensor.
+//
+// A recursion that collects rows hands them through every level: concat([rows of the left child, rows of the right
+// child, own row]). Copied at each level, n rows take time in proportion to n times the depth. As ropes they take time
+// in proportion to n, because whoever reads the numbers first copies them once (Boehm, Atkinson and Plass, "Ropes: an
+// alternative to strings", 1995).
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_VALUES_ROPE_H_
+#define TENSORFLOW_RECURSION_CC_VALUES_ROPE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cc/values/value.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow_recursion {
+
+// Parts, one behind the other, each a tensor or a rope. Shared by counted references; immutable, so that any number of
+// threads may read it. The dtype is one of plain numbers.
+class Rope {
+ public:
+  // With one reference, which is the caller's. Takes over the parts, which have as many numbers as `shape`, in the order
+  // in which they lie in the whole. Their own shapes do not matter.
+  static Rope* New(Value* parts, uint32_t count, tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
+
+  Rope(const Rope&) = delete;
+  Rope& operator=(const Rope&) = delete;
+
+  tensorflow::DataType dtype() const { return dtype_; }
+  const tensorflow::TensorShape& shape() const { return shape_; }
+
+  // Its only part, if that is a tensor, which may lie anywhere in another one's memory; else nullptr.
+  const tensorflow::Tensor* only_tensor() const;
+
+  // All of it in one piece of aligned memory, made by the first who asks.
+  const tensorflow::Tensor& Flat();
+
+  void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
+  // Frees the rope with its last reference, and those that only it holds: by a worklist, as a rope may be as deep as the
+  // recursion was.
+  void Unref();
+
+ private:
+  Rope(uint32_t count, tensorflow::DataType dtype, const tensorflow::TensorShape& shape)
+      : count_(count), dtype_(dtype), shape_(shape) {}
+  ~Rope() = default;
+
+  static size_t BytesOf(uint32_t count) { return sizeof(Rope) + count * sizeof(Value); }
+  static void Delete(Rope* rope);
+  Value* parts() { return reinterpret_cast<Value*>(this + 1); }
+  const Value* parts() const { return reinterpret_cast<const Value*>(this + 1); }
+
+  tensorflow::Tensor* Join() const;
+  void CopyTo(unsigned char* to) const;
+
+  std::atomic<uint32_t> references_{1};
+  const uint32_t count_;
+  const tensorflow::DataType dtype_;
+  const tensorflow::TensorShape shape_;
+  std::atomic<const tensorflow::Tensor*> flat_{nullptr};
+};
+
+static_assert(sizeof(Rope) % alignof(Value) == 0, "parts follow the header");
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_VALUES_ROPE_H_
