@@ -55,6 +55,7 @@ void LogFrameClosed(const Program& program, const Frame& frame) { VLOG(1) << "cl
 void LogKernel(const Program& program, const Frame& frame, const KernelNode& node, const Value* outputs) {
   if (!VLOG_IS_ON(1)) return;
   std::vector<std::string> texts;
+  texts.reserve(node.outputs.size());
   for (size_t i = 0; i < node.outputs.size(); ++i) texts.push_back(Text(outputs[i], node.outputs[i]));
   VLOG(1) << "fire " << FrameTagText(program, frame) << " " << node.name << " = " << absl::StrJoin(texts, "; ");
 }

@@ -2,12 +2,17 @@
 #include "cc/kernels/concat_gradients.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "cc/analysis/regions.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
@@ -21,6 +26,7 @@ namespace {
 using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
+using tensorflow::Tensor;
 
 // Inputs of the operators, and of the one that they become.
 constexpr int kAxis = 0;
@@ -28,6 +34,8 @@ constexpr int kFirstShape = 1;
 constexpr int kSliced = 0;
 constexpr int kBegin = 1;
 constexpr int kSize = 2;
+
+constexpr int kNoAxis = -1;
 
 // One output of a node.
 struct NodeOutput {
@@ -39,12 +47,14 @@ struct NodeOutput {
 
 // A concatenation's gradient.
 struct ConcatGradient {
-  Node* offset = nullptr;     // the ConcatOffset
+  Node* offset = nullptr;     // the ConcatOffset; nullptr: the slices lie where constants say
   std::vector<Node*> slices;  // by part
+  NodeOutput axis;
   NodeOutput gradient;
   std::vector<NodeOutput> parts;  // values or shapes; behind those of the parts, what is only waited for
   std::vector<bool> are_shapes;
   std::vector<Node*> waiting;  // the ConcatOffset, and those that made its shapes for nobody else
+  std::vector<Node*> waits;    // what the new operator waits for, besides
 };
 
 NodeOutput InputOf(const Node& node, int index) {
@@ -65,6 +75,7 @@ bool IsPlainValue(tensorflow::DataType dtype) {
 // Finds the slices of one tensor that take all that the ConcatOffset says, and nothing else.
 bool FindSlices(ConcatGradient* found) {
   const Node& offset = *found->offset;
+  found->axis = InputOf(offset, kAxis);
   found->slices.assign(offset.num_outputs(), nullptr);
   for (const tensorflow::Edge* edge : offset.out_edges()) {
     if (edge->IsControlEdge()) {
@@ -86,14 +97,20 @@ bool FindSlices(ConcatGradient* found) {
   return !found->slices.empty() && !tensorflow::IsRefType(found->gradient.node->output_type(found->gradient.output));
 }
 
-// A Slice takes -1 for all that is left, which no shape has.
+// A vector of constants, none of them negative (a Slice takes -1 for all that is left, which no shape has). False if
+// the node is none.
+bool ReadSizes(const Node& node, std::vector<int32_t>* sizes) {
+  Tensor value;
+  if (!node.IsConstant() || !tensorflow::GetNodeAttr(node.attrs(), "value", &value).ok()) return false;
+  if (value.dtype() != tensorflow::DT_INT32 || value.dims() != 1) return false;
+  const auto numbers = value.vec<int32_t>();
+  sizes->assign(numbers.data(), numbers.data() + numbers.size());
+  return std::all_of(sizes->begin(), sizes->end(), [](int32_t size) { return size >= 0; });
+}
+
 bool IsConstantShape(const Node& node) {
-  tensorflow::Tensor shape;
-  if (!node.IsConstant() || !tensorflow::GetNodeAttr(node.attrs(), "value", &shape).ok() || shape.dims() != 1) {
-    return false;
-  }
-  const auto sizes = shape.vec<int32_t>();
-  return std::all_of(sizes.data(), sizes.data() + sizes.size(), [](int32_t size) { return size >= 0; });
+  std::vector<int32_t> sizes;
+  return ReadSizes(node, &sizes);
 }
 
 bool IsShapeOfValues(const Node& node) {
@@ -101,30 +118,69 @@ bool IsShapeOfValues(const Node& node) {
   return node.num_inputs() > 0 && !tensorflow::IsRefType(node.input_type(0));
 }
 
-// Whether only the readers read the node, and only as a shape. A Slice may also cut the shape itself, as its first
-// input, and needs it then.
-bool IsReadOnlyAsShapeBy(const Node& node, const std::set<const Node*>& readers) {
-  return std::all_of(node.out_edges().begin(), node.out_edges().end(), [&readers](const tensorflow::Edge* edge) {
-    return !edge->dst()->IsOp() || (edge->dst_input() >= kFirstShape && readers.count(edge->dst()) > 0);
-  });
+// Where Grappler knows an output of a ShapeN, it puts a constant in its place, which waits for the ShapeN. That output,
+// if `node` is such a constant.
+NodeOutput ReplacedShape(const Node& node) {
+  for (const tensorflow::Edge* edge : node.in_edges()) {
+    absl::string_view name = node.name();
+    int output = 0;
+    const bool is_replaced = node.IsConstant() && edge->src()->type_string() == "ShapeN" &&
+                             absl::ConsumePrefix(&name, absl::StrCat("ConstantFolding/", edge->src()->name())) &&
+                             absl::ConsumePrefix(&name, "-matshapes-") && absl::SimpleAtoi(name, &output);
+    if (is_replaced && output >= 0 && output < edge->src()->num_outputs()) return {edge->src(), output};
+  }
+  return {};
 }
+
+// Who reads the shapes of the parts: `slices` and the ConcatOffset, and constants that wait for the ShapeN that they
+// have replaced, if they are for those alone.
+class ShapeReaders {
+ public:
+  explicit ShapeReaders(const ConcatGradient& gradient) : readers_(gradient.slices.begin(), gradient.slices.end()) {
+    readers_.insert(gradient.offset);
+    for (int i = kFirstShape; i < gradient.offset->num_inputs(); ++i) {
+      const NodeOutput shape = InputOf(*gradient.offset, i);
+      if (ReplacedShape(*shape.node).node != nullptr && ReadShape(*shape.node)) constants_.insert(shape.node);
+    }
+  }
+
+  // What the shape was before Grappler replaced it.
+  NodeOutput Origin(const NodeOutput& shape) const {
+    return constants_.count(shape.node) > 0 ? ReplacedShape(*shape.node) : shape;
+  }
+
+  // Whether nobody else reads the node, and they only as a shape. A Slice may also cut the shape itself, as its first
+  // input, and needs it then.
+  bool ReadShape(const Node& node) const {
+    return std::all_of(node.out_edges().begin(), node.out_edges().end(), [this](const tensorflow::Edge* edge) {
+      const bool is_shape = edge->dst_input() >= kFirstShape && readers_.count(edge->dst()) > 0;
+      return !edge->dst()->IsOp() || is_shape || constants_.count(edge->dst()) > 0;
+    });
+  }
+
+ private:
+  std::set<const Node*> readers_;
+  std::set<Node*> constants_;
+};
 
 // Says what the shapes are made of. False if one of them may be no shape of a tensor.
 bool FindParts(ConcatGradient* found) {
-  std::set<const Node*> readers(found->slices.begin(), found->slices.end());
-  readers.insert(found->offset);
+  const ShapeReaders readers(*found);
   std::set<std::pair<const Node*, int>> taken;
   found->waiting = {found->offset};
   for (size_t i = 0; i < found->slices.size(); ++i) {
-    const NodeOutput shape = InputOf(*found->offset, kFirstShape + static_cast<int>(i));
+    const NodeOutput given = InputOf(*found->offset, kFirstShape + static_cast<int>(i));
+    const NodeOutput shape = readers.Origin(given);
     const bool is_of_values = IsShapeOfValues(*shape.node);
     if (!is_of_values && !IsConstantShape(*shape.node)) return false;
-    const bool is_ours = is_of_values && IsReadOnlyAsShapeBy(*shape.node, readers);
-    found->parts.push_back(is_ours ? InputOf(*shape.node, shape.output) : shape);
+    const bool is_ours = is_of_values && readers.ReadShape(*shape.node);
+    found->parts.push_back(is_ours ? InputOf(*shape.node, shape.output) : given);
     found->are_shapes.push_back(!is_ours);
     if (!is_ours) continue;
     taken.emplace(shape.node, shape.output);
-    if (std::count(found->waiting.begin(), found->waiting.end(), shape.node) == 0) found->waiting.push_back(shape.node);
+    for (Node* node : {shape.node, given.node}) {
+      if (std::count(found->waiting.begin(), found->waiting.end(), node) == 0) found->waiting.push_back(node);
+    }
   }
   // A ShapeN has waited for all of its inputs.
   for (size_t i = 1; i < found->waiting.size(); ++i) {
@@ -137,14 +193,25 @@ bool FindParts(ConcatGradient* found) {
   return true;
 }
 
-NodeDef DefOf(const ConcatGradient& gradient) {
-  const NodeDef& offset = gradient.offset->def();
+// The operator whose name and place the new one takes.
+const Node& ModelOf(const ConcatGradient& gradient) {
+  return gradient.offset != nullptr ? *gradient.offset : *gradient.slices[0];
+}
+
+NodeDef DefLike(const Node& model, const std::string& name, const std::string& op) {
   NodeDef def;
-  def.set_name(offset.name());
-  def.set_op(kConcatGradientOp);
-  def.set_device(offset.device());
-  *def.mutable_experimental_debug_info() = offset.experimental_debug_info();
-  std::vector<NodeOutput> inputs = {InputOf(*gradient.offset, kAxis), gradient.gradient};
+  def.set_name(name);
+  def.set_op(op);
+  def.set_device(model.def().device());
+  *def.mutable_experimental_debug_info() = model.def().experimental_debug_info();
+  const tensorflow::AttrValue* const body = model.attrs().Find(kBodyAttr);
+  if (body != nullptr) tensorflow::AddNodeAttr(kBodyAttr, *body, &def);
+  return def;
+}
+
+NodeDef DefOf(const ConcatGradient& gradient) {
+  NodeDef def = DefLike(ModelOf(gradient), ModelOf(gradient).name(), kConcatGradientOp);
+  std::vector<NodeOutput> inputs = {gradient.axis, gradient.gradient};
   inputs.insert(inputs.end(), gradient.parts.begin(), gradient.parts.end());
   for (const NodeOutput& input : inputs) def.add_input(absl::StrCat(input.node->name(), ":", input.output));
   tensorflow::DataTypeVector types;
@@ -153,8 +220,6 @@ NodeDef DefOf(const ConcatGradient& gradient) {
   tensorflow::AddNodeAttr("Tparts", types, &def);
   tensorflow::AddNodeAttr("N", static_cast<int>(gradient.slices.size()), &def);
   tensorflow::AddNodeAttr("are_shapes", gradient.are_shapes, &def);
-  const tensorflow::AttrValue* const body = gradient.offset->attrs().Find(kBodyAttr);
-  if (body != nullptr) tensorflow::AddNodeAttr(kBodyAttr, *body, &def);
   return def;
 }
 
@@ -171,13 +236,12 @@ void MoveReaders(Node* slice, Node* merged, int output, Graph* graph) {
 
 absl::Status Merge(const ConcatGradient& gradient, Graph* graph) {
   const NodeDef def = DefOf(gradient);
-  const NodeOutput axis = InputOf(*gradient.offset, kAxis);
   absl::Status status;
   Node* const merged = graph->AddNode(def, &status);
   TFR_RETURN_IF_ERROR(status);
-  merged->set_assigned_device_name(gradient.offset->assigned_device_name());
+  merged->set_assigned_device_name(ModelOf(gradient).assigned_device_name());
   int input = 0;
-  graph->AddEdge(axis.node, axis.output, merged, input++);
+  graph->AddEdge(gradient.axis.node, gradient.axis.output, merged, input++);
   graph->AddEdge(gradient.gradient.node, gradient.gradient.output, merged, input++);
   for (const NodeOutput& part : gradient.parts) graph->AddEdge(part.node, part.output, merged, input++);
   for (const Node* node : gradient.waiting) {
@@ -185,6 +249,7 @@ absl::Status Merge(const ConcatGradient& gradient, Graph* graph) {
       if (edge->IsControlEdge()) graph->AddControlEdge(edge->src(), merged);
     }
   }
+  for (Node* node : gradient.waits) graph->AddControlEdge(node, merged);
   for (size_t i = 0; i < gradient.slices.size(); ++i) {
     MoveReaders(gradient.slices[i], merged, static_cast<int>(i), graph);
   }
@@ -193,26 +258,130 @@ absl::Status Merge(const ConcatGradient& gradient, Graph* graph) {
   return absl::OkStatus();
 }
 
-std::vector<Node*> FindOffsets(const Graph& graph) {
-  std::vector<Node*> offsets;
-  for (Node* node : graph.op_nodes()) {
-    const bool is_offset = node->type_string() == "ConcatOffset" && node->output_type(0) == tensorflow::DT_INT32;
-    if (is_offset) offsets.push_back(node);
+// --- Where all shapes are known -------------------------------------------------------------------
+
+// A slice that begins at, and has the size of, constants.
+struct ConstantSlice {
+  Node* node;
+  std::vector<int32_t> begin, size;
+};
+
+// Whether a constant waits for no more than its branch: what waits for the reader of another slice would close a
+// circle.
+bool WaitsForItsBranch(const Node& constant) {
+  return std::all_of(constant.in_edges().begin(), constant.in_edges().end(), [](const tensorflow::Edge* edge) {
+    const Node& source = *edge->src();
+    if (!source.IsOp() || source.IsSwitch() || source.type_string() == kFrameStartOp) return true;
+    if (source.IsIdentity()) return InputOf(source, 0).node->IsSwitch();
+    return source.IsConstant() && WaitsForItsBranch(source);
+  });
+}
+
+bool ReadConstantSlice(Node* node, ConstantSlice* slice) {
+  *slice = {node, {}, {}};
+  if (HasControlInputs(*node) || !IsPlainValue(node->output_type(0))) return false;
+  const Node &begin = *InputOf(*node, kBegin).node, &size = *InputOf(*node, kSize).node;
+  return ReadSizes(begin, &slice->begin) && ReadSizes(size, &slice->size) && WaitsForItsBranch(begin) &&
+         WaitsForItsBranch(size) && slice->begin.size() == slice->size.size();
+}
+
+// The dimension along which the slices, which are sorted, lie one behind the other from 0 on; kNoAxis if they do not.
+int AxisOf(const std::vector<ConstantSlice>& slices) {
+  int axis = kNoAxis;
+  int32_t end = 0;
+  for (const ConstantSlice& slice : slices) {
+    if (slice.begin.size() != slices[0].begin.size()) return kNoAxis;
+    for (size_t d = 0; d < slice.begin.size(); ++d) {
+      const bool is_behind = slice.begin[d] != 0;
+      if (is_behind && axis == kNoAxis) axis = static_cast<int>(d);
+      if (is_behind && axis != static_cast<int>(d)) return kNoAxis;
+    }
   }
-  return offsets;
+  if (axis == kNoAxis) return kNoAxis;
+  for (const ConstantSlice& slice : slices) {
+    if (slice.begin[axis] != end || slice.size[axis] == 0) return kNoAxis;
+    end += slice.size[axis];
+    for (size_t d = 0; d < slice.size.size(); ++d) {
+      if (static_cast<int>(d) != axis && slice.size[d] != slices[0].size[d]) return kNoAxis;
+    }
+  }
+  return axis;
+}
+
+// A number that waits for what the first of the sizes waits for.
+absl::Status AddAxis(const ConstantSlice& first, int axis, Graph* graph, Node** node) {
+  NodeDef def = DefLike(*first.node, absl::StrCat(first.node->name(), "/axis"), "Const");
+  Tensor value(static_cast<int32_t>(axis));
+  value.AsProtoTensorContent(def.mutable_attr()->operator[]("value").mutable_tensor());
+  tensorflow::AddNodeAttr("dtype", tensorflow::DT_INT32, &def);
+  absl::Status status;
+  *node = graph->AddNode(def, &status);
+  TFR_RETURN_IF_ERROR(status);
+  (*node)->set_assigned_device_name(first.node->assigned_device_name());
+  for (const tensorflow::Edge* edge : InputOf(*first.node, kSize).node->in_edges()) {
+    graph->AddControlEdge(edge->src(), *node);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MergeConstantSlices(std::vector<ConstantSlice> slices, Graph* graph) {
+  std::sort(slices.begin(), slices.end(),
+            [](const ConstantSlice& a, const ConstantSlice& b) { return a.begin < b.begin; });
+  const int axis = slices.size() < 2 ? kNoAxis : AxisOf(slices);
+  if (axis == kNoAxis) return absl::OkStatus();
+  ConcatGradient gradient;
+  gradient.gradient = InputOf(*slices[0].node, kSliced);
+  if (tensorflow::IsRefType(gradient.gradient.node->output_type(gradient.gradient.output))) return absl::OkStatus();
+  for (const ConstantSlice& slice : slices) {
+    gradient.slices.push_back(slice.node);
+    gradient.parts.push_back(InputOf(*slice.node, kSize));
+    gradient.are_shapes.push_back(true);
+    gradient.waits.push_back(InputOf(*slice.node, kBegin).node);
+  }
+  TFR_RETURN_IF_ERROR(AddAxis(slices[0], axis, graph, &gradient.axis.node));
+  return Merge(gradient, graph);
+}
+
+// In an order that is the same in every process.
+std::vector<std::vector<ConstantSlice>> FindConstantSlices(const std::vector<Node*>& nodes) {
+  std::map<std::pair<int, int>, std::vector<ConstantSlice>> by_value;
+  for (Node* node : nodes) {
+    ConstantSlice slice;
+    if (!ReadConstantSlice(node, &slice)) continue;
+    const NodeOutput cut = InputOf(*node, kSliced);
+    by_value[{cut.node->id(), cut.output}].push_back(std::move(slice));
+  }
+  std::vector<std::vector<ConstantSlice>> found;
+  found.reserve(by_value.size());
+  for (auto& [value, slices] : by_value) found.push_back(std::move(slices));
+  return found;
+}
+
+std::vector<Node*> NodesOf(const Graph& graph, const char* op) {
+  std::vector<Node*> nodes;
+  for (Node* node : graph.op_nodes()) {
+    if (node->type_string() == op) nodes.push_back(node);
+  }
+  return nodes;
 }
 
 }  // namespace
 
 absl::Status MergeConcatGradients(Graph* graph) {
-  std::vector<Node*> offsets = FindOffsets(*graph);
-  if (offsets.empty()) return absl::OkStatus();
+  std::vector<Node*> offsets = NodesOf(*graph, "ConcatOffset"), slices = NodesOf(*graph, "Slice");
+  if (slices.empty()) return absl::OkStatus();
   GraphRegions regions;
   if (!regions.Build(*graph).ok()) return absl::OkStatus();  // who builds the program finds the same fault
   // The main graph is the session's: its concatenations are large, and TensorFlow slices by several threads.
-  auto is_in_main_graph = [&regions](const Node* offset) { return !regions.IsInFunction(offset); };
-  offsets.erase(std::remove_if(offsets.begin(), offsets.end(), is_in_main_graph), offsets.end());
+  auto is_in_main_graph = [&regions](const Node* node) { return !regions.IsInFunction(node); };
+  for (std::vector<Node*>* nodes : {&offsets, &slices}) {
+    nodes->erase(std::remove_if(nodes->begin(), nodes->end(), is_in_main_graph), nodes->end());
+  }
+  for (std::vector<ConstantSlice>& constant : FindConstantSlices(slices)) {
+    TFR_RETURN_IF_ERROR(MergeConstantSlices(std::move(constant), graph));
+  }
   for (Node* offset : offsets) {
+    if (offset->output_type(0) != tensorflow::DT_INT32) continue;
     ConcatGradient found;
     found.offset = offset;
     if (FindSlices(&found) && FindParts(&found)) TFR_RETURN_IF_ERROR(Merge(found, graph));

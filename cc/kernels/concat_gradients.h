@@ -15,6 +15,9 @@ inline constexpr char kConcatGradientOp[] = "Recursion>ConcatGradient";
 // ConcatGradient(axis, g, x, y). It takes a shape in place of a part where the shape is a constant, or is read by
 // others, too. Where one of the parts has no gradient everything stays as it is.
 //
+// Where all shapes are known no more than the Slices are left, of g, from and of the size that constants say. Two or
+// more that cut g along one dimension, one behind the other, become such an operator, too, whoever made them.
+//
 // For a graph on a CPU. InvalidArgument if TensorFlow refuses the new operator.
 absl::Status MergeConcatGradients(tensorflow::Graph* graph);
 

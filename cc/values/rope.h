@@ -23,8 +23,8 @@ namespace tensorflow_recursion {
 // threads may read it. The dtype is one of plain numbers.
 class Rope {
  public:
-  // With one reference, which is the caller's. Takes over the parts, which have as many numbers as `shape`, in the order
-  // in which they lie in the whole. Their own shapes do not matter.
+  // With one reference, which is the caller's. Takes over the parts, which have as many numbers as `shape`, in the
+  // order in which they lie in the whole. Their own shapes do not matter.
   static Rope* New(Value* parts, uint32_t count, tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
 
   Rope(const Rope&) = delete;
@@ -40,8 +40,8 @@ class Rope {
   const tensorflow::Tensor& Flat();
 
   void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
-  // Frees the rope with its last reference, and those that only it holds: by a worklist, as a rope may be as deep as the
-  // recursion was.
+  // Frees the rope with its last reference, and those that only it holds: by a worklist, as a rope may be as deep as
+  // the recursion was.
   void Unref();
 
  private:

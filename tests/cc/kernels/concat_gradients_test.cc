@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,7 +24,9 @@ using tensorflow::Node;
 // In the body of F: the gradient of concat([x, y], axis), from gradient g.
 class ConcatGradientsTest : public ::testing::Test {
  protected:
-  ConcatGradientsTest() : graph_(tensorflow::OpRegistry::Global()) {
+  ConcatGradientsTest() : graph_(tensorflow::OpRegistry::Global()) { AddEntries(); }
+
+  void AddEntries() {
     AddEntry("axis", kInt, 0);
     AddEntry("g", DT_FLOAT, 1);
     AddEntry("x", DT_FLOAT, 2);
@@ -136,6 +139,29 @@ TEST_F(ConcatGradientsTest, AConstantShapeIsTakenAsItIsAndTheValueIsStillWaitedF
   EXPECT_EQ(Find("shapes"), nullptr);
 }
 
+// What Grappler makes of a ShapeN of which it knows one output.
+TEST_F(ConcatGradientsTest, AReplacedShapeIsTakenForTheShapeAgain) {
+  tensorflow::Tensor sizes(kInt, tensorflow::TensorShape({2}));
+  sizes.vec<int32_t>().setValues({1, 50});
+  const std::string replaced = "ConstantFolding/shapes-matshapes-1";
+  for (const bool is_read_by_others : {false, true}) {
+    builder_ = GraphBuilder();
+    AddEntries();
+    AddShapes();
+    builder_.Node(replaced, "Const", {"^shapes"}, {{"dtype", kInt}, {"value", sizes}});
+    AddOffset({"shapes:0", replaced});
+    AddSlice(0, "shapes:0");
+    AddSlice(1, replaced);
+    if (is_read_by_others) builder_.Node("reader", "Identity", {replaced}, {{"T", kInt}});
+    graph_.Clear();
+    Merge();
+    ASSERT_TRUE(IsMerged());
+    EXPECT_EQ(Find("shapes") != nullptr, is_read_by_others);
+    EXPECT_EQ(Find(replaced) != nullptr, is_read_by_others);
+    EXPECT_EQ(AreShapes(), (std::vector<bool>{is_read_by_others, is_read_by_others}));
+  }
+}
+
 TEST_F(ConcatGradientsTest, AShapeThatOthersReadStays) {
   AddGradient();
   builder_.Node("reader", "Identity", {"shapes:1"}, {{"T", kInt}});
@@ -200,6 +226,80 @@ TEST_F(ConcatGradientsTest, ASliceThatWaitsForTheOthersReaderStaysAsItIs) {
   builder_.Node("d1", "Slice", {"g", "offset:1", "shapes:1", "^read0"}, {{"T", DT_FLOAT}, {"Index", kInt}});
   Merge();
   EXPECT_FALSE(IsMerged());
+}
+
+// Slices of g, [rows, 7], from and of the size that constants say.
+class ConstantSlicesTest : public ConcatGradientsTest {
+ protected:
+  ConstantSlicesTest() { AddStart(); }
+
+  void AddStart() { builder_.Node("start", kFrameStartOp, {}, {{"function", "F"}, {"max_depth", 9}, {"workers", 1}}); }
+
+  void AddVector(const std::string& name, const std::vector<int32_t>& numbers, const std::string& wait) {
+    tensorflow::Tensor value(kInt, tensorflow::TensorShape({static_cast<int64_t>(numbers.size())}));
+    std::copy(numbers.begin(), numbers.end(), value.vec<int32_t>().data());
+    builder_.Node(name, "Const", {wait}, {{"dtype", kInt}, {"value", value}});
+  }
+
+  void AddConstantSlice(const std::string& name, const std::vector<int32_t>& begin, const std::vector<int32_t>& size,
+                        const std::string& wait = "^start") {
+    AddVector(name + "_begin", begin, wait);
+    AddVector(name + "_size", size, "^start");
+    builder_.Node(name, "Slice", {"g", name + "_begin", name + "_size"}, {{"T", DT_FLOAT}, {"Index", kInt}});
+    builder_.Node("read_" + name, "Identity", {name}, {{"T", DT_FLOAT}});
+  }
+
+  // Of the operator that has the first slice's name.
+  std::string OpOf(const std::string& name) const { return Find(name) == nullptr ? "" : Find(name)->type_string(); }
+};
+
+TEST_F(ConstantSlicesTest, OneBehindTheOtherBecomeOneOperator) {
+  AddConstantSlice("right", {0, 3}, {2, 4});
+  AddConstantSlice("left", {0, 0}, {2, 3});
+  Merge();
+  ASSERT_EQ(OpOf("left"), kConcatGradientOp);
+  EXPECT_EQ(OpOf("right"), "");
+  EXPECT_EQ(InputsOf("left"), (Inputs{"left/axis:0", "g:0", "left_size:0", "right_size:0"}));
+  EXPECT_EQ(InputsOf("read_left"), Inputs{"left:0"});
+  EXPECT_EQ(InputsOf("read_right"), Inputs{"left:1"});
+  tensorflow::Tensor axis;
+  ASSERT_TRUE(tensorflow::GetNodeAttr(Find("left/axis")->attrs(), "value", &axis).ok());
+  EXPECT_EQ(axis.scalar<int32_t>()(), 1);
+  std::map<std::string, std::vector<std::string>> controls;
+  for (const tensorflow::Edge* edge : graph_.edges()) {
+    if (edge->IsControlEdge() && edge->src()->IsOp()) controls[edge->dst()->name()].push_back(edge->src()->name());
+  }
+  EXPECT_EQ(controls["left/axis"], std::vector<std::string>{"start"});
+  EXPECT_EQ(controls["left"].size(), 2);  // the constants of where they began
+}
+
+TEST_F(ConstantSlicesTest, OthersStayAsTheyAre) {
+  const std::vector<std::vector<std::vector<int32_t>>> others = {
+      {{0, 0}, {2, 3}, {0, 4}, {2, 3}},   // a gap
+      {{0, 0}, {2, 3}, {0, 2}, {2, 3}},   // one over the other
+      {{0, 1}, {2, 3}, {0, 4}, {2, 3}},   // not from 0 on
+      {{0, 0}, {2, 3}, {0, 3}, {1, 3}},   // of unequal height
+      {{0, 0}, {2, 3}, {2, 3}, {2, 3}},   // along two dimensions
+      {{0, 0}, {2, 3}, {0, 3}, {2, -1}},  // of a size that is not said
+  };
+  for (const std::vector<std::vector<int32_t>>& other : others) {
+    builder_ = GraphBuilder();
+    AddEntries();
+    AddStart();
+    AddConstantSlice("left", other[0], other[1]);
+    AddConstantSlice("right", other[2], other[3]);
+    graph_.Clear();
+    Merge();
+    EXPECT_EQ(OpOf("left"), "Slice");
+    EXPECT_EQ(OpOf("right"), "Slice");
+  }
+}
+
+TEST_F(ConstantSlicesTest, OneThatWaitsForTheOthersReaderStaysAsItIs) {
+  AddConstantSlice("left", {0, 0}, {2, 3});
+  AddConstantSlice("right", {0, 3}, {2, 4}, "^read_left");
+  Merge();
+  EXPECT_EQ(OpOf("left"), "Slice");
 }
 
 TEST(ConcatGradientsInMainGraphTest, StayAsTheyAre) {

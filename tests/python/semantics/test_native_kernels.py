@@ -27,6 +27,7 @@ LEVELS = {
     "select": lambda h, w, b: tf.where(h > 0, tf.matmul(h, w), h * b) - tf.abs(h),
     "rows": lambda h, w, b: tf.gather(tf.concat([h, -h, h * h], axis=0), [2]) * 0.5 + tf.reshape(b, [1, -1]),
     "stack": lambda h, w, b: tf.unstack(tf.stack([tf.squeeze(h, 0) * b, tf.reshape(h, [-1])]))[0][tf.newaxis],
+    "slices": lambda h, w, b: _slices(tf.matmul(h, w), [4, 9, 3]) * h + b,
     "sums": lambda h, w, b: (h - tf.reduce_mean(h, axis=1, keepdims=True)) / (1 + tf.reduce_max(tf.abs(h))) * b,
     "loss": lambda h, w, b: (
         h - tf.reshape(tf.nn.sparse_softmax_cross_entropy_with_logits([3], tf.matmul(h, w)), [1, 1])
@@ -39,6 +40,12 @@ LEVELS = {
 def _gates(z, h):
     a, b = tf.split(z, [7, DIM - 7], axis=1)
     return tf.concat([tf.sigmoid(b), tf.tanh(a)], axis=1) * h
+
+
+def _slices(z, sizes):
+    """Of constant sizes, one behind the other; what is behind them is read as a whole."""
+    slices = [tf.slice(z, [0, sum(sizes[:i])], [1, size]) for i, size in enumerate(sizes)]
+    return tf.concat([tf.tanh(slices[1]), slices[0], slices[2] * slices[2], z[:, sum(sizes) :]], axis=1)
 
 
 def _weights(dtype, dim=DIM):
