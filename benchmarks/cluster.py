@@ -6,31 +6,38 @@
         y = f(x)
         with tf.compat.v1.Session(cluster.target, config=tfr.session_config()) as session: ...
 
-As a program, this module is one task (see `_serve`).
+A process that has imported TensorFlow is started once and forks for each task (the "forkserver" of `multiprocessing`):
+the import takes seconds.
 """
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
-import json
+import multiprocessing
 import os
-import selectors
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parent.parent
-_READY = b"ready\n"
+_READY = b"ready"
 _START_SECONDS = 120
 _START_ATTEMPTS = 3  # a port that was free when it was chosen may be taken when the task binds it
+_SECONDS_BETWEEN_LOOKS = 0.001
+
+# Of malloc.h.
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tensorflow"])
 
 
 class TaskFailed(Exception):
@@ -42,12 +49,13 @@ class TaskOptions:
     """What a task's process is like.
 
     `imports` says whether it imports tensorflow_recursion; `cores` pins it to these cores, with one thread for each
-    of them; `environment` is added to the parent's.
+    of them. With `gives_back`, it has few heaps, and what takes 128 KiB or more is in none: its memory goes back to the
+    system when it is freed.
     """
 
     imports: bool = True
     cores: Sequence[int] | None = None
-    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    gives_back: bool = False
 
 
 class Task:
@@ -57,8 +65,9 @@ class Task:
         self.job, self.index, self.options = job, index, options
         self.address = spec[job][index]
         self._spec = spec
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log = tempfile.TemporaryFile()
+        self._process: ForkServerProcess | None = None
+        self._connection: Connection | None = None  # whose end tells the task that its parent has ended
+        self._log = tempfile.NamedTemporaryFile()
 
     @property
     def device(self) -> str:
@@ -70,23 +79,15 @@ class Task:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None, f"{self.device} does not run"
+        assert self._process is not None and self._process.pid is not None, f"{self.device} does not run"
         return self._process.pid
 
     def start(self) -> None:
-        cores = None if self.options.cores is None else list(self.options.cores)
-        arguments = json.dumps(
-            {"spec": self._spec, "job": self.job, "index": self.index, "imports": self.options.imports, "cores": cores}
-        )
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **self.options.environment}
-        environment["PYTHONPATH"] = os.pathsep.join([str(_ROOT), environment.get("PYTHONPATH", "")])
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.cluster", arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=environment,
-        )
+        self._connection, connection = _CONTEXT.Pipe()
+        arguments = (self._spec, self.job, self.index, self.options, connection, self._log.name)
+        self._process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
+        self._process.start()
+        connection.close()
 
     def wait(self) -> None:
         """Waits until the task serves.
@@ -94,38 +95,47 @@ class Task:
         Raises:
             TaskFailed: it ended, or does not serve in time.
         """
-        assert self._process is not None and self._process.stdout is not None
-        if _read_line(self._process.stdout, _START_SECONDS) != _READY:
-            raise TaskFailed(f"{self.device} at {self.address} does not serve: {self.log()[-2000:]}")
+        assert self._connection is not None
+        with contextlib.suppress(EOFError, ConnectionError):
+            if self._connection.poll(_START_SECONDS) and self._connection.recv_bytes() == _READY:
+                return
+        raise TaskFailed(f"{self.device} at {self.address} does not serve: {self.log()[-2000:]}")
 
     def log(self) -> str:
         """Returns what the task has printed to standard error, in all of its lives."""
-        self._log.seek(0)
-        return self._log.read().decode(errors="replace")
+        return Path(self._log.name).read_text(errors="replace")
 
     def kill(self) -> None:
-        if self._process is None:
+        if self._process is None or self._connection is None:
             return
         self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process = None
+        self._process.join()
+        self._process.close()
+        self._connection.close()
+        self._process = self._connection = None
 
     def is_alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.is_alive()
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
         """The process stands still: it neither answers nor hangs up."""
         os.kill(self.pid, signal.SIGSTOP)
         try:
-            # On a busy machine it runs on for a while; not to be reaped here, should it end.
-            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            while not self._stands_still():  # on a busy machine it runs on for a while
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
             yield
         finally:
             os.kill(self.pid, signal.SIGCONT)
+
+    def _stands_still(self) -> bool:
+        """Whether all threads are stopped, or have ended."""
+        with contextlib.suppress(OSError):  # a thread, or the task, has ended meanwhile
+            return all(
+                path.joinpath("stat").read_text().rpartition(")")[2].split()[0] in "TZX"
+                for path in Path(f"/proc/{self.pid}/task").iterdir()
+            )
+        return not self.is_alive()
 
     def resident_kib(self) -> int:
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
@@ -219,39 +229,28 @@ def _free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _read_line(pipe: Any, seconds: float) -> bytes:
-    """Returns the next line, or what there is of it at the end of the pipe or of the time."""
-    deadline, line = time.monotonic() + seconds, b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while not line.endswith(b"\n") and selector.select(max(0.0, deadline - time.monotonic())):
-            byte = os.read(pipe.fileno(), 1)
-            if not byte:
-                break
-            line += byte
-    return line
-
-
-def _serve(arguments: dict[str, Any]) -> None:
-    """Serves one task until standard input ends, which it does when the parent ends."""
-    cores = arguments["cores"]
-    if cores is not None:
-        os.sched_setaffinity(0, cores)
+def _serve(
+    spec: dict[str, list[str]], job: str, index: int, options: TaskOptions, connection: Connection, log: str
+) -> None:
+    """Serves one task until the other end of the connection is closed, as it is when the parent ends."""
+    if options.gives_back:
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_ARENA_MAX, 2)
+        libc.mallopt(_M_MMAP_THRESHOLD, 128 * 1024)
+    if options.cores is not None:
+        os.sched_setaffinity(0, options.cores)
+    os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
     import tensorflow as tf
 
-    if arguments["imports"]:
+    if options.imports:
         import tensorflow_recursion  # noqa: F401
     tf1 = tf.compat.v1
     config = tf1.ConfigProto()
-    if cores is not None:
-        config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = len(cores)
-    spec = tf.train.ClusterSpec(arguments["spec"])
-    server = tf1.train.Server(spec, job_name=arguments["job"], task_index=arguments["index"], config=config)
-    os.write(1, _READY)
-    sys.stdin.buffer.read()
+    if options.cores is not None:
+        config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = len(options.cores)
+    server = tf1.train.Server(tf.train.ClusterSpec(spec), job_name=job, task_index=index, config=config)
+    connection.send_bytes(_READY)
+    with contextlib.suppress(EOFError, ConnectionError):
+        connection.recv_bytes()
     del server
     os._exit(0)  # a server has no way to stop
-
-
-if __name__ == "__main__":
-    _serve(json.loads(sys.argv[1]))

@@ -27,9 +27,7 @@ def place(cluster):
 @pytest.fixture(scope="module")
 def mortal_cluster():
     """A cluster whose tasks the tests kill, and measure: heaps that do not shrink would look like leaks."""
-    # Few heaps; what takes 128 KiB or more is in none, and is given back when it is freed.
-    environment = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
-    with Cluster(TaskOptions(environment=environment), worker=2) as cluster:
+    with Cluster(TaskOptions(gives_back=True), worker=2) as cluster:
         yield cluster
 
 

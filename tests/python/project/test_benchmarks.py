@@ -506,9 +506,7 @@ def test_command_draws_a_chart_a_suite(smoke):
 def test_distributed_starts_a_cluster_and_judges_its_four_cases(tmp_path):
     arguments = ["distributed", "--quick", "--repeats", "1"]
     arguments += ["--json", str(tmp_path / "out.json"), "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS
-    )
+    done = processes.run_python("-m", "benchmarks", *arguments, directory=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "out.json").read_text())
     cases = [case["case"] for case in report["cases"]]
@@ -531,9 +529,7 @@ def test_tensorflow2_runs_in_a_process_of_its_own(tmp_path):
         "--out",
         str(tmp_path),
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS
-    )
+    done = processes.run_python("-m", "benchmarks", *arguments, directory=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "out.json").read_text())
     cases = {case["case"]: set(case["variants"]) for case in report["tensorflow2"]}
