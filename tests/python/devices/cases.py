@@ -35,13 +35,17 @@ def fed(value, dtype=None):
 
 def run_in(place, devices, build, **options):
     """Builds a graph over the devices and runs it twice in a session of the place; returns the second run's values."""
+    return trace_in(place, devices, build, **options)[0]
+
+
+def trace_in(place, devices, build, **options):
+    """As `run_in`; returns the first run's RunMetadata too."""
     with tf.Graph().as_default():
         fetches = build(*devices)
         with place.session(**options) as session:
             session.run(tf1.global_variables_initializer(), options=distribution.TIMEOUT)
-            for _ in range(2):
-                values = session.run(fetches, options=distribution.TIMEOUT)
-    return values
+            _, metadata = distribution.run_traced(session, fetches)
+            return session.run(fetches, options=distribution.TIMEOUT), metadata
 
 
 def same_bits(one, other):

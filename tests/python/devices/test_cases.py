@@ -9,7 +9,7 @@ import pytest
 import state_cases
 import tensorflow as tf
 from call_cases import ASKING_CASES
-from cases import run_in, same_bits
+from cases import run_in, same_bits, trace_in
 from loop_cases import PARTIAL_CASES, PARTIAL_IN_V1
 
 tf1 = tf.compat.v1
@@ -19,32 +19,18 @@ CASES = {**call_cases.CASES, **loop_cases.CASES, **state_cases.CASES}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_case_has_its_values_on_one_device(name, control_flow):
-    """The expectations themselves are right."""
-    values = run_in(distribution.one_device(), ("", ""), CASES[name].build)
-    for value, expected in zip(values, CASES[name].expected, strict=True):
+def test_values_are_bit_identical_to_one_device_when_operators_lie_apart(name, place, control_flow):
+    """And devices agree on calls only where arguments may die apart."""
+    one = run_in(distribution.one_device(), ("", ""), CASES[name].build)
+    for value, expected in zip(one, CASES[name].expected, strict=True):
         np.testing.assert_array_equal(value, expected)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_devices_agree_on_calls_only_where_arguments_may_die_apart(name, place, control_flow):
-    with tf.Graph().as_default():
-        fetches = CASES[name].build(*place.devices)
-        with place.session() as session:
-            session.run(tf1.global_variables_initializer(), options=distribution.TIMEOUT)
-            _, metadata = distribution.run_traced(session, fetches)
+    apart, metadata = trace_in(place, place.devices, CASES[name].build)
+    assert [same_bits(*pair) for pair in zip(apart, one, strict=True)] == [True] * len(one), (apart, one)
     nodes = list(distribution.partition_nodes(metadata))
     assert any("/lives" in node.name for node in nodes) == (name in ASKING_CASES), nodes
     partial = {node.name for node in nodes if "_recursion_partial_loop" in node.attr}
     expected = name in PARTIAL_CASES or (control_flow == "v1" and name in PARTIAL_IN_V1)
     assert (len(partial) > 0) == expected, partial
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_values_are_bit_identical_to_one_device_when_operators_lie_apart(name, place, control_flow):
-    one = run_in(distribution.one_device(), ("", ""), CASES[name].build)
-    apart = run_in(place, place.devices, CASES[name].build)
-    assert [same_bits(*pair) for pair in zip(apart, one, strict=True)] == [True] * len(one), (apart, one)
 
 
 # The dynamic call of a function is beside all the variables that it gets.

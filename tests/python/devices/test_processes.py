@@ -465,7 +465,7 @@ def test_memory_of_workers_stays_when_many_steps_fail(mortal):
             with pytest.raises(tf.errors.InvalidArgumentError):
                 session.run(y, {n: 3, x: bad}, options=distribution.TIMEOUT)
 
-        wait_until_memory_is_as_before(mortal.tasks, 24 * 1024, step, warm_up=60, steps=240)
+        wait_until_memory_is_as_before(mortal.tasks, 24 * 1024, step, warm_up=40, steps=120)
 
 
 def test_memory_of_workers_stays_when_many_steps_time_out(mortal):
@@ -490,4 +490,4 @@ def test_memory_of_workers_stays_when_many_steps_time_out(mortal):
             with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.CancelledError)):
                 session.run(y, options=tf1.RunOptions(timeout_in_ms=100))
 
-        wait_until_memory_is_as_before(mortal.tasks, 64 * 1024, step, warm_up=30, steps=60)
+        wait_until_memory_is_as_before(mortal.tasks, 64 * 1024, step, warm_up=15, steps=30)
