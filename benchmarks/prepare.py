@@ -46,11 +46,20 @@ def _input() -> tf.Tensor:
     return tf1.placeholder_with_default(1.0, [])
 
 
+def _sum(values: list[tf.Tensor]) -> tf.Tensor:
+    """The sum in groups of 100, because TensorFlow's optimizers take the square of the inputs of one operator.
+
+    For each node that an operator reads, its dependency optimizer looks through that operator's inputs.
+    """
+    groups = [values[i : i + 100] for i in range(0, len(values), 100)]
+    return tf.add_n([tf.add_n(group) for group in groups])
+
+
 def calls(size: int) -> tuple[tf.Tensor, float]:
     """The main graph has `size` calls."""
     add = _recursive("Add", lambda add: lambda n, x: tf.cond(n < 1, lambda: x, lambda: add(n - 1, x + 1.0)))
     x = _input()
-    return tf.add_n([add(i % 2, x) for i in range(size)]), size + size // 2
+    return _sum([add(i % 2, x) for i in range(size)]), size + size // 2
 
 
 def arguments(size: int) -> tuple[tf.Tensor, float]:
@@ -60,7 +69,7 @@ def arguments(size: int) -> tuple[tf.Tensor, float]:
         return lambda n, *values: tuple(tf.cond(n < 1, lambda: list(values), lambda: list(many(n - 1, *values))))
 
     x = _input()
-    return tf.add_n(list(_recursive("Many", body, size, size)(1, *[x] * size))), size
+    return _sum(list(_recursive("Many", body, size, size)(1, *[x] * size))), size
 
 
 def functions(size: int) -> tuple[tf.Tensor, float]:
