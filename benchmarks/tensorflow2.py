@@ -244,6 +244,55 @@ def _treernn_case(setting: suite.Setting) -> Case:
     )
 
 
+class _AllInTurn:
+    """A session's runner of all batches as one call."""
+
+    def __init__(self, runner: Any, count: int) -> None:
+        self._runner, self._count = runner, count
+
+    def __call__(self, _: int) -> list[Any]:
+        return [[self._runner(number)[0] for number in range(self._count)]]
+
+    def runs_statically(self, _: int) -> bool:
+        return bool(self._runner.runs_statically(0))
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def _epoch_case(setting: suite.Setting) -> Case:
+    """Training steps over all trees: one call of a tf.function, in which a loop makes them."""
+    count = len(setting.batches)
+
+    def in_function() -> _EagerRunner:
+        net = _TreeRNN(setting.start, is_trained=True)
+        arrays = [tf.ragged.stack(list(rows)) for rows in zip(*_treernn_values(setting), strict=True)]
+
+        def epoch() -> tf.Tensor:
+            losses = tf.TensorArray(tf.float32, count, element_shape=[])
+            for number in tf.range(count):
+                losses = losses.write(number, net.train(*[array[number] for array in arrays]))
+            return losses.stack()
+
+        return _EagerRunner(tf.function(epoch), [()])
+
+    check_loss = suite.check_losses(setting)
+
+    def check(_: int, got: Any) -> None:
+        for number, loss in enumerate(got[0]):
+            check_loss(number, [loss])
+
+    case = _against_session(
+        f"tf2-treernn-train-d{DIM}-all-trees",
+        lambda: _AllInTurn(suite.METHODS["static"](setting), count),
+        in_function,
+        1,
+        check,
+        checked_calls=1,
+    )
+    return dataclasses.replace(case, items_per_call=count)
+
+
 # --- Datasets, second derivatives -----------------------------------------------------------------------------------
 
 
@@ -328,6 +377,7 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
     forward, training = (_treernn_setting(mode, trees) for mode in (None, _TRAINING))
     fib = run_case(_fib_case(), repeats)
     infer, train = (run_case(_treernn_case(setting), repeats) for setting in (forward, training))
+    epoch = run_case(_epoch_case(training), repeats)
     own = ([np.int32(1)], 0), *((_treernn_values(setting)[0], len(setting.start)) for setting in (forward, training))
     empties = [run_case(_empty_case(values, num_weights), repeats) for values, num_weights in own]
     figures = [
@@ -351,13 +401,19 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
         ),
         Figure("the same, the tf.function's own call left out", _net_of_call(train, empties[2]), None, " times"),
         Figure(
+            "the same, all trees in a loop of one tf.function",
+            epoch.ratio("tf.function", "static"),
+            TRAINING_OVER_SESSION,
+            " times",
+        ),
+        Figure(
             "first call of TreeRNN training over the session's", _first_call(train), FIRST_CALL_OVER_SESSION, " times"
         ),
         _dataset_figure(repeats),
         _second_order_figure(repeats, quick),
         keras_fit.figure(repeats, quick),
     ]
-    return [fib, infer, train, *empties], figures
+    return [fib, infer, train, epoch, *empties], figures
 
 
 def run(repeats: int, quick: bool, progress: Progress) -> tuple[list[str], list[dict[str, Any]], list[Figure]]:
