@@ -1,4 +1,4 @@
-// Says which device is missing that a function asks for.
+// Says which device, or which kernel, is missing that a function asks for.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_VERIFY_DEVICES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_VERIFY_DEVICES_H_
@@ -13,9 +13,10 @@ namespace tensorflow_recursion {
 // Of an Invoke in a function's graph: whether that function's operators may go to other devices than they ask for.
 inline constexpr char kSoftPlacementAttr[] = "_recursion_soft_placement";
 
-// InvalidArgument if a node of a function that `graph` may call asks for a device that is not in `devices`. With soft
-// placement only the process must exist. Nobody else says so: Grappler would log the Placer's error and go on without
-// the transformation, and a dynamic call runs its body where the call is.
+// InvalidArgument if a node of a function that `graph` may call asks for a device that is not in `devices`, or that has
+// no kernel for it. With soft placement only the process must exist, and any of `devices` may have the kernel. Nobody
+// else says so: Grappler would log the Placer's error and go on without the transformation, and a dynamic call runs its
+// body where the call is.
 absl::Status VerifyDevices(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library,
                            const tensorflow::DeviceSet& devices, bool allow_soft_placement);
 
