@@ -1,4 +1,4 @@
-"""What every test has: a fresh graph, and the ways a session may run functions."""
+"""Which tests run, and where; what each of them has is in shared_fixtures.py."""
 # SPDX-License-Identifier: Apache-2.0
 
 import gc
@@ -8,17 +8,9 @@ import re
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TENSORFLOW_RECURSION_SILENCE_DYNAMIC", "1")  # half of the tests mean dynamic execution
 
-import distribution_helpers as distribution
 import matrix
 import pytest
-import switches
-import tensorflow as tf
 
-import tensorflow_recursion as tfr
-from benchmarks.cluster import Cluster
-
-tf1 = tf.compat.v1
-tf1.disable_eager_execution()
 # Building a graph makes so many objects that with Python's own thresholds the collector takes twice the time.
 gc.set_threshold(50_000, 20, 20)
 
@@ -31,8 +23,27 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if _only_deals_out(config):
+        return  # without TensorFlow, whose import takes seconds
+    config.pluginmanager.import_plugin("shared_fixtures")
     if config.getoption("--fake-gpu"):
-        distribution.load_fake_gpu()
+        import distribution_helpers
+
+        distribution_helpers.load_fake_gpu()
+
+
+def _only_deals_out(config):
+    """Whether this process starts others, which run the tests."""
+    is_worker = hasattr(config, "workerinput")
+    return not is_worker and config.getoption("dist", "no") != "no" and not config.option.collectonly
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With the fake GPU: modules in which no test is for it."""
+    is_module = collection_path.suffix == ".py"
+    if config.getoption("--fake-gpu") and is_module and "mark.fake_gpu" not in collection_path.read_text():
+        return True
+    return None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -77,86 +88,3 @@ def _may_use_fake_gpu(item):
     """What is about two devices, not about CPUs and processes."""
     places = _places(item)
     return item.get_closest_marker("fake_gpu") and (not places or "devices" in places)
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    """A graph of the test's own, the default one."""
-    graph = tf.Graph()
-    with graph.as_default():
-        yield graph
-
-
-@pytest.fixture(params=["dynamic", "static"])
-def session_config(request):
-    """The configuration of a session: without the switch and with it."""
-    return tf1.ConfigProto() if request.param == "dynamic" else tfr.session_config()
-
-
-@pytest.fixture
-def run(session_config):
-    """Runs fetches in one session of the default graph, after its variables are initialized; see `Runner`."""
-    runner = Runner(session_config)
-    yield runner
-    runner.close()
-
-
-@pytest.fixture(params=["v1", "v2"])
-def control_flow(request):
-    """Switch/Merge operators in graphs, or If and While."""
-    with switches.control_flow_v2(request.param == "v2"):
-        yield request.param
-
-
-@pytest.fixture(params=["ref", "resource"])
-def variable_kind(request):
-    """What tf1 variables are."""
-    with switches.resource_variables(request.param == "resource"):
-        yield request.param
-
-
-@pytest.fixture(scope="session")
-def shared_cluster():
-    with Cluster(worker=2) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(shared_cluster):
-    """Two processes on loopback, shared by all tests; started anew if one before has brought them down."""
-    shared_cluster.restore()
-    return shared_cluster
-
-
-@pytest.fixture
-def fib():
-    """fib, declared and defined as in the first example."""
-    declared = tfr.Declare("Fib", [("n", tf.int32)], [("ret", tf.int32)])
-
-    @tfr.Defun(tf.int32, func_name="Fib", out_names=["ret"])
-    def FibImpl(n):
-        return tf.cond(n < 2, lambda: n, lambda: declared(n - 1) + declared(n - 2))
-
-    return FibImpl
-
-
-class Runner:
-    """`run(fetches, feeds)` in the session of the default graph at the first call; `run.session` is that session."""
-
-    def __init__(self, config):
-        self._config = config
-        self._session = None
-
-    @property
-    def session(self):
-        if self._session is None:
-            self._session = tf1.Session(config=self._config)
-            self._session.run(tf1.global_variables_initializer())
-        return self._session
-
-    def __call__(self, fetches, feeds=None):
-        return self.session.run(fetches, feeds)
-
-    def close(self):
-        if self._session is not None:
-            self._session.close()
