@@ -64,6 +64,7 @@ class DefinedFunction:
         self.base = None  # it is no gradient
         self.needs_trace = True
         self.promise = None
+        self.arg_shapes = None
         self.max_depth = None
         self.orders_effects = False  # as in TensorFlow's own Defun
         self.has_effects = False

@@ -40,6 +40,7 @@ class Definition(Protocol):
       user_name: the name that the user gave it, by which a graph's functions know one another; messages say it, without
         the number that a function of one trace has in it (`names.shown`).
       inputs: `(name, dtype)` of each declared argument.
+      arg_shapes: the static shapes of the arguments that its body is always traced for; None if they are the call's.
       output_shapes: the stated static shapes of the outputs, or None.
       grad_func: the user's gradient as a function of the arguments and the gradients for the outputs, or None.
       python_grad_func: the user's gradient as a function of the call's operation, or None.
@@ -58,6 +59,8 @@ class Definition(Protocol):
     def user_name(self) -> str: ...
     @property
     def inputs(self) -> tuple[Named, ...]: ...
+    @property
+    def arg_shapes(self) -> tuple[tf.TensorShape, ...] | None: ...
     @property
     def output_shapes(self) -> tuple[tf.TensorShape, ...] | None: ...
     @property
@@ -116,6 +119,7 @@ class MadeDefinition(abc.ABC):
     signature: Signature
 
     base: Definition | None = None
+    arg_shapes = None
     output_shapes = None
     grad_func = None
     python_grad_func = None

@@ -99,6 +99,14 @@ class Specialization:
         return Signature(self.user_name, self.inputs, tuple((f"output_{i}", dtype) for i, dtype in enumerate(types)))
 
     @property
+    def arg_shapes(self) -> tuple[tf.TensorShape, ...]:
+        """Those of its kind of arguments: for less, a body need not make sense, `x[0]` of an empty vector for example.
+
+        A call may pass less, as the last one of a recursion on `x[1:]` does.
+        """
+        return tuple(spec.shape for spec in self.specs)
+
+    @property
     def output_shapes(self) -> tuple[tf.TensorShape, ...]:
         """The static shapes of the outputs, as far as they are known."""
         return tuple(spec.shape for spec in nests.tensor_specs(self.returns))

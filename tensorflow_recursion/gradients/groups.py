@@ -1,8 +1,8 @@
 """Which functions are differentiated together, for which static shapes, until what is assumed of them holds.
 
-A function is traced for the static shapes of its outermost call, along with what it reaches, and again when a call in
-a body passes something else, when it returns something else than was guessed, or when weights turn out to be used in
-another way.
+A function is traced for the shapes that it states, or else for the static shapes of its outermost call, along with
+what it reaches, and again when a call in a body passes something else, when it returns something else than was
+guessed, or when weights turn out to be used in another way.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -131,7 +131,8 @@ class Group:
     def require(self, definition: Definition, inputs: Sequence[tf.Tensor]) -> Pair:
         """The pair for a call of `definition`: as it is, not yet made if a trace of this group is in progress."""
         arguments = inputs[: len(definition.inputs)]
-        shapes = tuple(tensor.shape if self._is_shaped else tf.TensorShape(None) for tensor in arguments)
+        stated = definition.arg_shapes
+        shapes = stated or tuple(tensor.shape if self._is_shaped else tf.TensorShape(None) for tensor in arguments)
         known = tuple(handles.handle_data(tensor) for tensor in arguments)
         if isinstance(definition, PairFunction):
             known = tuple(map(handles.join_handle_data, definition.argument_handles, known))
@@ -284,7 +285,10 @@ class Groups:
     def of(self, name: str, arguments: Sequence[tf.Tensor], purpose: Purpose = Purpose.REVERSE) -> Group:
         """The group for outermost calls of the function `name` with arguments of these static shapes."""
         variables = tuple(handles.variable_key(tensor) for tensor in arguments)
-        key: _Key = (name, tuple(str(tensor.shape) for tensor in arguments), variables, purpose)
+        definition = self._tracer.registry.definitions.get(name)
+        stated = None if definition is None else definition.arg_shapes
+        shapes = stated or tuple(tensor.shape for tensor in arguments)
+        key: _Key = (name, tuple(map(str, shapes)), variables, purpose)
         alike = [known for known in self._groups if (known[0], known[-1]) == (name, purpose)]
         if key not in self._groups and len(alike) >= _MAX_SHAPED_GROUPS:
             key = (name, None, variables, purpose)

@@ -187,3 +187,25 @@ def test_first_calls_of_several_threads_trace_as_often_as_one(make):
         thread.join()
     assert results == [5] * THREADS
     assert len(traces) == len(alone)
+
+
+@pytest.mark.parametrize("is_stated", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_gradient_is_of_the_body_for_the_shapes_that_it_is_traced_for(length, is_stated):
+    """The last call passes an empty vector, for which alone the body makes no sense."""
+    table = tf.Variable([[1.0], [10.0], [100.0]])
+    seen = set()
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([None], tf.int32)] if is_stated else None)
+    def weighed(rows):
+        seen.add(rows.shape[0])
+        if tf.size(rows) == 0:
+            return tf.zeros([1])
+        return tf.gather(table, rows[0]) + 2.0 * weighed(rows[1:])
+
+    for outermost in (lambda function: function, tf.function):
+        with tf.GradientTape() as tape:
+            y = outermost(lambda rows: weighed(rows))(tf.range(length))
+        got = tf.convert_to_tensor(tape.gradient(y, table))
+        assert got.numpy().ravel().tolist() == [2.0**i if i < length else 0.0 for i in range(3)]
+    assert seen <= ({None} if is_stated else {None, length, length - 1})
