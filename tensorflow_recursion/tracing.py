@@ -349,14 +349,21 @@ class Traces:
         )
 
     def _trace_body(self, body: Body) -> functions.TracedFunction:
-        """Trace a body; if that fails as its own calls have no shapes yet, once more with those that are inferred."""
+        """Trace a body; if that fails when too little was known of what it calls, once more with what is found out.
+
+        Its own calls have no shapes at first. Those that wait for the traces of other functions are not known to read
+        variables: a tape in the body gives None for these.
+        """
         definition = body.definition
         declared = self._registry.declarations.get(definition.user_name)
         try:
             return self._trace_once(body, declared)
-        except ValueError:
-            if not self._infer_shapes(definition, declared):
+        except Exception as error:
+            is_waiting = any(name in self._pending for name in body.callees)
+            infers = isinstance(error, ValueError) and self._infer_shapes(definition, declared)
+            if not is_waiting and not infers:
                 raise
+            self._trace_pending()
             return self._trace_once(body, declared)
 
     def _infer_shapes(self, definition: Definition, declared: Signature | None) -> bool:

@@ -108,6 +108,11 @@ class Differentiation:
         """By a call of the backward function, with the record of the forward call."""
         inputs = list(op.inputs)[: ops.num_arguments(op)]
         pair, group = self._pair_for(definition, inputs, op.graph)
+        if len(inputs) < len(definition.inputs) + len(self._tracer.captures(definition.user_name)):
+            raise LookupError(  # then the body that the call is in is traced again
+                f"Call {op.name!r} of '{names.shown(definition.user_name)}' cannot be differentiated: it was made "
+                "before it was known what the function captures"
+            )
         num_results = len(self._tracer.output_types(definition.user_name))
         record = _record_of(op, pair.forward, num_results)
         if isinstance(definition, ForwardFunction) and _is_none(grads[len(definition.result_handles) - 1]):

@@ -327,6 +327,39 @@ def test_tape_in_a_recursive_body():
     assert result.numpy() == 3.0 * (1 + 4 + 9)
 
 
+@pytest.mark.parametrize("is_called_before", [False, True])
+@pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+def test_tape_in_a_body_around_a_function_that_captures_a_variable(outermost, is_called_before):
+    """The body is traced before the function that it calls is; so the call lacks what that one captures, at first."""
+    v = tf.Variable(V)
+
+    @tfr.recursive
+    def raised(x, n):
+        if n < 1:
+            return v * 1.0
+        return x * raised(x, n - 1)
+
+    @tfr.recursive
+    def slopes(x, n):
+        if n < 1:
+            return 0.0 * x, 0.0 * x
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = raised(x, n)
+        of_x, of_v = tape.gradient(y, [x, v])
+        sum_of_x, sum_of_v = slopes(x, n - 1)
+        return of_x + sum_of_x, of_v + sum_of_v
+
+    def called(x, n):
+        if is_called_before:
+            raised(x, n)
+        return slopes(x, n)
+
+    got = outermost(called)(tf.constant(X), tf.constant(N))
+    expected = [sum(V * n * X ** (n - 1) for n in range(1, N + 1)), sum(X**n for n in range(1, N + 1))]
+    assert numbers(got) == expected
+
+
 def test_first_call_may_be_under_nested_tapes(power, v):
     """What a tape has to do with a body is its call, not the operators that are traced while it is active."""
     x = tf.Variable(X)
