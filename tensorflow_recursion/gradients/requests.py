@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -49,6 +50,8 @@ class Differentiation:
         # By the names of the functions that calls name once they are differentiated.
         self._by_forward: dict[str, Definition] = {}
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
+        # One gradient after the other: in eager mode, threads ask for those of one tf.function at the same time.
+        self._lock = threading.RLock()
 
     def forward_name(self, name: str, graph_name: str, arguments: Sequence[tf.Tensor]) -> str:
         """What a call of the function `name` with these arguments runs should it be differentiated."""
@@ -79,6 +82,10 @@ class Differentiation:
 
     def of_call(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         """Gradients for the inputs of the call `op`, one per input, from those for its results."""
+        with self._lock:
+            return self._of_call(op, grads)
+
+    def _of_call(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         callee = ops.callee_of(op)
         if callee in self._by_backward and (self._is_from_outside(op) or self._groups.pair_function(callee) is None):
             return self._of_backward(op, *self._by_backward[callee], grads)

@@ -176,17 +176,46 @@ def test_first_calls_of_several_threads_trace_as_often_as_one(make):
     count = make(traces)
 
     def call():
-        with context.eager_mode():  # other threads begin as the tests do, without
-            start.wait()
-            results.append(int(count(tf.constant(5))))
+        start.wait()
+        results.append(int(count(tf.constant(5))))
 
-    threads = [threading.Thread(target=call) for _ in range(THREADS)]
+    in_threads(call)
+    assert results == [5] * THREADS
+    assert len(traces) == len(alone)
+
+
+def test_first_gradients_of_several_threads_are_those_of_one():
+    v = tf.Variable(2.0)
+    results, start = [], threading.Barrier(THREADS)
+
+    @tfr.recursive
+    def power(x, n):
+        if n < 1:
+            return x
+        return v * power(x, n - 1)
+
+    def differentiate():
+        x = tf.constant(3.0)
+        start.wait()
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = power(x, tf.constant(4))
+        results.append([float(gradient) for gradient in tape.gradient(y, [x, v])])
+
+    in_threads(differentiate)
+    assert results == [[16.0, 96.0]] * THREADS
+
+
+def in_threads(function):
+    def run():
+        with context.eager_mode():  # other threads begin as the tests do, without
+            function()
+
+    threads = [threading.Thread(target=run) for _ in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == [5] * THREADS
-    assert len(traces) == len(alone)
 
 
 @pytest.mark.parametrize("is_stated", [False, True])
