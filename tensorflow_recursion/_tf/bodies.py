@@ -12,6 +12,8 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
 
+from tensorflow_recursion._tf.replacements import Replacements
+
 _FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
 
 # Stateful operators that change nothing which another one sees, apart from those that read resources: handles, and
@@ -34,8 +36,41 @@ def call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
 
 def in_order(build: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
     """What `build` returns, in the default graph, after all its side effects, which happen in their order."""
-    with auto_control_deps.AutomaticControlDependencies() as order:
+    with _one_order.active(), auto_control_deps.AutomaticControlDependencies() as order:
         return [order.mark_as_return(tensor) for tensor in build()]
+
+
+class _OneOrder(Replacements):
+    """One order of all side effects in a body and in its branches.
+
+    TensorFlow keeps one for each resource, and one for what takes none, as `tf.print` does. A call or a conditional
+    that prints and assigns a variable is in that of the variable alone, and would not wait for what prints before it;
+    and an assignment would not wait for the assertion before it.
+    """
+
+    def _install(self) -> None:
+        exit_of_tensorflow = auto_control_deps.AutomaticControlDependencies.__exit__
+
+        def leave(order: Any, *error: Any) -> None:
+            _order_calls(order._graph.get_operations()[order._n_operations :])
+            exit_of_tensorflow(order, *error)
+
+        self.replace(auto_control_deps.AutomaticControlDependencies, "__exit__", leave)
+
+
+_one_order = _OneOrder()
+
+
+def _order_calls(operations: Iterable[tf.Operation]) -> None:
+    """Let calls of functions and what has a side effect run one after the other."""
+    last = None
+    for op in operations:
+        if not auto_control_deps.op_is_stateful(op) or op._control_flow_context is not None:
+            continue
+        if _functions_of(op.node_def) or _is_effect(op.type):
+            if last is not None:
+                op._add_control_input(last)
+            last = op
 
 
 def has_effects(graph: tf.Graph, call: str, has_callee: Callable[[str], bool]) -> bool:

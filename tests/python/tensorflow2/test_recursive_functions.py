@@ -395,6 +395,44 @@ def test_calls_with_side_effects_are_in_order_though_callee_is_traced_later(call
         assert int(called(lambda: both(tf.constant(2)))) == (1 * 4 + 2) * 4
 
 
+def test_side_effects_of_all_kinds_are_in_one_order(called):
+    """What assigns a variable, what runs Python, what checks; in a body, in its branches and in what it calls."""
+    variable, seen = tf.Variable(0), []
+
+    def see(what, n):
+        tf.py_function(lambda n: seen.append((what, int(n), int(variable))), [n], [])
+
+    @tfr.recursive
+    def visit(n):
+        variable.assign_add(1)
+        see("before", n)
+        tf.debugging.assert_less(n, 4)
+        if n > 0:
+            visit(n - 1)
+            see("between", n)
+            visit(n - 1)
+        see("after", n)
+        variable.assign_add(10)
+        return n
+
+    def expected(n, value):
+        value += 1
+        events = [("before", n, value)]
+        if n > 0:
+            events += expected(n - 1, value)
+            value = events[-1][-1] + 10
+            events += [("between", n, value), *expected(n - 1, value)]
+            value = events[-1][-1] + 10
+        return [*events, ("after", n, value)]
+
+    called(lambda: visit(tf.constant(2)))
+    assert seen == expected(2, 0)
+    variable.assign(0)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        called(lambda: visit(tf.constant(4)))
+    assert int(variable) == 1
+
+
 def test_bodies_without_side_effects_have_no_order():
     """Their calls run at once: nothing in the graph waits for another call."""
     weight = tf.Variable(2.0)
