@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import inferring, nests
+from tensorflow_recursion._tf import inferring
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.specializations import Specialization
 
@@ -32,10 +32,10 @@ class Inference:
         # The functions whose bodies are being built. All but the first are made in the body of the one before.
         self._open: list[Specialization] = []
 
-    def result_of(self, function: Specialization) -> Any:
-        """What a call returns in a graph that is built for inference: tensors of which just the specs are known."""
+    def result_of(self, function: Specialization, tensors: Sequence[tf.Tensor]) -> Any:
+        """What a call with these tensors returns in a graph that is built for inference; just the specs are known."""
         self.require(function)
-        return nests.pack(function.returns, inferring.placeholders(nests.tensor_specs(function.returns)))
+        return inferring.any_of(function.returns, tensors)
 
     def require(self, function: Specialization) -> None:
         """Find out what `function` returns unless it is known.

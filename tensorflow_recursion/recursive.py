@@ -192,7 +192,7 @@ class RecursiveFunction:
         function = self._specialization(library, arguments.type)
         tensors = arguments.tensors(function.call_type)
         if inferring.is_inferring():
-            return library.inference.result_of(function)
+            return library.inference.result_of(function, tensors)
         library.inference.require(function)
         library.declare(function.signature)
         library.adopt(function, is_local=self._source.is_local)

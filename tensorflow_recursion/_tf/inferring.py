@@ -17,7 +17,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, while_v2
 from tensorflow.python.util import nest
 
-from tensorflow_recursion._tf import nests
+from tensorflow_recursion._tf import nests, tapes
 from tensorflow_recursion._tf.replacements import Replacements
 
 tf1 = tf.compat.v1
@@ -66,9 +66,11 @@ def placeholders(specs: Sequence[tf.TensorSpec]) -> list[tf.Tensor]:
     return [tf1.placeholder(tf.as_dtype(spec.dtype.as_datatype_enum), spec.shape) for spec in specs]
 
 
-def _any_of(spec: Any) -> Any:
-    """A nest of which just the spec is known."""
-    return nests.pack(spec, placeholders(nests.tensor_specs(spec)))
+def any_of(spec: Any, sources: Sequence[tf.Tensor]) -> Any:
+    """A nest of which just the spec is known, and that it is computed from `sources`: tapes see that."""
+    tensors = placeholders(nests.tensor_specs(spec))
+    tapes.record_unknown(tensors, sources)
+    return nests.pack(spec, tensors)
 
 
 def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any], chosen_by: Any) -> Any:
@@ -97,7 +99,7 @@ def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any], cho
             spec = nests.join(spec, nests.spec_of(value))
     except ValueError:
         return build()  # raises TensorFlow's own error
-    return _any_of(spec)
+    return any_of(spec, nests.tensors_of(known))
 
 
 def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
@@ -117,10 +119,11 @@ def _case(index: Any, branches: Sequence[Any], *args: Any, **kwargs: Any) -> Any
 def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **options: Any) -> Any:
     if not is_inferring():
         return _LOOP(cond, body, loop_vars, shape_invariants, **options)
-    spec = nests.spec_of(nests.to_tensors(loop_vars))
+    start = nests.to_tensors(loop_vars)
+    spec = nests.spec_of(start)
     if shape_invariants is not None:
         spec = nest.map_structure_up_to(spec, _with_shape, spec, shape_invariants)
-    result = _any_of(spec)
+    result = any_of(spec, nests.tensors_of(start))
     flat = nest.flatten(result, expand_composites=True)
     return flat[0] if len(flat) == 1 and not options.get("return_same_structure", True) else result
 

@@ -360,6 +360,33 @@ def test_tape_in_a_body_around_a_function_that_captures_a_variable(outermost, is
     assert numbers(got) == expected
 
 
+def test_gradient_of_a_call_is_all_that_a_body_returns():
+    """What it returns is found out where calls return what is not computed: a tape sees a gradient all the same."""
+
+    @tfr.recursive
+    def raised(x, n):
+        if n < 1:
+            return x * 0.0 + V
+        return x * raised(x, n - 1)
+
+    @tfr.recursive
+    def slopes(x, n):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = raised(x, n)
+            if n > 2:
+                y = 2.0 * y
+            for _ in tf.range(2):
+                y = y + 1.0
+        slope = tape.gradient(y, x)
+        if n < 1:
+            return slope
+        return slope + slopes(x, n - 1)
+
+    expected = sum(V * n * X ** (n - 1) * (2 if n > 2 else 1) for n in range(1, N + 1))
+    assert numbers(slopes(tf.constant(X), tf.constant(N))) == [expected]
+
+
 def test_first_call_may_be_under_nested_tapes(power, v):
     """What a tape has to do with a body is its call, not the operators that are traced while it is active."""
     x = tf.Variable(X)
