@@ -17,6 +17,7 @@
 #include "cc/kernels/static_graph.h"
 #include "cc/passes/dynamic_calls.h"
 #include "cc/passes/recursion_optimizer.h"
+#include "cc/values/device_memory.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -83,6 +84,12 @@ bool IsOnOneDevice(const tensorflow::Graph& graph, const std::string& device) {
                      [&](const tensorflow::Node* node) { return node->assigned_device_name() == device; });
 }
 
+// Whether the kernels of one device put every value into the memory where it is read. Only partitioning puts copies
+// between a device's own memory and the host's.
+bool NeedsNoCopies(const tensorflow::Graph& graph, const tensorflow::Device& device) {
+  return DeviceMemory(device.device_type(), nullptr).Verify(graph).ok();
+}
+
 }  // namespace
 
 // What is made static.
@@ -139,8 +146,9 @@ class StaticCalls::Shared {
     std::unique_ptr<tensorflow::Graph> graph;
     TFR_RETURN_IF_ERROR(
         MakeStaticGraph(source.main, library, settings.options, AllowsSoftPlacement(source.call, library), &graph));
-    if (!IsOnOneDevice(*graph, library->device()->name())) {
-      if (source.is_whole) return absl::FailedPreconditionError("bodies are on other devices than their calls");
+    const tensorflow::Device& device = *library->device();
+    if (!IsOnOneDevice(*graph, device.name()) || !NeedsNoCopies(*graph, device)) {
+      if (source.is_whole) return absl::FailedPreconditionError("bodies are in other memory than their calls");
       return FunctionProgram::MakeSpread(*graph, library, &program_);
     }
     std::unique_ptr<StaticProgram> program;

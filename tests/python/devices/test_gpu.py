@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
+from tensorflow.python.eager import context
+
+import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 pytestmark = pytest.mark.fake_gpu
@@ -181,3 +184,14 @@ def test_error_in_a_body_on_the_gpu_names_its_node():
     message = r"node MatMul.*\n.*in call Shapes > Shapes > Shapes > Shapes"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         run(y)
+
+
+def test_calls_in_a_tf_function_are_static_where_values_change_memory():
+    """The comparison of integers is in the host's memory, from where `tf.cond` squeezes it in the device's."""
+    f, define = recursive("Count", [I32], [I32])
+    count = define(lambda n: tf.cond(n < 1, lambda: n, lambda: f(n - 1)))
+    before = tfr.config.outermost_calls()
+    with context.eager_mode():
+        assert int(tf.function(count)(tf.constant(3))) == 0
+    after = tfr.config.outermost_calls()
+    assert (after["static"] - before["static"], after["dynamic"] - before["dynamic"]) == (1, 0)
