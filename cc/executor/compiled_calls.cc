@@ -98,7 +98,7 @@ void CompiledCalls::ReadArguments(CompiledCall* call) {
   const std::vector<RegisterType>& types = context_->program.code->functions[call->origin.function->number].arguments;
   for (size_t i = 0; i < types.size(); ++i) {
     Value& argument = call->arguments->values[i];
-    argument.Flatten();
+    if (types[i].is_array) argument.Flatten();
     uint64_t bits = argument.is_scalar() ? argument.bits : 0;
     if (types[i].is_record()) bits = ToBits(RecordIn(argument));
     if (types[i].is_array) bits = ToBits(&call->arguments->arrays.emplace_back(*argument.tensor_or_null()));

@@ -44,7 +44,7 @@ inline bool PieceRunner::RunCode(const Piece& piece, Value* inputs) {
   arrays_.clear();
   registers_.clear();
   for (size_t i = 0; i < piece.is_array.size(); ++i) {
-    inputs[i].Flatten();
+    if (piece.is_array[i]) inputs[i].Flatten();
     const tensorflow::Tensor* const tensor = piece.is_array[i] ? inputs[i].tensor_or_null() : nullptr;
     if (tensor != nullptr) {
       registers_.push_back(ToBits(&arrays_.emplace_back(*tensor)));

@@ -118,8 +118,8 @@ bool IsShapeOfValues(const Node& node) {
   return node.num_inputs() > 0 && !tensorflow::IsRefType(node.input_type(0));
 }
 
-// Where Grappler knows an output of a ShapeN, it puts a constant in its place, which waits for the ShapeN. That output,
-// if `node` is such a constant.
+// Where Grappler knows an output of a ShapeN, it puts a constant in its place, which waits for the ShapeN, and names it
+// after both. That output, if `node` is such a constant.
 NodeOutput ReplacedShape(const Node& node) {
   for (const tensorflow::Edge* edge : node.in_edges()) {
     absl::string_view name = node.name();
@@ -288,7 +288,7 @@ bool ReadConstantSlice(Node* node, ConstantSlice* slice) {
 // The dimension along which the slices, which are sorted, lie one behind the other from 0 on; kNoAxis if they do not.
 int AxisOf(const std::vector<ConstantSlice>& slices) {
   int axis = kNoAxis;
-  int32_t end = 0;
+  int64_t end = 0;
   for (const ConstantSlice& slice : slices) {
     if (slice.begin.size() != slices[0].begin.size()) return kNoAxis;
     for (size_t d = 0; d < slice.begin.size(); ++d) {
@@ -310,7 +310,7 @@ int AxisOf(const std::vector<ConstantSlice>& slices) {
 
 // A number that waits for what the first of the sizes waits for.
 absl::Status AddAxis(const ConstantSlice& first, int axis, Graph* graph, Node** node) {
-  NodeDef def = DefLike(*first.node, absl::StrCat(first.node->name(), "/axis"), "Const");
+  NodeDef def = DefLike(*first.node, graph->NewName(absl::StrCat(first.node->name(), "/axis")), "Const");
   Tensor value(static_cast<int32_t>(axis));
   value.AsProtoTensorContent(def.mutable_attr()->operator[]("value").mutable_tensor());
   tensorflow::AddNodeAttr("dtype", tensorflow::DT_INT32, &def);

@@ -87,6 +87,25 @@ bool IsPartOfVariable(const Tensor& output, const KernelNode& node, const Kernel
   return false;
 }
 
+// Makes tensors of ropes among the inputs; false if there are none.
+bool FlattenRopes(const KernelNode& node, KernelCall* call) {
+  bool have_been = false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    have_been |= call->inputs[i].kind == Value::Kind::kRope;
+    call->inputs[i].Flatten();
+  }
+  return have_been;
+}
+
+// A reference variable changes in place, under tensors that share its memory, and so do the inputs of some operators.
+// One on another device of the process shares its memory with what is received from there.
+bool MayChangeTensors(const KernelNode& node) {
+  const bool refers = std::any_of(node.outputs.begin(), node.outputs.end(), tensorflow::IsRefType);
+  bool is_of_client = false;
+  tensorflow::TryGetNodeAttr(node.node->attrs(), "client_terminated", &is_of_client);
+  return refers || (node.node->IsRecv() && !is_of_client) || absl::StartsWith(node.op, "Inplace");
+}
+
 bool MayBeSameDevice(const std::string& a, const std::string& b) {
   using tensorflow::DeviceNameUtils;
   DeviceNameUtils::ParsedName parsed_a, parsed_b;
@@ -179,16 +198,10 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
   return absl::OkStatus();
 }
 
-// A reference variable changes in place, under tensors that share its memory, and so do the inputs of some operators.
-bool ChangesTensors(const KernelNode& node) {
-  const bool refers = std::any_of(node.outputs.begin(), node.outputs.end(), tensorflow::IsRefType);
-  return refers || absl::StartsWith(node.op, "Inplace");
-}
-
 // In the bodies of functions, and of loops in them. The main graph is the session's: its operators are few and large.
 void KernelTable::BindNativeKernels(const Program& program) {
   // What a rope stands for must be what it was when the rope was made.
-  const bool may_make_ropes = std::none_of(program.kernels.begin(), program.kernels.end(), ChangesTensors);
+  const bool may_make_ropes = std::none_of(program.kernels.begin(), program.kernels.end(), MayChangeTensors);
   for (const Region& region : program.regions) {
     if (!region.is_function() && (region.loop == nullptr || !region.loop->in_function)) continue;
     for (const Op& op : region.ops) {
@@ -197,7 +210,7 @@ void KernelTable::BindNativeKernels(const Program& program) {
       if (entries_[node.id].async != nullptr) continue;
       NativeKernel& native = entries_[node.id].native;
       native = FindNativeKernel(*node.node);
-      native.makes_ropes = native.makes_ropes && may_make_ropes;
+      if (!may_make_ropes) native.ropes = 0;
     }
   }
 }
@@ -382,26 +395,16 @@ bool TfKernelRunner::RunTogether(const KernelNode& node, absl::Span<KernelCall> 
   return native.run_together(native, absl::MakeConstSpan(native_calls, calls.size()));
 }
 
-inline bool TfKernelRunner::RunNative(const KernelTable::Entry& entry, KernelCall* call) const {
+inline bool TfKernelRunner::RunNative(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) const {
   if (entry.native.run == nullptr || ABSL_PREDICT_FALSE(shows_operators_)) return false;
-  return entry.native.run(entry.native, native_context_, call->inputs, call->outputs);
-}
-
-// Whether there were any.
-bool TfKernelRunner::FlattenRopes(const KernelNode& node, KernelCall* call) {
-  bool have_been = false;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    have_been |= call->inputs[i].kind == Value::Kind::kRope;
-    call->inputs[i].Flatten();
-  }
-  return have_been;
+  if (entry.native.run(entry.native, native_context_, call->inputs, call->outputs)) return true;
+  return FlattenRopes(node, call) && entry.native.run(entry.native, native_context_, call->inputs, call->outputs);
 }
 
 absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
   const KernelTable::Entry& entry = table_->entry(node);
   for (KernelCall& call : calls) {
-    if (RunNative(entry, &call)) continue;
-    if (FlattenRopes(node, &call) && RunNative(entry, &call)) continue;
+    if (RunNative(node, entry, &call)) continue;
     TFR_RETURN_IF_ERROR(RunOne(node, entry, &call, &scratch_[call.worker]));
   }
   return absl::OkStatus();
@@ -438,7 +441,7 @@ void TfKernelRunner::GiveBack(std::unique_ptr<Scratch> scratch) {
 void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
   const KernelTable::Entry& entry = table_->entry(node);
   if (entry.async == nullptr) {
-    if (RunNative(entry, call)) return done(absl::OkStatus());  // as on the worker: to the last bit
+    if (RunNative(node, entry, call)) return done(absl::OkStatus());  // as on the worker: to the last bit
     std::unique_ptr<Scratch> scratch = TakeSpareScratch();
     absl::Status status = RunOne(node, entry, call, scratch.get());
     GiveBack(std::move(scratch));

@@ -107,8 +107,7 @@ class TfKernelRunner : public KernelRunner {
   struct InFlight;
 
   // Whether a native kernel has done it.
-  bool RunNative(const KernelTable::Entry& entry, KernelCall* call) const;
-  static bool FlattenRopes(const KernelNode& node, KernelCall* call);
+  bool RunNative(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) const;
 
   absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call, Scratch* scratch);
   // For kernels that run beside the workers.

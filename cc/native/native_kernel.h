@@ -57,8 +57,7 @@ struct NativeKernel {
   int num_outputs = 0;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;  // of the numbers that it is about
   int64_t numbers[5] = {0, 0, 0, 0, 0};
-  // Whether the outputs may be ropes, of which somebody copies the numbers later.
-  bool makes_ropes = false;
+  uint32_t ropes = 0;  // bit i: output i may be a rope, of which somebody copies the numbers later
   // Of those for which it takes less to compute several calls at once, else nullptr. `run_together` takes calls that
   // share an operand, of fewer than 2 * kRowsOfWave rows in all, and returns what `run` does; so do the results.
   NativeShare (*share)(const NativeKernel& kernel, const Value* inputs) = nullptr;

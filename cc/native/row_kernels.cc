@@ -37,15 +37,24 @@ int64_t CountOf(const TensorShape& shape, int begin, int end) {
 
 // --- Ropes ------------------------------------------------------------------------------------------
 
-// Whether somebody only hands the node's output on, and does not read its numbers: to a caller, a callee, out of a
-// branch, or into a larger concatenation.
-bool IsHandedOn(const tensorflow::Node& node) {
-  static const auto* const carriers =
-      new absl::flat_hash_set<std::string>({"Merge", "Identity", "EnsureShape", "ConcatV2", "Switch", "Enter",
-                                            "NextIteration", "Exit", kCallOp, kReturnOp, kResultOp, kRetainOp});
-  return std::any_of(node.out_edges().begin(), node.out_edges().end(), [](const tensorflow::Edge* edge) {
-    return !edge->IsControlEdge() && carriers->contains(edge->dst()->type_string());
-  });
+// Whether a reader of a value needs none of its numbers.
+bool ReadsNoNumbers(const tensorflow::Edge& edge) {
+  static const auto* const carriers = new absl::flat_hash_set<std::string>(
+      {"Merge", "Identity", "EnsureShape", "ConcatV2", "Switch", "Enter", "NextIteration", "Exit", "Shape", "ShapeN",
+       "Size", "Rank", kCallOp, kReturnOp, kResultOp, kRetainOp});
+  return edge.IsControlEdge() || carriers->contains(edge.dst()->type_string());
+}
+
+// Which outputs are only handed on: to a caller, a callee, out of a branch, or into a larger concatenation. Where a
+// body reads the numbers itself nothing is gained by copying them later.
+uint32_t HandedOn(const tensorflow::Node& node) {
+  uint32_t outputs = 0, read = 0;
+  for (const tensorflow::Edge* edge : node.out_edges()) {
+    if (edge->IsControlEdge()) continue;
+    outputs |= uint32_t{1} << edge->src_output();
+    if (!ReadsNoNumbers(*edge)) read |= uint32_t{1} << edge->src_output();
+  }
+  return outputs & ~read;
 }
 
 // Whether the parts of a tensor of this shape, cut along `axis`, lie one behind the other.
@@ -96,7 +105,7 @@ bool RunConcat(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   }
   shape.set_dim(dimension, size);
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
-  if (kernel.makes_ropes && LieInOrder(shape, dimension) && shape.num_elements() * element >= kSmallestRope) {
+  if (kernel.ropes != 0 && LieInOrder(shape, dimension) && shape.num_elements() * element >= kSmallestRope) {
     outputs[0] = Value::Own(Rope::New(inputs, count, kernel.dtype, shape));
     return true;
   }
@@ -114,7 +123,7 @@ bool RunConcat(const NativeKernel& kernel, const NativeContext& /*context*/, Val
 bool BindConcat(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!IsPlain(kernel->dtype) || node.num_inputs() < 2 || node.num_inputs() > kMostParts + 1) return false;
   kernel->numbers[0] = node.input_type(node.num_inputs() - 1);
-  kernel->makes_ropes = IsHandedOn(node);
+  kernel->ropes = HandedOn(node);
   kernel->run = RunConcat;
   return true;
 }
@@ -299,31 +308,23 @@ Value View(const Tensor& x, int64_t begin, const TensorShape& shape) {
   return Value::Own(Rope::New(&part, 1, x.dtype(), shape));
 }
 
-// What a cut reads: a view of another tensor needs no memory of its own for it.
-const Tensor& Uncut(Value* x) {
-  const Tensor* const viewed = x->kind == Value::Kind::kRope ? x->rope->only_tensor() : nullptr;
-  if (viewed != nullptr) return *viewed;
-  x->Flatten();
-  return *x->tensor_or_null();
-}
-
 // Cuts `x`, of `shape`, along `axis` into parts of `sizes`.
 bool Cut(const NativeKernel& kernel, Value* x, const TensorShape& shape, int64_t axis, const int64_t* sizes,
          Value* outputs) {
   const auto dimension = static_cast<int>(axis);
-  const bool makes_ropes = kernel.makes_ropes && LieInOrder(shape, dimension);
-  if (!makes_ropes && shape.num_elements() > kMostElements) return false;
+  const uint32_t ropes = LieInOrder(shape, dimension) ? kernel.ropes : 0;
+  if (ropes == 0 && shape.num_elements() > kMostElements) return false;
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
   const int64_t inner = CountOf(shape, dimension + 1, shape.dims()) * element;
   const int64_t outer = CountOf(shape, 0, dimension);
   const int64_t row = shape.dim_size(dimension) * inner;
+  const Tensor whole = x->kind == Value::Kind::kRope ? x->rope->View() : *x->tensor_or_null();
   TensorShape part = shape;
-  const Tensor& whole = Uncut(x);
   int64_t begin = 0;
   for (int i = 0; i < kernel.num_outputs; ++i) {
     part.set_dim(dimension, sizes[i]);
     const int64_t bytes = sizes[i] * inner;
-    if (makes_ropes && bytes >= kSmallestRope) {
+    if ((ropes >> i & 1) != 0 && bytes >= kSmallestRope) {
       outputs[i] = View(whole, begin / element, part);
     } else {
       Byte* const to = NewOutput<Byte>(kernel.dtype, part, &outputs[i]);
@@ -404,7 +405,7 @@ bool RunConcatGradient(const NativeKernel& kernel, const NativeContext& /*contex
     sizes[i] = part[static_cast<int>(axis)];
     left -= sizes[i];
   }
-  return left == 0 && Cut(kernel, &inputs[1], TensorShape(*x), axis, sizes, outputs);
+  return left >= 0 && Cut(kernel, &inputs[1], TensorShape(*x), axis, sizes, outputs);
 }
 
 bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
@@ -418,14 +419,14 @@ bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
     if (are_shapes[i] && node.input_type(2 + i) != tensorflow::DT_INT32) return false;
     kernel->numbers[0] |= static_cast<int64_t>(are_shapes[i]) << i;
   }
-  kernel->makes_ropes = IsHandedOn(node);
+  kernel->ropes = HandedOn(node);
   kernel->run = RunConcatGradient;
   return true;
 }
 
 template <NativeFunction function>
 bool BindSplit(const tensorflow::Node& node, NativeKernel* kernel) {
-  kernel->makes_ropes = IsHandedOn(node);
+  kernel->ropes = HandedOn(node);
   kernel->run = function;
   return IsPlain(kernel->dtype) && node.num_outputs() <= kMostParts;
 }

@@ -165,6 +165,31 @@ bool BindShape(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsIndexType(node.output_type(0));
 }
 
+// The number that Size or Rank gives.
+bool WriteNumber(const NativeKernel& kernel, int64_t number, Value* output) {
+  const bool is_small = kernel.numbers[0] == tensorflow::DT_INT32;
+  if (is_small && number > std::numeric_limits<int32_t>::max()) return false;
+  *output = Value::Scalar(is_small ? static_cast<uint32_t>(number) : static_cast<uint64_t>(number));
+  return true;
+}
+
+bool RunSize(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const TensorShape* const x = ShapeIn(inputs[0]);
+  return x != nullptr && WriteNumber(kernel, x->num_elements(), &outputs[0]);
+}
+
+bool RunRank(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const TensorShape* const x = ShapeIn(inputs[0]);
+  return x != nullptr && WriteNumber(kernel, x->dims(), &outputs[0]);
+}
+
+template <NativeFunction function>
+bool BindNumber(const tensorflow::Node& node, NativeKernel* kernel) {
+  kernel->numbers[0] = node.output_type(0);
+  kernel->run = function;
+  return IsPlain(kernel->dtype) && IsIndexType(node.output_type(0));
+}
+
 // Inputs: the axis, shapes of tensors that are to be put side by side along it. Outputs: where each of them begins.
 bool RunConcatOffset(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   if (!inputs[0].is_scalar()) return false;
@@ -306,6 +331,8 @@ void AddShapeKernels(NativeTable* table) {
                  {"EnsureShape", BindEnsureShape},
                  {"Shape", BindShape},
                  {"ShapeN", BindShape},
+                 {"Size", BindNumber<RunSize>},
+                 {"Rank", BindNumber<RunRank>},
                  {"ConcatOffset", BindConcatOffset},
                  {"ZerosLike", BindLike<0>},
                  {"OnesLike", BindLike<1>},

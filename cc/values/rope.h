@@ -11,7 +11,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -19,8 +22,8 @@
 
 namespace tensorflow_recursion {
 
-// Parts, one behind the other, each a tensor or a rope. Shared by counted references; immutable, so that any number of
-// threads may read it. The dtype is one of plain numbers.
+// Parts, one behind the other, each a tensor or a rope. Its numbers never change; any number of threads may read it,
+// and share it by counted references. The dtype is one of plain numbers.
 class Rope {
  public:
   // With one reference, which is the caller's. Takes over the parts, which have as many numbers as `shape`, in the
@@ -33,11 +36,13 @@ class Rope {
   tensorflow::DataType dtype() const { return dtype_; }
   const tensorflow::TensorShape& shape() const { return shape_; }
 
-  // Its only part, if that is a tensor, which may lie anywhere in another one's memory; else nullptr.
-  const tensorflow::Tensor* only_tensor() const;
+  // All of it in one piece of aligned memory, made by the first who asks. The parts go then: a rope of ropes that were
+  // read on the way would hold every one of them twice.
+  tensorflow::Tensor Flat();
 
-  // All of it in one piece of aligned memory, made by the first who asks.
-  const tensorflow::Tensor& Flat();
+  // A tensor of the same numbers that may lie anywhere in another one's memory: the only part, if it is a view. Else
+  // Flat().
+  tensorflow::Tensor View();
 
   void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
   // Frees the rope with its last reference, and those that only it holds: by a worklist, as a rope may be as deep as
@@ -52,16 +57,21 @@ class Rope {
   static size_t BytesOf(uint32_t count) { return sizeof(Rope) + count * sizeof(Value); }
   static void Delete(Rope* rope);
   Value* parts() { return reinterpret_cast<Value*>(this + 1); }
-  const Value* parts() const { return reinterpret_cast<const Value*>(this + 1); }
+  // Whether nobody but who asks can get at it.
+  bool IsUnshared() const { return references_.load(std::memory_order_acquire) == 1; }
 
-  tensorflow::Tensor* Join() const;
-  void CopyTo(unsigned char* to) const;
+  void MakeFlat() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CopyTo(unsigned char* to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MoveParts(std::vector<Rope*>* ropes);
 
+  absl::Mutex mutex_;  // for the parts and `flat_`
   std::atomic<uint32_t> references_{1};
-  const uint32_t count_;
+  uint32_t count_;  // of the parts that are there
   const tensorflow::DataType dtype_;
+  const uint32_t capacity_ = count_;
   const tensorflow::TensorShape shape_;
-  std::atomic<const tensorflow::Tensor*> flat_{nullptr};
+  tensorflow::Tensor flat_ ABSL_GUARDED_BY(mutex_);
+  bool is_flat_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 static_assert(sizeof(Rope) % alignof(Value) == 0, "parts follow the header");

@@ -144,14 +144,14 @@ TEST(RopesTest, GradientsCutViewsOfViews) {
   std::vector<Value> outer = gradient.Run({Axis(0), Of(whole), Of(Rows(3 * kManyRows, 0)), Of(Rows(kManyRows + 1, 0))});
   ASSERT_EQ(outer.size(), 2);
   ASSERT_EQ(outer[1].kind, Value::Kind::kRope);
-  EXPECT_TRUE(outer[1].rope->only_tensor()->SharesBufferWith(whole));
+  EXPECT_TRUE(outer[1].rope->View().SharesBufferWith(whole));
   ExpectRows(outer[0], Rows(3 * kManyRows, 0));
   const auto first = static_cast<float>(3 * kManyRows * kColumns);
   std::vector<Value> inner = gradient.Run({Axis(0), outer[1], Of(Rows(1, 0)), Of(Rows(kManyRows, 0))});
   ASSERT_EQ(inner.size(), 2);
   EXPECT_EQ(inner[0].kind, Value::Kind::kTensor);  // too small to share memory
   ASSERT_EQ(inner[1].kind, Value::Kind::kRope);
-  EXPECT_TRUE(inner[1].rope->only_tensor()->SharesBufferWith(whole));
+  EXPECT_TRUE(inner[1].rope->View().SharesBufferWith(whole));
   ExpectRows(inner[0], Rows(1, first));
   ExpectRows(inner[1], Rows(kManyRows, first + kColumns));
 }

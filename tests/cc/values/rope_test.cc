@@ -44,7 +44,6 @@ TEST_F(RopeTest, ReadsItsPartsOneBehindTheOther) {
   Value inner = Join({Part(2, 3), Part(0, 0), Part(5, 1)}, TensorShape({4, 1}));
   Value rope = Join({Part(0, 2), inner, Part(6, 4)}, TensorShape({2, 5}));
   EXPECT_EQ(rope.tensor_or_null(), nullptr);
-  EXPECT_EQ(rope.rope->only_tensor(), nullptr);
   const Tensor flat = TensorFromValue(rope, kInt);
   EXPECT_EQ(flat.shape(), TensorShape({2, 5}));
   EXPECT_EQ(ElementsOf(flat), ElementsOf(Counted(0, 10)));
@@ -64,8 +63,7 @@ TEST_F(RopeTest, CopiesAViewThatIsNotAligned) {
   for (const int64_t begin : {0, 16, 1, 5}) {
     Value part = Value::Own(NewTensor(whole.Slice(begin, begin + 8)));
     Value rope = Value::Own(Rope::New(&part, 1, kInt, TensorShape({8})));
-    ASSERT_NE(rope.rope->only_tensor(), nullptr);
-    EXPECT_TRUE(rope.rope->only_tensor()->SharesBufferWith(whole));
+    EXPECT_TRUE(rope.rope->View().SharesBufferWith(whole));
     const Tensor flat = TensorFromValue(rope, kInt);
     EXPECT_TRUE(flat.IsAligned());
     EXPECT_EQ(ElementsOf(flat), ElementsOf(Counted(static_cast<int32_t>(begin), 8)));
@@ -92,6 +90,20 @@ TEST_F(RopeTest, CopiesShareParts) {
   EXPECT_EQ(ElementsOf(TensorFromValue(larger, kInt)), ElementsOf(Counted(1, 3)));
   larger.Release();
   EXPECT_EQ(tensors_.count(), 0);
+}
+
+// Else a recursion that reads its rows at each level would hold those of each level twice.
+TEST_F(RopeTest, DropsItsPartsOnceItIsFlat) {
+  Value inner = Join({tensors_.Make(1), tensors_.Make(2)}, TensorShape({2}));
+  Value copy = inner.Copy();
+  Value outer = Join({inner, tensors_.Make(3)}, TensorShape({3}));
+  EXPECT_EQ(ElementsOf(TensorFromValue(copy, kInt)), ElementsOf(Counted(1, 2)));
+  EXPECT_EQ(tensors_.count(), 1);
+  EXPECT_EQ(ElementsOf(TensorFromValue(outer, kInt)), ElementsOf(Counted(1, 3)));
+  EXPECT_EQ(tensors_.count(), 0);
+  EXPECT_EQ(ElementsOf(outer.rope->View()), ElementsOf(Counted(1, 3)));
+  copy.Release();
+  outer.Release();
 }
 
 // A rope may outlive the program and the frame that lent a tensor.
@@ -138,6 +150,25 @@ TEST_F(RopeTest, ManyThreadsGetOneTensor) {
   for (const Tensor& tensor : seen) EXPECT_TRUE(tensor.SharesBufferWith(seen[0]));
   EXPECT_EQ(ElementsOf(seen[0]), ElementsOf(Counted(0, 1000)));
   rope.Release();
+}
+
+// Some make flat what others copy as a part of more.
+TEST_F(RopeTest, PartsMayBecomeFlatWhileTheWholeIsCopied) {
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    std::vector<Value> ropes = {Join({Part(0, 1), Part(1, 1)}, TensorShape({2}))};
+    for (int32_t i = 2; i < 12; ++i) ropes.push_back(Join({ropes.back().Copy(), Part(i, 1)}, TensorShape({i + 1})));
+    {
+      SmallStackThreads threads;
+      for (int first = 0; first < 3; ++first) {
+        threads.Schedule([&ropes, first] {
+          for (size_t i = first; i < ropes.size(); i += 3) {
+            EXPECT_EQ(ElementsOf(TensorFromValue(ropes[i], kInt)), ElementsOf(Counted(0, static_cast<int64_t>(i) + 2)));
+          }
+        });
+      }
+    }
+    for (Value& rope : ropes) rope.Release();
+  }
 }
 
 // Records and ropes are of one kind in a record's tags.

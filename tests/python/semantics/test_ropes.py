@@ -31,6 +31,8 @@ LEVELS = {
     "sum_read": lambda f, n, x: _with_sum(tf.concat([f(n - 1, x), f(n - 1, x + 0.1)], 0)),
     "shape_read": lambda f, n, x: _with_shape(tf.concat([f(n - 1, x), f(n - 1, x + 0.1)], 0)),
     "element_read": lambda f, n, x: _with_element(tf.concat([f(n - 1, x), f(n - 1, x + 0.1)], 0)),
+    "size_read": lambda f, n, x: _with_size(tf.concat([f(n - 1, x), f(n - 1, x + 0.1)], 0)),
+    "last_rows_read": lambda f, n, x: _with_next_row(f(n - 1, x)),
     "cut_again": lambda f, n, x: tf.concat(tf.split(tf.concat([f(n - 1, x), f(n - 1, -x)], 0), 2)[::-1], 0),
     "rows_read": lambda f, n, x: _reversed_rows(tf.concat([f(n - 1, x), f(n - 1, x * 0.5)], 0)),
     "chosen": lambda f, n, x: _chosen(n, tf.concat([f(n - 1, x), f(n - 1, x * 0.5)], 0)),
@@ -49,6 +51,14 @@ def _with_sum(rows):
 
 def _with_shape(rows):
     return rows * (1 + tf.cast(tf.shape(rows)[0], rows.dtype) * 1e-3)
+
+
+def _with_size(rows):
+    return tf.concat([rows, tf.fill([1, COLUMNS], tf.cast(tf.size(rows) + tf.rank(rows), rows.dtype) * 1e-4)], 0)
+
+
+def _with_next_row(rows):
+    return tf.concat([rows, tf.tile(rows[-1:] * 0.9 + rows[-2:-1] * 0.1, [9, 1])], 0)
 
 
 def _with_element(rows):
@@ -117,20 +127,27 @@ def test_another_shape_than_stated_is_an_error():
                 session.run(y)
 
 
+@pytest.mark.parametrize("is_elsewhere", [False, True])
 @pytest.mark.parametrize("is_resource", [True, False])
-def test_a_variable_that_changes_later_does_not_change_rows(is_resource):
+def test_a_variable_that_changes_later_does_not_change_rows(is_resource, is_elsewhere):
     start = np.arange(3000, dtype=np.float32)
-    with tf.Graph().as_default():
+    place = "/cpu:1" if is_elsewhere else "/cpu:0"
+    with tf.Graph().as_default(), tf.device("/cpu:0"):
         f, define = recursive("Twice", [tf.int32, "float32"], ["float32"], output_shapes=[[None]])
         define(lambda n, x: tf.cond(n < 1, lambda: tf.concat([x, x], 0), lambda: tf.concat([f(n - 1, x), x], 0)))
-        v = tf1.get_variable("v", initializer=start, use_resource=is_resource)
-        y = f(2, v.read_value() if is_resource else tf.identity(v))
-        with tf.control_dependencies([y]):
+        with tf.device(place):
+            v = tf1.get_variable("v", initializer=start, use_resource=is_resource)
+            value = v.read_value() if is_resource else tf.identity(v)
+        y = f(2, value)
+        with tf.control_dependencies([y]), tf.device(place):
             changed = tf1.assign_add(v, tf.ones([3000]))
-        with tf1.Session(config=tfr.session_config()) as session:
+        with tf.control_dependencies([changed]):
+            later = tf.identity(y)
+        config = tfr.session_config(tf1.ConfigProto(device_count={"CPU": 2}), on_fallback="error")
+        with tf1.Session(config=config) as session:
             session.run(v.initializer)
-            got, _ = session.run([y, changed])
-    np.testing.assert_array_equal(got, np.tile(start, 4))
+            for got in session.run([y, later, changed])[:2]:
+                np.testing.assert_array_equal(got, np.tile(start, 4))
 
 
 # An argument that no call changes is lent to all frames.
