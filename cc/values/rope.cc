@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <new>
 
 #include "cc/values/block_pool.h"
@@ -30,13 +31,13 @@ Rope* Rope::New(Value* parts, uint32_t count, tensorflow::DataType dtype, const 
 }
 
 Tensor Rope::Flat() {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_flat_) MakeFlat();
   return flat_;
 }
 
 Tensor Rope::View() {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   const bool is_view = !is_flat_ && count_ == 1 && parts()[0].kind == Value::Kind::kTensor;
   if (is_view) return *parts()[0].tensor;
   if (!is_flat_) MakeFlat();
@@ -73,7 +74,7 @@ void Rope::CopyTo(unsigned char* to) {
     }
     Rope& rope = *part.rope;
     const bool is_shared = !rope.IsUnshared();
-    const absl::MutexLock lock(&rope.mutex_);
+    const std::lock_guard<std::mutex> lock(rope.mutex_);
     if (rope.is_flat_) to = Append(rope.flat_, to);
     for (uint32_t i = rope.count_; i > 0; --i) {
       const Value* inner = rope.parts() + i - 1;

@@ -11,10 +11,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -64,7 +64,7 @@ class Rope {
   void CopyTo(unsigned char* to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveParts(std::vector<Rope*>* ropes);
 
-  absl::Mutex mutex_;  // for the parts and `flat_`
+  std::mutex mutex_;  // for the parts and `flat_`
   std::atomic<uint32_t> references_{1};
   uint32_t count_;  // of the parts that are there
   const tensorflow::DataType dtype_;
