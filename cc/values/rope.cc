@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/values/rope.h"
 
+#include <algorithm>
 #include <cstring>
-#include <deque>
 #include <mutex>
 #include <new>
 
@@ -31,57 +31,70 @@ Rope* Rope::New(Value* parts, uint32_t count, tensorflow::DataType dtype, const 
 }
 
 Tensor Rope::Flat() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!is_flat_) MakeFlat();
-  return flat_;
+  Parts parts;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_flat_) return flat_;
+    Hold(&parts);
+  }
+  Tensor joined = Join(parts);  // without the lock: no thread ever holds those of two ropes
+  for (Value& part : parts) part.Release();
+  Parts gone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_flat_) return flat_;  // another thread was faster
+    flat_ = joined;
+    is_flat_ = true;
+    gone.assign(this->parts(), this->parts() + count_);
+    count_ = 0;
+  }
+  for (Value& part : gone) part.Release();
+  return joined;
 }
 
 Tensor Rope::View() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const bool is_view = !is_flat_ && count_ == 1 && parts()[0].kind == Value::Kind::kTensor;
-  if (is_view) return *parts()[0].tensor;
-  if (!is_flat_) MakeFlat();
-  return flat_;
-}
-
-void Rope::MakeFlat() {
-  const Value& first = parts()[0];
-  const bool is_aligned = count_ == 1 && first.kind == Value::Kind::kTensor && first.tensor->IsAligned();
-  if (!is_aligned || !flat_.CopyFrom(*first.tensor, shape_)) {
-    Tensor* const joined = NewPooledTensor(dtype_, shape_);
-    CopyTo(static_cast<unsigned char*>(joined->data()));
-    flat_ = *joined;
-    DeleteTensor(joined);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool is_view = count_ == 1 && parts()[0].kind == Value::Kind::kTensor;
+    if (is_view) return *parts()[0].tensor;
   }
-  is_flat_ = true;
-  std::vector<Rope*> ropes;
-  MoveParts(&ropes);
-  for (Rope* rope : ropes) rope->Unref();
+  return Flat();
 }
 
-// A part that others hold, too, may be made flat meanwhile, and lose its parts: those are held here. What only its
-// parent holds can be reached by nobody else.
-void Rope::CopyTo(unsigned char* to) {
-  std::deque<Value> held;
-  std::vector<const Value*> work;  // what is to be copied, the next one last
-  for (uint32_t i = count_; i > 0; --i) work.push_back(parts() + i - 1);
+// Appends the parts, with a reference on each: the rope may lose them.
+void Rope::Hold(Parts* held) const {
+  for (uint32_t i = 0; i < count_; ++i) held->push_back(parts()[i].Copy());
+}
+
+Tensor Rope::Join(const Parts& parts) const {
+  Tensor result;
+  const bool is_tensor = parts.size() == 1 && parts[0].kind == Value::Kind::kTensor;
+  if (is_tensor && parts[0].tensor->IsAligned() && result.CopyFrom(*parts[0].tensor, shape_)) return result;
+  Tensor* const joined = NewPooledTensor(dtype_, shape_);
+  result = *joined;
+  DeleteTensor(joined);
+  CopyParts(parts, static_cast<unsigned char*>(result.data()));
+  return result;
+}
+
+void Rope::CopyParts(const Parts& parts, unsigned char* to) {
+  Parts work;  // what is to be copied, the next one last
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) work.push_back(part->Copy());
   while (!work.empty()) {
-    const Value& part = *work.back();
+    Value part = work.back();
     work.pop_back();
     if (part.kind == Value::Kind::kTensor) {
       to = Append(*part.tensor, to);
-      continue;
+    } else {
+      Rope& rope = *part.rope;
+      const std::lock_guard<std::mutex> lock(rope.mutex_);
+      if (rope.is_flat_) to = Append(rope.flat_, to);
+      const size_t before = work.size();
+      rope.Hold(&work);
+      std::reverse(work.begin() + static_cast<std::ptrdiff_t>(before), work.end());
     }
-    Rope& rope = *part.rope;
-    const bool is_shared = !rope.IsUnshared();
-    const std::lock_guard<std::mutex> lock(rope.mutex_);
-    if (rope.is_flat_) to = Append(rope.flat_, to);
-    for (uint32_t i = rope.count_; i > 0; --i) {
-      const Value* inner = rope.parts() + i - 1;
-      work.push_back(is_shared ? &held.emplace_back(inner->Copy()) : inner);
-    }
+    part.Release();
   }
-  for (Value& value : held) value.Release();
 }
 
 void Rope::MoveParts(std::vector<Rope*>* ropes) {

@@ -57,11 +57,11 @@ class Rope {
   static size_t BytesOf(uint32_t count) { return sizeof(Rope) + count * sizeof(Value); }
   static void Delete(Rope* rope);
   Value* parts() { return reinterpret_cast<Value*>(this + 1); }
-  // Whether nobody but who asks can get at it.
-  bool IsUnshared() const { return references_.load(std::memory_order_acquire) == 1; }
-
-  void MakeFlat() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CopyTo(unsigned char* to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Value* parts() const { return reinterpret_cast<const Value*>(this + 1); }
+  using Parts = std::vector<Value>;
+  void Hold(Parts* held) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  tensorflow::Tensor Join(const Parts& parts) const;
+  static void CopyParts(const Parts& parts, unsigned char* to);
   void MoveParts(std::vector<Rope*>* ropes);
 
   std::mutex mutex_;  // for the parts and `flat_`
