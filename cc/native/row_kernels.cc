@@ -46,7 +46,7 @@ bool ReadsNoNumbers(const tensorflow::Edge& edge) {
 }
 
 // Which outputs are only handed on: to a caller, a callee, out of a branch, or into a larger concatenation. Where a
-// body reads the numbers itself nothing is gained by copying them later.
+// body reads the numbers itself nothing is gained by copying them later. The node has at most kMostParts outputs.
 uint32_t HandedOn(const tensorflow::Node& node) {
   uint32_t outputs = 0, read = 0;
   for (const tensorflow::Edge* edge : node.out_edges()) {
@@ -426,9 +426,10 @@ bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
 
 template <NativeFunction function>
 bool BindSplit(const tensorflow::Node& node, NativeKernel* kernel) {
+  if (!IsPlain(kernel->dtype) || node.num_outputs() > kMostParts) return false;
   kernel->ropes = HandedOn(node);
   kernel->run = function;
-  return IsPlain(kernel->dtype) && node.num_outputs() <= kMostParts;
+  return true;
 }
 
 bool BindSplitV(const tensorflow::Node& node, NativeKernel* kernel) {

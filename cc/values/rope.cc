@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/values/rope.h"
 
-#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "cc/values/block_pool.h"
 #include "cc/values/tensor_memory.h"
@@ -37,8 +37,7 @@ Tensor Rope::Flat() {
     if (is_flat_) return flat_;
     Hold(&parts);
   }
-  Tensor joined = Join(parts);  // without the lock: no thread ever holds those of two ropes
-  for (Value& part : parts) part.Release();
+  const Tensor joined = Join(std::move(parts));  // without the lock: no thread ever holds those of two ropes
   Parts gone;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -61,37 +60,36 @@ Tensor Rope::View() {
   return Flat();
 }
 
-// Appends the parts, with a reference on each: the rope may lose them.
+// Appends the parts, the first one last, with a reference on each: the rope may lose them.
 void Rope::Hold(Parts* held) const {
-  for (uint32_t i = 0; i < count_; ++i) held->push_back(parts()[i].Copy());
+  for (uint32_t i = count_; i > 0; --i) held->push_back(parts()[i - 1].Copy());
 }
 
-Tensor Rope::Join(const Parts& parts) const {
+Tensor Rope::Join(Parts held) const {
   Tensor result;
-  const bool is_tensor = parts.size() == 1 && parts[0].kind == Value::Kind::kTensor;
-  if (is_tensor && parts[0].tensor->IsAligned() && result.CopyFrom(*parts[0].tensor, shape_)) return result;
+  const bool is_tensor = held.size() == 1 && held[0].kind == Value::Kind::kTensor;
+  if (is_tensor && held[0].tensor->IsAligned() && result.CopyFrom(*held[0].tensor, shape_)) {
+    held[0].Release();
+    return result;
+  }
   Tensor* const joined = NewPooledTensor(dtype_, shape_);
   result = *joined;
   DeleteTensor(joined);
-  CopyParts(parts, static_cast<unsigned char*>(result.data()));
+  CopyParts(std::move(held), static_cast<unsigned char*>(result.data()));
   return result;
 }
 
-void Rope::CopyParts(const Parts& parts, unsigned char* to) {
-  Parts work;  // what is to be copied, the next one last
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) work.push_back(part->Copy());
-  while (!work.empty()) {
-    Value part = work.back();
-    work.pop_back();
+void Rope::CopyParts(Parts held, unsigned char* to) {
+  while (!held.empty()) {
+    Value part = held.back();
+    held.pop_back();
     if (part.kind == Value::Kind::kTensor) {
       to = Append(*part.tensor, to);
     } else {
       Rope& rope = *part.rope;
       const std::lock_guard<std::mutex> lock(rope.mutex_);
       if (rope.is_flat_) to = Append(rope.flat_, to);
-      const size_t before = work.size();
-      rope.Hold(&work);
-      std::reverse(work.begin() + static_cast<std::ptrdiff_t>(before), work.end());
+      rope.Hold(&held);
     }
     part.Release();
   }

@@ -60,8 +60,9 @@ class Rope {
   const Value* parts() const { return reinterpret_cast<const Value*>(this + 1); }
   using Parts = std::vector<Value>;
   void Hold(Parts* held) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  tensorflow::Tensor Join(const Parts& parts) const;
-  static void CopyParts(const Parts& parts, unsigned char* to);
+  // Both take over what is held, and copy the last one first.
+  tensorflow::Tensor Join(Parts held) const;
+  static void CopyParts(Parts held, unsigned char* to);
   void MoveParts(std::vector<Rope*>* ropes);
 
   std::mutex mutex_;  // for the parts and `flat_`
