@@ -9,12 +9,15 @@
 
 namespace tensorflow_recursion {
 
-// Optimizes nothing, and runs everything in the caller's thread.
+// Optimizes nothing, and runs everything in the caller's thread: operators, and the parts of one, which oneDNN's
+// kernels else share out among threads. The thread sanitizer does not see how TensorFlow's queues hand closures from
+// thread to thread.
 inline std::unique_ptr<tensorflow::Session> NewStockSession() {
   tensorflow::SessionOptions options;
   options.config.mutable_graph_options()->mutable_rewrite_options()->set_disable_meta_optimizer(true);
   options.config.mutable_graph_options()->mutable_optimizer_options()->set_opt_level(tensorflow::OptimizerOptions::L0);
   options.config.set_inter_op_parallelism_threads(-1);
+  options.config.set_intra_op_parallelism_threads(1);
   return std::unique_ptr<tensorflow::Session>(tensorflow::NewSession(options));
 }
 
