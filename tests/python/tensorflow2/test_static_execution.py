@@ -308,12 +308,13 @@ def test_options_hold_for_functions_traced_before():
 
 @pytest.mark.thorough
 def test_frames_end_where_memory_does():
+    """A frame has room for the branch that is never taken, too."""
     declared = tfr.Declare("Wide", [("n", tf.float64)], [("ret", tf.float64)])
 
     @tfr.Defun(tf.float64, func_name="Wide", out_names=["ret"])
     def Wide(n):
-        terms = [tf.sin(n * float(i)) for i in range(100)]
-        return declared(n + 1) + tf.add_n(terms)
+        terms = lambda: tf.add_n([tf.sin(n * float(i)) for i in range(300)])
+        return declared(n + 1) + tf.cond(n < 0, terms, lambda: n)
 
     with pytest.raises(tf.errors.ResourceExhaustedError, match="take 512 MiB"):
         tf.function(lambda n: Wide(n))(tf.constant(0.0, tf.float64))
