@@ -4,6 +4,7 @@
 import glob
 import os
 import pathlib
+import re
 import subprocess
 import warnings
 
@@ -369,18 +370,27 @@ def save_sum(folder):
         tf1.saved_model.simple_save(session, folder, {"n": n}, {"total": tf.identity(total, name="total")})
 
 
+def compile_c(*arguments, code=None):
+    subprocess.run(["cc", *map(str, arguments)], input=code, text=True, check=True, timeout=HANG_SECONDS)
+
+
 @pytest.fixture(scope="module")
 def run_model(tmp_path_factory):
-    """The program of run_model.c."""
-    program = tmp_path_factory.mktemp("run_model") / "run_model"
-    folder = tf.sysconfig.get_lib()
-    source = pathlib.Path(__file__).with_name("run_model.c")
-    libraries = ["-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2"]
-    subprocess.run(
-        ["cc", str(source), "-o", str(program), f"-I{tf.sysconfig.get_include()}", f"-L{folder}", *libraries]
-        + [f"-Wl,-rpath,{folder}", "-Wl,--allow-shlib-undefined"],
-        check=True,
-        timeout=HANG_SECONDS,
+    """The program of run_model.c, linked with libraries that have TensorFlow's names and the functions that it calls.
+
+    It runs with TensorFlow's own. To link with those takes the linker seconds, in which it reads all of their symbols.
+    """
+    folder = tmp_path_factory.mktemp("run_model")
+    program, source = folder / "run_model", pathlib.Path(__file__).with_name("run_model.c")
+    called = sorted(set(re.findall(r"\bTF_\w+(?=\()", source.read_text())))
+    libraries = ["libtensorflow_cc.so.2", "libtensorflow_framework.so.2"]
+    for name in libraries:
+        code = "".join(f"void {function}(void) {{}}\n" for function in called)
+        compile_c("-shared", "-x", "c", "-", "-o", folder / name, f"-Wl,-soname,{name}", code=code)
+    compile_c(
+        *(source, "-o", program, f"-I{tf.sysconfig.get_include()}"),
+        *(f"-L{folder}", "-Wl,--no-as-needed", *(f"-l:{name}" for name in libraries)),
+        f"-Wl,-rpath,{tf.sysconfig.get_lib()}",
     )
     return program
 
