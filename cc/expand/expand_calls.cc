@@ -58,6 +58,20 @@ int64_t FirstFreeCallId(const GraphDef& graph) {
   return last + 1;
 }
 
+// Gives the graph those functions that it still needs. The bodies that were expanded, and the branches in them, are
+// nodes now: each of TensorFlow's optimizers would copy them once more.
+void KeepReachableFunctions(const tensorflow::FunctionDefLibrary& functions, const FunctionLibraryDefinition& library,
+                            GraphDef* graph) {
+  const FunctionLibraryDefinition reachable = library.ReachableDefinitions(*graph);
+  tensorflow::FunctionDefLibrary* const kept = graph->mutable_library();
+  for (const tensorflow::FunctionDef& function : functions.function()) {
+    if (reachable.Contains(function.signature().name())) *kept->add_function() = function;
+  }
+  for (const tensorflow::GradientDef& gradient : functions.gradient()) {
+    if (reachable.Contains(gradient.function_name())) *kept->add_gradient() = gradient;
+  }
+}
+
 }  // namespace
 
 bool HasExpandableCalls(const GraphDef& graph, bool is_cut) {
@@ -105,7 +119,7 @@ absl::Status ExpandCalls(const GraphDef& graph, const ExpandOptions& options, Gr
   // As one graph again: Call and Return operators in the place of every call.
   Emit(program, options.run, FirstFreeCallId(graph), &names.nodes, expanded);
   DropDanglingColocation(expanded);
-  *expanded->mutable_library() = graph.library();
+  KeepReachableFunctions(graph.library(), bodies.library(), expanded);
   *expanded->mutable_versions() = graph.versions();
   return absl::OkStatus();
 }

@@ -37,8 +37,12 @@ TEST(ExpandCallsTest, IsDeterministic) {
   EXPECT_EQ(Expand(graph, {"z:0"}).DebugString(), Expand(graph, {"z:0"}).DebugString());
 }
 
-TEST(ExpandCallsTest, KeepsTheLibrary) {
-  EXPECT_EQ(Expand(CallAndReader().graph(), {"z:0"}).library().function_size(), 1);
+TEST(ExpandCallsTest, KeepsOnlyFunctionsThatTheGraphStillNeeds) {
+  EXPECT_EQ(Expand(CallAndReader().graph(), {"z:0"}).library().function_size(), 0);
+  GraphBuilder builder = CallAndReader();
+  builder.Function(Endless("Other", "Inner")).Function(Endless("Inner", "Inner"));
+  builder.Node("user", "Identity", {"z"}, {{"T", kInt}, {"_runs", FunctionDefHelper::FunctionRef("Other")}});
+  EXPECT_EQ(Expand(builder.graph(), {"user:0"}).library().function_size(), 2);
 }
 
 TEST(ExpandCallsTest, PutsEachBodyInOnce) {
