@@ -87,6 +87,27 @@ def is_eager_tensor(tensor: tf.Tensor) -> bool:
     return isinstance(tensor, tf.__internal__.EagerTensor)
 
 
+def captured_value(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:
+    """What a gradient in `graph` takes for `tensor`, which a function that is differentiated may have captured.
+
+    That is the eager tensor itself if the function has captured one and the gradient is in another function. What
+    TensorFlow takes out of a function for its gradient has a gradient in turn for nested and persistent tapes: for a
+    variable a dense one, zeros, which is added to the one that is not dense.
+    """
+    if is_eager_tensor(tensor) or _function_around(tensor.graph) is _function_around(graph):
+        return tensor
+    source: tf.Tensor | None = tensor
+    while source is not None and not is_eager_tensor(source):
+        captures = source.graph.captures if is_func_graph(source.graph) else []
+        source = next((outer for outer, inner in captures if inner is source), None)
+    return tensor if source is None else source
+
+
+def _function_around(graph: tf.Graph) -> tf.Graph:
+    """The innermost graph that is no branch or loop."""
+    return next(known for known in enclosing_graphs(graph) if not is_control_flow(known))
+
+
 def takes_eager_tensors(graph: tf.Graph) -> bool:
     """Whether operations of `graph` may read tensors that hold a value: functions capture them, of any kind."""
     chain = enclosing_graphs(graph)

@@ -80,6 +80,13 @@ class Differentiation:
                 capture = graphs.capture_in(graph, capture)
         return capture
 
+    def _captured_values(self, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The inputs of a call, for its gradient: outside of bodies, what functions have captured as it is."""
+        chain = graphs.enclosing_graphs(tf1.get_default_graph())
+        if self._groups.innermost is not None:
+            return list(inputs)
+        return [self.bring_in(graphs.captured_value(tensor, chain[0]), chain) for tensor in inputs]
+
     def of_call(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         """Gradients for the inputs of the call `op`, one per input, from those for its results."""
         with self._lock:
@@ -121,6 +128,7 @@ class Differentiation:
                 "before it was known what the function captures"
             )
         num_results = len(self._tracer.output_types(definition.user_name))
+        inputs = self._captured_values(inputs)
         record = _record_of(op, pair.forward, num_results)
         if isinstance(definition, ForwardFunction) and _is_none(grads[len(definition.result_handles) - 1]):
             group.note_zero_records()
@@ -153,7 +161,7 @@ class Differentiation:
         handles.set_handle_data([found[i] for i in lists], [handles.handle_data(inputs[i]) for i in lists])
         for i, kind in kinds.items():
             if kind is not None and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
-                is_dense = record.graph.building_function
+                is_dense = body_around(tf1.get_default_graph()) is not None  # one type in all traces of a body
                 handles.set_handle_data([found[i]], [handles.OF_RECORD])  # asked for its own gradient by the sum alone
                 with _beside(found[i].op):
                     found[i] = contributions.total(kind, found[i], inputs[i], is_dense=is_dense)
@@ -192,7 +200,7 @@ class Differentiation:
         _, *others = list(op.inputs)[: ops.num_arguments(op)]
         num_dys = len(others) - len(self._tracer.captures(base.user_name))
         dys, captures = others[:num_dys], others[num_dys:]
-        inputs = [*args, *captures]
+        inputs = self._captured_values([*args, *captures])
         definition = self._gradient_definition(pair, inputs)
         found = self._of_gradient(definition, [*inputs, *dys], grads)
         of_args, of_captures, of_dys = found[: len(args)], found[len(args) : len(inputs)], found[len(inputs) :]

@@ -89,6 +89,9 @@ def _kind(op: tf.Operation, position: int) -> Kind:
         return Kind.ROWS
     if op.type == "GatherV2" and position == 0 and op.get_attr("batch_dims") == 0:
         return Kind.ROWS if tf.get_static_value(op.inputs[2]) == 0 else Kind.OTHER
+    if op.type in ("ResourceGatherNd", "GatherNd") and position == 0:
+        indices = op.inputs[1].shape
+        return Kind.ROWS if indices.rank == 2 and indices[1] == 1 else Kind.OTHER  # a row each, as for TensorFlow
     return Kind.OTHER
 
 

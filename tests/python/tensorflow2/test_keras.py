@@ -1,6 +1,8 @@
 """Keras layers and models whose `call` runs a recursive function over trees: training, prediction, saving."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -45,18 +47,32 @@ class TreeRNN(keras.layers.Layer):
         return {**super().get_config(), "units": self.units}
 
 
+class UnrolledRNN(TreeRNN):
+    """The same without recursion, for the one form of trees that `data` has."""
+
+    def build(self, shape):
+        super().build(shape)
+
+        def state(_, word, left, right):
+            a, b, c = (tf.gather(tf.convert_to_tensor(self.embedding), [word[i]]) for i in (3, 4, 2))
+            ab = tf.tanh(tf.matmul(tf.concat([a, b], 1), self.kernel) + self.bias)
+            return tf.tanh(tf.matmul(tf.concat([ab, c], 1), self.kernel) + self.bias)
+
+        self.state = state
+
+
 class Subclassed(keras.Model):
-    def __init__(self):
+    def __init__(self, layer=TreeRNN):
         super().__init__()
-        self.trees, self.classes = TreeRNN(UNITS), keras.layers.Dense(2)
+        self.trees, self.classes = layer(UNITS), keras.layers.Dense(2)
 
     def call(self, trees):
         return self.classes(self.trees(trees))
 
 
-def functional():
+def functional(layer=TreeRNN):
     trees = keras.Input((3, NODES), dtype="int32")
-    return keras.Model(trees, keras.layers.Dense(2)(TreeRNN(UNITS)(trees)))
+    return keras.Model(trees, keras.layers.Dense(2)(layer(UNITS)(trees)))
 
 
 MODELS = {"functional": functional, "subclassed": Subclassed}
@@ -96,10 +112,13 @@ def trained(make, data, eagerly=False):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_model_is_trained_as_well_compiled_as_eagerly(kind, data):
-    (compiled, losses), (_, eager_losses) = (trained(MODELS[kind], data, eagerly) for eagerly in (False, True))
-    np.testing.assert_allclose(losses, eager_losses, rtol=1e-4)
-    assert losses[-1] < losses[0]
+def test_model_is_trained_as_without_recursion_compiled_and_eagerly(kind, data):
+    # An optimizer may do other things with rows of a gradient, which eager mode has, than with the whole.
+    for eagerly in (True, False):
+        compiled, losses = trained(MODELS[kind], data, eagerly)
+        _, unrolled_losses = trained(functools.partial(MODELS[kind], UnrolledRNN), data, eagerly)
+        np.testing.assert_allclose(losses, unrolled_losses, rtol=1e-4)
+        assert losses[-1] < losses[0]
     layer = next(layer for layer in compiled.layers if isinstance(layer, TreeRNN))
     np.testing.assert_allclose(layer(data[0]), states_by_hand(layer, data[0]), atol=1e-5)
     dense = compiled.layers[-1]
