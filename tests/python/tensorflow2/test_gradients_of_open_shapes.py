@@ -1,0 +1,85 @@
+"""Gradients of a Defun that states no shapes: right for each call, whatever is known of its shapes."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+
+def define(name):
+    """x³ by recursion."""
+    power = tfr.Declare(name, [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+
+    @tfr.Defun(tf.float32, tf.int32, func_name=name, out_names=["y"])
+    def power_impl(x, n):
+        return tf.cond(n < 1, lambda: tf.ones_like(x), lambda: x * power(x, n - 1))
+
+    return lambda x: power_impl(x, 3)
+
+
+def slope(f):
+    def by_tape(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x)
+
+    return by_tape
+
+
+def tangent(f):
+    def by_accumulator(x):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            y = f(x)
+        return accumulator.jvp(y)
+
+    return by_accumulator
+
+
+DERIVATIVES = {
+    "tape": (slope, lambda x: 3 * x**2),
+    "nested_tapes": (lambda f: slope(slope(f)), lambda x: 6 * x),
+    "accumulator": (tangent, lambda x: 3 * x**2),
+}
+
+
+@pytest.mark.parametrize("known", ["shape", "rank", "nothing"])
+@pytest.mark.parametrize("kind", DERIVATIVES)
+def test_derivatives_are_those_of_each_shape_when_defun_states_none(kind, known):
+    of, by_hand = DERIVATIVES[kind]
+    spec = {"shape": None, "rank": [tf.TensorSpec([None])], "nothing": [tf.TensorSpec(None)]}[known]
+    function = tf.function(lambda x: of(define("Cube"))(x), input_signature=spec)
+    for shape in [[3], [5], [0], [3]] if known == "rank" else [[3], [2, 2], [], [3]]:
+        x = np.linspace(0.5, 2.0, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        found = function(tf.constant(x))
+        assert found.shape == shape
+        np.testing.assert_allclose(found, by_hand(x), rtol=1e-5)
+
+
+def test_eager_derivatives_are_those_of_each_shape_when_defun_states_none():
+    cube = define("EagerCube")
+    for of, by_hand in DERIVATIVES.values():
+        for shape in [[3], [5], [2, 2], [0], [3]]:
+            x = np.linspace(0.5, 2.0, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+            np.testing.assert_allclose(of(cube)(tf.constant(x)), by_hand(x), rtol=1e-5)
+
+
+def test_gradients_of_two_calls_have_the_static_shapes_of_their_arguments():
+    shapes = []
+
+    @tf.function
+    def slopes(a, b):
+        cube = define("Cube")
+        with tf.GradientTape() as tape:
+            tape.watch([a, b])
+            y = tf.reduce_sum(cube(a)) + tf.reduce_sum(cube(b))
+        found = tape.gradient(y, [a, b])
+        shapes.extend(slope.shape.as_list() for slope in found)
+        return found
+
+    found = slopes(tf.fill([3], 2.0), tf.fill([5], 2.0))
+    assert shapes == [[3], [5]]
+    for slope, count in zip(found, (3, 5), strict=True):
+        np.testing.assert_allclose(slope, np.full(count, 12.0))
