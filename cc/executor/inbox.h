@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_INBOX_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,10 +12,12 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "cc/base/ids.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/kernel_runner.h"
+#include "cc/values/block_pool.h"
 #include "cc/values/value.h"
 
 namespace tensorflow_recursion {
@@ -29,23 +32,39 @@ struct KernelInFlight {
   // of the main graph's.
   enum class Way { kAsynchronous, kOffloaded, kSpread };
 
-  KernelCall call;
   Way way = Way::kAsynchronous;
-  std::vector<Value> inputs;
-  std::vector<Value> outputs;
+  OpId op;
+  const KernelNode* node = nullptr;
+  KernelCall call;
+  absl::InlinedVector<Value, 4> inputs;
+  absl::InlinedVector<Value, 2> outputs;
   absl::Status status;
   int64_t nanoseconds = 0;  // of a profiled run: how long a thread was busy with it
 
-  ~KernelInFlight() { Clear(); }
+  // The kernel that waits for this one's output and nothing else, if it runs on the same thread right after: the output
+  // becomes its input `arrival`.
+  std::unique_ptr<KernelInFlight> next;
+  uint32_t arrival = 0;
+  bool is_handed_on = false;  // the output is the next one's
 
+  ~KernelInFlight() { Clear(); }
+  static void* operator new(size_t bytes) { return TakeBlock(bytes); }
+  static void operator delete(void* block, size_t bytes) { GiveBlock(block, bytes); }
+
+  void ReleaseInputs() {
+    for (Value& value : inputs) value.Release();
+  }
   // Releases what it holds, and keeps its memory for another kernel.
   void Clear() {
-    for (Value& value : inputs) value.Release();
+    ReleaseInputs();
     for (Value& value : outputs) value.Release();
     inputs.clear();
     outputs.clear();
     status = absl::OkStatus();
     nanoseconds = 0;
+    next.reset();
+    arrival = 0;
+    is_handed_on = false;
   }
 };
 

@@ -20,52 +20,7 @@ constexpr int kKernelWeight = 8;
 // With more to do the worker doesn't hold a kernel back: to do it all takes longer than to wake a thread.
 constexpr size_t kMostBesideHeld = 8;
 
-Message EndOf(const KernelFlight& flight, absl::Status status) {
-  flight.kernel->status = std::move(status);
-  Message message(Message::Kind::kKernelDone, flight.frame, flight.op);
-  message.kernel.reset(flight.kernel);
-  return message;
-}
-
-// Runs a kernel that isn't asynchronous, and notes how long it takes if somebody wants to know.
-absl::Status RunNow(const KernelFlight& flight) {
-  const bool profiles = flight.run->environment.profiles;
-  const int64_t start = profiles ? ProfileClock() : 0;
-  absl::Status ended;
-  flight.run->environment.runner->RunAsync(*flight.node, &flight.kernel->call,
-                                           [&ended](absl::Status status) { ended = std::move(status); });
-  if (ABSL_PREDICT_FALSE(profiles)) flight.kernel->nanoseconds = ProfileClock() - start;
-  return ended;
-}
-
-// An asynchronous kernel may end on a thread that must not work: its owner is woken elsewhere.
-void Start(const KernelFlight& flight) {
-  flight.run->environment.runner->RunAsync(*flight.node, &flight.kernel->call, [flight](absl::Status status) {
-    RunState* const run = flight.run;
-    flight.frame->owner->Post(EndOf(flight, std::move(status)));
-    run->EndActivity();  // after Post, which has begun the owner's
-  });
-}
-
-// To another thread, which goes on as the worker if that sleeps in the end.
-void Send(const KernelFlight& flight) {
-  flight.run->environment.schedule([flight] {
-    Inbox* const owner = flight.frame->owner;
-    if (RunBeside(flight)) owner->Wake();
-  });
-}
-
 }  // namespace
-
-bool RunBeside(const KernelFlight& flight) {
-  RunState* const run = flight.run;
-  Inbox* const owner = flight.frame->owner;
-  absl::Status status = run->failed() ? absl::OkStatus() : RunNow(flight);  // nobody reads it after an error
-  if (flight.kernel->way == KernelInFlight::Way::kOffloaded) run->EndOffload();
-  if (owner->PostHere(EndOf(flight, std::move(status)))) return true;  // the kernel's activity is now the owner's
-  run->EndActivity();
-  return false;
-}
 
 void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs) {
   const KernelNode& node = context_->program.kernels[op.index];
@@ -81,14 +36,14 @@ void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs)
     return;
   }
   if (cost == KernelRunner::Cost::kAsynchronous) {
-    return Start(Depart(frame, index, op, inputs, KernelInFlight::Way::kAsynchronous));
+    return Start(Depart(frame, index, inputs, KernelInFlight::Way::kAsynchronous));
   }
   if (run->environment.spreads_main_graph && frame->region->is_in_main_graph()) {
     return FireInMainGraph(frame, index, op, inputs, node);
   }
   const bool is_expensive = cost == KernelRunner::Cost::kExpensive;
   if (is_expensive && !queue_->empty() && run->BeginOffload()) {
-    return Send(Depart(frame, index, op, inputs, KernelInFlight::Way::kOffloaded));
+    return Send(Depart(frame, index, inputs, KernelInFlight::Way::kOffloaded));
   }
   context_->Spend(is_expensive ? kPollInterval : kKernelWeight);
   RunHere(frame, op, inputs, node);
@@ -101,8 +56,8 @@ void KernelLauncher::FireInMainGraph(Frame* frame, OpId index, const Op& op, Val
     return RunHere(frame, op, inputs, node);
   }
   const bool holds = !has_held() && !queue_->has_calls() && queue_->num_operators() <= kMostBesideHeld;
-  const KernelFlight flight = Depart(frame, index, op, inputs, KernelInFlight::Way::kSpread);
-  holds ? Hold(flight) : Send(flight);
+  const KernelFlight flight = Depart(frame, index, inputs, KernelInFlight::Way::kSpread);
+  holds ? Hold(flight) : Send(WithChain(flight));
 }
 
 void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node) {
@@ -169,7 +124,8 @@ bool KernelLauncher::RunTogether(Wave* wave) {
 }
 
 // Moves the inputs into a KernelInFlight.
-std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Op& op, Value* inputs, const FrameTag& tag) {
+std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Frame& frame, OpId index, Value* inputs,
+                                                      KernelInFlight::Way way) {
   std::unique_ptr<KernelInFlight> kernel;
   if (spare_.empty()) {
     kernel = std::make_unique<KernelInFlight>();
@@ -177,38 +133,99 @@ std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Op& op, Value* input
     kernel = std::move(spare_.back());
     spare_.pop_back();
   }
+  const Op& op = frame.region->ops[index];
+  kernel->way = way;
+  kernel->op = index;
+  kernel->node = &context_->program.kernels[op.index];
   kernel->inputs.reserve(op.num_inputs);
   for (uint32_t i = 0; i < op.num_inputs; ++i) kernel->inputs.push_back(inputs[i].Take());
   kernel->outputs.resize(op.num_ports, Value::Empty());
   const bool is_dead = op.kind == OpKind::kSend && kernel->inputs[0].is_dead();
-  kernel->call = KernelCall{kernel->inputs.data(), kernel->outputs.data(), tag, /*worker=*/0, is_dead};
+  kernel->call = KernelCall{kernel->inputs.data(), kernel->outputs.data(), frame.tag(), /*worker=*/0, is_dead};
+  context_->run->frame_bytes.fetch_add(kernel->node->in_flight_bytes, std::memory_order_relaxed);
   return kernel;
 }
 
-KernelFlight KernelLauncher::Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way) {
-  RunState* const run = context_->run;
-  const KernelNode& node = context_->program.kernels[op.index];
-  KernelInFlight* const kernel = Board(op, inputs, frame->tag()).release();
-  kernel->way = way;
+// Returns what it may give to another kernel, and what follows the kernel in its flight.
+std::unique_ptr<KernelInFlight> KernelLauncher::Recycle(std::unique_ptr<KernelInFlight> kernel) {
+  std::unique_ptr<KernelInFlight> next = std::move(kernel->next);
+  if (spare_.size() == kMostSpare) return next;
+  kernel->Clear();
+  spare_.push_back(std::move(kernel));
+  return next;
+}
+
+KernelFlight KernelLauncher::Depart(Frame* frame, OpId index, Value* inputs, KernelInFlight::Way way) {
   ++frame->live;
   ++NumInFlight(way);
-  run->BeginActivity();
-  run->frame_bytes.fetch_add(node.in_flight_bytes, std::memory_order_relaxed);
-  return {run, frame, index, &node, kernel};
+  context_->run->BeginActivity();
+  return {context_->run, frame, Board(*frame, index, inputs, way).release()};
+}
+
+// The edge to the operator that waits for the only output of operator `index`, which is about to run, and for nothing
+// else, if it can run on the same thread; else nullptr.
+const Edge* KernelLauncher::OnlyEdge(const Frame& frame, OpId index) const {
+  const Region& region = *frame.region;
+  const Op& op = region.ops[index];
+  if (op.num_ports != 1 || op.has_controls || op.may_be_dead) return nullptr;
+  const Port& port = region.ports[op.port];
+  if (port.end - port.begin != 1 || port.controls != port.end) return nullptr;
+  const Edge& edge = region.edges[port.begin];
+  const bool waits_only_for_this =
+      edge.kind == EdgeKind::kOnly || (edge.kind == EdgeKind::kData && frame.pending()[edge.op] == 1);
+  const Op& reader = region.ops[edge.op];
+  if (!waits_only_for_this || reader.kind != OpKind::kKernel) return nullptr;
+  switch (context_->run->environment.runner->CostOf(context_->program.kernels[reader.index])) {
+    case KernelRunner::Cost::kCheap:
+    case KernelRunner::Cost::kModerate:
+    case KernelRunner::Cost::kExpensive:
+      return &edge;
+    case KernelRunner::Cost::kShared:
+    case KernelRunner::Cost::kAsynchronous:
+      break;
+  }
+  return nullptr;
+}
+
+// Lets those kernels go along that would be ready as soon as the flight's, or the one before them, has run. What they
+// read besides has come.
+KernelFlight KernelLauncher::WithChain(const KernelFlight& flight) {
+  Frame* const frame = flight.frame;
+  KernelInFlight* kernel = flight.kernel;
+  if (kernel->next != nullptr || ABSL_PREDICT_FALSE(context_->traces)) return flight;
+  for (int count = 1; count < kLongestFlight; ++count) {
+    const Edge* const edge = OnlyEdge(*frame, kernel->op);
+    if (edge == nullptr) break;
+    Value to_come = Value::Empty();
+    Value* const inputs = inputs_->Of(frame, frame->region->ops[edge->op], &to_come);
+    kernel->next = Board(*frame, edge->op, inputs, kernel->way);
+    kernel = kernel->next.get();
+    kernel->arrival = edge->index;
+    kernel->inputs[edge->index].Release();  // in a slot, the number that another operator has read from it
+  }
+  return flight;
+}
+
+std::optional<KernelFlight> KernelLauncher::TakeHeld() {
+  std::optional<KernelFlight> held = std::exchange(held_, std::nullopt);
+  if (held.has_value()) held = WithChain(*held);
+  return held;
 }
 
 void KernelLauncher::SendHeld() {
-  if (ABSL_PREDICT_FALSE(held_.has_value())) Send(*TakeHeld());
+  if (ABSL_PREDICT_FALSE(has_held())) Send(*TakeHeld());
 }
 
 bool KernelLauncher::RunHeld() {
   if (!held_.has_value() || num_in_flight_ + num_spread_ > 1) return false;
-  const KernelFlight flight = *TakeHeld();
+  const KernelFlight flight = *std::exchange(held_, std::nullopt);
   context_->Spend(kPollInterval);
   context_->restarts_slice = true;
-  Message message = EndOf(flight, context_->run->failed() ? absl::OkStatus() : RunNow(flight));
+  Message message = Fly(flight);
   // This thread is counted as busy anyway.
-  if (context_->profile != nullptr) context_->profile->NoteBusy(-flight.kernel->nanoseconds);
+  for (const KernelInFlight* kernel = message.kernel.get(); kernel != nullptr; kernel = kernel->next.get()) {
+    if (context_->profile != nullptr) context_->profile->NoteBusy(-kernel->nanoseconds);
+  }
   Land(&message);
   flight.run->EndActivity();  // not the last: the worker's own goes on
   return true;
@@ -216,21 +233,25 @@ bool KernelLauncher::RunHeld() {
 
 void KernelLauncher::Land(Message* message) {
   Frame* const frame = message->frame;
-  const Op& op = frame->region->ops[message->op];
-  const KernelNode& node = context_->program.kernels[op.index];
-  --NumInFlight(message->kernel->way);
-  context_->run->frame_bytes.fetch_sub(node.in_flight_bytes, std::memory_order_relaxed);
-  if (ABSL_PREDICT_FALSE(context_->profile != nullptr)) {
-    context_->profile->NoteBusy(message->kernel->nanoseconds);
-    context_->profile->NoteKernel(node, *frame->region, message->kernel->nanoseconds);
+  std::unique_ptr<KernelInFlight> kernel = std::move(message->kernel);
+  --NumInFlight(kernel->way);
+  while (true) {
+    NoteEnd(*frame, *kernel);
+    if (context_->run->failed()) return;
+    if (!kernel->status.ok()) return context_->run->FailAt(kernel->status, frame);
+    if (!kernel->is_handed_on) break;
+    kernel = Recycle(std::move(kernel));
   }
-  if (context_->run->failed()) return;
-  if (!message->kernel->status.ok()) return context_->run->FailAt(message->kernel->status, frame);
-  DeliverOutputs(frame, op, node, message->kernel->outputs.data());
+  DeliverOutputs(frame, frame->region->ops[kernel->op], *kernel->node, kernel->outputs.data());
   frames_->Unref(frame);
-  if (spare_.size() == kMostSpare) return;
-  message->kernel->Clear();
-  spare_.push_back(std::move(message->kernel));
+  Recycle(std::move(kernel));
+}
+
+void KernelLauncher::NoteEnd(const Frame& frame, const KernelInFlight& kernel) {
+  context_->run->frame_bytes.fetch_sub(kernel.node->in_flight_bytes, std::memory_order_relaxed);
+  if (ABSL_PREDICT_TRUE(context_->profile == nullptr)) return;
+  context_->profile->NoteBusy(kernel.nanoseconds);
+  context_->profile->NoteKernel(*kernel.node, *frame.region, kernel.nanoseconds);
 }
 
 // Takes the outputs over.

@@ -14,7 +14,9 @@
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
 #include "cc/executor/inbox.h"
+#include "cc/executor/kernel_flight.h"
 #include "cc/executor/kernel_runner.h"
+#include "cc/executor/operator_inputs.h"
 #include "cc/executor/ready_queue.h"
 #include "cc/executor/token_router.h"
 #include "cc/executor/waves.h"
@@ -22,19 +24,6 @@
 #include "cc/program/program.h"
 
 namespace tensorflow_recursion {
-
-// A kernel of operator `op` of `frame` that is on its way, with what it reads.
-struct KernelFlight {
-  RunState* run;
-  Frame* frame;
-  OpId op;
-  const KernelNode* node;
-  KernelInFlight* kernel;  // owned by the message that ends it
-};
-
-// Runs the kernel on this thread, which must not be the worker's: one that went to sleep, or another one. Returns
-// whether the owner of the frame sleeps, and this thread is to wake it (Inbox::Wake). Else all may be gone.
-bool RunBeside(const KernelFlight& flight);
 
 // A kernel runs on the worker's own thread, as long as nothing speaks against it. An asynchronous one is started and
 // says itself when it is done; one that is known to be expensive goes to another thread if the worker has something
@@ -45,7 +34,8 @@ bool RunBeside(const KernelFlight& flight);
 // what is cheap before. If that makes a second one ready, one of them goes to another thread. If nothing else is under
 // way, the held one runs here; else the worker goes to sleep and its thread runs the held one beside it, so that
 // whoever ends first can work on. An example: of two chains of products, a thread each computes one, and both take
-// turns as the worker, which only hands products out.
+// turns as the worker, which only hands products out. What waits for such a kernel's only output, and for nothing else,
+// goes along: the thread runs the whole chain before it looks for the worker.
 //
 // In bodies, a kernel that takes less time for several frames at once waits for others in a *wave*
 // (cc/executor/waves.h).
@@ -53,8 +43,9 @@ bool RunBeside(const KernelFlight& flight);
 // Not thread-safe: it is the worker's own.
 class KernelLauncher {
  public:
-  KernelLauncher(WorkerContext* context, const ReadyQueue* queue, Waves* waves, FrameStore* frames, TokenRouter* router)
-      : context_(context), queue_(queue), waves_(waves), frames_(frames), router_(router) {}
+  KernelLauncher(WorkerContext* context, const ReadyQueue* queue, OperatorInputs* inputs, Waves* waves,
+                 FrameStore* frames, TokenRouter* router)
+      : context_(context), queue_(queue), inputs_(inputs), waves_(waves), frames_(frames), router_(router) {}
 
   // Runs or starts the kernel of operator `index`, with its inputs side by side.
   void Fire(Frame* frame, OpId index, const Op& op, Value* inputs);
@@ -70,8 +61,8 @@ class KernelLauncher {
   void SendHeld();
   bool RunHeld();
   bool has_held() const { return held_.has_value(); }
-  // Beside the worker, which has gone to sleep.
-  std::optional<KernelFlight> TakeHeld() { return std::exchange(held_, std::nullopt); }
+  // To run beside the worker, which goes to sleep; or to be held again.
+  std::optional<KernelFlight> TakeHeld();
   void Hold(const KernelFlight& flight) { held_ = flight; }
 
   bool has_any_in_flight() const { return num_in_flight_ + num_spread_ > 0; }
@@ -87,14 +78,20 @@ class KernelLauncher {
  private:
   static constexpr int64_t kFirstInFlightLimit = 256;
   static constexpr size_t kMostSpare = 64;
+  // How many kernels fly together at most.
+  static constexpr int kLongestFlight = 32;
 
   void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
   bool Waits(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
   void RunWave(Wave wave);
   bool RunTogether(Wave* wave);
   void FireInMainGraph(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
-  std::unique_ptr<KernelInFlight> Board(const Op& op, Value* inputs, const FrameTag& tag);
-  KernelFlight Depart(Frame* frame, OpId index, const Op& op, Value* inputs, KernelInFlight::Way way);
+  std::unique_ptr<KernelInFlight> Board(const Frame& frame, OpId index, Value* inputs, KernelInFlight::Way way);
+  KernelFlight Depart(Frame* frame, OpId index, Value* inputs, KernelInFlight::Way way);
+  KernelFlight WithChain(const KernelFlight& flight);
+  const Edge* OnlyEdge(const Frame& frame, OpId index) const;
+  void NoteEnd(const Frame& frame, const KernelInFlight& kernel);
+  std::unique_ptr<KernelInFlight> Recycle(std::unique_ptr<KernelInFlight> kernel);
   int64_t& NumInFlight(KernelInFlight::Way way) {
     return way == KernelInFlight::Way::kSpread ? num_spread_ : num_in_flight_;
   }
@@ -102,6 +99,7 @@ class KernelLauncher {
 
   WorkerContext* const context_;
   const ReadyQueue* const queue_;
+  OperatorInputs* const inputs_;
   Waves* const waves_;
   FrameStore* const frames_;
   TokenRouter* const router_;

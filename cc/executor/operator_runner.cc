@@ -11,31 +11,24 @@
 #include "cc/values/record.h"
 
 namespace tensorflow_recursion {
-namespace {
 
-// What a table of inputs says without a slot: a constant, or an invariant of the frame's recursion.
-inline Value KeptInput(const Frame& frame, const Value& entry) {
-  return IsInvariantEntry(entry) ? frame.invariants().Get(entry.position) : entry;
-}
-
-}  // namespace
-
-OperatorRunner::OperatorRunner(WorkerContext* context, ReadyQueue* queue, TokenRouter* router, KernelLauncher* kernels,
-                               PieceRunner* pieces, LoopRunner* loops, ControlFlow* control_flow)
+OperatorRunner::OperatorRunner(WorkerContext* context, ReadyQueue* queue, OperatorInputs* inputs, TokenRouter* router,
+                               KernelLauncher* kernels, PieceRunner* pieces, LoopRunner* loops,
+                               ControlFlow* control_flow)
     : context_(context),
       queue_(queue),
+      inputs_(inputs),
       router_(router),
       kernels_(kernels),
       pieces_(pieces),
       loops_(loops),
-      control_flow_(control_flow),
-      inputs_(context->program.max_inputs, Value::Empty()) {}
+      control_flow_(control_flow) {}
 
 void OperatorRunner::Fire(ReadyOperator* item) {
   Frame* const frame = item->frame;
   const OpId index = item->op;
   const Op& op = frame->region->ops[index];
-  Value* const inputs = InputsOf(item, op);
+  Value* const inputs = inputs_->Of(frame, op, &item->value);
   switch (op.kind) {
     case OpKind::kScalar:
       return FireScalar(frame, index, op, inputs);
@@ -76,39 +69,6 @@ void OperatorRunner::Fire(ReadyOperator* item) {
     case OpKind::kFrameStart:
       return;  // never queued
   }
-}
-
-// --- Inputs ---------------------------------------------------------------------------------------
-
-// Where they lie side by side. The value that came along has to be read before anything is delivered.
-inline Value* OperatorRunner::InputsOf(ReadyOperator* item, const Op& op) {
-  switch (op.inputs) {
-    case InputsIn::kSlots:
-      return item->frame->values() + op.slot;
-    case InputsIn::kArrival:
-      return &item->value;
-    case InputsIn::kTable:
-      return GatherInputs(item->frame, op);
-    case InputsIn::kTableAndArrival:
-      break;
-  }
-  return GatherInputsWith(item, op);
-}
-
-inline Value* OperatorRunner::GatherInputs(Frame* frame, const Op& op) {
-  const Value* table = frame->region->inputs.data() + op.slot;
-  for (uint32_t i = 0; i < op.num_inputs; ++i) {
-    inputs_[i] = table[i].is_empty() ? frame->values()[table[i].position].Take() : KeptInput(*frame, table[i]);
-  }
-  return inputs_.data();
-}
-
-inline Value* OperatorRunner::GatherInputsWith(ReadyOperator* item, const Op& op) {
-  const Value* table = item->frame->region->inputs.data() + op.slot;
-  Value* inputs = inputs_.data();
-  for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i] = KeptInput(*item->frame, table[i]);
-  if (op.only < op.num_inputs) item->value.CopyTo(&inputs[op.only]);
-  return inputs;
 }
 
 // --- Values ---------------------------------------------------------------------------------------

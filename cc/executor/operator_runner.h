@@ -3,13 +3,12 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_OPERATOR_RUNNER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_OPERATOR_RUNNER_H_
 
-#include <vector>
-
 #include "cc/base/ids.h"
 #include "cc/executor/control_flow.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/kernel_launcher.h"
 #include "cc/executor/loop_runner.h"
+#include "cc/executor/operator_inputs.h"
 #include "cc/executor/piece_runner.h"
 #include "cc/executor/ready_queue.h"
 #include "cc/executor/token_router.h"
@@ -18,22 +17,19 @@
 
 namespace tensorflow_recursion {
 
-// Finds the operator's inputs and does what its kind says: by itself where that is little, arithmetic on single numbers
+// Does what the operator's kind says: by itself where that is little, arithmetic on single numbers
 // above all, and by those that know how for kernels, loops and control flow.
 //
 // Not thread-safe: it is the worker's own.
 class OperatorRunner {
  public:
-  OperatorRunner(WorkerContext* context, ReadyQueue* queue, TokenRouter* router, KernelLauncher* kernels,
-                 PieceRunner* pieces, LoopRunner* loops, ControlFlow* control_flow);
+  OperatorRunner(WorkerContext* context, ReadyQueue* queue, OperatorInputs* inputs, TokenRouter* router,
+                 KernelLauncher* kernels, PieceRunner* pieces, LoopRunner* loops, ControlFlow* control_flow);
 
   // `item` is in the queue's memory and valid until the first push. Its count in the frame's `live` stays the caller's.
   void Fire(ReadyOperator* item);
 
  private:
-  Value* InputsOf(ReadyOperator* item, const Op& op);
-  Value* GatherInputs(Frame* frame, const Op& op);
-  Value* GatherInputsWith(ReadyOperator* item, const Op& op);
   void FireScalar(Frame* frame, OpId index, const Op& op, Value* inputs);
   void FireSlice(Frame* frame, OpId index, const Op& op, Value* inputs);
   void FirePass(Frame* frame, const Op& op, Value* inputs);
@@ -43,12 +39,12 @@ class OperatorRunner {
 
   WorkerContext* const context_;
   ReadyQueue* const queue_;
+  OperatorInputs* const inputs_;
   TokenRouter* const router_;
   KernelLauncher* const kernels_;
   PieceRunner* const pieces_;
   LoopRunner* const loops_;
   ControlFlow* const control_flow_;
-  std::vector<Value> inputs_;  // of the operator that fires, if they do not lie side by side
 };
 
 }  // namespace tensorflow_recursion

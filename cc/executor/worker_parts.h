@@ -14,6 +14,7 @@
 #include "cc/executor/incomplete_sites.h"
 #include "cc/executor/kernel_launcher.h"
 #include "cc/executor/loop_runner.h"
+#include "cc/executor/operator_inputs.h"
 #include "cc/executor/operator_runner.h"
 #include "cc/executor/partial_calls.h"
 #include "cc/executor/piece_runner.h"
@@ -39,13 +40,14 @@ struct WorkerParts {
   FrameStore frames{context, &inbox, &partial_calls};
   TokenRouter router{&queue, &frames, &partial_calls, &incomplete_sites};
   Waves waves;
-  KernelLauncher kernels{&context, &queue, &waves, &frames, &router};
+  OperatorInputs inputs{context.program.max_inputs};
+  KernelLauncher kernels{&context, &queue, &inputs, &waves, &frames, &router};
   PieceRunner pieces{&context, &router};
   CompiledCalls compiled{&context, &inbox, &frames, &router};
   CallOpener calls{&context, &frames, &partial_calls, &incomplete_sites, &router, &compiled};
   LoopRunner loops{&context, &frames, &router};
   ControlFlow control_flow{&context, &router};
-  OperatorRunner operators{&context, &queue, &router, &kernels, &pieces, &loops, &control_flow};
+  OperatorRunner operators{&context, &queue, &inputs, &router, &kernels, &pieces, &loops, &control_flow};
 
  private:
   static uint64_t ShuffleSeed(const RunState& run, int index) {

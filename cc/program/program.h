@@ -38,8 +38,8 @@ namespace tensorflow_recursion {
 // kOnly, data or control: the one thing that its operator waits for.
 enum class EdgeKind : uint8_t { kData, kControl, kOnly, kMerge, kGate, kCallArgument, kResult, kExit, kUnion };
 
-// One consumer of a port. `slot` is where a data edge stores its value; for merge and union edges
-// `index` is the input's position.
+// One consumer of a port. `slot` is where a data edge stores its value; `index` is the input's position, or of a
+// control edge into a union the bit that it sets.
 struct Edge {
   OpId op;
   SlotId slot;

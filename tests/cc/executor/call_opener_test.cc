@@ -19,7 +19,7 @@ class CallOpenerTest : public WorkerPartsTest {
  protected:
   // An asynchronous kernel that hands its input on when it is answered.
   void Hold(const std::string& node) {
-    runner_.OnAsync(node, [this, node](KernelCall* call, FakeRunner::Done done) {
+    runner_.OnAsync(node, [this, node](KernelCall* call, const FakeRunner::Done& done) {
       held_[node] = [call, done] {
         call->outputs[0] = call->inputs[0].Take();
         done(absl::OkStatus());

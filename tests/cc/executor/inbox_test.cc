@@ -105,16 +105,17 @@ TEST_F(InboxTest, AfterAnErrorMessagesAreDroppedAndTheirValuesReleased) {
 }
 
 TEST_F(InboxTest, AnyThreadMayPost) {
-  constexpr int kMessages = 1000;
+  constexpr size_t kThreads = 4, kMessages = 1000;
   inbox_->Open();
   std::vector<std::thread> threads;
-  for (int thread = 0; thread < 4; ++thread) {
+  threads.reserve(kThreads);
+  for (size_t thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([this] {
-      for (int i = 0; i < kMessages; ++i) inbox_->Post(AMessage(i));
+      for (size_t i = 0; i < kMessages; ++i) inbox_->Post(AMessage(static_cast<uint32_t>(i)));
     });
   }
   size_t taken = 0;
-  while (taken < 4 * kMessages) taken += inbox_->Take().size();
+  while (taken < kThreads * kMessages) taken += inbox_->Take().size();
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(inbox_->Close());
 }

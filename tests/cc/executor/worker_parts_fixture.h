@@ -35,6 +35,7 @@ class WorkerPartsTest : public ::testing::Test {
     environment.max_workers = max_workers;
     environment.schedule = [this](std::function<void()> work) { scheduled_.push_back(std::move(work)); };
     environment.trace = trace;
+    environment.spreads_main_graph = spreads_main_graph_;
     run_ = std::make_unique<RunState>(environment, [this] { has_ended_ = true; });
     run_->BeginActivity();  // the worker's own
     parts_ = std::make_unique<WorkerParts>(run_.get(), 0, [] {});
@@ -53,7 +54,7 @@ class WorkerPartsTest : public ::testing::Test {
   static std::vector<OpId> OpsOf(const Region& region, OpKind kind) {
     std::vector<OpId> ops;
     for (uint32_t i = 0; i < region.ops.size(); ++i) {
-      if (region.ops[i].kind == kind) ops.push_back(OpId(i));
+      if (region.ops[i].kind == kind) ops.emplace_back(i);
     }
     return ops;
   }
@@ -96,6 +97,7 @@ class WorkerPartsTest : public ::testing::Test {
     return numbers;
   }
 
+  bool spreads_main_graph_ = false;  // of programs that are set from then on
   LiveTensors live_;
   BuiltProgram built_;
   FakeRunner runner_;

@@ -39,6 +39,32 @@ def test_chains_beside_a_call_give_the_same_on_any_number_of_threads(threads):
                 np.testing.assert_allclose(value, start @ chain[0] @ chain[1] @ chain[2] @ chain[3], rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize("threads", [2, 4])
+def test_chains_in_a_loop_read_what_they_wait_for(threads):
+    # In a loop's frame the slot of a chain's operand is one in which a number was before.
+    size, weights = 160, np.random.default_rng(1).normal(0, 160**-0.5, [5, 160, 160]).astype(np.float32)
+
+    def body(i, a, b, c, d, x, y):
+        number = (a * b) * (c * d)
+        in_chain = tf.matmul(tf.matmul(tf.matmul(tf.fill([size, size], number), weights[0]), x), weights[1])
+        beside = tf.matmul(tf.matmul(tf.matmul(y, weights[2]), weights[3]), weights[4])
+        return i + 1, a * 0.5 + 0.5, b * 0.25 + 0.75, c, d, tf.tanh(in_chain), tf.tanh(beside)
+
+    def results(with_call):
+        with tf.Graph().as_default() as graph:
+            x = tf1.placeholder(tf.float32, [size, size])
+            numbers = [x[0, 0] * 0.0 + number for number in (0.5, 0.7, 0.9, 0.3)]
+            loop = tf1.while_loop(lambda i, *_: i < 6, body, [tf.constant(0), *numbers, x, x])
+            fetches = [*loop[-2:], workloads.FIB.define()(tf1.placeholder_with_default(6, []))][: 3 if with_call else 2]
+        config = tf1.ConfigProto(inter_op_parallelism_threads=threads, use_per_session_threads=True)
+        with tf1.Session(graph=graph, config=tfr.session_config(config) if with_call else config) as session:
+            return [session.run(fetches, {x: weights[0]})[:2] for _ in range(5 if with_call else 1)]
+
+    [expected] = results(with_call=False)
+    for got in results(with_call=True):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4)
+
+
 def test_an_operator_that_fails_beside_a_call_names_itself():
     with tf.Graph().as_default() as graph:
         x, n = tf1.placeholder(tf.float32, [None, None]), tf1.placeholder(tf.int32, [])
