@@ -80,13 +80,6 @@ class Differentiation:
                 capture = graphs.capture_in(graph, capture)
         return capture
 
-    def _captured_values(self, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The inputs of a call, for its gradient: outside of bodies, what functions have captured as it is."""
-        chain = graphs.enclosing_graphs(tf1.get_default_graph())
-        if self._groups.innermost is not None:
-            return list(inputs)
-        return [self.bring_in(graphs.captured_value(tensor, chain[0]), chain) for tensor in inputs]
-
     def of_call(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         """Gradients for the inputs of the call `op`, one per input, from those for its results."""
         with self._lock:
@@ -128,13 +121,22 @@ class Differentiation:
                 "before it was known what the function captures"
             )
         num_results = len(self._tracer.output_types(definition.user_name))
-        inputs = self._captured_values(inputs)
+        inputs = self._with_captured_tables(pair, group, inputs)
         record = _record_of(op, pair.forward, num_results)
         if isinstance(definition, ForwardFunction) and _is_none(grads[len(definition.result_handles) - 1]):
             group.note_zero_records()
         dys = _gradients_for_results(list(op.outputs)[:num_results], pair, grads)
         found = self._by_backward_call(pair, group, record, dys, inputs)
         return [found.get(i) for i in range(len(op.inputs))]
+
+    def _with_captured_tables(self, pair: Pair, group: Group, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The inputs of a call, for its gradient: outside of bodies, a table that a function has captured as it is."""
+        chain = graphs.enclosing_graphs(tf1.get_default_graph())
+        found = list(inputs)
+        for i in pair.trainable if self._groups.innermost is None else ():
+            if group.weights.kind_of(group.weights.weight_of(pair.definition, i)) is Kind.ROWS:
+                found[i] = self.bring_in(graphs.captured_value(found[i], chain[0]), chain)
+        return found
 
     def _by_backward_call(
         self, pair: Pair, group: Group, record: tf.Tensor, dys: Sequence[tf.Tensor], inputs: Sequence[tf.Tensor]
@@ -200,7 +202,7 @@ class Differentiation:
         _, *others = list(op.inputs)[: ops.num_arguments(op)]
         num_dys = len(others) - len(self._tracer.captures(base.user_name))
         dys, captures = others[:num_dys], others[num_dys:]
-        inputs = self._captured_values([*args, *captures])
+        inputs = self._with_captured_tables(pair, group, [*args, *captures])
         definition = self._gradient_definition(pair, inputs)
         found = self._of_gradient(definition, [*inputs, *dys], grads)
         of_args, of_captures, of_dys = found[: len(args)], found[len(args) : len(inputs)], found[len(inputs) :]
