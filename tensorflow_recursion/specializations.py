@@ -132,8 +132,12 @@ class Specialization:
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
         positional, by_keyword = function_types.values(self.call_type, args)
+        variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
         with self._explained(), self._being_built(), graphs.inside_of_strategies(self._strategies):
-            returned = self.source.call(positional, by_keyword)
+            try:
+                returned = self.source.call(positional, by_keyword)
+            finally:
+                graphs.forget(variables)
         try:
             return nests.to_tensors(returned, self.returns)
         except (TypeError, ValueError) as error:

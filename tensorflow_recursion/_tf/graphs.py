@@ -48,6 +48,20 @@ def enclosing_graphs(graph: tf.Graph) -> list[tf.Graph]:
     return graphs
 
 
+def forget(variables: Sequence[tf.Variable]) -> None:
+    """Let the functions that are being built not refer to `variables`, which stand for arguments of a body.
+
+    A function looks up the variables that were read while it was built, in it or in a graph inside of it, each time it
+    is called beside a tape. Those that stand for its arguments it leaves out, but not those of another graph. They end
+    with the body.
+    """
+    graph: tf.Graph | None = tf.compat.v1.get_default_graph()
+    while graph is not None:
+        for variable in variables if is_func_graph(graph) else ():
+            graph._watched_variables.discard(variable)
+        graph = getattr(graph, "outer_graph", None)
+
+
 def note_change(graph: tf.Graph) -> None:
     """Say that a node of `graph` was changed, and with it what the graphs around it say of their branches and loops."""
     for changed in enclosing_graphs(graph):

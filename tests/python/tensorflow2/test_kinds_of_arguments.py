@@ -238,3 +238,50 @@ def test_gradient_is_of_the_body_for_the_shapes_that_it_is_traced_for(length, is
         got = tf.convert_to_tensor(tape.gradient(y, table))
         assert got.numpy().ravel().tolist() == [2.0**i if i < length else 0.0 for i in range(3)]
     assert seen <= ({None} if is_stated else {None, length, length - 1})
+
+
+@tfr.recursive
+def powers_of(weights, n):
+    if n == 0:
+        return tf.ones([2])
+    return weights["scale"] * powers_of(weights, n - 1) + tf.gather(weights["table"], n)
+
+
+@tfr.recursive
+def powers_in_branches(weights, n):
+    def step():
+        return weights["scale"] * powers_in_branches(weights, n - 1) + tf.gather(weights["table"], n)
+
+    return tf.cond(tf.equal(n, 0), lambda: tf.ones([2]), step)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "tf_function"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("function", [powers_of, powers_in_branches])
+def test_variables_are_arguments_of_calls_under_any_tape(function, order, is_compiled):
+    scale, table = tf.Variable(2.0), tf.Variable(tf.reshape(tf.range(8.0), [4, 2]))
+
+    def unrolled():
+        result = tf.ones([2])
+        for n in range(1, 4):
+            result = scale * result + tf.gather(table, n)
+        return result
+
+    def gradients(value):
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_sum(value() ** 2)
+            if order == 2:
+                with tf.GradientTape() as inner:
+                    loss = tf.reduce_sum(value() ** 2)
+                loss += sum(tf.reduce_sum(tf.convert_to_tensor(g) ** 2) for g in inner.gradient(loss, [scale, table]))
+            loss += tf.reduce_sum(table)  # read outside of the call, too
+        return [tf.convert_to_tensor(tape.gradient(loss, variable)) for variable in (scale, table)]
+
+    def called():
+        return gradients(lambda: function({"scale": scale, "table": table}, tf.constant(3)))
+
+    called = tf.function(called) if is_compiled else called
+    expected = gradients(unrolled)
+    for _ in range(3):  # a second call finds what the first one has traced
+        for got, want in zip(called(), expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
