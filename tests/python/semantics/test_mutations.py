@@ -93,7 +93,12 @@ def base_graph(index):
     make, form = GRAPHS[index % len(GRAPHS)], index // len(GRAPHS)
     with tf.Graph().as_default() as graph, switches.control_flow_v2(form % 2 == 0):
         tf.identity(make(tf1.placeholder_with_default(3, [])), name=FETCH)
-        return graph.as_graph_def() if form < 2 else tfr.transform_graph(graph, FETCH)
+        if form < 2:
+            return graph.as_graph_def()
+        transformed = tfr.transform_graph(graph, FETCH)
+    # All functions, also those that no node names any more: damage may make one do so.
+    transformed.library.CopyFrom(graph.as_graph_def().library)
+    return transformed
 
 
 # --- Mutations ----------------------------------------------------------------------------------------------------
