@@ -15,7 +15,9 @@ from tensorflow.python.eager.polymorphic_function import concrete_function
 
 from tensorflow_recursion._tf import functions, recorders
 
-_ATTRIBUTE = "_recursion_has_calls"
+_ATTRIBUTE = "_recursion_holds"
+_SUM_OF_ROWS = "UnsortedSegmentSum"  # makes IndexedSlices a tensor
+_GRADIENT = "Recursion>Recall"  # begins the backward function of a recursive one
 
 
 def refusing_late_tangents(backward: Callable[..., Any], function: str, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -43,7 +45,7 @@ def refusing_late_tangents(backward: Callable[..., Any], function: str, inputs: 
 def follow(call: str) -> None:
     """From now on, let tapes and accumulators follow calls of `tf.function`s in which the operator `call` stands."""
     _refuse_late_tangents(call)
-    _let_tapes_see_tangents(call)
+    _compute_tangents_after_calls(call)
 
 
 def _refuse_late_tangents(call: str) -> None:
@@ -72,21 +74,35 @@ def _refusing(functions: Any, name: str, inputs: Sequence[tf.Tensor]) -> Any:
     return refusing
 
 
-def _let_tapes_see_tangents(call: str) -> None:
-    """Where a tape is around an accumulator, let the tangents of a call be computed by what the tape records.
+def _compute_tangents_after_calls(call: str) -> None:
+    """Let the tangents of a call be computed after it, by gradients of its gradients, where that is better.
 
-    TensorFlow computes them in the call itself, of which the tape knows only the gradients for its inputs.
+    TensorFlow computes them in the call itself.
     """
     stock_call = concrete_function.ConcreteFunction._call_flat
 
     def call_flat(self: Any, tensor_inputs: Sequence[Any], captured_inputs: Sequence[Any]) -> Any:
         inputs = [*tensor_inputs, *captured_inputs]
-        accumulator = recorders.last_accumulator(of=inputs) if recorders.is_tape_around_accumulator() else None
+        accumulator = recorders.last_accumulator(of=inputs)
         if accumulator is None or not _holds(self.graph, call):
+            return stock_call(self, tensor_inputs, captured_inputs)
+        if not _is_better_after_call(self.graph):
             return stock_call(self, tensor_inputs, captured_inputs)
         return _with_tangents(accumulator, inputs, lambda: call_flat(self, tensor_inputs, captured_inputs))
 
     concrete_function.ConcreteFunction._call_flat = call_flat
+
+
+def _is_better_after_call(function: tf.Graph) -> bool:
+    """Whether TensorFlow's own way to the tangents of a call of `function` fails or takes long."""
+    if recorders.is_tape_around_accumulator():  # the tape would know only the gradients for the inputs of the call
+        return True
+    if recorders.is_tape_active():  # between a tape and a call, gradients would have a part of their tangents
+        return False
+    # The tangent of a sum of rows would be IndexedSlices, and it wants a tensor: "no attribute '_id'". Where gradients
+    # are taken in the function, or accumulators follow one another, it traces up to five orders of gradients.
+    is_gradient = any(_holds(function, op) for op in (_SUM_OF_ROWS, _GRADIENT))
+    return is_gradient or len(recorders.accumulators()) > 1
 
 
 def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[[], Any]) -> Any:
@@ -110,7 +126,7 @@ def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[
         of_outputs = transposing.gradient([one for one, _ in pairs], grads, [tangent for _, tangent in pairs])
     for output, tangent in zip(outputs, of_outputs, strict=True):
         if tangent is not None:
-            accumulator._watch(output, tangent)
+            accumulator._watch(output, tf.convert_to_tensor(tangent))
     return result
 
 
@@ -118,10 +134,10 @@ def _has_tangent(value: Any) -> bool:
     return bool(tf.is_tensor(value) and value.dtype != tf.variant and backprop_util.IsTrainable(value))
 
 
-def _holds(graph: tf.Graph, call: str) -> bool:
-    """Whether the operator `call` stands in a traced function, or in one that it refers to."""
-    known = getattr(graph, _ATTRIBUTE, None)
-    if known is None:
-        known = functions.holds(graph, call)
+def _holds(graph: tf.Graph, op: str) -> bool:
+    """Whether the operator `op` stands in a traced function, or in one that it refers to."""
+    known: dict[str, bool] = getattr(graph, _ATTRIBUTE, {})
+    if op not in known:
+        known[op] = functions.holds(graph, op)
         setattr(graph, _ATTRIBUTE, known)
-    return bool(known)
+    return known[op]

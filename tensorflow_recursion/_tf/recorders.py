@@ -34,6 +34,11 @@ def accumulators() -> list[tf.autodiff.ForwardAccumulator]:
     return [recorder for recorder, _, _ in _recorders.active if isinstance(recorder, tf.autodiff.ForwardAccumulator)]
 
 
+def is_tape_active() -> bool:
+    """Whether a tape records in this thread."""
+    return len(accumulators()) < len(_recorders.active)
+
+
 def is_tape_around_accumulator() -> bool:
     """Whether a tape is active that began before an active accumulator."""
     are_accumulators = [isinstance(recorder, tf.autodiff.ForwardAccumulator) for recorder, _, _ in _recorders.active]

@@ -103,24 +103,13 @@ def tangents(net, w, what, followed, place):
     return [None if one is None else one.numpy() for one in tf.nest.flatten(found)]
 
 
-# TensorFlow makes five orders of the gradient there, each of functions with branches: more than a minute.
-LONGEST = ("rows", gradient, "w", "eager")
-CASES = [case for case in itertools.product(NETS, (value, gradient), ("x", "w"), PLACES) if case != LONGEST]
+CASES = list(itertools.product(NETS, (value, gradient), ("x", "w"), PLACES))
 
 
 @pytest.mark.each_value
 @pytest.mark.thorough
 @pytest.mark.parametrize(("net", "what", "followed", "place"), CASES)
 def test_tangent_is_that_of_the_unrolled_function(net, what, followed, place):
-    check_tangents(net, what, followed, place)
-
-
-@pytest.mark.slow
-def test_tangent_is_that_of_the_unrolled_function_where_it_takes_longest():
-    check_tangents(*LONGEST)
-
-
-def check_tangents(net, what, followed, place):
     w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
     recursive, plain = (build(w) for build in NETS[net])
     got, expected = (tangents(one, w, what, followed, place) for one in (recursive, plain))
@@ -128,6 +117,24 @@ def check_tangents(net, what, followed, place):
     for one, other in zip(got, expected, strict=True):
         if one is not None:
             np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+def test_accumulator_in_another_gives_the_second_derivative(place):
+    x, direction = tf.constant([[0.5, -0.25]], F64), tf.constant([[1.0, 0.5]], F64)
+    w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
+
+    def second(net):
+        f = net if place == "eager" else tf.function(net)
+        with tf.autodiff.ForwardAccumulator(x, direction) as outer:
+            with tf.autodiff.ForwardAccumulator(x, direction) as inner:
+                y = f(x, DEPTH)
+            first = inner.jvp(y)
+        return outer.jvp(first)
+
+    recursive, plain = (build(w) for build in NETS["rows"])
+    np.testing.assert_allclose(second(recursive), second(plain), rtol=1e-9)
 
 
 def gradient_of_tangent(net, followed, w, is_persistent):
