@@ -24,7 +24,7 @@ from tensorflow_recursion.recursive import recursive  # noqa: E402
 
 conversions.register()
 datasets.hide_from_optimizer(names.INVOKE)
-followed.follow(names.INVOKE)
+followed.follow(names.INVOKE, names.RECALL)
 error_lines.show_in_errors()
 imports.register()
 loop_errors.explain_loops()

@@ -17,7 +17,6 @@ from tensorflow_recursion._tf import functions, recorders
 
 _ATTRIBUTE = "_recursion_holds"
 _SUM_OF_ROWS = "UnsortedSegmentSum"  # makes IndexedSlices a tensor
-_GRADIENT = "Recursion>Recall"  # begins the backward function of a recursive one
 
 
 def refusing_late_tangents(backward: Callable[..., Any], function: str, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -42,10 +41,13 @@ def refusing_late_tangents(backward: Callable[..., Any], function: str, inputs: 
     return checked
 
 
-def follow(call: str) -> None:
-    """From now on, let tapes and accumulators follow calls of `tf.function`s in which the operator `call` stands."""
+def follow(call: str, recall: str) -> None:
+    """From now on, let tapes and accumulators follow calls of `tf.function`s in which the operator `call` stands.
+
+    The operator `recall` stands in functions that take gradients of such calls.
+    """
     _refuse_late_tangents(call)
-    _compute_tangents_after_calls(call)
+    _compute_tangents_after_calls(call, gradient_ops=(recall, _SUM_OF_ROWS))
 
 
 def _refuse_late_tangents(call: str) -> None:
@@ -74,7 +76,7 @@ def _refusing(functions: Any, name: str, inputs: Sequence[tf.Tensor]) -> Any:
     return refusing
 
 
-def _compute_tangents_after_calls(call: str) -> None:
+def _compute_tangents_after_calls(call: str, gradient_ops: Sequence[str]) -> None:
     """Let the tangents of a call be computed after it, by gradients of its gradients, where that is better.
 
     TensorFlow computes them in the call itself.
@@ -86,14 +88,14 @@ def _compute_tangents_after_calls(call: str) -> None:
         accumulator = recorders.last_accumulator(of=inputs)
         if accumulator is None or not _holds(self.graph, call):
             return stock_call(self, tensor_inputs, captured_inputs)
-        if not _is_better_after_call(self.graph):
+        if not _is_better_after_call(self.graph, gradient_ops):
             return stock_call(self, tensor_inputs, captured_inputs)
         return _with_tangents(accumulator, inputs, lambda: call_flat(self, tensor_inputs, captured_inputs))
 
     concrete_function.ConcreteFunction._call_flat = call_flat
 
 
-def _is_better_after_call(function: tf.Graph) -> bool:
+def _is_better_after_call(function: tf.Graph, gradient_ops: Sequence[str]) -> bool:
     """Whether TensorFlow's own way to the tangents of a call of `function` fails or takes long."""
     if recorders.is_tape_around_accumulator():  # the tape would know only the gradients for the inputs of the call
         return True
@@ -101,8 +103,7 @@ def _is_better_after_call(function: tf.Graph) -> bool:
         return False
     # The tangent of a sum of rows would be IndexedSlices, and it wants a tensor: "no attribute '_id'". Where gradients
     # are taken in the function, or accumulators follow one another, it traces up to five orders of gradients.
-    is_gradient = any(_holds(function, op) for op in (_SUM_OF_ROWS, _GRADIENT))
-    return is_gradient or len(recorders.accumulators()) > 1
+    return len(recorders.accumulators()) > 1 or any(_holds(function, op) for op in gradient_ops)
 
 
 def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[[], Any]) -> Any:
