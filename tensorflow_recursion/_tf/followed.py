@@ -88,11 +88,25 @@ def _compute_tangents_after_calls(call: str, gradient_ops: Sequence[str]) -> Non
         accumulator = recorders.last_accumulator(of=inputs)
         if accumulator is None or not _holds(self.graph, call):
             return stock_call(self, tensor_inputs, captured_inputs)
+        _refuse_assignments(self.graph, call)
         if not _is_better_after_call(self.graph, gradient_ops):
             return stock_call(self, tensor_inputs, captured_inputs)
         return _with_tangents(accumulator, inputs, lambda: call_flat(self, tensor_inputs, captured_inputs))
 
     concrete_function.ConcreteFunction._call_flat = call_flat
+
+
+def _refuse_assignments(function: tf.Graph, call: str) -> None:
+    """Raise `LookupError` where a function assigns to a variable that an operator `call` in it may read.
+
+    Tangents are made of gradients of gradients, which run bodies again, maybe after the assignment.
+    """
+    if variables := functions.assigned_and_passed(function, call):
+        raise LookupError(
+            f"Function '{function.name}': it is followed by a tf.autodiff.ForwardAccumulator, and assigns to variables "
+            f"that calls in it read ({', '.join(variables)}), so that tangents could come from what was assigned; "
+            "return the new values, and assign them after the call"
+        )
 
 
 def _is_better_after_call(function: tf.Graph, gradient_ops: Sequence[str]) -> bool:
@@ -124,7 +138,10 @@ def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[
                 for one, tangent in zip(found, tangents, strict=True)
                 if one is not None and tangent is not None
             ]
-        of_outputs = transposing.gradient([one for one, _ in pairs], grads, [tangent for _, tangent in pairs])
+        if pairs:
+            of_outputs = transposing.gradient([one for one, _ in pairs], grads, [tangent for _, tangent in pairs])
+        else:
+            of_outputs = grads  # zeros, as TensorFlow gives
     for output, tangent in zip(outputs, of_outputs, strict=True):
         if tangent is not None:
             accumulator._watch(output, tf.convert_to_tensor(tangent))
@@ -132,7 +149,9 @@ def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[
 
 
 def _has_tangent(value: Any) -> bool:
-    return bool(tf.is_tensor(value) and value.dtype != tf.variant and backprop_util.IsTrainable(value))
+    return bool(
+        tf.is_tensor(value) and value.dtype not in (tf.variant, tf.resource) and backprop_util.IsTrainable(value)
+    )
 
 
 def _holds(graph: tf.Graph, op: str) -> bool:

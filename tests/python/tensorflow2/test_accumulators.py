@@ -119,6 +119,44 @@ def test_tangent_is_that_of_the_unrolled_function(net, what, followed, place):
             np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+def test_function_that_assigns_what_a_call_reads_is_refused():
+    w = tf.Variable(np.ones([3, 2]))
+    net = multiplied(w)
+
+    @tf.function
+    def step(x):
+        y = net(x, DEPTH)
+        w.assign(w * 0.5)
+        return y
+
+    x = tf.constant([[0.5, -0.25]], F64)
+    with (
+        pytest.raises(LookupError, match=r"assigns to variables that calls in it read \(Variable:0\)"),
+        tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)),
+    ):
+        step(x)
+
+
+def test_function_may_assign_what_no_call_reads():
+    w, count = tf.Variable(np.ones([3, 2]) / 2), tf.Variable(0)
+    recursive, plain = (build(w) for build in NETS["product"])
+    x = tf.constant([[0.5, -0.25]], F64)
+
+    def tangent(net):
+        @tf.function
+        def step(x):
+            count.assign_add(1)
+            return gradient(net, w)(x)
+
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            found = step(x)
+        return accumulator.jvp(found)
+
+    for one, other in zip(tangent(recursive), tangent(plain), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert count.numpy() == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["eager", "tf.function"])
 def test_accumulator_in_another_gives_the_second_derivative(place):
