@@ -281,4 +281,5 @@ class EagerCalls:
             result = call(*tensors)
             return None if isinstance(result, tf.Operation) else result
 
-        return tf.function(entry, input_signature=self._specs, autograph=False)
+        # A concrete function is a graph also where tf.config.run_functions_eagerly lets a tf.function run in Python.
+        return tf.function(entry, input_signature=self._specs, autograph=False).get_concrete_function()

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, overload
 import tensorflow as tf
 
 from tensorflow_recursion import calls, ops, signatures
-from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, nests
+from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, keras_scopes, nests
 from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
@@ -93,8 +93,8 @@ class RecursiveFunction:
             options["max_depth"],
             calls.is_in_body() if is_local is None else is_local,
         )
-        self._entry: Any = None
-        # By the replica of a distribution strategy, too: each has variables of its own.
+        self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
+        # By the replica of a distribution strategy, too: each has variables of its own. And by what Keras layers do.
         self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
         # By the identity of the instance, which need not have a hash: it, and its function.
         self._methods: dict[int, tuple[weakref.ref[Any], RecursiveFunction]] = {}
@@ -112,6 +112,8 @@ class RecursiveFunction:
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: at once in eager mode, else as a node of the default graph."""
+        if tf.executing_eagerly() and tf.config.functions_run_eagerly():
+            return self.python_function(*args, **kwargs)
         try:
             return self._eagerly(*args, **kwargs) if tf.executing_eagerly() else self._in_graph(args, kwargs)
         except TypeError as error:
@@ -131,7 +133,7 @@ class RecursiveFunction:
 
     def experimental_get_tracing_count(self) -> int:
         """How often calls in eager mode have traced the function."""
-        return int(self._eagerly.experimental_get_tracing_count())
+        return sum(entry.experimental_get_tracing_count() for entry in self._entries.values())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The function as a method of `instance`."""
@@ -164,11 +166,12 @@ class RecursiveFunction:
     @property
     def _eagerly(self) -> Any:
         """The tf.function that makes one call."""
-        if self._entry is None:
+        kind = keras_scopes.kind()
+        if kind not in self._entries:
             with _making:
-                if self._entry is None:
-                    self._entry = self._make_entry()
-        return self._entry
+                if kind not in self._entries:
+                    self._entries[kind] = self._make_entry()
+        return self._entries[kind]
 
     def _make_entry(self) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -207,7 +210,7 @@ class RecursiveFunction:
 
     def _specialization(self, library: Library, call_type: CallType) -> Specialization:
         """The function of a graph that serves such a call."""
-        known = self._known.setdefault(library, {}).setdefault(graphs.replica(), _Known())
+        known = self._known.setdefault(library, {}).setdefault((graphs.replica(), keras_scopes.kind()), _Known())
         found = known.table.find(call_type)
         if found is None:
             if (count := unrolled(self._source)) >= _MAX_UNROLLED:

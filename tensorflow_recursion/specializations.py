@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, signatures
-from tensorflow_recursion._tf import bodies, function_types, graphs, nests
+from tensorflow_recursion._tf import bodies, function_types, graphs, keras_scopes, nests
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.definitions import TraceOptions
 from tensorflow_recursion.explanations import explained
@@ -81,6 +81,7 @@ class Specialization:
         self.source = source
         self.caller = innermost_being_built()
         self._strategies = graphs.strategies()  # a variable is another one in each replica
+        self._keras = keras_scopes.current()
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
@@ -133,7 +134,7 @@ class Specialization:
             tensor.set_shape(spec.shape)
         positional, by_keyword = function_types.values(self.call_type, args)
         variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
-        with self._explained(), self._being_built(), graphs.inside_of_strategies(self._strategies):
+        with self._explained(), self._being_built(), self._as_when_called():
             try:
                 returned = self.source.call(positional, by_keyword)
             finally:
@@ -145,6 +146,12 @@ class Specialization:
                 f"Function '{self.source.name}' returns {returned!r}, expected tensors, or what converts to them, in "
                 f"tuples, lists or dictionaries: {error}"
             ) from error
+
+    @contextlib.contextmanager
+    def _as_when_called(self) -> Iterator[None]:
+        """Inside of the distribution strategies and Keras layers of the first call."""
+        with graphs.inside_of_strategies(self._strategies), keras_scopes.inside_of(self._keras):
+            yield
 
     @contextlib.contextmanager
     def _being_built(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ ORDER = """
     _tf
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.recorders, _tf.saving
     _tf.followed
-    _tf.branches, _tf.tapes, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets
+    _tf.branches, _tf.tapes, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.replacements, _tf.nests, _tf.function_types
     _tf.patches, _tf.inferring, _tf.origins, _tf.loops, _tf.bodies
     _tf.tracing

@@ -1,0 +1,111 @@
+"""What a Keras layer knows while it is called holds in recursive functions of the layer, whenever they are traced."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+ROWS = np.ones([50, 20], np.float32)
+
+
+class Dropping(tf.keras.layers.Layer):
+    """Drops half of its input, if it trains: says so to `Dropout` by Keras' own means alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop = tf.keras.layers.Dropout(0.5, seed=1)
+
+    def build(self, shape):
+        self.w = self.add_weight(shape=(shape[-1],), initializer="ones")
+
+    @tfr.recursive
+    def times(self, x, n):
+        if n == 0:
+            return x
+        return self.drop(self.times(x, n - 1)) * self.w
+
+    def call(self, x):
+        return self.times(x, tf.constant(1))
+
+
+class Multiplying(tf.keras.layers.Layer):
+    """The product of its input and of three times its weights."""
+
+    def build(self, shape):
+        self.w = self.add_weight(shape=(shape[-1], shape[-1]), initializer="orthogonal")
+
+    @tfr.recursive
+    def times(self, x, n):
+        if n == 0:
+            return x
+        return tf.matmul(self.times(x, n - 1), self.w)
+
+    def call(self, x):
+        return self.times(x, tf.constant(3))
+
+
+def dropped(rows):
+    return float(np.mean(np.asarray(rows) == 0))
+
+
+def in_place(f, place):
+    return tf.function(f) if place == "tf.function" else f
+
+
+PLACES = pytest.mark.parametrize("place", ["eager", "tf.function"])
+
+
+@pytest.mark.each_value
+@PLACES
+def test_layers_drop_in_a_step_with_a_tape(place):
+    layer = Dropping()
+
+    def step():
+        with tf.GradientTape() as tape:
+            y = layer(ROWS, training=True)
+            loss = tf.reduce_sum(y)
+        return y, tape.gradient(loss, layer.w)
+
+    y, gradient = in_place(step, place)()
+    assert 0.3 < dropped(y) < 0.7
+    np.testing.assert_allclose(gradient, tf.reduce_sum(y, axis=0), rtol=1e-6)
+
+
+@pytest.mark.each_value
+@PLACES
+def test_training_and_inference_are_different_functions(place):
+    layer = Dropping()
+    trained, inferred = in_place(lambda: (layer(ROWS, training=True), layer(ROWS, training=False)), place)()
+    assert dropped(trained) > 0.3
+    assert dropped(inferred) == 0
+
+
+@PLACES
+def test_gradients_of_mixed_precision(place):
+    layer = Multiplying(dtype="mixed_float16")
+    layer.build([None, 4])
+
+    def step(net):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.cast(net(ROWS[:2, :4]), tf.float32))
+        return tape.gradient(y, layer.trainable_weights)
+
+    def unrolled(x):
+        half = tf.cast(layer.w, tf.float16)
+        return tf.cast(x, tf.float16) @ half @ half @ half
+
+    (gradient,) = in_place(step, place)(layer)
+    assert gradient.dtype == tf.float32
+    np.testing.assert_allclose(gradient, step(unrolled)[0], rtol=1e-2, atol=1e-2)
+
+
+def test_fit_in_mixed_precision():
+    layer = Multiplying(dtype="mixed_float16")
+    model = tf.keras.Sequential([tf.keras.Input([4]), layer])
+    model.compile("sgd", "mse", jit_compile=False)
+    before = layer.w.numpy()
+    history = model.fit(ROWS[:, :4], ROWS[:, :4], epochs=3, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    assert not np.allclose(layer.w.numpy(), before)
