@@ -274,12 +274,13 @@ class EagerCalls:
         with self._making:
             if self._entry is None:
                 self._entry = self._make_entry(call)
-        return self._entry(*tensors)
+        # The body of a Defun is always a graph. Run in Python, the entry would call itself without end.
+        entry = self._entry.get_concrete_function() if tf.config.functions_run_eagerly() else self._entry
+        return entry(*tensors)
 
     def _make_entry(self, call: Callable[..., Any]) -> Any:
         def entry(*tensors: tf.Tensor) -> Any:
             result = call(*tensors)
             return None if isinstance(result, tf.Operation) else result
 
-        # A concrete function is a graph also where tf.config.run_functions_eagerly lets a tf.function run in Python.
-        return tf.function(entry, input_signature=self._specs, autograph=False).get_concrete_function()
+        return tf.function(entry, input_signature=self._specs, autograph=False)
