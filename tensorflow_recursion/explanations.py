@@ -43,7 +43,8 @@ _EXPLANATIONS = (
     _Explanation(
         r"[Uu]sing a (?:symbolic )?`tf\.Tensor` as a Python `bool`",
         "Python's `if`, `while`, `and`, `or` and `not` cannot go by a tensor, which has no value before the graph "
-        "runs; write tf.cond or tf.while_loop (tf.logical_and, tf.logical_or, tf.logical_not)",
+        "runs; write tf.cond or tf.while_loop (tf.logical_and, tf.logical_or, tf.logical_not). Nor can `assert`; "
+        "write tf.debugging.assert_...",
     ),
     _Explanation(
         r"[Ii]terating over a (?:symbolic )?`tf\.Tensor`",
@@ -62,10 +63,16 @@ _EXPLANATIONS = (
     ),
     _Explanation(
         r"(?:'\w+_fn' must have a return value|Lengths of branch outputs of (?:cond|case) must match"
-        r"|^\[\d+(?:, \d+)+\]$|two structures don't have the same nested structure"
-        r"|must have the same number of outputs)",
+        r"|^\[\d+(?:, \d+)+\]$|must have the same number of outputs)",
         "the branches of a tf.cond return different numbers of tensors (None is none), or the body of a tf.while_loop "
         "another number than it takes; let each return the same, of a tf.case or tf.switch_case, too",
+    ),
+    _Explanation(
+        r"two structures don't have the same nested structure",
+        "the branches of a tf.cond return different numbers of tensors (None is none) or different tuples or "
+        "dictionaries of them, or the body of a tf.while_loop another number than it takes; let each return the same, "
+        "of a tf.case or tf.switch_case, too",
+        quotes=True,
     ),
     _Explanation(
         r"^None values not supported|^(?:cond|body)_graph has \d+ outputs; Expected: \d+$",

@@ -134,6 +134,27 @@ def test_python_control_flow_by_tensors_without_autograph_is_an_error(called):
         called(lambda: plain(tf.constant(1)))
 
 
+def test_assert_of_a_tensor_says_what_to_write(called):
+    @tfr.recursive
+    def checked(n):
+        assert n >= 0
+        return n if n < 1 else checked(n - 1)
+
+    with pytest.raises(TypeError, match=contains("Function 'checked'", "`assert`", "tf.debugging.assert_")):
+        called(lambda: checked(tf.constant(2)))
+
+
+def test_branches_of_different_dictionaries_show_both(called):
+    @tfr.recursive
+    def keyed(n):
+        if n == 0:
+            return {"a": n}
+        return {"b": keyed(n - 1)["a"]}
+
+    with pytest.raises(TypeError, match=contains("Function 'keyed'", "different tuples or dictionaries", "{'b': ")):
+        called(lambda: keyed(tf.constant(2)))
+
+
 def test_unknown_name_is_the_error_of_python(called):
     @tfr.recursive
     def lost(n):
