@@ -166,6 +166,8 @@ class RecursiveFunction:
     @property
     def _eagerly(self) -> Any:
         """The tf.function that makes one call."""
+        if keras_scopes.is_stateless():  # it reads values that nobody else gives to variables
+            return self._make_entry()
         kind = keras_scopes.kind()
         if kind not in self._entries:
             with _making:

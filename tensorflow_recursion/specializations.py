@@ -150,7 +150,7 @@ class Specialization:
     @contextlib.contextmanager
     def _as_when_called(self) -> Iterator[None]:
         """Inside of the distribution strategies and Keras layers of the first call."""
-        with graphs.inside_of_strategies(self._strategies), keras_scopes.inside_of(self._keras):
+        with graphs.inside_of_strategies(self._strategies), keras_scopes.inside_of(self._keras, self.source.name):
             yield
 
     @contextlib.contextmanager

@@ -1,6 +1,9 @@
 """What a Keras layer knows while it is called holds in recursive functions of the layer, whenever they are traced."""
 # SPDX-License-Identifier: Apache-2.0
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -80,6 +83,92 @@ def test_training_and_inference_are_different_functions(place):
     trained, inferred = in_place(lambda: (layer(ROWS, training=True), layer(ROWS, training=False)), place)()
     assert dropped(trained) > 0.3
     assert dropped(inferred) == 0
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("kind", [int, np.bool_, tf.constant])
+def test_training_need_not_be_a_bool(kind):
+    layer = Dropping()
+    layer(ROWS)  # in the call that builds layers, Keras makes symbols of tensors
+    assert dropped(layer(ROWS, training=kind(False))) == 0
+    assert dropped(layer(ROWS, training=kind(True))) > 0.3
+
+
+class DroppingOnce(Dropping):
+    """Drops its input, and has another `Dropout` let it through, which ends training for what comes after it."""
+
+    @tfr.recursive
+    def times(self, x, n):
+        if n == 0:
+            return x
+        y = self.drop(self.times(x, n - 1) * self.w)
+        return self.drop(y, training=False)
+
+
+@pytest.mark.each_value
+@PLACES
+def test_what_one_trace_tells_layers_does_not_reach_the_next(place):
+    layer = DroppingOnce()
+    layer.build(ROWS.shape)
+
+    def step():
+        with tf.GradientTape() as tape:
+            y = layer(ROWS, training=True)
+            loss = tf.reduce_sum(y)
+        return y, tape.gradient(loss, layer.w)
+
+    y, gradient = in_place(step, place)()
+    assert 0.3 < dropped(y) < 0.7
+    np.testing.assert_allclose(gradient, tf.reduce_sum(y, axis=0), rtol=1e-6)
+
+
+def test_layers_are_gone_after_their_last_use():
+    layer = Dropping()
+    layer(ROWS, training=True)
+    gone = weakref.ref(layer)
+    del layer
+    gc.collect()
+    assert gone() is None
+
+
+@PLACES
+def test_stateless_calls_read_what_each_is_given(place):
+    layer = Multiplying()
+    layer.build([None, 2])
+    x = tf.ones([1, 2])
+
+    def calls(one, other):
+        with tf.GradientTape() as tape:
+            tape.watch(other)
+            found = [layer.stateless_call([w], [], x)[0] for w in (one, other)]
+            loss = tf.reduce_sum(found[1])
+        return *found, tape.gradient(loss, other)
+
+    first, second, gradient = in_place(calls, place)(tf.eye(2), 2 * tf.eye(2))
+    np.testing.assert_array_equal([first, second], [[[1, 1]], [[8, 8]]])
+    np.testing.assert_array_equal(gradient, np.full([2, 2], 12))
+    np.testing.assert_allclose(layer(x), x @ layer.w @ layer.w @ layer.w, rtol=1e-6)
+
+
+def test_stateless_call_cannot_take_new_values_from_a_body():
+    layer = Dropping()
+    layer.build(ROWS.shape)
+
+    @tfr.recursive
+    def dropping(x):
+        return layer.drop(x, training=True)
+
+    layer.call = dropping
+    values = [[one.value for one in some] for some in (layer.trainable_variables, layer.non_trainable_variables)]
+    with pytest.raises(NotImplementedError, match="Function 'dropping' assigns to Keras variables .*StatelessScope"):
+        layer.stateless_call(*values, ROWS)
+
+
+@pytest.mark.each_value
+def test_functional_model_that_always_drops():
+    x = tf.keras.Input([ROWS.shape[1]])
+    model = tf.keras.Model(x, Dropping()(x, training=True))
+    assert 0.3 < dropped(model(ROWS)) < 0.7
 
 
 @PLACES
