@@ -13,9 +13,10 @@ import tensorflow as tf
 from tensorflow.python.eager import backprop_util
 from tensorflow.python.eager.polymorphic_function import concrete_function
 
-from tensorflow_recursion._tf import functions, recorders
+from tensorflow_recursion._tf import assignments, functions, recorders
 
 _ATTRIBUTE = "_recursion_holds"
+_ASSIGNED = "_recursion_assigns"
 _SUM_OF_ROWS = "UnsortedSegmentSum"  # makes IndexedSlices a tensor
 
 
@@ -101,7 +102,11 @@ def _refuse_assignments(function: tf.Graph, call: str) -> None:
 
     Tangents are made of gradients of gradients, which run bodies again, maybe after the assignment.
     """
-    if variables := functions.assigned_and_passed(function, call):
+    variables = getattr(function, _ASSIGNED, None)
+    if variables is None:
+        variables = assignments.assigned_and_passed(function, call)
+        setattr(function, _ASSIGNED, variables)
+    if variables:
         raise LookupError(
             f"Function '{function.name}': it is followed by a tf.autodiff.ForwardAccumulator, and assigns to variables "
             f"that calls in it read ({', '.join(variables)}), so that tangents could come from what was assigned; "

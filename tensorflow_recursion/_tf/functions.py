@@ -41,22 +41,6 @@ def holds(graph: tf.Graph, op_type: str) -> bool:
     return any(node.op == op_type for known in graph._functions.values() for node in known.cached_definition.node_def)
 
 
-def assigned_and_passed(graph: tf.Graph, call: str) -> list[str]:
-    """The variables that one operator of a function graph assigns to, and another one passes to a function.
-
-    The latter is an operator `call`, or one with functions as attributes.
-    """
-    writing = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign")
-
-    def passes(op: tf.Operation) -> bool:
-        return op.type == call or any(value.HasField("func") or value.list.func for value in op.node_def.attr.values())
-
-    variables = {id(variable.handle): variable.name for variable in graph.variables}
-    names = {inner.name: variables.get(id(outer), inner.op.name) for outer, inner in graph.captures}
-    written = [op.inputs[0] for op in graph.get_operations() if op.type.startswith(writing)]
-    return sorted({names.get(one.name, one.op.name) for one in written if any(map(passes, one.consumers()))})
-
-
 def function_names(graph: tf.Graph) -> list[str]:
     """The names of the functions in the library of `graph`."""
     return list(graph._functions)

@@ -119,14 +119,28 @@ def test_tangent_is_that_of_the_unrolled_function(net, what, followed, place):
             np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-def test_function_that_assigns_what_a_call_reads_is_refused():
+def halve(w):
+    w.assign(w * 0.5)
+
+
+ASSIGNMENTS = {
+    "itself": halve,
+    "function": tf.function(halve),
+    "branch": lambda w: tf.cond(w[0, 0] > 0, lambda: halve(w), lambda: None),
+    "loop": lambda w: tf.while_loop(lambda i: i < 2, lambda i: (halve(w), i + 1)[1], [0]),
+}
+
+
+@pytest.mark.parametrize("place", ["here", "in another"])
+@pytest.mark.parametrize("how", ASSIGNMENTS)
+def test_function_that_assigns_what_a_call_reads_is_refused(how, place):
     w = tf.Variable(np.ones([3, 2]))
     net = multiplied(w)
 
     @tf.function
     def step(x):
         y = net(x, DEPTH)
-        w.assign(w * 0.5)
+        ASSIGNMENTS[how](w)
         return y
 
     x = tf.constant([[0.5, -0.25]], F64)
@@ -134,7 +148,32 @@ def test_function_that_assigns_what_a_call_reads_is_refused():
         pytest.raises(LookupError, match=r"assigns to variables that calls in it read \(Variable:0\)"),
         tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)),
     ):
-        step(x)
+        step(x) if place == "here" else tf.function(lambda x: step(x) * 2)(x)
+
+
+def test_body_that_assigns_what_it_reads_is_refused():
+    w, count = tf.Variable(2.0), tf.Variable(0)
+
+    def power(assigned, by):
+        @tfr.recursive
+        def power(x, n):
+            if n < 1:
+                return tf.ones_like(x)
+            y = w * x * power(x, n - 1)
+            assigned.assign_add(by)
+            return y
+
+        return power
+
+    def tangent(net):
+        x = tf.constant(3.0)
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            y = net(x, tf.constant(2))
+        return float(accumulator.jvp(y))
+
+    with pytest.raises(LookupError, match=r"Function 'power'.* assigns to variables that calls in it read"):
+        tangent(power(w, 1.0))
+    assert tangent(power(count, 1)) == 24
 
 
 def test_function_may_assign_what_no_call_reads():
