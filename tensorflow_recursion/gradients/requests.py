@@ -28,6 +28,11 @@ from tensorflow_recursion.tracing import body_around
 
 tf1 = tf.compat.v1
 
+_UNDEFINED_REMEDY = (
+    "define it, or, if the graph was imported, take the gradient before the graph is exported (it comes along), or "
+    "build the graph by its Python code again and restore the variables"
+)
+
 # The name of a gradient, not of an operator.
 _OF_SHAPE = "Recursion>OfShape"
 
@@ -98,7 +103,7 @@ class Differentiation:
         if definition is None:
             raise LookupError(
                 f"Call {op.name!r} of '{names.shown(callee.removesuffix(names.MANGLED_SUFFIX))}' cannot be "
-                "differentiated: the function has no definition by Defun in this graph"
+                f"differentiated: the function has no definition by Defun in this graph; {_UNDEFINED_REMEDY}"
             )
         if definition.create_grad_func is False:
             raise LookupError(

@@ -194,3 +194,31 @@ def test_extract_sub_graph_and_import_runs(run, graph_def):
     part.library.CopyFrom(graph_def.library)
     (y,) = tf1.import_graph_def(part, return_elements=["y:0"])
     assert run(y, {"import/x:0": 4}) == 10
+
+
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_gradient_of_a_function_without_python_code_says_what_to_do(is_imported):
+    with tf.Graph().as_default() as graph:
+        tfr.Defun(tf.float32, func_name="Square", out_names=["ret"])(lambda x: x * x)(3.0)
+        graph_def = graph.as_graph_def()
+    if is_imported:
+        tf1.import_graph_def(graph_def)
+    x = tf.constant(3.0)
+    y = tfr.Declare("Square", [("x", tf.float32)], [("ret", tf.float32)])(x)
+    with pytest.raises(LookupError, match="'Square' cannot be differentiated: .*; define it, .* before .* exported"):
+        tf.gradients(y, x)
+
+
+def test_gradient_that_was_exported_runs_where_it_is_imported(run):
+    with tf.Graph().as_default() as graph:
+        x = tf1.placeholder(tf.float32, [], name="x")
+        f = tfr.Declare("Power", [("n", tf.int32), ("x", tf.float32)], [("ret", tf.float32)])
+
+        @tfr.Defun(tf.int32, tf.float32, func_name="Power", out_names=["ret"])
+        def Power(n, x):
+            return tf.cond(n < 1, lambda: 1.0, lambda: x * f(n - 1, x))
+
+        tf.identity(tf.gradients(Power(3, x), x)[0], name="gradient")
+        graph_def = graph.as_graph_def()
+    tf1.import_graph_def(graph_def, name="")
+    assert run("gradient:0", {"x:0": 2.0}) == 12
