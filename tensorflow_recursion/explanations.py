@@ -103,6 +103,11 @@ _EXPLANATIONS = (
         "(tf.shape(x)[0] for len(x)), or tf.py_function",
     ),
     _Explanation(
+        r"^In op '(.+?)', input types .* expected types \(.*_ref\b",
+        "'{1}' takes a reference variable, of which a body has the value alone; make it a resource variable "
+        "(tf.compat.v1.get_variable(..., use_resource=True)), which bodies can assign to",
+    ),
+    _Explanation(
         r"^Expected int(?:32|64), but got None of type 'NoneType'",
         "None stands where a number is needed: a part of x.shape is None where it is not known, so write "
         "tf.shape(x)[i] for x.shape[i], or call x.set_shape([...])",

@@ -110,6 +110,17 @@ def part_of_unknown_shape(n, call):
     return tf.reduce_sum(tf.zeros([tf.zeros([n]).shape[0]], I32))
 
 
+def assignment_to_reference_variable(n, call):
+    total = tf1.get_variable("total", [], I32, use_resource=False)
+    return tf.cond(n < 1, lambda: tf1.assign_add(total, n), lambda: call(n - 1))
+
+
+def update_of_reference_variable(n, call):
+    w = tf1.get_variable("w", [2], use_resource=False)
+    with tf.control_dependencies([tf1.train.GradientDescentOptimizer(0.1).minimize(w * w, var_list=[w])]):
+        return call(n - 1)
+
+
 NONE = "None stands where a tensor is needed.* tf.while_loop"
 
 MISTAKES = {
@@ -121,6 +132,8 @@ MISTAKES = {
     pin_to_no_device: "does not know the device .*nonsense.* '/gpu:1'",
     length_of_tensor: r"no value before the graph runs.*tf\.shape\(x\)\[0\]",
     numpy_of_tensor: r"no value before the graph runs.*tf\.py_function",
+    assignment_to_reference_variable: r"'\S*AssignAdd' takes a reference variable.*use_resource=True",
+    update_of_reference_variable: r"'\S*ApplyGradientDescent' takes a reference variable.*use_resource=True",
     part_of_unknown_shape: r"tf\.shape\(x\)\[i\]",
     if_on_tensor: "Python's `if`, .* write tf.cond",
     while_on_tensor: "Python's `if`, `while`.* tf.while_loop",
