@@ -5,7 +5,6 @@ nodes of the main graph that happen to be called the same.
 """
 # SPDX-License-Identifier: Apache-2.0
 
-import os
 import re
 from collections.abc import Sequence
 
@@ -14,9 +13,7 @@ import tensorflow as tf
 from tensorflow_recursion import calls, names
 from tensorflow_recursion._tf import functions, graphs, origins
 from tensorflow_recursion._tf.origins import Origin
-
-# Whose lines are nobody's mistake; TensorFlow leaves out most of its own.
-_FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
+from tensorflow_recursion.explanations import is_ours
 
 # A node, after the function that it is in if TensorFlow knows it: {{function_node cond_true_7}}{{node Log}}.
 _NODE = re.compile(r"(?:\{\{function_node ([^{}\s]+)\}\})?\{\{node ([^{}\s]+)\}\}")
@@ -133,11 +130,7 @@ def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]
 
 def _description(node: str, origin: Origin) -> str:
     """As TensorFlow says it of a node of the main graph."""
-    lines = [f"Detected at node {node!r} defined at (most recent call last):", *origin.lines(_is_ours)]
-    if forward := origin.forward_lines(_is_ours):
+    lines = [f"Detected at node {node!r} defined at (most recent call last):", *origin.lines(is_ours)]
+    if forward := origin.forward_lines(is_ours):
         lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]
     return "\n  ".join(lines) + f"\nNode: {node!r}\n"
-
-
-def _is_ours(file: str) -> bool:
-    return os.path.abspath(file).startswith(_FOLDERS)

@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import bodies
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
-_TENSORFLOW = os.path.dirname(os.path.abspath(tf.__file__))
+# Whose lines are nobody's mistake; TensorFlow leaves out most of its own.
+_FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
 
 # How messages begin that say what is wrong already.
 _EXPLAINED = ("Function '", "Call of '")
@@ -156,13 +156,18 @@ def with_users_frames(error: Exception) -> Exception:
         return error
     entries, entry = [], error.__traceback__
     while entry is not None:
-        if not entry.tb_frame.f_code.co_filename.startswith((_PACKAGE + os.sep, _TENSORFLOW + os.sep)):
+        if not is_ours(entry.tb_frame.f_code.co_filename):
             entries.append(entry)
         entry = entry.tb_next
     kept = None
     for entry in reversed(entries):
         kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return error.with_traceback(kept)
+
+
+def is_ours(file: str) -> bool:
+    """Whether a file of Python is TensorFlow's or this package's, not the user's or another library's."""
+    return os.path.abspath(file).startswith(_FOLDERS)
 
 
 def _explanation(message: str) -> str | None:
@@ -182,8 +187,7 @@ def _explanation(message: str) -> str | None:
 def _place(error: Exception) -> str:
     """File and line of the body where the error came up, if it is in a file."""
     for file, line in _frames(error):
-        path = os.path.abspath(file)
-        if not path.startswith((_PACKAGE + os.sep, _TENSORFLOW + os.sep)) and os.path.exists(path):
+        if not is_ours(file) and os.path.exists(file):
             if "contextlib" not in file and "__autograph_generated_file" not in file:
                 return f" ({os.path.basename(file)}, line {line})"
     return ""

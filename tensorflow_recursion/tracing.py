@@ -16,7 +16,6 @@ import contextlib
 import dataclasses
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -25,6 +24,7 @@ from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import bodies, functions, graphs, handles, inferring, tapes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
+from tensorflow_recursion.made_variables import VariableLog
 from tensorflow_recursion.signatures import Signature
 
 tf1 = tf.compat.v1
@@ -33,40 +33,6 @@ tf1 = tf.compat.v1
 _ROUNDS = 8
 
 _BODY_ATTRIBUTE = "_recursion_body"
-
-
-class VariableLog:
-    """The variables a body made, so that tracing it again finds the same ones instead of making more."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Any] = {}
-        self._created: list[Any] = []
-
-    @contextlib.contextmanager
-    def replay(self) -> Iterator[None]:
-        """Give the code inside the logged variables; those it makes beyond them are logged."""
-        logged = dict(self._by_name)
-        created = iter(list(self._created))
-
-        def get_variable(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-            if name in logged:
-                return logged[name]
-            initializer = kwargs.get("initializer")
-            if initializer is not None and not callable(initializer):
-                kwargs["dtype"] = None  # the value's own; here stands the scope's default, with which stock would fail
-            variable = getter(name, *args, **kwargs)
-            self._by_name.setdefault(name, variable)
-            return variable
-
-        def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-            variable = next(created, None)
-            if variable is None:
-                variable = next_creator(**kwargs)
-                self._created.append(variable)
-            return variable
-
-        with tf1.variable_scope("", custom_getter=get_variable), tf.variable_creator_scope(create_variable):
-            yield
 
 
 @dataclasses.dataclass(eq=False)
@@ -307,7 +273,11 @@ class Traces:
         return self._log(definition).replay()
 
     def _log(self, definition: Definition) -> VariableLog:
-        return self._variables.setdefault(original_of(definition), VariableLog())
+        original = original_of(definition)
+        if original not in self._variables:
+            is_kept = original.orders_effects and tf1.executing_eagerly_outside_functions()
+            self._variables[original] = VariableLog(is_kept=is_kept)
+        return self._variables[original]
 
     def trace(self, definition: Definition) -> None:
         """Trace a function, again if it was before."""
@@ -345,7 +315,8 @@ class Traces:
         text = ", ".join(f"'{names.shown(name)}'" for name in stale)
         raise ValueError(
             f"Function {text}: the body captures a new tensor of the surrounding graph each time it is traced; "
-            "create that tensor outside of the body"
+            "create that tensor, or variable, outside of the body, or keep the variable, and make it only where there "
+            "is none yet"
         )
 
     def _trace_body(self, body: Body) -> functions.TracedFunction:

@@ -27,7 +27,7 @@ ORDER = """
     _tf.patches, _tf.inferring, _tf.origins, _tf.loops, _tf.bodies
     _tf.tracing
     ops, shapes, signatures, explanations
-    vectorization, conversions
+    vectorization, conversions, made_variables
     definitions, results
     tracing, specializations
     imports, installation, unresolved, inference, loop_errors

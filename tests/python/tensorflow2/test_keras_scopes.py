@@ -198,3 +198,36 @@ def test_fit_in_mixed_precision():
     history = model.fit(ROWS[:, :4], ROWS[:, :4], epochs=3, verbose=0).history["loss"]
     assert history[-1] < history[0]
     assert not np.allclose(layer.w.numpy(), before)
+
+
+class Counting(tf.keras.layers.Layer):
+    """Notes in a metric how deep calls are."""
+
+    def __init__(self):
+        super().__init__()
+        self.depth = tf.keras.metrics.Mean("depth")
+
+    def build(self, shape):
+        self.w = self.add_weight(shape=(), initializer="ones")
+
+    @tfr.recursive
+    def times(self, x, n):
+        self.depth.update_state(tf.cast(n, tf.float32))
+        if n == 0:
+            return x
+        return self.times(x * self.w, n - 1)
+
+    def call(self, x):
+        return self.times(x, tf.constant(3))
+
+
+def test_metrics_in_bodies_of_functional_models():
+    """Keras looks for the shape of what the layer returns in a scope where variables are tensors."""
+    layer = Counting()
+    inputs = tf.keras.Input((20,))
+    model = tf.keras.Model(inputs, layer(inputs))
+    model.compile("sgd", "mse", jit_compile=False)
+    np.testing.assert_allclose(model(ROWS), ROWS)
+    assert float(layer.depth.result()) == 1.5
+    model.fit(ROWS, 0 * ROWS, verbose=0)
+    assert float(layer.w) < 1

@@ -1,10 +1,13 @@
-"""Variables that bodies read: what they hold at that moment, before and after updates."""
+"""Variables that bodies read, before and after updates, and those that they make."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
 
 _DIM = 19
 
@@ -43,3 +46,117 @@ def _expected_rows(table, factor):
     for n in range(1, 4):
         row = row * factor + table[n : n + 1]
     return row
+
+
+class Keeping(tf.Module):
+    """Makes its variables when they are first needed: those of the other function in the trace of the first one."""
+
+    def __init__(self):
+        super().__init__()
+        self.two = self.five = None
+
+    @tfr.recursive
+    def by_two(self, x, n):
+        if self.two is None:
+            self.two = tf.Variable(2.0)
+        if n < 1:
+            return x * self.two
+        return self.by_five(x, n - 1) * self.two
+
+    @tfr.recursive
+    def by_five(self, x, n):
+        if self.five is None:
+            self.five = tf.Variable(5.0)
+        if n < 1:
+            return x * self.five
+        return self.by_two(x, n - 1) * self.five
+
+
+def test_functions_that_call_each_other_make_variables_of_their_own():
+    net = Keeping()
+    assert float(net.by_two(tf.constant(1.0), tf.constant(2))) == 20
+    with tf.GradientTape() as tape:
+        y = net.by_two(tf.constant(1.0), tf.constant(2))
+    assert [float(g) for g in tape.gradient(y, [net.two, net.five])] == [20, 4]
+
+
+def test_functions_make_variables_of_their_own_in_a_graph():
+    with tf.Graph().as_default():
+        net = Keeping()
+        y = net.by_two(tf.constant(1.0), tf.constant(2))
+        gradients = tf.gradients(y, [net.two, net.five])
+        with tf1.Session(config=tfr.session_config()) as session:
+            session.run(tf1.global_variables_initializer())
+            assert session.run([y, *gradients]) == [20, 20, 4]
+
+
+class Lazy(tf.keras.layers.Layer):
+    """Its layers make their weights in the body: the last one's on a path that is traced after the first one's."""
+
+    def __init__(self):
+        super().__init__()
+        factors = map(tf.keras.initializers.Constant, [0.5, 1.5, 2.5])
+        self.products = [tf.keras.layers.Dense(4, use_bias=False, kernel_initializer=factor) for factor in factors]
+
+    def build(self, shape):
+        """Keras would look for what makes weights in `call`, and let it make them before."""
+
+    @tfr.recursive
+    def tower(self, x, n):
+        if n < 1:
+            return self.products[0](x)
+        return self.products[2](self.tower(x, n - 1))
+
+    @tfr.recursive
+    def loop(self, x, n):
+        if n > 0:
+            for product in self.products:
+                x = self.loop(product(x), n - 1)
+        return x
+
+    def call(self, x):
+        return self.loop(self.tower(x, tf.constant(1)), tf.constant(1))
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+def test_layers_make_weights_in_bodies(place):
+    layer = Lazy()
+    net = tf.function(layer) if place == "tf.function" else layer
+    expected = 4**5 * (0.5 * 2.5) * (0.5 * 1.5 * 2.5)
+    np.testing.assert_allclose(net(tf.ones([1, 4])), np.full([1, 4], expected))
+    assert [float(weight[0, 0]) for product in layer.products for weight in product.weights] == [0.5, 1.5, 2.5]
+    with tf.GradientTape() as tape:
+        y = net(tf.ones([1, 4]))
+    for product, gradient in zip(layer.products, tape.gradient(y, [p.kernel for p in layer.products]), strict=True):
+        times = 1 if product is layer.products[1] else 2
+        np.testing.assert_allclose(tf.reduce_sum(gradient * product.kernel), times * 4 * expected, rtol=1e-5)
+
+
+def test_lines_make_variables_once_for_each_function_in_a_graph():
+    """In sessions a body may make a variable whenever it is traced; here one line does it twice."""
+
+    @tfr.recursive
+    def power(x, n):
+        factors = [tf.Variable(2.0), *(tf.Variable(value) for value in (3.0, 5.0))]
+        if n < 1:
+            return x
+        return power(x, n - 1) * factors[0] * factors[1] * factors[2]
+
+    with tf.Graph().as_default():
+        y = power(tf.constant(1.0), tf.constant(2))
+        gradients = tf.gradients(y, tf1.global_variables())
+        with tf1.Session(config=tfr.session_config()) as session:
+            session.run(tf1.global_variables_initializer())
+            assert session.run([y, *gradients]) == [900, 900, 600, 360]
+
+
+def test_variable_of_each_trace_is_an_error_that_says_what_to_do():
+    @tfr.recursive
+    def power(x, n):
+        factor = tf.Variable(2.0)
+        if n < 1:
+            return x
+        return power(x, n - 1) * factor
+
+    with pytest.raises(ValueError, match=r"'power'.*variable.*outside of the body, or keep the variable"):
+        power(tf.constant(1.0), tf.constant(2))

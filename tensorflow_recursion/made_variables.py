@@ -1,0 +1,100 @@
+"""The variables that bodies make, which are the same ones in all traces of a body."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from tensorflow_recursion.explanations import is_ours
+
+tf1 = tf.compat.v1
+
+# Files and lines of the user's that Python is in, the innermost first.
+Lines: TypeAlias = tuple[tuple[str, int], ...]
+
+
+class VariableLog:
+    """The variables a body made, so that tracing it again finds the same ones instead of making more.
+
+    A body may also keep a variable, and make it only where it has none yet, as a Keras layer does at its first call.
+    Traced again, it makes those alone that no trace has come to before. So a logged variable stands in for one that the
+    same lines make again, in the innermost of the bodies that are being built.
+    """
+
+    def __init__(self, *, is_kept: bool) -> None:
+        """Logs nothing made by `tf.Variable` if the body is known to keep all of these: a tf.function has to."""
+        self._is_kept = is_kept
+        self._by_name: dict[str, Any] = {}
+        self._created: dict[Lines, list[Any]] = {}
+
+    @contextlib.contextmanager
+    def replay(self) -> Iterator[None]:
+        """Give the code inside the logged variables; those it makes beyond them are logged."""
+        logged = dict(self._by_name)
+        made: collections.Counter[Lines] = collections.Counter()
+        around = _frames()
+
+        def get_variable(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+            if name in logged:
+                return logged[name]
+            initializer = kwargs.get("initializer")
+            if initializer is not None and not callable(initializer):
+                kwargs["dtype"] = None  # the value's own; here stands the scope's default, with which stock would fail
+            variable = getter(name, *args, **kwargs)
+            self._by_name.setdefault(name, variable)
+            return variable
+
+        def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+            if self._is_kept or _replaying.log is not self:
+                return next_creator(**kwargs)
+            lines = _users_lines(around)
+            created, number = self._created.setdefault(lines, []), made[lines]
+            made[lines] += 1
+            if number == len(created):
+                created.append(next_creator(**kwargs))
+            return created[number]
+
+        outer, _replaying.log = _replaying.log, self
+        try:
+            with tf1.variable_scope("", custom_getter=get_variable), tf.variable_creator_scope(create_variable):
+                yield
+        finally:
+            _replaying.log = outer
+            around.clear()  # frames refer to this one
+
+
+class _Replaying(threading.local):
+    """The log of the innermost body that is being built in this thread."""
+
+    log: VariableLog | None = None
+
+
+_replaying = _Replaying()
+
+
+def _frames() -> list[FrameType]:
+    """What Python is in, the innermost first."""
+    found, frame = [], inspect.currentframe()
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def _users_lines(around: list[FrameType]) -> Lines:
+    """The user's lines between what was `around`, and here: which way led into TensorFlow's branches is left out."""
+    known, lines = set(map(id, around)), []
+    for frame in _frames():
+        if id(frame) in known:
+            break
+        if not is_ours(frame.f_code.co_filename):
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
+    return tuple(lines)
