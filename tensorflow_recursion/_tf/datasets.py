@@ -1,9 +1,11 @@
-"""Functions of datasets that call recursive ones are kept from the optimizer of datasets, which would never end."""
+"""Functions of datasets that call recursive ones are kept from walks into functions that would never end."""
 # SPDX-License-Identifier: Apache-2.0
 
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.data.ops import snapshot_op
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
 from tensorflow_recursion._tf import functions
@@ -29,3 +31,33 @@ def hide_from_optimizer(call: str) -> None:
         return make(name, graph, attrs, *args, **kwargs)
 
     atomic_function.from_func_graph = make_unmarked
+
+
+def refuse_snapshots(call: str) -> None:
+    """Let `Dataset.snapshot` be an error where functions of the dataset call functions by the operator `call`.
+
+    TensorFlow knows a snapshot again by a number that it computes from the dataset's graph. For that it goes into
+    functions without looking where it has been: with a recursive one the stack overflows and the process dies.
+    """
+    make = snapshot_op._snapshot
+
+    def snapshot(input_dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(functions.holds(graph, call) for graph in _graphs_of(input_dataset)):
+            raise NotImplementedError(
+                "Dataset.snapshot of a dataset that calls recursive functions: TensorFlow walks into the functions of "
+                "such a dataset, and would never end; put the recursive ones behind the snapshot, or keep the dataset "
+                "by dataset.cache(filename), or by dataset.save(path) and tf.data.Dataset.load(path)"
+            )
+        return make(input_dataset, *args, **kwargs)
+
+    snapshot_op._snapshot = snapshot
+
+
+def _graphs_of(dataset: Any) -> Iterator[tf.Graph]:
+    """The graphs of the functions of a dataset, and of those that it reads."""
+    pending = [dataset]
+    while pending:
+        dataset = pending.pop()
+        for wrapped in dataset._functions():
+            yield wrapped.function.graph
+        pending += dataset._inputs()

@@ -177,3 +177,44 @@ def test_errors_name_the_line_of_python(place, reader, is_static):
     assert f"# {place}" in detected[-1], message
     assert f"in {function.__name__}" in detected[-2], message
     assert message.count("Detected at node") == 1
+
+
+def mapped(fib):
+    return tf.data.Dataset.range(8).map(fib).prefetch(1)
+
+
+def read_in_a_function(fib):
+    return tf.data.Dataset.range(8).flat_map(lambda n: tf.data.Dataset.range(3).map(fib))
+
+
+def in_a_branch_of_a_filter(fib):
+    return tf.data.Dataset.range(8).filter(lambda n: tf.cond(n > 2, lambda: fib(n) > 2, lambda: True)).batch(2)
+
+
+def beside_others(fib):
+    return tf.data.Dataset.zip((tf.data.Dataset.range(8), tf.data.Dataset.range(8).map(fib)))
+
+
+@pytest.mark.parametrize("make", [mapped, read_in_a_function, in_a_branch_of_a_filter, beside_others])
+def test_snapshots_are_errors_that_say_what_to_do(make, fib, tmp_path):
+    """TensorFlow ended the process."""
+    with pytest.raises(NotImplementedError, match=r"Dataset.snapshot .* recursive functions.*dataset.save"):
+        make(fib).snapshot(str(tmp_path))
+
+    @tf.function
+    def count():
+        return make(fib).snapshot(str(tmp_path)).reduce(tf.constant(0, I64), lambda count, *_: count + 1)
+
+    with pytest.raises(NotImplementedError, match=r"Dataset.snapshot .* recursive functions"):
+        count()
+
+
+def test_datasets_are_kept_in_files(fib, tmp_path):
+    """A snapshot before the calls, and what stands in place of one behind them."""
+    path = str(tmp_path / "snapshot")
+    read = tf.data.Dataset.range(8).map(lambda n: n + 1).snapshot(path, shard_func=lambda n: fib(n) % 2).map(fib)
+    assert [sorted(numbers(read)) for _ in range(2)] == [FIB[1:9]] * 2
+    cached = tf.data.Dataset.range(8).map(fib).cache(str(tmp_path / "cache"))
+    assert [numbers(cached) for _ in range(2)] == [FIB[:8]] * 2
+    tf.data.Dataset.range(8).map(fib).save(str(tmp_path / "saved"))
+    assert numbers(tf.data.Dataset.load(str(tmp_path / "saved"))) == FIB[:8]
