@@ -28,6 +28,8 @@ _SEVERAL_DEVICES = re.compile(
 )
 # Calls in what XLA was to compile.
 _UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.INVOKE) + r" \(No registered")
+# The gradient of a tf.py_function that ran again before it.
+_TAPE_GONE = re.compile(r"KeyError: b'pyfunc_\d+'")
 # After the node that failed: the conditionals and loops around it in the function, innermost first.
 _NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
 # An operator that Grappler has moved into the branch that needs it, and a branch of which it has made a further one.
@@ -68,6 +70,12 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
         texts.append(
             f"XLA has no form for calls of recursive functions (operator {names.INVOKE}), whose depth depends on "
             "values; call them without jit_compile=True: of the tf.function, or in Model.compile of Keras\n"
+        )
+    if _TAPE_GONE.search(message) is not None and names.traces_in(message):
+        texts.append(
+            "TensorFlow keeps what the gradient of a tf.py_function needs of its last run alone, and a recursion runs "
+            "it many times; write tf.custom_gradient around tf.numpy_function, one for the value and one for the "
+            "gradient\n"
         )
     for function, node in _NODE.findall(message):
         origins_of_node = _origins(graph, message, function, node)

@@ -85,8 +85,11 @@ def _as_gradient_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> It
 
 
 def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: str) -> tf.Graph:
-    """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them."""
-    return func_graph_from_py_func(
+    """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them.
+
+    Nor does it wait for operators of the branch itself, which have run before, and are in another graph.
+    """
+    gradient = func_graph_from_py_func(
         name,
         lambda: cond_v2._grad_fn(func_graph, grads),
         [],
@@ -94,6 +97,8 @@ def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: st
         func_graph=_BranchGradient(name, func_graph),
         add_control_dependencies=False,
     )
+    gradient.function_captures.control.clear()
+    return gradient
 
 
 def _needs_new_loop(gradient: Any) -> bool:

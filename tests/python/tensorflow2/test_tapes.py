@@ -441,3 +441,58 @@ def test_gradient_of_the_users_own_reads_in_every_branch_what_it_reads_outside()
         tape.watch(x)
         result, expected = f(x, tf.constant(2)), plain(x, 2)
     np.testing.assert_allclose(tape.gradient(result, x), tape.gradient(expected, x), rtol=1e-12)
+
+
+def squared_in_python(x):
+    return tf.ensure_shape(tf.py_function(lambda x: x * x, [x], tf.float32), [])
+
+
+@tfr.recursive
+def ends_in_python(x, n):
+    if n < 1:
+        return squared_in_python(x)
+    return 2.0 * ends_in_python(x, n - 1)
+
+
+@tfr.recursive
+def always_in_python(x, n):
+    y = squared_in_python(x)
+    if n < 1:
+        return y
+    return always_in_python(y, n - 1)
+
+
+def slope(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x, tf.constant(2))
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+def test_gradient_of_python_in_a_branch(place):
+    derivative = tf.function(slope) if place == "tf.function" else slope
+    assert [float(derivative(ends_in_python, tf.constant(x))) for x in (3.0, 1.0)] == [24, 8]
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+def test_gradient_of_python_that_runs_again_says_what_to_write(place):
+    """TensorFlow's own loops lose all tapes but the last one, too."""
+    derivative = tf.function(slope) if place == "tf.function" else slope
+    with pytest.raises(tf.errors.UnknownError, match=r"last run alone.*tf\.custom_gradient around tf\.numpy_function"):
+        derivative(always_in_python, tf.constant(1.0))
+
+
+def test_gradient_of_python_that_runs_at_every_level():
+    @tf.custom_gradient
+    def squared(x):
+        def gradient(dy):
+            return tf.ensure_shape(tf.numpy_function(lambda x, dy: 2 * x * dy, [x, dy], tf.float32), [])
+
+        return tf.ensure_shape(tf.numpy_function(lambda x: x * x, [x], tf.float32), []), gradient
+
+    @tfr.recursive
+    def power(x, n):
+        return power(squared(x), n - 1) if n > 0 else squared(x)
+
+    assert float(slope(power, tf.constant(1.5))) == pytest.approx(8 * 1.5**7)
