@@ -27,6 +27,9 @@ inline constexpr char kOptionAttrPrefix[] = "_recursion_";
 inline constexpr char kRetainOp[] = "Recursion>Retain";
 inline constexpr char kRecallOp[] = "Recursion>Recall";
 
+// A value that comes when what it waits for has run, see cc/kernels/has_run_op.h.
+inline constexpr char kHasRunOp[] = "Recursion>HasRun";
+
 // A gradient that is summed over all frames of a recursion, see cc/values/contributions.h.
 inline constexpr char kContributeOp[] = "Recursion>Contribute";
 inline constexpr char kContributeNoneOp[] = "Recursion>ContributeNone";

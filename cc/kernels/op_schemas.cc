@@ -105,6 +105,14 @@ REGISTER_OP("Recursion>Recall")
     .Doc("The values that the invocation of `function` with this record has retained.");
 
 // The shape of contributions is that of the gradient they stand for, as far as Python tells; the value is a scalar.
+REGISTER_OP("Recursion>HasRun")
+    .Input("after: N * int32")
+    .Output("token: int32")
+    .Attr("N: int >= 0")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::ScalarShape)
+    .Doc("A token that comes when what this waits for has run: operators, or others of its kind.");
+
 REGISTER_OP("Recursion>Contribute")
     .Input("first: T")
     .Input("second: U")

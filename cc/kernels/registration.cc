@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/kernels/concat_gradient_op.h"
 #include "cc/kernels/contribution_ops.h"
+#include "cc/kernels/has_run_op.h"
 #include "cc/kernels/invoke_op.h"
 #include "cc/kernels/record_ops.h"
 #include "cc/kernels/run_op.h"
@@ -45,6 +46,7 @@ REGISTER_KERNEL_BUILDER(Name("Recursion>Invoke").Device(DEVICE_CPU).Priority(1),
 REGISTER_KERNEL_BUILDER(Name("Recursion>Invoke").Device(DEVICE_DEFAULT), InvokeOp);
 REGISTER_KERNEL("Retain", RetainOp);
 REGISTER_KERNEL("Recall", RecallOp);
+REGISTER_KERNEL("HasRun", HasRunOp, .HostMemory("after").HostMemory("token"));
 REGISTER_CARRIER("Entry");
 REGISTER_CARRIER("Result");
 REGISTER_CARRIER("Call");

@@ -131,6 +131,7 @@ py::dict Names() {
   names["INVOKE_OP"] = tfr::kInvokeOp;
   names["RETAIN_OP"] = tfr::kRetainOp;
   names["RECALL_OP"] = tfr::kRecallOp;
+  names["HAS_RUN_OP"] = tfr::kHasRunOp;
   names["CONTRIBUTE_OP"] = tfr::kContributeOp;
   names["CONTRIBUTE_NONE_OP"] = tfr::kContributeNoneOp;
   names["COLLECT_OP"] = tfr::kCollectOp;

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework.func_graph import func_graph_from_py_func
+from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import graphs, handles
 from tensorflow_recursion._tf.replacements import Replacements
 
@@ -42,6 +43,7 @@ class _ForGradients(Replacements):
         self.put(cond_v2, "default_gradient", zeros)
         self.replace(cond_v2, "_create_grad_func", _create_branch_gradient)
         self.put(while_v2._WhileBodyGradFuncGraph, "while_op_needs_rewrite", property(_needs_new_loop))
+        self.replace(while_v2._WhileBodyGradFuncGraph, "control_dependencies", _control_dependencies)
         resolve = cond_v2._resolve_grad_inputs
         self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _with_true_shapes(resolve, *graphs))
 
@@ -85,11 +87,8 @@ def _as_gradient_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> It
 
 
 def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: str) -> tf.Graph:
-    """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them.
-
-    Nor does it wait for operators of the branch itself, which have run before, and are in another graph.
-    """
-    gradient = func_graph_from_py_func(
+    """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them."""
+    return func_graph_from_py_func(
         name,
         lambda: cond_v2._grad_fn(func_graph, grads),
         [],
@@ -97,8 +96,6 @@ def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: st
         func_graph=_BranchGradient(name, func_graph),
         add_control_dependencies=False,
     )
-    gradient.function_captures.control.clear()
-    return gradient
 
 
 def _needs_new_loop(gradient: Any) -> bool:
@@ -120,11 +117,54 @@ def _with_true_shapes(resolve: Callable[..., Any], branch: tf.Graph, gradient: t
     return resolve(branch, gradient)
 
 
+def _awaited_by(gradient: Any, control_inputs: Sequence[Any] | None) -> Sequence[Any] | None:
+    """What the gradient of a branch or of a loop's body waits for where it is told to wait for `control_inputs`."""
+    return control_inputs and [awaited for element in control_inputs for awaited in _awaited(gradient, element)]
+
+
+def _awaited(gradient: Any, element: Any) -> Iterator[Any]:
+    """The same for one operation or tensor; nothing if that is in a graph which is not around.
+
+    No control edge leads from one function to another. So what waits for an operation of the branch waits for a token
+    that the branch returns after the operation has run (cc/kernels/has_run_op.h).
+    """
+    op = element if isinstance(element, tf.Operation) else getattr(element, "op", None)
+    if not isinstance(op, tf.Operation) or op.graph is gradient:
+        yield element
+        return
+    forward = gradient._forward_graph
+    if op.outputs:
+        op = _in_copy(op.outputs[0], forward).op
+    if op.graph is forward:
+        with forward.as_default(), forward.control_dependencies([op]):
+            token = _has_run(forward, [])
+        yield _has_run(gradient, [gradient.capture(token)])
+    elif any(op.graph is graph for graph in [*graphs.enclosing_graphs(gradient), *graphs.enclosing_graphs(forward)]):
+        yield op
+
+
+def _has_run(graph: tf.Graph, tokens: Sequence[tf.Tensor]) -> tf.Tensor:
+    """A token that comes after others, and after what is waited for where this is called."""
+    count = tf.compat.v1.AttrValue(i=len(tokens))
+    return graph.create_op(names.HAS_RUN, tokens, [tf.int32], name="has_run", attrs={"N": count}).outputs[0]
+
+
+def _control_dependencies(
+    gradient: Any, control_inputs: Sequence[Any] | None
+) -> contextlib.AbstractContextManager[None]:
+    manager: contextlib.AbstractContextManager[None]
+    manager = FuncGraph.control_dependencies(gradient, _awaited_by(gradient, control_inputs))
+    return manager
+
+
 class _BranchGradient(cond_v2._CondGradFuncGraph):
     """The gradient of a branch, which takes handles from where the branch has them.
 
     What it takes from further out than the branch comes in graph by graph, as TensorFlow expects it to be there.
     """
+
+    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> contextlib.AbstractContextManager[None]:
+        return _control_dependencies(self, control_inputs)
 
     def capture(self, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
         around = graphs.enclosing_graphs(self.outer_graph)

@@ -25,9 +25,10 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
     """Give `pair` its forward and its backward function, and templates of the two; changes the graph of `body`."""
     gradient = _backward(body)
     with body.graph.as_default():
-        retained = _cut_off(gradient, body)
+        retained, awaited = _cut_off(gradient, body)
         record = tf1.placeholder(tf.variant, [], name="record")
-        retain = ops.retain(retained, pair.forward)
+        with tf1.control_dependencies(awaited):
+            retain = ops.retain(retained, pair.forward)
         recalled = ops.recall(record, retained, pair.forward)
         _read_instead(gradient, retained, recalled)
     inputs = {tensor.op for tensor in [*body.args, *body.captures, *body.dys]}
@@ -64,12 +65,17 @@ def _backward(body: BodyWithGradient) -> list[tf.Operation]:
     return [op for op in body.graph.get_operations() if op not in body.forward and op not in inputs]
 
 
-def _cut_off(gradient: Sequence[tf.Operation], body: BodyWithGradient) -> list[tf.Tensor]:
-    """Let the gradient wait for no forward operation, and make constants anew; returns what else it reads of those."""
+def _cut_off(gradient: Sequence[tf.Operation], body: BodyWithGradient) -> tuple[list[tf.Tensor], list[tf.Operation]]:
+    """Let the gradient neither read forward operations nor wait for them, and make constants anew.
+
+    Returns what else it has read of those, and those that it has waited for: the record, which the gradient begins
+    with, is to wait for them. So the gradient of a `tf.py_function` runs after the function, whose tape it takes.
+    """
     captures = {capture.ref() for capture in body.captures}
     args = {arg.op for arg in body.args}
     retained: dict[Hashable, tf.Tensor] = {}
     constants: dict[Hashable, tf.Tensor] = {}
+    awaited: dict[tf.Operation, None] = {}
     for op in gradient:
         for i, tensor in enumerate(op.inputs):
             key = tensor.ref()
@@ -81,8 +87,9 @@ def _cut_off(gradient: Sequence[tf.Operation], body: BodyWithGradient) -> list[t
                 nodes.replace_input(op, i, constants[key])
             else:
                 retained.setdefault(key, tensor)
+        awaited.update(dict.fromkeys(source for source in op.control_inputs if source in body.forward))
         nodes.keep_control_inputs(op, lambda source: source not in body.forward)
-    return list(retained.values())
+    return list(retained.values()), list(awaited)
 
 
 def _read_instead(operations: Sequence[tf.Operation], old: Sequence[tf.Tensor], new: Sequence[tf.Tensor]) -> None:

@@ -1,0 +1,162 @@
+"""Gradients that wait for operators of what they are the gradient of, by control edges.
+
+A gradient that reads what the function has written, or takes what it has left, has to come after it. Forward and
+backward functions are two functions, but one program, in which only such a wait keeps the gradient from running first.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+# A program that has run before runs expensive operators beside others; so a gradient that does not wait is too early in
+# the second run or a later one.
+RUNS = 5
+
+
+def squared_in_python(x):
+    return tf.ensure_shape(tf.py_function(lambda x: x * x, [x], tf.float32), [])
+
+
+@tfr.recursive
+def ends_in_python(x, n):
+    if n < 1:
+        return squared_in_python(x)
+    return 2.0 * ends_in_python(x, n - 1)
+
+
+@tfr.recursive
+def in_branch_of_branch(x, n):
+    if n < 1:
+        if x > 2.0:
+            return squared_in_python(x)
+        return x
+    return 2.0 * in_branch_of_branch(x, n - 1)
+
+
+@tfr.recursive
+def in_loop(x, n):
+    if n < 1:
+        i = tf.constant(0)
+        while i < 1:
+            x = squared_in_python(x)
+            i += 1
+        return x
+    return 2.0 * in_loop(x, n - 1)
+
+
+@tfr.recursive
+def in_branch_of_loop(x, n):
+    i = tf.constant(0)
+    while i < 1:
+        if n < 1:
+            x = squared_in_python(x)
+        i += 1
+    return x if n < 1 else 2.0 * in_branch_of_loop(x, n - 1)
+
+
+@tfr.recursive
+def always_in_python(x, n):
+    y = squared_in_python(x)
+    if n < 1:
+        return y
+    return always_in_python(y, n - 1)
+
+
+def slope(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x, tf.constant(2))
+    return tape.gradient(y, x)
+
+
+def derivative_in(place):
+    return tf.function(slope) if place == "tf.function" else slope
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+@pytest.mark.parametrize("function", [ends_in_python, in_branch_of_branch, in_loop, in_branch_of_loop])
+def test_gradient_of_python_that_runs_once(function, place):
+    derivative = derivative_in(place)
+    assert [float(derivative(function, tf.constant(3.0))) for _ in range(RUNS)] == [24] * RUNS
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+def test_gradient_of_python_that_runs_again_says_what_to_write(place):
+    """TensorFlow's own loops lose all tapes but the last one, too."""
+    derivative = derivative_in(place)
+    with pytest.raises(tf.errors.UnknownError, match=r"last run alone.*tf\.custom_gradient around tf\.numpy_function"):
+        derivative(always_in_python, tf.constant(1.0))
+
+
+def test_gradient_of_python_that_runs_at_every_level():
+    @tf.custom_gradient
+    def squared(x):
+        def gradient(dy):
+            return tf.ensure_shape(tf.numpy_function(lambda x, dy: 2 * x * dy, [x, dy], tf.float32), [])
+
+        return tf.ensure_shape(tf.numpy_function(lambda x: x * x, [x], tf.float32), []), gradient
+
+    @tfr.recursive
+    def power(x, n):
+        return power(squared(x), n - 1) if n > 0 else squared(x)
+
+    assert float(slope(power, tf.constant(1.5))) == pytest.approx(8 * 1.5**7)
+
+
+def writes_then_reads(variable):
+    """2 x, which writes x to the variable; the gradient reads that."""
+
+    @tf.custom_gradient
+    def doubled(x):
+        slowly = tf.ensure_shape(tf.numpy_function(lambda x: x, [x], tf.float32), [])
+        assignment = variable.assign(slowly, read_value=False)
+
+        def gradient(dy):
+            with tf.control_dependencies([assignment]):
+                return dy * variable.read_value()
+
+        return 2.0 * x, gradient
+
+    return doubled
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+@pytest.mark.parametrize("where", ["body", "branch"])
+def test_gradient_reads_what_the_function_has_written(where, place):
+    variable = tf.Variable(1.0)
+    doubled = writes_then_reads(variable)
+
+    @tfr.recursive
+    def in_body(x, n):
+        return doubled(x) + 0.0 * tf.cast(n, tf.float32)
+
+    @tfr.recursive
+    def in_branch(x, n):
+        if n < 1:
+            return doubled(x)
+        return in_branch(x, n - 1)
+
+    derivative = derivative_in(place)
+    for run in range(RUNS):
+        x = 3.0 + run
+        assert float(derivative({"body": in_body, "branch": in_branch}[where], tf.constant(x))) == x
+
+
+@pytest.mark.parametrize("where", ["body", "branch"])
+def test_gradient_in_a_session_reads_what_the_function_has_written(where):
+    with tf.Graph().as_default():
+        variable = tf.compat.v1.get_variable("v", [], use_resource=True)
+        doubled = writes_then_reads(variable)
+
+        @tfr.Defun(tf.float32, tf.int32)
+        def function(x, n):
+            return doubled(x) if where == "body" else tf.cond(n < 1, lambda: doubled(x), lambda: x)
+
+        x = tf.compat.v1.placeholder(tf.float32, [])
+        dx = tf.gradients(function(x, tf.constant(0)), x)[0]
+        with tf.compat.v1.Session(config=tfr.session_config()) as session:
+            for run in range(RUNS):
+                session.run(variable.initializer)
+                assert session.run(dx, {x: 3.0 + run}) == 3.0 + run
