@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "absl/strings/match.h"
+#include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -113,7 +114,7 @@ bool ReadsState(const std::string& op) {
 bool HasEffect(const Node& node) {
   if (node.IsControlFlow() || node.IsIdentity() || node.IsArg() || node.IsRetval()) return false;
   const std::string& op = node.type_string();
-  if (absl::StartsWith(op, "Recursion>") || ReadsState(op) || OnlyMakesValues(op)) return false;
+  if (absl::StartsWith(op, kOpPrefix) || ReadsState(op) || OnlyMakesValues(op)) return false;
   return (node.op_def().is_stateful() && !OnlyMakesHandles(node)) || TakesReference(node);
 }
 

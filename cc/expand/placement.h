@@ -10,9 +10,6 @@
 
 namespace tensorflow_recursion {
 
-// On the Invokes that a user has asked to be on a type of device.
-inline constexpr char kPinnedAttr[] = "_recursion_pinned";
-
 // The device that the node is assigned to, or asks for.
 const std::string& DeviceOf(const tensorflow::Node& node);
 

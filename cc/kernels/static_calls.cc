@@ -12,7 +12,6 @@
 #include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
-#include "cc/expand/verify_devices.h"
 #include "cc/kernels/function_program.h"
 #include "cc/kernels/static_graph.h"
 #include "cc/passes/dynamic_calls.h"

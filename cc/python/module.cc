@@ -128,6 +128,7 @@ py::dict Names() {
   py::dict names;
   names["OPTIMIZER"] = tfr::kOptimizerName;
 
+  names["OP_PREFIX"] = tfr::kOpPrefix;
   names["INVOKE_OP"] = tfr::kInvokeOp;
   names["RETAIN_OP"] = tfr::kRetainOp;
   names["RECALL_OP"] = tfr::kRecallOp;

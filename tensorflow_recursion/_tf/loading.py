@@ -24,7 +24,7 @@ from tensorflow_recursion._tf.saving import without_hint
 # Changes names in a node, of functions and of what belongs to them: of the node and the new names of functions.
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
 
-_FUNCTIONS_ATTRIBUTE = "_recursion_functions"
+_FUNCTIONS_ATTRIBUTE = "_recursion_loaded_functions"
 _GRADIENT_TYPE = "_gradient_op_type"
 
 

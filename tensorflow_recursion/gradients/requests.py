@@ -34,7 +34,7 @@ _UNDEFINED_REMEDY = (
 )
 
 # The name of a gradient, not of an operator.
-_OF_SHAPE = "Recursion>OfShape"
+_OF_SHAPE = f"{names.OP_PREFIX}OfShape"
 
 Gradients: TypeAlias = list[tf.Tensor | tf.IndexedSlices | None]
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
 #include "tests/cc/native/stock_kernel.h"
 
 namespace tensorflow_recursion {
@@ -351,7 +352,7 @@ TYPED_TEST(NativeKernelTest, GradientsOfConcatenations) {
   auto attributes = [](const std::vector<bool>& are_shapes) {
     return [are_shapes](NodeDefBuilder* node) { node->Attr("N", 2).Attr("are_shapes", are_shapes); };
   };
-  const std::string op = "Recursion>ConcatGradient";
+  const std::string op = kConcatGradientOp;
   ExpectSame({op, {Tensor(0), Numbers<T>({7, 3}), rows, other_rows}, attributes({false, false}), -2});
   ExpectSame({op, {Tensor(-2), Numbers<T>({7, 3}), rows, other_rows, rows}, attributes({false, false, false}), -3});
   ExpectSame({op, {Tensor(1), Numbers<T>({2, 7}), rows, shape}, attributes({false, true}), -2});
