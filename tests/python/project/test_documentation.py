@@ -52,6 +52,23 @@ def test_files_that_a_page_names_are_there(page):
     assert {name for name in named if not (ROOT / name).exists()} - GENERATED == set()
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "design").glob("*.md")), ids=lambda page: page.stem)
+def _pages_of_design():
+    """The page of the design and those that its table names."""
+    first = ROOT / "docs" / "design.md"
+    _, _, table = first.read_text().partition("## Pages")
+    return [first, *(first.parent / name for name in re.findall(r"^\| \[[^]]*\]\((.*?)\)", table, flags=re.MULTILINE))]
+
+
+def test_design_names_all_of_its_pages():
+    assert set((ROOT / "docs" / "design").glob("*.md")) <= set(_pages_of_design())
+
+
+@pytest.mark.parametrize("page", _pages_of_design(), ids=lambda page: page.stem)
 def test_page_of_the_design_can_be_read_in_one_go(page):
     assert len(page.read_text().split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", _pages_of_design(), ids=lambda page: page.stem)
+def test_page_of_the_design_has_a_drawing(page):
+    text = page.read_text()
+    assert "/design_" in text or re.search(r"^```\n   ", text, flags=re.MULTILINE)
