@@ -50,7 +50,7 @@ struct Loop {
   std::vector<Node*> effects;
 };
 
-// By frame name: a frame has as many Enter nodes as its loop has variables.
+// The loops by the names of their frames. A frame has as many Enter nodes as its loop has variables.
 using Loops = std::map<std::string, Loop>;
 
 Loops FindLoops(const Graph& body, const std::vector<tensorflow::ControlFlowInfo>& info) {

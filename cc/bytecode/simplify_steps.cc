@@ -244,7 +244,7 @@ bool JumpOnComparisons(FunctionSteps* function) {
   return changed;
 }
 
-// From the end: what only a dropped step reads is dropped, too.
+// Drops steps whose results nobody reads. It begins at the end, so that what only a dropped step reads is dropped, too.
 bool DropUnread(FunctionSteps* function) {
   IdVector<VirtualId, size_t> reads(function->num_virtuals);
   for (const Step& step : function->steps) {

@@ -58,7 +58,7 @@ absl::Status ReadSettings(const NodeDef& call, const StaticSettings& of_process,
   return ReadOnFallback(entry, &settings->on_fallback);
 }
 
-// Of all calls that may share a program.
+// A key that is the same for all calls that may share a program.
 std::string KeyOfCall(const NodeDef& call) {
   const tensorflow::NameAttrList& function = call.attr().at(kCalleeAttr).func();
   std::string key = tensorflow::Canonicalize(function.name(), tensorflow::AttrSlice(&function.attr()));

@@ -99,7 +99,7 @@ class _Converter:
     """`function_def_to_graph` as TensorFlow's loader sees it."""
 
     def function_def_to_graph(self, *args: Any, **kwargs: Any) -> tf.Graph:
-        """As TensorFlow's, where the functions that are called are known."""
+        """Do what TensorFlow does, in graphs that know the functions that are called."""
         _give(tf.compat.v1.get_default_graph(), _being_given.functions)
         graph = function_def_to_graph.function_def_to_graph(*args, **kwargs)
         _give(graph, _being_given.functions)

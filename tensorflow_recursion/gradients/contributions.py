@@ -85,7 +85,7 @@ def total(kind: Kind, contributions: tf.Tensor, weight: tf.Tensor, is_dense: boo
 
 @registered_gradient(names.COLLECT)
 def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor:
-    """Of rows, for the weight's gradient as a whole, which is what can be differentiated again.
+    """The gradient of rows, by that of the weight's gradient as a whole: only that can be differentiated again.
 
     So what is made of the rows has to depend on their sum alone where several are of one row of the weight.
     """
