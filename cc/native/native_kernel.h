@@ -2,7 +2,8 @@
 //
 // A stock kernel for a row of fifty numbers spends most of its time on what is around the fifty additions: a context,
 // an allocation by malloc, checks of shapes. These go from values to values, and serve only what function bodies are
-// full of: few rows, plain numbers, on a CPU. SPDX-License-Identifier: Apache-2.0
+// full of: few rows, plain numbers, on a CPU.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_
 #define TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_
 

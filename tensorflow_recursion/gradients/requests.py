@@ -50,7 +50,7 @@ class Differentiation:
         self.modes = Modes()
         self._tracer = tracer
         self._groups = Groups(tracer, self.modes)
-        # Gradients as functions, by the name of what they are of, and by which of its arguments have gradients.
+        # Gradients as functions, by what they are of and what they depend on (`_gradient_definition`).
         self._gradient_definitions: dict[Hashable, GradientDefinition] = {}
         # What forward and backward functions were made of, by their names.
         self._by_forward: dict[str, Definition] = {}
