@@ -93,7 +93,7 @@ class WaitsToKeep {
 
   EffectStates before_;               // by node: what it comes after, itself included
   EffectStates after_;                // what comes after it, itself included
-  std::vector<bool> is_before_call_;  // or one
+  std::vector<bool> is_before_call_;  // whether it comes before a call, or is one
   std::vector<bool> is_after_call_;
   std::vector<int> ways_to_call_;
   std::vector<int> ways_from_call_;

@@ -119,7 +119,7 @@ absl::Status Resolve(Node* call, absl::string_view suffix, bool is_body, Graph* 
   std::vector<tensorflow::DataType> inputs, results;
   if (!GetNodeAttr(call->attrs(), kArgumentTypesAttr, &inputs).ok() ||
       !GetNodeAttr(call->attrs(), kResultTypesAttr, &results).ok()) {
-    return absl::OkStatus();  // for others to complain
+    return absl::OkStatus();  // others report that
   }
   const int record = static_cast<int>(results.size());
   const bool is_forward = IsRecordRead(*call, record, is_body);
