@@ -95,7 +95,8 @@ std::vector<Tensor> AllPairs() {
 // --- Comparison -----------------------------------------------------------------------------------
 
 constexpr double kExact = 0;
-// Of functions that both sides compute by series of their own, and of sums that run in another order: a few last bits.
+// By how much results may differ, a few last bits, where both sides compute series of their own or sum in another
+// order.
 template <typename T>
 constexpr double kClose = sizeof(T) == 4 ? 2e-6 : 1e-14;
 

@@ -131,7 +131,7 @@ TEST(RopesTest, PartsSideBySideAreCopied) {
   Value(outputs[0]).Release();
 }
 
-// As TensorFlow's kernel says it.
+// The error says what TensorFlow's kernel says.
 TEST(RopesTest, PartsThatDoNotFitAreAnError) {
   ReadOperator concat("Identity", Concat());
   Tensor other(tensorflow::DT_FLOAT, TensorShape({kManyRows, kColumns + 1}));
