@@ -41,8 +41,8 @@ QUICK_REPEATS = 5
 PREPARE_REPEATS = 1  # the larger sizes take many seconds, most of them in Python, which makes the graph
 SEED = 20260101
 
-# For the progress bar: steps of a suite are its variants, built one by one, and the rounds of its cases.
-# (Of the figures' three cases, two run three times as many.)
+# What the progress bar counts: the variants of a suite, which are built one by one, and the rounds of its cases. (Of
+# the figures' three cases, two run three times as many.)
 _VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {
     "power": 20,
     "figures": 10,

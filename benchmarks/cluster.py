@@ -33,7 +33,7 @@ _START_SECONDS = 120
 _START_ATTEMPTS = 3  # a port that was free when it was chosen may be taken when the task binds it
 _SECONDS_BETWEEN_LOOKS = 0.001
 
-# Of malloc.h.
+# Options of mallopt, as malloc.h numbers them.
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 _CONTEXT = multiprocessing.get_context("forkserver")

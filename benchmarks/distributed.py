@@ -140,8 +140,10 @@ def _pairs_of_bodies(metadata: config_pb2.RunMetadata) -> tuple[int, int]:
 
     The others tell which calls have been opened. Each is sent once a call, dead or alive.
     """
-    sends = [node for node in _nodes(metadata) if node.op in ("_Send", "_HostSend") and node.name.startswith("Fib/")]
-    return len(sends), sum("/opened/" not in node.name for node in sends)
+    nodes = list(_nodes(metadata))
+    sends = [node for node in nodes if node.op in ("_Send", "_HostSend") and node.name.startswith("Fib/")]
+    announcements = {node.name for node in nodes if node.op == "Recursion>AnnounceCall"}
+    return len(sends), sum(node.input[0] not in announcements for node in sends)
 
 
 def _nodes(metadata: config_pb2.RunMetadata) -> Iterator[tf.compat.v1.NodeDef]:

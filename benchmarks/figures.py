@@ -30,7 +30,7 @@ FIB_NANOSECONDS_A_CALL = 10.0
 FORWARD_OVER_ITERATION = 3.0  # d = 50, a tree at a time, five classes, against the loop with everything inside
 TRAINING_OVER_ITERATION = {50: 4.0, 300: 2.5}  # by d, a tree at a time
 BATCHES_OVER_ITERATION = 3.0  # d = 50
-# Of the TreeRNN, by mode, d and batch size.
+# How many times as fast the TreeRNN is to be, by mode, d and batch size.
 TREERNN_OVER = {
     "pytorch": {
         ("training", 50, 1): 4.0,
@@ -54,7 +54,7 @@ TREERNN_OVER = {
     },
 }
 LSTM_TRAINING_OVER_PYTORCH = 3.0  # d = 50, both TreeLSTMs
-# By suite: the TreeRNN in training in batches of 25, and programs on numbers.
+# Limits by suite: the TreeRNN in training in batches of 25, and programs on numbers.
 TWO_WORKERS_OVER_ONE = {"treernn": 1.5, WORKERS_SUITE: 1.6}
 SUM_SECONDS = 0.02
 SUM_BYTES_PER_FRAME = 64.0
@@ -153,7 +153,7 @@ def _workers_figure(result: CaseResult, what: str) -> Figure:
 
 
 def _treernn_limits(result: CaseResult) -> dict[str, float | None]:
-    """By method; without a limit it is only reported."""
+    """The limits by method; a figure without one is only reported."""
     details = result.case.details
     key = details["mode"], details["dim"], details["batch"]
     names = ("iteration", "iteration-in-loop", "levels", "pytorch", "pytorch-levels")
@@ -201,7 +201,7 @@ def measure_sum(n: int, repeats: int) -> tuple[list[Figure], dict[str, Any]]:
 
 
 class _SessionRunRunner(SessionRunner):
-    """As `SessionRunner`, through `Session.run`: what the figure about its latency is about."""
+    """A `SessionRunner` that goes through `Session.run`: what the figure about its latency is about."""
 
     def __init__(self, graph: tf.Graph, fetch: tf.Tensor, feed: tf.Tensor, config: tf.compat.v1.ConfigProto) -> None:
         super().__init__(graph, [fetch], [feed], config)

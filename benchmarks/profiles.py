@@ -35,7 +35,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """Of one variant of a case; microseconds and counts are those of an item."""
+    """Where the time of one variant of a case goes; microseconds and counts are those of an item."""
 
     case: str
     variant: str

@@ -30,7 +30,7 @@ from tensorflow_recursion.unresolved import UnresolvedCalls
 tf1 = tf.compat.v1
 
 _LIBRARY_ATTRIBUTE = "_recursion_library"
-# Whose functions have which name, of those that no other function of the process has.
+# The library in which a function is, by its name, for names that no other function of the process has.
 _libraries: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
 
 

@@ -137,7 +137,7 @@ def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]
 
 
 def _description(node: str, origin: Origin) -> str:
-    """As TensorFlow says it of a node of the main graph."""
+    """What TensorFlow would say of a node of the main graph."""
     lines = [f"Detected at node {node!r} defined at (most recent call last):", *origin.lines(is_ours)]
     if forward := origin.forward_lines(is_ours):
         lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]

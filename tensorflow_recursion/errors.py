@@ -14,7 +14,7 @@ class CallError(TypeError, ValueError):
 
 
 class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]  # it has no types
-    """Of a definition that its graph cannot have: the name has one already, or too many outputs are named."""
+    """A graph cannot have a definition: the name has one already, or too many outputs are named."""
 
     def __init__(self, message: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)

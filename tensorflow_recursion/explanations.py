@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import bodies
 
-# Whose lines are nobody's mistake; TensorFlow leaves out most of its own.
+# The lines of files in these folders are nobody's mistake; TensorFlow leaves out most of its own.
 _FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
 
 # How messages begin that say what is wrong already.

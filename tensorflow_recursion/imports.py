@@ -48,7 +48,7 @@ class ImportedDefinition(MadeDefinition):
         return loading.inline(self._function, list(args), self._graph)
 
     def trace_options(self) -> TraceOptions:
-        """As for a Defun without options."""
+        """Those of a Defun without options."""
         return {"doc": None, "out_names": None, "device": None, "options": {"capture_resource_var_by_value": False}}
 
 

@@ -29,6 +29,7 @@ def _native(key: str) -> str:
 
 OPTIMIZER = _native("OPTIMIZER")
 
+OP_PREFIX = _native("OP_PREFIX")
 INVOKE = _native("INVOKE_OP")
 RETAIN = _native("RETAIN_OP")
 RECALL = _native("RECALL_OP")

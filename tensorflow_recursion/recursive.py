@@ -23,7 +23,7 @@ from tensorflow_recursion.specializations import Source, Specialization, unrolle
 
 __all__ = ["recursive"]
 
-# So often in a row the body of a function may ask for a new kind of its own arguments; more are taken for a recursion
+# How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
 # that never ends.
 _MAX_UNROLLED = 64
 # What is made once, at the first call, is not made by two threads.
@@ -94,9 +94,10 @@ class RecursiveFunction:
             calls.is_in_body() if is_local is None else is_local,
         )
         self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
-        # By the replica of a distribution strategy, too: each has variables of its own. And by what Keras layers do.
+        # What is known in a library, by the replica of a distribution strategy (each has variables of its own) and by
+        # what Keras layers do.
         self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
-        # By the identity of the instance, which need not have a hash: it, and its function.
+        # Each instance with its function, by its identity, because it need not have a hash.
         self._methods: dict[int, tuple[weakref.ref[Any], RecursiveFunction]] = {}
 
     @property
@@ -124,7 +125,7 @@ class RecursiveFunction:
             raise with_users_frames(error) from error.__cause__
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
-        """As that of a `tf.function`: the function for arguments of one kind, given as values or as specs."""
+        """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
         return self._eagerly.get_concrete_function(*args, **kwargs)
 
     def pretty_printed_signature(self) -> str:
@@ -239,7 +240,7 @@ class Method:
 
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As for the function."""
+        """Call the function."""
         return self._function(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

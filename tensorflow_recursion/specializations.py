@@ -181,7 +181,7 @@ class Specialization:
         self.is_known = True
 
     def trace_options(self) -> TraceOptions:
-        """As a function without names of outputs or a device of its own."""
+        """Those of a function without names of outputs or a device of its own."""
         options = {"capture_resource_var_by_value": False}
         return {"doc": self.source.doc, "out_names": None, "device": None, "options": options}
 

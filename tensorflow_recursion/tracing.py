@@ -32,7 +32,7 @@ tf1 = tf.compat.v1
 # How often a body is traced again for shapes and side effects, where functions call none but themselves.
 _ROUNDS = 8
 
-_BODY_ATTRIBUTE = "_recursion_body"
+_BODY_ATTRIBUTE = "_recursion_traced_body"
 
 
 @dataclasses.dataclass(eq=False)

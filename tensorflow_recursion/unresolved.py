@@ -19,7 +19,7 @@ from tensorflow_recursion.tracing import Traces, are_same
 
 tf1 = tf.compat.v1
 
-# Makes an Invoke node: of the callee's name, its declared arguments, its captures and the name of the node.
+# Makes an Invoke node from the callee's name, its declared arguments, its captures and the name of the node.
 Invoke: TypeAlias = Callable[[str, Sequence[tf.Tensor], Tensors, str], tf.Operation]
 
 

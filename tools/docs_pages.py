@@ -1,4 +1,4 @@
-"""For mkdocs: pages made from README.md and CONTRIBUTING.md, which lie outside of docs/, and no need for a network."""
+"""Lets mkdocs make pages of README.md and CONTRIBUTING.md, which lie outside of docs/, and work without a network."""
 # SPDX-License-Identifier: Apache-2.0
 
 import pathlib

@@ -41,7 +41,7 @@ def build(net: NetGraph) -> tf.Tensor:
 
 
 def build_in_loop(net: NetGraph) -> tf.Tensor:
-    """As `build`, with the embeddings looked up in the loop."""
+    """Build what `build` does, with the embeddings looked up in the loop."""
     return _loop(net, lambda i: _looked_up(net, i))
 
 
@@ -57,7 +57,7 @@ def _loop(net: NetGraph, word_vector: Callable[[tf.Tensor], tf.Tensor]) -> tf.Te
 
 
 def build_all_in_loop(net: NetGraph) -> tf.Tensor:
-    """As `build_in_loop`, with the classifier in the loop as well, at every node; for inference."""
+    """Build what `build_in_loop` does, with the classifier in the loop as well, at every node; for inference."""
     nodes = tf.size(net.forest.words)
     shape = [1, weights.num_classes(net.net)]
     classes = tf.TensorArray(tf.float32, size=nodes, element_shape=shape)

@@ -136,7 +136,7 @@ class TorchRunner(abc.ABC):
 
 
 class RecursionRunner(TorchRunner):
-    """By recursion over the nodes, one call a node."""
+    """Runs the net by recursion over the nodes, one call a node."""
 
     def _logits(self, batch: Batch) -> torch.Tensor:
         rows = self._embeddings(batch.words)

@@ -29,7 +29,7 @@ def build(net: NetGraph) -> tf.Tensor:
 
 
 def build_tree(net: NetGraph) -> tf.Tensor:
-    """As `build`, for batches of one tree."""
+    """Build what `build` does, for batches of one tree."""
     return _result(net, _tree(net)(net.forest.roots[0]))
 
 

@@ -74,7 +74,7 @@ def load_input(directory: Path | None = None) -> Input:
 
 
 def load_paper_input(directory: Path | None = None) -> Input:
-    """As `load_input`, of the paper's selection: short sentences of clear sentiment."""
+    """Load what `load_input` does, but the paper's selection: short sentences of clear sentiment."""
     splits = data.load_sentiment(directory)
     words = treebank.vocabulary(splits.train)
     return Input(splits.train, splits.test, words, f"{_name(directory)}, the paper's selection")

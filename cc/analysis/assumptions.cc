@@ -90,7 +90,7 @@ bool ContradictionFinder::StartsPartially(const FlowLoop& loop) const {
 // In every other loop all variables go on to the next iteration on one side of a branch, and all leave the loop on its
 // other side.
 bool ContradictionFinder::EndsPartially(const FlowLoop& loop) const {
-  const Condition variables = VariablesOf(loop);
+  const Condition variables = ConditionOfVariables(loop);
   std::set<Condition> ends;
   std::set<Condition> nexts;
   const auto exits = exits_.find(loop.region);

@@ -46,13 +46,13 @@ class Condition {
   // What is known if at least one of the two holds: the events that they have in common. ("p and q" or "p and r" imply
   // p; that q or r holds cannot be said by a set of events, and is lost.)
   Condition Common(const Condition& other) const { return Condition(Intersection(events_, other.events_)); }
-  // Without the events of `other`.
+  // This condition without the events of `other`.
   Condition Without(const Condition& other) const { return Condition(Difference(events_, other.events_)); }
   Condition Without(const Event& event) const { return Without(Condition{event}); }
 
   bool operator==(const Condition& other) const { return size() == other.size() && Implies(other); }
   bool operator!=(const Condition& other) const { return !(*this == other); }
-  // In the order of their events.
+  // Compares their events, one after the other: an order for sets and maps.
   bool operator<(const Condition& other) const { return events_ != other.events_ && events() < other.events(); }
 
   // How it is stored.

@@ -29,7 +29,7 @@ bool ComesFromDevice(const FlowNode& node) {
 
 }  // namespace
 
-Condition VariablesOf(const FlowLoop& loop) { return {{loop.start, 0}}; }
+Condition ConditionOfVariables(const FlowLoop& loop) { return {{loop.start, 0}}; }
 
 absl::Status Conditions::Find() {
   TFR_RETURN_IF_ERROR(SortNodes(flow_, &order_));
@@ -139,7 +139,7 @@ Condition Conditions::OfEntry(NodeId id) const {
   const FlowNode& node = flow_.nodes[id];
   if (assumptions_.late_entries.count(id) > 0 || IsPartial(node.region)) return {{id, 0}};
   const FlowLoop* const loop = flow_.FindLoop(node.region);
-  return loop == nullptr || IsLoopConstant(*node.node) ? Condition() : VariablesOf(*loop);
+  return loop == nullptr || IsLoopConstant(*node.node) ? Condition() : ConditionOfVariables(*loop);
 }
 
 void Conditions::Compute(NodeId id) {

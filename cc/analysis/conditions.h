@@ -57,7 +57,7 @@ class Conditions {
 };
 
 // The condition that all variables of a loop live.
-Condition VariablesOf(const FlowLoop& loop);
+Condition ConditionOfVariables(const FlowLoop& loop);
 
 }  // namespace tensorflow_recursion
 

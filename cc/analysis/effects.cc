@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "absl/strings/match.h"
+#include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -49,7 +50,7 @@ struct Loop {
   std::vector<Node*> effects;
 };
 
-// By frame name: a frame has as many Enter nodes as its loop has variables.
+// The loops by the names of their frames. A frame has as many Enter nodes as its loop has variables.
 using Loops = std::map<std::string, Loop>;
 
 Loops FindLoops(const Graph& body, const std::vector<tensorflow::ControlFlowInfo>& info) {
@@ -113,7 +114,7 @@ bool ReadsState(const std::string& op) {
 bool HasEffect(const Node& node) {
   if (node.IsControlFlow() || node.IsIdentity() || node.IsArg() || node.IsRetval()) return false;
   const std::string& op = node.type_string();
-  if (absl::StartsWith(op, "Recursion>") || ReadsState(op) || OnlyMakesValues(op)) return false;
+  if (absl::StartsWith(op, kOpPrefix) || ReadsState(op) || OnlyMakesValues(op)) return false;
   return (node.op_def().is_stateful() && !OnlyMakesHandles(node)) || TakesReference(node);
 }
 

@@ -32,7 +32,7 @@ Ptr WithSide(const Ptr& tree, uint64_t key, Ptr side) {
   return is_left ? WithSides(tree, std::move(side), tree->right) : WithSides(tree, tree->left, std::move(side));
 }
 
-// Of trees neither of which covers the other's keys.
+// Joins two trees, neither of which covers the other's keys.
 Ptr JoinApart(const Ptr& a, const Ptr& b) {
   int bit = 63;
   while (((a->key ^ b->key) >> bit & 1) == 0) --bit;

@@ -111,8 +111,8 @@ absl::Status CheckSharedArguments(const FlowCallSite& site, const std::set<int>&
   return absl::OkStatus();
 }
 
-// Of a body on several devices a partition holds some of the arguments. They are numbered anew, the same for all calls:
-// of arguments 0 to 3, a device that has 1 and 3 calls them 0 and 1.
+// A partition holds only some of the arguments of a body that is on several devices. They are numbered anew, the same
+// for all calls: of arguments 0 to 3, a device that has 1 and 3 calls them 0 and 1.
 absl::Status NumberArguments(FlowGraph* flow) {
   const std::map<RegionId, std::set<int>> shared = FindSharedArguments(*flow);
   for (const auto& [region, indices] : shared) {

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_GRAPH_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_GRAPH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -97,6 +98,12 @@ struct FlowLoop {
   bool crosses_devices = false;  // a value is sent or received in it, or in a loop in it
   bool is_partial = false;       // some of its variables may be dead while others live
 };
+
+// Where an Enter or a NextIteration is among `enters` or `nexts` of its loop, and so among the inputs of `start` or
+// `next`.
+inline uint32_t PositionIn(const std::vector<const tensorflow::Node*>& nodes, const tensorflow::Node* node) {
+  return static_cast<uint32_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+}
 
 // What a graph holds of a function's body.
 struct FlowFunction {

@@ -23,7 +23,7 @@ class FrameConditions {
   Condition Of(const Source& source) const;
   Condition Of(const Input& input) const;
 
-  // For a node that has been added behind all others since: it fires under `condition`.
+  // Adds a node that has been added to the graph since, behind all others. It fires under `condition`.
   void Add(Condition condition) { conditions_.Add(std::move(condition)); }
 
  private:

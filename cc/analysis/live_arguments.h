@@ -9,8 +9,8 @@
 
 namespace tensorflow_recursion {
 
-// By entry: whether the argument is live wherever any argument of the same call is. A call opens a frame if only one of
-// its arguments lives; of f(x, Switch(y)), the second may be dead in the frame, and the first is not.
+// Says of each entry whether its argument is live wherever any argument of the same call is. A call opens a frame if
+// only one of its arguments lives; of f(x, Switch(y)), the second may be dead in the frame, and the first is not.
 // `order` is SortNodes' answer.
 IdVector<NodeId, bool> FindLiveArguments(const FlowGraph& flow, const std::vector<NodeId>& order);
 

@@ -15,13 +15,27 @@ namespace tensorflow_recursion {
 // The Grappler optimizer, as users name it in RewriterConfig.custom_optimizers.
 inline constexpr char kOptimizerName[] = "function_transformation";
 
+// What the name of every operator of ours begins with.
+inline constexpr char kOpPrefix[] = "Recursion>";
+
 // What a user's graph holds: one operator per call, the callee in attribute `f`.
 inline constexpr char kInvokeOp[] = "Recursion>Invoke";
 
-// On an Invoke: if no other call of ours is around it, its kernel makes a static graph of its own and runs that.
+// An Invoke has these attributes, besides those of its schema, if they apply to it.
+// Its kernel makes a static graph of its own and runs that, if no other call of ours is around it.
 inline constexpr char kStaticAttr[] = "_recursion_static";
 // Options of such a call are attributes of it, this before the option's name: `_recursion_max_depth`.
 inline constexpr char kOptionAttrPrefix[] = "_recursion_";
+// A user has asked that it be on a type of device.
+inline constexpr char kPinnedAttr[] = "_recursion_pinned";
+// It is in a function's graph, whose operators may (or may not) go to other devices than they ask for.
+inline constexpr char kSoftPlacementAttr[] = "_recursion_soft_placement";
+// Names that TakenNames (cc/expand/name_table.h) found in the whole graph, before anything was pruned.
+inline constexpr char kTakenNamesAttr[] = "_recursion_taken_names";
+// Its callee, while that is hidden from passes of TensorFlow that would follow the recursion.
+inline constexpr char kHiddenCalleeAttr[] = "_recursion_callee";
+// A node that stands for a resource while calls are placed: the tensor that it stands for.
+inline constexpr char kHandleAttr[] = "_recursion_handle";
 
 // What an invocation keeps for its gradient: written by `<f>__forward`, read by `<f>__backward`.
 inline constexpr char kRetainOp[] = "Recursion>Retain";
@@ -36,6 +50,9 @@ inline constexpr char kContributeNoneOp[] = "Recursion>ContributeNone";
 inline constexpr char kCollectOp[] = "Recursion>Collect";
 inline constexpr char kTotalOp[] = "Recursion>Total";
 
+// What several operators of TensorFlow become, which make the gradient of one concatenation.
+inline constexpr char kConcatGradientOp[] = "Recursion>ConcatGradient";
+
 // What the transformed graph holds.
 inline constexpr char kEntryOp[] = "Recursion>Entry";  // argument `index` of a body: a merge point of all sites
 inline constexpr char kFrameStartOp[] = "Recursion>FrameStart";  // fires once per frame of a body
@@ -48,15 +65,23 @@ inline constexpr char kKeepAliveOp[] = "Recursion>KeepAlive";    // keeps the bo
 // that decides whether the call lives, tells the `JoinCall` on every other one.
 inline constexpr char kAnnounceCallOp[] = "Recursion>AnnounceCall";
 inline constexpr char kJoinCallOp[] = "Recursion>JoinCall";
-// In a transformed graph, on every node: the function whose body it is part of, empty for the main graph. Nodes that
-// stock optimizers add get it before the graph is partitioned. What partitioning adds (receives and the like) has none.
+// Every node of a transformed graph says here which function's body it is part of; it is empty for the main graph.
+// Nodes that stock optimizers add get it before the graph is partitioned. What partitioning adds (receives and the
+// like) has none.
 inline constexpr char kBodyAttr[] = "_recursion_body";
-// In a graph that is about to be partitioned, on what begins, ends and repeats a loop of which some variables may be
-// dead while others live.
+// Marks, in a graph that is about to be partitioned, what begins, ends and repeats a loop of which some variables may
+// be dead while others live.
 inline constexpr char kPartialLoopAttr[] = "_recursion_partial_loop";
 
 // What a partition graph becomes: one kernel that runs the tagged executor over it.
 inline constexpr char kRunOp[] = "Recursion>Run";
+// A Run has these attributes, besides those of its schema, if they apply to it.
+// Its graph is a function's own and holds calls that are to be made static (HoldsCallsToMakeStatic).
+inline constexpr char kHoldsCallsAttr[] = "_recursion_holds_calls";
+// Its graph is a function's, or a part of one.
+inline constexpr char kIsOfFunctionAttr[] = "_recursion_is_of_function";
+// The functions that its graph names: TensorFlow gives a part of a function only those that its nodes name.
+inline constexpr char kFunctionsAttr[] = "_recursion_functions";
 
 // TensorFlow's: of which inputs and outputs of a node, besides those its kernel says, are in the host's memory.
 inline constexpr char kInputsOnHostAttr[] = "_input_hostmem";

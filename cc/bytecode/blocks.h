@@ -29,7 +29,7 @@ struct Block {
   int side = 0;    // port of `branch`
 };
 
-// Of the regions of one function. Built node by node, in the order of SortNodes().
+// The blocks of one function. They are made node by node, in the order of SortNodes().
 class Blocks {
  public:
   explicit Blocks(const FlowGraph& flow) : flow_(flow), of_(flow.nodes.size(), kNone) {}
@@ -68,7 +68,8 @@ class Blocks {
   IdVector<NodeId, BlockId> of_;
   IdVector<BlockId, Block> blocks_;
   std::map<std::tuple<RegionId, BlockId, NodeId, int>, BlockId> ids_;
-  // Of the kSwitchN of a region on one index, with as many sides, the first: they are one branch.
+  // Several kSwitchN of a region that have one index and as many sides are one branch. The first of them stands for
+  // all.
   std::map<Choice, NodeId> choices_;
 };
 

@@ -31,7 +31,7 @@ class Candidates {
   std::set<RegionId> Find();
   // Those of `functions` that call no others.
   std::set<RegionId> Restrict(std::set<RegionId> functions);
-  // Of functions that can't be compiled for what is in them: a node that is to blame.
+  // The functions that can't be compiled because of what is in them, each with a node that is to blame.
   const std::map<RegionId, const tensorflow::Node*>& misfits() const { return misfits_; }
 
  private:

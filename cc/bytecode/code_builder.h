@@ -37,7 +37,7 @@ class CodeBuilder {
   Label NewLabel();
   void Bind(Label label) { labels_[label] = Here(); }
 
-  // `a`, `b` and `c` as the opcode's format says; of a jump, `c` is left to the label.
+  // Adds an instruction. `a`, `b` and `c` are as the opcode's format says; a jump's `c` comes from the label.
   void Emit(Opcode opcode, int a = 0, int b = 0, int c = 0);
   void EmitJump(Opcode opcode, int a, int b, Label label);
   void EmitApply(int a, int function, int x, int y = 0, int z = 0);
@@ -50,7 +50,7 @@ class CodeBuilder {
   void EmitCall(Opcode opcode, int a, int function, int window, const CallArgument& argument);
   void EmitElementAt(int a, int array, ElementAccess access, int y, int z = 0);
 
-  // Of the instruction that comes next.
+  // These tell of the instruction that is emitted next: which kernel serves where it cannot, and what it calls.
   void AddKernelCase(KernelCase kernel_case);
   void AddCall(std::string site, std::string callee);
 

@@ -11,7 +11,7 @@ namespace {
 
 using Pair = std::pair<Opcode, Opcode>;
 
-// By the call and the first instruction of its callee.
+// The instruction that replaces a call, by the call and the first instruction of its callee.
 const std::map<Pair, Opcode>& ComparedCalls() {
   static const auto* calls = new std::map<Pair, Opcode>{
 #define TFR_CALL(name, type, T)                                                      \

@@ -14,8 +14,8 @@ namespace {
 
 std::string Register(int number) { return absl::StrCat("r", number); }
 
-// As a number of the type that the instruction's name says. A kConstant's type is not known: it is taken for a whole
-// number if it is a small one.
+// Writes a constant as a number of the type that the instruction's name says. A kConstant's type is not known: it is
+// taken for a whole number if it is a small one.
 std::string Constant(const Code& code, uint16_t index, absl::string_view instruction) {
   const uint64_t bits = code.constants[index];
   if (absl::StrContains(instruction, "Int32")) return absl::StrCat(FromBits<int32_t>(bits));

@@ -115,7 +115,7 @@ void Emitter::EmitSides(BlockId block, const ConditionalPart& part) {
     step.operands = {condition};
     step.labels = {sides[0]};
   }
-  // Of a condition, what runs if it holds comes first.
+  // What runs if a condition holds comes first.
   for (int i = 0; i < node.num_ports; ++i) {
     const int side = is_case ? i : 1 - i;
     writer_.Bind(sides[side]);

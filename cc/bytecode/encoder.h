@@ -8,7 +8,7 @@
 
 namespace tensorflow_recursion {
 
-// Between Begin() and End() of the builder.
+// Writes the steps of one function. The caller has called the builder's Begin(), and calls its End() afterwards.
 void Encode(const FunctionSteps& function, CodeBuilder* builder);
 
 }  // namespace tensorflow_recursion

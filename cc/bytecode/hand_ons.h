@@ -19,7 +19,7 @@ namespace tensorflow_recursion {
 // the argument x is the x of both sides, of the inner call, and the result.
 class HandOns {
  public:
-  // Of each place: what is read there, and which value it is from there on.
+  // Is called for each place with what is read there, and which value it is from there on.
   using Visit = std::function<void(const Input& from, const Source& to)>;
 
   explicit HandOns(const FlowGraph& flow);
@@ -46,7 +46,7 @@ class ValueClasses {
  public:
   explicit ValueClasses(const FlowGraph& flow);
 
-  // At least the number of the values. Roots are less.
+  // A number greater than all roots.
   size_t size() const { return size_; }
   // What stands for the class of a value. A result has no port, but a value: that of port 0.
   size_t Root(const Source& source) const {

@@ -163,7 +163,7 @@ struct Instruction {
   uint16_t c = 0;
 
   int16_t distance() const { return static_cast<int16_t>(c); }
-  // Of a second word.
+  // The operands that the second word of an instruction holds.
   uint16_t y() const { return a; }
   uint16_t z() const { return b; }
 };

@@ -126,7 +126,7 @@ ABSL_ATTRIBUTE_NOINLINE bool Interpreter::ReadElement(const Instruction& instruc
   return true;
 }
 
-// Of a record that does not look as it should: one without values stands for zeros.
+// Opens a record that does not look as it should. One without values stands for zeros.
 ABSL_ATTRIBUTE_NOINLINE bool Interpreter::OpenOther(const Instruction& instruction, uint64_t* registers) const {
   Record* const found = code_.records[instruction.c].Find(FromBits<Record*>(registers[instruction.b]));
   registers[instruction.a] = ToBits(found);

@@ -88,7 +88,7 @@ class Interpreter {
   // errors name of the frames above it follows.
   void ForEachFrame(const std::function<void(int64_t depth, const CodeFunction&)>& visit) const;
 
-  // Between calls: gives memory back that a deep recursion has left, and records that nobody has taken.
+  // Gives back memory that a deep recursion has left, and records that nobody has taken. To be called between calls.
   void Trim();
 
  private:

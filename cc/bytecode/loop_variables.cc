@@ -10,10 +10,6 @@ namespace {
 
 using tensorflow::Node;
 
-size_t PositionIn(const std::vector<const Node*>& nodes, const Node* node) {
-  return static_cast<size_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
-}
-
 // Whether the variable comes from around the loop, as in a damaged graph it may not.
 bool IsEntered(const Node* merge) {
   const auto& edges = merge->in_edges();

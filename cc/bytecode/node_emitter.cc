@@ -67,7 +67,7 @@ void NodeEmitter::EmitOperator(NodeId id) {
   if (!EmitBinary(id, kernel) && !EmitLogic(id, kernel)) EmitApply(id, kernel);
 }
 
-// Of the terms of an AddN, one after the other. It never needs its kernel.
+// Adds the terms of an AddN, one after the other. It never needs its kernel.
 void NodeEmitter::EmitSum(NodeId id, const KernelNode& kernel) {
   const std::vector<Input>& terms = flow_.nodes[id].inputs;
   const Opcode add = FindBinaryInstructions("Add", kernel.inputs[0])->of_registers;

@@ -11,7 +11,7 @@
 
 namespace tensorflow_recursion {
 
-// For nodes whose steps depend on nothing but the values that they read. Conditionals, loops and results, where the
+// Emits nodes whose steps depend on nothing but the values that they read. Conditionals, loops and results, where the
 // place matters too, are the Emitter's.
 class NodeEmitter {
  public:

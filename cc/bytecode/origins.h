@@ -28,7 +28,7 @@ class Origins {
   // device.
   Origins(const FlowGraph& flow, const std::vector<NodeId>& order, IdVector<NodeId, bool> is_arithmetic);
 
-  // Of what a node makes: meaningful for arithmetic.
+  // The origin of what a node makes. It means something for arithmetic only.
   const Condition& Of(NodeId node) const { return of_[node]; }
   // Arithmetic that is not of too many origins.
   bool IsArithmetic(NodeId node) const { return is_arithmetic_[node]; }

@@ -9,10 +9,10 @@
 
 namespace tensorflow_recursion {
 
-// Of a kRetain node: makes the record, then sets its values one by one.
+// The steps of a kRetain node make the record, then set its values one by one.
 void EmitRetain(NodeId id, CompileContext* context, StepWriter* writer);
 
-// Of a kRecall node: checks the record, then reads its values one by one.
+// The steps of a kRecall node check the record, then read its values one by one.
 void EmitRecall(NodeId id, CompileContext* context, StepWriter* writer);
 
 }  // namespace tensorflow_recursion

@@ -12,7 +12,7 @@ namespace tensorflow_recursion {
 
 struct RegisterAllocation {
   IdVector<VirtualId, uint16_t> registers;
-  // Of a kCall, by step: the caller's register where the callee's registers begin.
+  // For each step that is a kCall: the caller's register where the callee's registers begin.
   std::vector<uint16_t> windows;
   // One that nothing uses, to move values in circles.
   uint16_t spare = 0;

@@ -12,7 +12,7 @@ constexpr size_t kFirstWords = 1024;
 
 }  // namespace
 
-// By realloc: large blocks are remapped instead of copied.
+// Uses realloc, by which large blocks are remapped instead of copied.
 bool RegisterStack::Grow(size_t words) {
   size_t size = std::max({words, 2 * size_, kFirstWords});
   if (run_bytes_ != nullptr) {  // near the limit: what is left

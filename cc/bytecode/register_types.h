@@ -45,7 +45,7 @@ class RegisterTypes {
   void VisitRecord(NodeId id);
   void VisitKernel(NodeId id);
   Use UseOfConstant(ConstantId constant) const;
-  // Of a value in a record.
+  // The use that a value of this type in a record makes of its register.
   static Use UseOfKept(tensorflow::DataType dtype);
   bool IsConflict(NodeId id, int port) const;
   void MarkUnread(NodeId id);

@@ -24,8 +24,9 @@ struct ConditionalPart {
   std::vector<NodeId> merges;  // in the order to define them
 };
 
-// Of one function; SetEmitted() keeps it up to date. A node can be emitted once all that it reads is. Nothing looks at
-// all nodes again and again: a node is looked at when one that it reads is emitted.
+// Says which nodes of one function can be emitted next; SetEmitted() keeps it up to date. A node can be emitted once
+// all that it reads is. Nothing looks at all nodes again and again: a node is looked at when one that it reads is
+// emitted.
 class Schedule {
  public:
   // `nodes` are those of the function and its loops, each behind its sources.

@@ -226,7 +226,7 @@ bool JumpOnComparisons(FunctionSteps* function) {
     if (uses.writes[condition].size() != 1 || uses.reads[condition].size() != 1) continue;
     const size_t at = uses.writes[condition][0];
     const Step& comparison = function->steps[at];
-    const bool is_computed = at < i && Holds(comparison.results, condition);  // and is no argument
+    const bool is_computed = at < i && Holds(comparison.results, condition);  // an argument is not
     if (!is_computed || comparison.loop != jump.loop) continue;
     const auto opcode = JumpOnComparison(comparison.opcode);
     const auto is_written = [&](VirtualId value) {
@@ -244,7 +244,7 @@ bool JumpOnComparisons(FunctionSteps* function) {
   return changed;
 }
 
-// From the end: what only a dropped step reads is dropped, too.
+// Drops steps whose results nobody reads. It begins at the end, so that what only a dropped step reads is dropped, too.
 bool DropUnread(FunctionSteps* function) {
   IdVector<VirtualId, size_t> reads(function->num_virtuals);
   for (const Step& step : function->steps) {

@@ -21,7 +21,7 @@ struct Operand {
   bool is_constant() const { return value == kNone; }
 };
 
-// Of one function. Values get registers as their nodes are emitted: Define() says which.
+// Writes the steps of one function. Values get registers as their nodes are emitted: Define() says which.
 class StepWriter {
  public:
   StepWriter(CompileContext* context, FunctionSteps* steps) : context_(*context), steps_(*steps) {}
@@ -30,7 +30,7 @@ class StepWriter {
   void Define(NodeId id, int port, Operand value) { values_[{id, port}] = value; }
   void DefineAll(NodeId id, Operand value);
   bool Knows(const Source& source) const { return values_.count({source.node, source.port}) > 0; }
-  // Of a value that nobody has defined, nothing: misses_values() then says so.
+  // The operand that holds the value; an empty one if nobody has defined it, which misses_values() says then.
   Operand ValueOf(const Input& input);
   bool misses_values() const { return misses_values_; }
   // The register of a merge, or of a loop's variable, to move values to.

@@ -63,7 +63,8 @@ struct Frame {
     if (ABSL_PREDICT_TRUE(slot == kNone)) return {};
     return {values()[slot].bits, values()[slot + 1].int64};
   }
-  // Of a frame in a recursion that has some, which the frame of the call that entered it owns.
+  // The invariants of the recursion that this frame is part of, if that has some. The frame of the call that entered
+  // the recursion owns them.
   const Invariants& invariants() const { return *values()[region->invariants_slot].invariants; }
   void EnterWith(Invariants* invariants) {
     values()[region->invariants_slot] = Value::Own(invariants);

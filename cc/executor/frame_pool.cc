@@ -113,7 +113,7 @@ Frame* FramePool::New(const Region& region) {
     slab->free = frame->parent;
   } else {
     frame = reinterpret_cast<Frame*>(slab->fresh);
-    // In slabs of another size, of single frames, this is 0.
+    // A slab of another size holds a single frame, for which this is 0.
     frame->slab_offset = static_cast<uint16_t>((slab->fresh - slab->frames()) / kFrameUnit);
     slab->fresh += of.stride;
   }

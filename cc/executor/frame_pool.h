@@ -33,7 +33,7 @@ class FramePool {
 
  private:
   struct Class;
-  // At the beginning of its memory, before its frames.
+  // What stands at the beginning of a slab, before its frames.
   struct Slab {
     Class* of;
     Frame* free;

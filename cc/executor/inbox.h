@@ -28,8 +28,8 @@ struct Fork;
 // A kernel that runs on another thread, or by itself. Owns its inputs and outputs until the owner of the frame takes
 // them.
 struct KernelInFlight {
-  // By itself, once it is started; on another thread, as far as the run has threads to spare; on a thread of its own,
-  // of the main graph's.
+  // How a kernel runs beside the worker: by itself, once it is started (an asynchronous kernel); on another thread, as
+  // far as the run has threads to spare; or, if it is the main graph's, on a thread of its own.
   enum class Way { kAsynchronous, kOffloaded, kSpread };
 
   Way way = Way::kAsynchronous;

@@ -61,7 +61,8 @@ class KernelLauncher {
   void SendHeld();
   bool RunHeld();
   bool has_held() const { return held_.has_value(); }
-  // To run beside the worker, which goes to sleep; or to be held again.
+  // Takes the kernel that is held, if there is one. It is to run beside the worker, which goes to sleep, or is held
+  // again.
   std::optional<KernelFlight> TakeHeld();
   void Hold(const KernelFlight& flight) { held_ = flight; }
 

@@ -34,8 +34,8 @@ class KernelRunner {
   enum class Cost { kCheap, kShared, kModerate, kExpensive, kAsynchronous };
   virtual Cost CostOf(const KernelNode& node) const = 0;
 
-  // Of Cost::kShared: what calls of the node must have in common to run together, and how much of kFullWave a call with
-  // these inputs is. No operand: it has to run by itself.
+  // For nodes of Cost::kShared: what their calls must have in common to run together, and how much of kFullWave a call
+  // with these inputs is. A call without an operand has to run by itself.
   struct Share {
     const void* operand = nullptr;
     int rows = 0;
@@ -50,8 +50,8 @@ class KernelRunner {
   // Runs the node once for every call, in order; the first failure ends it.
   virtual absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) = 0;
 
-  // For nodes of Cost::kAsynchronous, and for others on a thread of their own. `call` and what it points
-  // to outlive `done`.
+  // Runs nodes of Cost::kAsynchronous, and others on a thread of their own. `call` and what it points to outlive
+  // `done`.
   virtual void RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) = 0;
 };
 

@@ -76,7 +76,7 @@ class FastStack {
 // What is queued counts in its frame's `live`; whoever takes it out takes that count over. Not thread-safe.
 class ReadyQueue {
  public:
-  // With a seed that is not 0 the next operator is any of those that are ready: for tests.
+  // With a seed that is not 0, as tests give, the next operator is any of those that are ready.
   explicit ReadyQueue(uint64_t shuffle_seed = 0)
       : shuffles_(shuffle_seed != 0), random_(static_cast<unsigned>(shuffle_seed)) {}
 

@@ -34,8 +34,8 @@ class RunState {
     if (activities_.fetch_sub(1, std::memory_order_acq_rel) == 1) End();
   }
 
-  // Of a worker that has nothing to do but may soon have, because another one is busy. If all only look out, the run is
-  // over. Relaxed: a worker may look once more than it had to.
+  // A worker looks out when it has nothing to do but may soon have, because another one is busy. If all workers only
+  // look out, the run is over. Relaxed: a worker may look once more than it had to.
   void BeginLookOut() { lookouts_.fetch_add(1, std::memory_order_relaxed); }
   void EndLookOut() { lookouts_.fetch_sub(1, std::memory_order_relaxed); }
   bool others_are_busy() const {

@@ -48,7 +48,7 @@ class Waves {
             Value* inputs);
 
   bool empty() const { return waves_.empty(); }
-  // Not of none.
+  // The wave with the most rows. There must be one.
   Wave* fullest();
 
   // Takes the wave out; it is the caller's.

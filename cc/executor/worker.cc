@@ -13,8 +13,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// With many kernels in flight: how long a worker waits for one of them to end before it opens a further call, and how
-// often it looks.
+// How long a worker that has many kernels in flight waits for one of them to end before it opens a further call, and
+// how often it looks.
 constexpr absl::Duration kInFlightPatience = absl::Milliseconds(5);
 constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
 

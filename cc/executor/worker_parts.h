@@ -26,7 +26,8 @@
 
 namespace tensorflow_recursion {
 
-// From what only keeps something to what acts. Every part knows only parts above itself here.
+// The parts come in an order, from those that only keep something to those that act. Every part knows only parts above
+// itself here.
 struct WorkerParts {
   // `wake` has the worker work; it is called on another thread when a message comes and the worker is asleep.
   WorkerParts(RunState* run, int index, std::function<void()> wake)

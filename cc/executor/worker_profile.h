@@ -13,7 +13,7 @@
 
 namespace tensorflow_recursion {
 
-// By the clock that profiles are in.
+// The time now, by the clock that profiles are in.
 int64_t ProfileClock();
 
 // Adds what it has counted to the process's profile when it ends, with the worker. Not thread-safe: it is the worker's.

@@ -59,7 +59,7 @@ std::string DeviceOfInputs(const Node& node) {
   for (const Edge* edge : node.in_edges()) {
     if (edge->IsControlEdge() || (edge->dst_input() > 0 && !node.IsMerge())) continue;
     const Node& source = *edge->src();
-    // Of a loop, and of a call whose output is not placed yet, nothing can be said.
+    // Nothing can be said of a loop, nor of a call whose output is not placed yet.
     const bool is_placed = !IsInvoke(source.def()) && !source.IsEnter() && !source.IsNextIteration();
     devices.insert(is_placed ? DeviceOf(source) : "");
   }
@@ -138,7 +138,8 @@ std::string MostRead(const Node& argument, std::map<std::string, int> readers) {
   return best;
 }
 
-// With a stack of its own: the chain of functions that pass an argument on may be longer than the C++ stack is deep.
+// Walks with a stack of its own, because the chain of functions that pass an argument on may be longer than the C++
+// stack is deep.
 const std::string& ArgumentDevices::Of(const Port& first) {
   std::vector<Count> counts;
   if (devices_.count(first) == 0) StartCount(first, &counts);

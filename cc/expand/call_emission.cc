@@ -28,7 +28,7 @@ std::vector<int> FetchedOutputs(const Fetch& fetch, int num_outputs) {
   return outputs;
 }
 
-// Of the outputs that somebody reads or waits for.
+// The number of outputs that somebody reads or waits for; each of them has a Return.
 size_t NumReturns(const SiteNames& site) {
   return site.returns.size() - std::count(site.returns.begin(), site.returns.end(), "");
 }
@@ -74,7 +74,8 @@ void CallEmitter::EmitCalls(const NodeList& list, const NodeDef& invoke) {
   }
 }
 
-// By argument: the node that it has to wait for because it comes from outside of the loop that the call stands in.
+// For each argument: the node that it has to wait for because it comes from outside of the loop that the call stands
+// in.
 std::vector<std::string> CallEmitter::Pivots(const NodeList& list, const NodeDef& invoke, size_t num_arguments) {
   std::vector<std::string> pivots(num_arguments);
   std::string condition;

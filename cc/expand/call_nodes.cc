@@ -9,6 +9,8 @@
 
 namespace tensorflow_recursion {
 
+using tensorflow::Graph;
+using tensorflow::Node;
 using tensorflow::NodeDef;
 
 bool IsInvoke(const NodeDef& node) { return node.op() == kInvokeOp; }
@@ -31,6 +33,19 @@ const std::string& RecordOwner(const NodeDef& node) {
 
 bool HasInvoke(const tensorflow::GraphDef& graph) {
   return std::any_of(graph.node().begin(), graph.node().end(), IsInvoke);
+}
+
+std::vector<Node*> FindInvokes(const Graph& graph) {
+  std::vector<Node*> calls;
+  for (Node* node : graph.op_nodes()) {
+    if (IsInvoke(node->def())) calls.push_back(node);
+  }
+  return calls;
+}
+
+bool IsFunctionGraph(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->IsArg() || node->IsRetval(); });
 }
 
 const std::string& CalleeOf(const NodeDef& invoke) {

@@ -9,12 +9,17 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
 
 // Whether the node is a call of a recursive function, as users' graphs have them.
 bool IsInvoke(const tensorflow::NodeDef& node);
 bool HasInvoke(const tensorflow::GraphDef& graph);
+std::vector<tensorflow::Node*> FindInvokes(const tensorflow::Graph& graph);
+
+// Whether the graph is that of a function, which has arguments or results. Nothing in it is fetched by its name.
+bool IsFunctionGraph(const tensorflow::Graph& graph);
 
 // Whether the node writes, or reads, the record of an invocation.
 bool IsRetain(const tensorflow::NodeDef& node);

@@ -17,8 +17,8 @@ using tensorflow::FunctionDef;
 // Copies of one function. More than any real cluster needs, fewer than what a forged graph could ask for.
 constexpr int kMaxCopies = 1024;
 
-// By argument: whether calls that pass values of different devices there need different bodies. Those that pass
-// resources and records do. Lists of tensors are variants as well, but these are sent where they are needed.
+// Says of each argument whether calls that pass values of different devices there need different bodies. Those that
+// pass resources and records do. Lists of tensors are variants as well, but these are sent where they are needed.
 std::vector<bool> FindWhatTellsApart(const FunctionDef& function) {
   std::unordered_set<std::string> records;
   for (const tensorflow::NodeDef& node : function.node_def()) {

@@ -1,4 +1,4 @@
-// What of the state of variables, queues and the like the nodes of a list write and read, and what others come after.
+// Says which nodes of a list write or read state (of variables and queues), and which come before or after them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_EFFECT_STATES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_EFFECT_STATES_H_

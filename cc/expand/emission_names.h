@@ -43,7 +43,7 @@ class EmissionNames {
   const std::vector<std::string>& functions() const { return functions_; }
   const BodyBoundary& boundary(const std::string& function) const { return boundaries_.at(function); }
 
-  // Of a reachable call, by its name; null for other nodes.
+  // The names of a reachable call, given the name of its node; null for other nodes.
   const SiteNames* FindSite(const std::string& call) const {
     const auto site = sites_.find(call);
     return site == sites_.end() ? nullptr : &site->second;

@@ -100,14 +100,15 @@ absl::Status ExpandCalls(const GraphDef& graph, const ExpandOptions& options, Gr
   GraphNames names = NamesOf(graph);
   BodyFactory bodies(graph.library(), options.placement);
 
-  // As graphs: what the fetches need of the main graph, and the body of every function that may be called.
+  // First the program is graphs: what the fetches need of the main graph, and the body of every function that may be
+  // called.
   std::unique_ptr<Graph> main;
   TFR_RETURN_IF_ERROR(LoadMainGraph(graph, options.fetches, options.feeds, &bodies, &program, &main));
   TFR_RETURN_IF_ERROR(BindCalls(main.get(), &bodies, &program));
   AlignBoundaries(&program);
   SpreadEffects(&program);
 
-  // As lists of nodes with the names of the final graph: what of them the fetches need.
+  // Then it is lists of nodes that have their names in the final graph, those alone that the fetches need.
   FlattenMain(*main, &names, &program);
   TFR_RETURN_IF_ERROR(FlattenBodies(&names, &program));
   TFR_RETURN_IF_ERROR(VerifyNotExpanded(graph, program));
@@ -116,7 +117,7 @@ absl::Status ExpandCalls(const GraphDef& graph, const ExpandOptions& options, Gr
   KeepWaits(&names.nodes, &program);
   FindReachable(&program);
 
-  // As one graph again: Call and Return operators in the place of every call.
+  // At last it is one graph again, with Call and Return operators in the place of every call.
   Emit(program, options.run, FirstFreeCallId(graph), &names.nodes, expanded);
   DropDanglingColocation(expanded);
   KeepReachableFunctions(graph.library(), bodies.library(), expanded);

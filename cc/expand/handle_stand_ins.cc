@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/colocation.h"
@@ -23,9 +24,6 @@ namespace {
 
 using tensorflow::Edge;
 using tensorflow::Node;
-
-// On a stand-in for a resource: the tensor it stands for.
-constexpr char kHandleAttr[] = "_recursion_handle";
 
 // Lets `stand_in` take the place of what the edge carries; makes it if there is none yet.
 absl::Status StandIn(const Edge* edge, Node** stand_in, tensorflow::Graph* graph) {

@@ -28,7 +28,7 @@ class KeepAlives {
   // The tensor that a Return of the call, which is in the main graph, reads: in the loop that the call stands in.
   std::string Token(const tensorflow::NodeDef& invoke);
 
-  // A Result of the function's body.
+  // Learns of a Result of the function's body, which the KeepAlive is to wait for.
   void AddResult(const std::string& function, const std::string& result) { results_[function].push_back(result); }
 
   // Writes the KeepAlives whose tokens someone reads.

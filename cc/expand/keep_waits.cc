@@ -35,14 +35,14 @@ struct Waits {
     producers[to].push_back(from);
   }
 
-  // By node.
+  // Each of these has an element for each node.
   std::vector<bool> is_call;
   EffectStates does;
   Neighbours readers;
   Neighbours producers;
 };
 
-// By node: whether a walk from some call to neighbours, theirs, and so on, comes to it, or starts there.
+// Says of each node whether a walk from some call to neighbours, theirs, and so on, comes to it, or starts there.
 std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbours) {
   std::vector<bool> found(neighbours.size());
   std::vector<int> work;
@@ -82,7 +82,7 @@ class WaitsToKeep {
   }
 
  private:
-  // By node: of how many neighbours that is said.
+  // Says for each node how many of its neighbours are beside a call.
   static std::vector<int> Count(const Neighbours& neighbours, const std::vector<bool>& is_beside) {
     std::vector<int> counts(neighbours.size());
     for (size_t i = 0; i < counts.size(); ++i) {
@@ -93,7 +93,7 @@ class WaitsToKeep {
 
   EffectStates before_;               // by node: what it comes after, itself included
   EffectStates after_;                // what comes after it, itself included
-  std::vector<bool> is_before_call_;  // or one
+  std::vector<bool> is_before_call_;  // whether it comes before a call, or is one
   std::vector<bool> is_after_call_;
   std::vector<int> ways_to_call_;
   std::vector<int> ways_from_call_;
@@ -124,7 +124,7 @@ NodeDef MergeOf(const std::string& value, const std::string& name, const std::st
   return merge;
 }
 
-// Of a list.
+// Finds the waits to keep in a list of nodes.
 class ListWaits {
  public:
   ListWaits(const CallProgram& program, NameTable* names, NodeList* list)
@@ -177,7 +177,7 @@ class ListWaits {
   std::map<int, std::string> keepers_;  // by node
 };
 
-// Of a graph, of whose functions nothing is known but that calls may do anything.
+// The same for a graph. Nothing is known of its functions, so calls may do anything.
 class GraphWaits {
  public:
   explicit GraphWaits(Graph* graph) : graph_(graph), keep_(WaitsOf(*graph)) {}

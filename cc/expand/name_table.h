@@ -12,9 +12,6 @@
 
 namespace tensorflow_recursion {
 
-// On Invoke nodes, set by a pass that sees the whole graph: the names that TakenNames found in it.
-inline constexpr char kTakenNamesAttr[] = "_recursion_taken_names";
-
 // Names that are in use. Hands out new ones that are free.
 class NameTable {
  public:

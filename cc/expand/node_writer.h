@@ -36,7 +36,7 @@ class NodeWriter {
   // What `node` says, but for its inputs.
   tensorflow::NodeDef* AddCopy(const tensorflow::NodeDef& node);
 
-  // As AddCopy, but the copy says of its owner what `node` says, be it nothing.
+  // Does what AddCopy does, but the copy says of its owner what `node` says, be it nothing.
   tensorflow::NodeDef* AddOwned(const tensorflow::NodeDef& node);
 
   // A name that is free.

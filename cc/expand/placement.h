@@ -10,9 +10,6 @@
 
 namespace tensorflow_recursion {
 
-// On the Invokes that a user has asked to be on a type of device.
-inline constexpr char kPinnedAttr[] = "_recursion_pinned";
-
 // The device that the node is assigned to, or asks for.
 const std::string& DeviceOf(const tensorflow::Node& node);
 
@@ -22,7 +19,7 @@ bool AsksForType(const std::string& device);
 // Handles, records and lists: what stays where it was made.
 bool IsHandle(tensorflow::DataType type);
 
-// Of an `_Arg` or `_Retval` node: which one it is.
+// The number of the argument or result that an `_Arg` or `_Retval` node stands for.
 int IndexOf(const tensorflow::Node& node);
 
 }  // namespace tensorflow_recursion

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/expand/resolve_calls.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -96,12 +95,6 @@ std::vector<const Edge*> PassedOn(const Edge& edge) {
   return edges;
 }
 
-// Nothing of a body is fetched by its name, so what nobody reads there is of no use.
-bool IsBody(const Graph& graph) {
-  const auto nodes = graph.op_nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->IsArg() || node->IsRetval(); });
-}
-
 // Whether anything but operators that pass it on, to nobody in the end, reads the record that is output `record`.
 bool IsRecordRead(const Node& call, int record, bool is_body) {
   std::set<std::pair<const Node*, int>> seen;  // inputs
@@ -126,7 +119,7 @@ absl::Status Resolve(Node* call, absl::string_view suffix, bool is_body, Graph* 
   std::vector<tensorflow::DataType> inputs, results;
   if (!GetNodeAttr(call->attrs(), kArgumentTypesAttr, &inputs).ok() ||
       !GetNodeAttr(call->attrs(), kResultTypesAttr, &results).ok()) {
-    return absl::OkStatus();  // for others to complain
+    return absl::OkStatus();  // others report that
   }
   const int record = static_cast<int>(results.size());
   const bool is_forward = IsRecordRead(*call, record, is_body);
@@ -150,12 +143,8 @@ absl::Status Resolve(Node* call, absl::string_view suffix, bool is_body, Graph* 
 }  // namespace
 
 absl::Status ResolveCalls(absl::string_view suffix, Graph* graph) {
-  std::vector<Node*> calls;
-  for (Node* node : graph->op_nodes()) {
-    if (IsInvoke(node->def())) calls.push_back(node);
-  }
-  const bool is_body = IsBody(*graph);
-  for (Node* call : calls) TFR_RETURN_IF_ERROR(Resolve(call, suffix, is_body, graph));
+  const bool is_body = IsFunctionGraph(*graph);
+  for (Node* call : FindInvokes(*graph)) TFR_RETURN_IF_ERROR(Resolve(call, suffix, is_body, graph));
   return absl::OkStatus();
 }
 

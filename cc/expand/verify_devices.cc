@@ -25,7 +25,7 @@ using tensorflow::DeviceType;
 using tensorflow::FunctionLibraryDefinition;
 using tensorflow::NodeDef;
 
-// By function that is a branch, or a part of a loop: the function whose node names it.
+// For each function that is a branch, or a part of a loop: the function whose node names it.
 using Holders = std::unordered_map<std::string, std::string>;
 
 Holders FindHolders(const FunctionLibraryDefinition& library) {

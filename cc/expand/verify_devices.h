@@ -10,9 +10,6 @@
 
 namespace tensorflow_recursion {
 
-// Of an Invoke in a function's graph: whether that function's operators may go to other devices than they ask for.
-inline constexpr char kSoftPlacementAttr[] = "_recursion_soft_placement";
-
 // InvalidArgument if a node of a function that `graph` may call asks for a device that is not in `devices`, or that has
 // no kernel for it. With soft placement only the process must exist, and any of `devices` may have the kernel. Nobody
 // else says so: Grappler would log the Placer's error and go on without the transformation, and a dynamic call runs its

@@ -76,7 +76,7 @@ absl::Status VerifyConstant(const NodeDef& node) {
   if (node.op() != "Const") return absl::OkStatus();
   const auto dtype = node.attr().find("dtype");
   const auto value = node.attr().find("value");
-  if (dtype == node.attr().end() || value == node.attr().end()) return absl::OkStatus();  // for others to complain
+  if (dtype == node.attr().end() || value == node.attr().end()) return absl::OkStatus();  // others report that
   if (dtype->second.value_case() != tensorflow::AttrValue::kType) return absl::OkStatus();
   if (dtype->second.type() == value->second.tensor().dtype()) return absl::OkStatus();
   return InvalidArgument("Node '", node.name(), "' (Const): its value is ",

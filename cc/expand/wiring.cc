@@ -60,7 +60,7 @@ void Wiring::FindRecalls(const NodeList& list) {
   }
 }
 
-// By value of the records of `owner`.
+// Says of each value in the records of `owner` whether it is needed.
 const std::vector<bool>& Wiring::NeededOf(const std::string& owner) const {
   static const auto* const none = new std::vector<bool>;
   const auto retained = program_.retained.find(owner);

@@ -39,7 +39,7 @@ absl::Status ReadSizes(const Tensor& part, bool is_shape, int index, SizesOfPart
 
 std::string Listed(const SizesOfPart& sizes) { return absl::StrCat("[", absl::StrJoin(sizes, " "), "]"); }
 
-// As ConcatOffset has it.
+// Fails where ConcatOffset would.
 absl::Status CheckTogether(const std::vector<SizesOfPart>& parts, int64_t given_axis, int64_t* axis) {
   const auto dims = static_cast<int64_t>(parts[0].size());
   *axis = given_axis < 0 ? given_axis + dims : given_axis;
@@ -59,7 +59,7 @@ absl::Status CheckTogether(const std::vector<SizesOfPart>& parts, int64_t given_
   return absl::OkStatus();
 }
 
-// As Slice has it, of a piece that begins at `begin` along the axis.
+// Fails where Slice would, given a piece that begins at `begin` along the axis.
 absl::Status CheckPiece(const Tensor& gradient, const SizesOfPart& sizes, int64_t axis, int64_t begin) {
   if (static_cast<int64_t>(sizes.size()) != gradient.dims()) {
     return InvalidArgument("Expected begin and size arguments to be 1-D tensors of size ", gradient.dims(),

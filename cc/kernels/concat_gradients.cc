@@ -342,7 +342,7 @@ absl::Status MergeConstantSlices(std::vector<ConstantSlice> slices, Graph* graph
   return Merge(gradient, graph);
 }
 
-// In an order that is the same in every process.
+// Finds the groups in an order that is the same in every process.
 std::vector<std::vector<ConstantSlice>> FindConstantSlices(const std::vector<Node*>& nodes) {
   std::map<std::pair<int, int>, std::vector<ConstantSlice>> by_value;
   for (Node* node : nodes) {

@@ -8,8 +8,6 @@
 
 namespace tensorflow_recursion {
 
-inline constexpr char kConcatGradientOp[] = "Recursion>ConcatGradient";
-
 // TensorFlow takes the gradient g of tf.concat([x, y], axis) by ShapeN(x, y), by ConcatOffset of these shapes, which
 // says where each part begins, and by a Slice of g for each part: four operators. Here they become one,
 // ConcatGradient(axis, g, x, y). It takes a shape in place of a part where the shape is a constant, or is read by

@@ -64,7 +64,7 @@ void CopyOnHost(const std::vector<const Term*>& terms, int which, int64_t row_by
   }
 }
 
-// On a device that is no CPU each copy is queued behind what has been launched there.
+// Copies the tensors on a device that is no CPU. Each copy is queued behind what has been launched there.
 absl::Status CopyOnDevice(OpKernelContext* context, const std::vector<const Term*>& terms, int which, Tensor* result) {
   auto* const device = static_cast<tensorflow::Device*>(context->device());
   int64_t row = 0;

@@ -96,7 +96,8 @@ void FunctionProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::D
   options.allow_dead_tensors = dead_results_ == DeadResults::kAreEmpty;
   if (is_spread_) {
     NoteOutermostCall(/*is_static=*/true);
-    // Of its own: the keys of what devices send each other would be those of another call of the same function.
+    // Each call has a rendezvous of its own, because another call of the same function uses the same keys for what
+    // devices send each other.
     flight->rendezvous = std::make_unique<tensorflow::PrivateIntraProcessRendezvous>(library_->device_mgr());
     options.rendezvous = flight->rendezvous.get();
     // Parts that wait for each other cannot all run in the thread of the caller.

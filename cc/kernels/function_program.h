@@ -17,12 +17,12 @@ namespace tensorflow_recursion {
 // nodes on the device of `library`.
 class FunctionProgram : public RunnableProgram {
  public:
-  // Of a transformed graph on several devices of the process. TensorFlow places and cuts it; each device runs its part
-  // as a Recursion>Run, which CompositePass makes of the part as in a session.
+  // Makes the program of a transformed graph on several devices of the process. TensorFlow places and cuts it; each
+  // device runs its part as a Recursion>Run, which CompositePass makes of the part as in a session.
   static absl::Status MakeSpread(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library,
                                  std::unique_ptr<RunnableProgram>* program);
 
-  // Of a graph that is run as it is, part of the step that is around it.
+  // Makes the program of a graph that is run as it is, part of the step that is around it.
   static absl::Status MakePlain(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library,
                                 DeadResults dead_results, std::unique_ptr<RunnableProgram>* program);
 

@@ -36,13 +36,13 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
   explicit InvokeOp(tensorflow::OpKernelConstruction* ctx);
   ~InvokeOp() override;
 
-  // Only starts the callee, whose kernels decide for themselves.
+  // The kernel only starts the callee, whose kernels decide for themselves.
   bool IsExpensive() override { return false; }
 
   void ComputeAsync(tensorflow::OpKernelContext* ctx, DoneCallback done) override;
 
-  // Of the callee. The kernel may have more inputs, which are not passed on, and has one more output, an empty record:
-  // a caller that reads the record calls the function that returns one.
+  // How many arguments and results the callee has. The kernel may have more inputs, which are not passed on, and has
+  // one more output, an empty record: a caller that reads the record calls the function that returns one.
   int num_arguments() const { return static_cast<int>(arguments_.size()); }
   int num_results() const { return num_outputs() - 1; }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cc/base/names.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -50,7 +51,7 @@ absl::Status ShapeFromAttr(InferenceContext* c) {
 
 // All operators are stateful, so that no stock pass folds, merges or moves them.
 
-REGISTER_OP("Recursion>Invoke")
+REGISTER_OP(kInvokeOp)
     .Input("args: Tin")
     .Input("ignored: Tignored")
     .Output("results: Tout")
@@ -75,7 +76,7 @@ of this call needs of it. `record_of`, of a gradient's call, holds the function 
 the call keeps it in pruned function libraries. `ignored` are not passed on: Python differentiates by them.
 )doc");
 
-REGISTER_OP("Recursion>Retain")
+REGISTER_OP(kRetainOp)
     .Input("values: T")
     .Output("record: variant")
     .Attr("T: list(type) >= 0")
@@ -84,7 +85,7 @@ REGISTER_OP("Recursion>Retain")
     .SetShapeFn([](InferenceContext* c) { return RecordShape(c, 0, tensorflow::DT_VARIANT); })
     .Doc("What one invocation of `function` keeps for its gradient.");
 
-REGISTER_OP("Recursion>Recall")
+REGISTER_OP(kRecallOp)
     .Input("record: variant")
     .Output("values: T")
     .Attr("T: list(type) >= 0")
@@ -104,8 +105,7 @@ REGISTER_OP("Recursion>Recall")
     })
     .Doc("The values that the invocation of `function` with this record has retained.");
 
-// The shape of contributions is that of the gradient they stand for, as far as Python tells; the value is a scalar.
-REGISTER_OP("Recursion>HasRun")
+REGISTER_OP(kHasRunOp)
     .Input("after: N * int32")
     .Output("token: int32")
     .Attr("N: int >= 0")
@@ -113,7 +113,8 @@ REGISTER_OP("Recursion>HasRun")
     .SetShapeFn(tensorflow::shape_inference::ScalarShape)
     .Doc("A token that comes when what this waits for has run: operators, or others of its kind.");
 
-REGISTER_OP("Recursion>Contribute")
+// The shape of contributions is that of the gradient they stand for, as far as Python tells; the value is a scalar.
+REGISTER_OP(kContributeOp)
     .Input("first: T")
     .Input("second: U")
     .Output("contributions: variant")
@@ -123,13 +124,13 @@ REGISTER_OP("Recursion>Contribute")
     .SetShapeFn(tensorflow::shape_inference::UnknownShape)
     .Doc("One term of a weight's gradient, not computed yet: a product of matrices, or rows and their indices.");
 
-REGISTER_OP("Recursion>ContributeNone")
+REGISTER_OP(kContributeNoneOp)
     .Output("contributions: variant")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::UnknownShape)
     .Doc("A gradient of zero terms.");
 
-REGISTER_OP("Recursion>Collect")
+REGISTER_OP(kCollectOp)
     .Input("contributions: variant")
     .Output("first: T")
     .Output("second: U")
@@ -152,7 +153,7 @@ REGISTER_OP("Recursion>Collect")
     })
     .Doc("The tensors of all terms of a gradient, the first and the second of each concatenated along axis 0.");
 
-REGISTER_OP("Recursion>Total")
+REGISTER_OP(kTotalOp)
     .Input("value: T")
     .Input("contributions: variant")
     .Output("total: T")
@@ -161,7 +162,7 @@ REGISTER_OP("Recursion>Total")
     .SetShapeFn(tensorflow::shape_inference::UnchangedShape)
     .Doc("The gradient that was computed from contributions; its own gradient is theirs.");
 
-REGISTER_OP("Recursion>ConcatGradient")
+REGISTER_OP(kConcatGradientOp)
     .Input("axis: int32")
     .Input("gradient: T")
     .Input("parts: Tparts")
@@ -175,7 +176,7 @@ REGISTER_OP("Recursion>ConcatGradient")
         "Cuts the gradient of a concatenation into those of its N parts, of which the values or the shapes come first "
         "in `parts`; what follows there is only waited for.");
 
-REGISTER_OP("Recursion>Entry")
+REGISTER_OP(kEntryOp)
     .Output("value: T")
     .Attr("T: type")
     .Attr("function: string")
@@ -185,7 +186,7 @@ REGISTER_OP("Recursion>Entry")
     .SetShapeFn(ShapeFromAttr)
     .Doc("Argument `index` of the body of `function`: where the Calls of all its sites meet.");
 
-REGISTER_OP("Recursion>FrameStart")
+REGISTER_OP(kFrameStartOp)
     .Attr("function: string")
     .Attr("max_depth: int")
     .Attr("workers: int")
@@ -194,7 +195,7 @@ REGISTER_OP("Recursion>FrameStart")
     .SetShapeFn(tensorflow::shape_inference::NoOutputs)
     .Doc("Fires once in every frame of `function`; starts the body's operators that have no input.");
 
-REGISTER_OP("Recursion>Result")
+REGISTER_OP(kResultOp)
     .Input("value: T")
     .Attr("T: type")
     .Attr("function: string")
@@ -203,7 +204,7 @@ REGISTER_OP("Recursion>Result")
     .SetShapeFn(tensorflow::shape_inference::NoOutputs)
     .Doc("Output `index` of the body of `function`: feeds the Returns of the frame's call site.");
 
-REGISTER_OP("Recursion>Call")
+REGISTER_OP(kCallOp)
     .Input("value: T")
     .Attr("T: type")
     .Attr("function: string")
@@ -213,7 +214,7 @@ REGISTER_OP("Recursion>Call")
     .SetShapeFn(tensorflow::shape_inference::NoOutputs)
     .Doc("Pushes `call_id` on the tag of `value` and sends it to argument `index` of `function`.");
 
-REGISTER_OP("Recursion>Return")
+REGISTER_OP(kReturnOp)
     .Input("keep_alives: N * int32")
     .Output("value: T")
     .Attr("N: int >= 0")
@@ -226,29 +227,29 @@ REGISTER_OP("Recursion>Return")
     .SetShapeFn(ShapeFromAttr)
     .Doc("Pops `call_id` off the tag of output `index` of `function`; drops tokens of other sites.");
 
-REGISTER_OP("Recursion>AnnounceCall")
-    .Output("opened: bool")
+REGISTER_OP(kAnnounceCallOp)
+    .Output("announcement: bool")
     .Attr("function: string")
     .Attr("call_id: int")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::ScalarShape)
     .Doc("Live when call `call_id` of `function` is, on the device that decides it.");
 
-REGISTER_OP("Recursion>JoinCall")
-    .Input("opened: bool")
+REGISTER_OP(kJoinCallOp)
+    .Input("announcement: bool")
     .Attr("function: string")
     .Attr("call_id: int")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::NoOutputs)
     .Doc("Opens call `call_id` of `function` on a further device that holds a part of the body.");
 
-REGISTER_OP("Recursion>KeepAlive")
+REGISTER_OP(kKeepAliveOp)
     .Output("token: int32")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::ScalarShape)
     .Doc("Depends on what a Return has to keep from pruning: every body of one call graph component, or Calls.");
 
-REGISTER_OP("Recursion>Run")
+REGISTER_OP(kRunOp)
     .Input("args: Tin")
     .Output("results: Tout")
     .Attr("Tin: list(type) >= 0")

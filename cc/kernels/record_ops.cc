@@ -53,7 +53,7 @@ class Copier {
   }
 
  private:
-  // With a reference for the caller; to be filled in later.
+  // The copy of a record, with a reference for the caller. Its values are filled in later.
   Record* CopyOf(Record* from) {
     if (from == nullptr) return nullptr;
     const auto [position, is_new] = copies_.try_emplace(from, nullptr);

@@ -17,7 +17,8 @@
 
 namespace tensorflow_recursion {
 
-// From the outermost call down. Thread-safe: calls in different branches run on different threads.
+// What the outermost call and all calls below it share. Thread-safe: calls in different branches run on different
+// threads.
 struct Recursion {
   explicit Recursion(tensorflow::RendezvousInterface* rendezvous) : rendezvous(rendezvous) {}
 

@@ -1,5 +1,6 @@
 // The kernels that the library registers with TensorFlow when it is loaded.
 // SPDX-License-Identifier: Apache-2.0
+#include "cc/base/names.h"
 #include "cc/kernels/concat_gradient_op.h"
 #include "cc/kernels/contribution_ops.h"
 #include "cc/kernels/has_run_op.h"
@@ -30,37 +31,36 @@ const DataTypeVector& TypesOnDevice() {
 }
 
 // DEVICE_DEFAULT: any device that is no CPU.
-#define REGISTER_KERNEL(op, kernel, ...)                                     \
-  REGISTER_KERNEL_BUILDER(Name("Recursion>" op).Device(DEVICE_CPU), kernel); \
-  REGISTER_KERNEL_BUILDER(Name("Recursion>" op).Device(DEVICE_DEFAULT) __VA_ARGS__, kernel)
+#define REGISTER_KERNEL(op, kernel, ...)                        \
+  REGISTER_KERNEL_BUILDER(Name(op).Device(DEVICE_CPU), kernel); \
+  REGISTER_KERNEL_BUILDER(Name(op).Device(DEVICE_DEFAULT) __VA_ARGS__, kernel)
 // One that carries a `value` of type T.
-#define REGISTER_CARRIER(op, ...)                                                                                \
-  REGISTER_KERNEL(op, StrayOp, .TypeConstraint("T", TypesOnDevice()) __VA_ARGS__);                               \
-  REGISTER_KERNEL_BUILDER(                                                                                       \
-      Name("Recursion>" op).Device(DEVICE_DEFAULT).TypeConstraint<int32_t>("T").HostMemory("value") __VA_ARGS__, \
-      StrayOp)
+#define REGISTER_CARRIER(op, ...)                                                  \
+  REGISTER_KERNEL(op, StrayOp, .TypeConstraint("T", TypesOnDevice()) __VA_ARGS__); \
+  REGISTER_KERNEL_BUILDER(                                                         \
+      Name(op).Device(DEVICE_DEFAULT).TypeConstraint<int32_t>("T").HostMemory("value") __VA_ARGS__, StrayOp)
 
 // A call that was not asked to be elsewhere is on a CPU: dynamic execution needs a kernel of everything in the body
 // where the call is. Where a static body goes is for its own operators to say.
-REGISTER_KERNEL_BUILDER(Name("Recursion>Invoke").Device(DEVICE_CPU).Priority(1), InvokeOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>Invoke").Device(DEVICE_DEFAULT), InvokeOp);
-REGISTER_KERNEL("Retain", RetainOp);
-REGISTER_KERNEL("Recall", RecallOp);
-REGISTER_KERNEL("HasRun", HasRunOp, .HostMemory("after").HostMemory("token"));
-REGISTER_CARRIER("Entry");
-REGISTER_CARRIER("Result");
-REGISTER_CARRIER("Call");
-REGISTER_CARRIER("Return", .HostMemory("keep_alives"));
-REGISTER_KERNEL("FrameStart", StrayOp);
-REGISTER_KERNEL("AnnounceCall", StrayOp, .HostMemory("opened"));
-REGISTER_KERNEL("JoinCall", StrayOp, .HostMemory("opened"));
-REGISTER_KERNEL("KeepAlive", StrayOp, .HostMemory("token"));
-REGISTER_KERNEL("Run", RunOp);
-REGISTER_KERNEL_BUILDER(Name("Recursion>ConcatGradient").Device(DEVICE_CPU), ConcatGradientOp);
-REGISTER_KERNEL("Contribute", ContributeOp);
-REGISTER_KERNEL("ContributeNone", ContributeNoneOp);
-REGISTER_KERNEL("Collect", CollectOp);
-REGISTER_KERNEL("Total", TotalOp);
+REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_CPU).Priority(1), InvokeOp);
+REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_DEFAULT), InvokeOp);
+REGISTER_KERNEL(kRetainOp, RetainOp);
+REGISTER_KERNEL(kRecallOp, RecallOp);
+REGISTER_KERNEL(kHasRunOp, HasRunOp, .HostMemory("after").HostMemory("token"));
+REGISTER_CARRIER(kEntryOp);
+REGISTER_CARRIER(kResultOp);
+REGISTER_CARRIER(kCallOp);
+REGISTER_CARRIER(kReturnOp, .HostMemory("keep_alives"));
+REGISTER_KERNEL(kFrameStartOp, StrayOp);
+REGISTER_KERNEL(kAnnounceCallOp, StrayOp, .HostMemory("announcement"));
+REGISTER_KERNEL(kJoinCallOp, StrayOp, .HostMemory("announcement"));
+REGISTER_KERNEL(kKeepAliveOp, StrayOp, .HostMemory("token"));
+REGISTER_KERNEL(kRunOp, RunOp);
+REGISTER_KERNEL_BUILDER(Name(kConcatGradientOp).Device(DEVICE_CPU), ConcatGradientOp);
+REGISTER_KERNEL(kContributeOp, ContributeOp);
+REGISTER_KERNEL(kContributeNoneOp, ContributeNoneOp);
+REGISTER_KERNEL(kCollectOp, CollectOp);
+REGISTER_KERNEL(kTotalOp, TotalOp);
 
 }  // namespace
 }  // namespace tensorflow_recursion

@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
 #include "cc/kernels/whole_function.h"
-#include "cc/passes/make_composite.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -55,7 +55,7 @@ absl::Status RunOp::EnsureBuilt(OpKernelContext* context) {
 
 absl::Status RunOp::Build(OpKernelContext* context) {
   tensorflow::FunctionLibraryRuntime* library = context->function_library();
-  if (library == nullptr) return absl::InternalError("Recursion>Run needs a function library runtime");
+  if (library == nullptr) return absl::InternalError(absl::StrCat(kRunOp, " needs a function library runtime"));
   if (holds_calls_) return WholeFunction::Make(std::move(graph_def_), name(), dead_results_, library, &program_);
   auto graph = std::make_unique<tensorflow::Graph>(*library->GetFunctionLibraryDefinition());
   tensorflow::GraphConstructorOptions options;

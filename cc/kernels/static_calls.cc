@@ -12,7 +12,6 @@
 #include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
-#include "cc/expand/verify_devices.h"
 #include "cc/kernels/function_program.h"
 #include "cc/kernels/static_graph.h"
 #include "cc/passes/dynamic_calls.h"
@@ -59,7 +58,7 @@ absl::Status ReadSettings(const NodeDef& call, const StaticSettings& of_process,
   return ReadOnFallback(entry, &settings->on_fallback);
 }
 
-// Of all calls that may share a program.
+// A key that is the same for all calls that may share a program.
 std::string KeyOfCall(const NodeDef& call) {
   const tensorflow::NameAttrList& function = call.attr().at(kCalleeAttr).func();
   std::string key = tensorflow::Canonicalize(function.name(), tensorflow::AttrSlice(&function.attr()));

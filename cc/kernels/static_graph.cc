@@ -80,7 +80,7 @@ tensorflow::ConfigProto OptimizerConfig(FunctionLibraryRuntime* library) {
   return config;
 }
 
-// Without success the graph stays as it is, as in a session.
+// Runs TensorFlow's optimizers over the graph. If they fail, the graph stays as it is, as in a session.
 void Optimize(const MainGraph& main, const tensorflow::DeviceSet& devices, FunctionLibraryRuntime* library,
               std::unique_ptr<Graph>* graph) {
   tensorflow::Device* cpu = nullptr;

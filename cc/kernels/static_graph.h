@@ -23,10 +23,11 @@ struct MainGraph {
   std::vector<std::string> fetches;    // too: what nobody reads was asked for
 };
 
-// Of one Invoke, which takes all arguments and makes all results.
+// Makes the main graph of one Invoke, which takes all arguments and makes all results.
 absl::Status MakeMainGraph(const tensorflow::NodeDef& call, const std::string& device, MainGraph* main);
 
-// Of the part of a function's graph that is on one device. The names of its nodes are those of the part.
+// Makes the main graph of the part of a function's graph that is on one device. The names of its nodes are those of the
+// part.
 void MakeMainGraph(tensorflow::GraphDef partition, MainGraph* main);
 
 // `main` with the bodies that its calls run, transformed, optimized by TensorFlow and placed: `main` on the device of

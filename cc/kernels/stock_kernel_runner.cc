@@ -126,7 +126,8 @@ absl::Status CheckServes(const OpKernel& kernel, const KernelNode& node) {
                          "'; give one of the two another name");
 }
 
-// Not by the runtime, unless the operator is the name of a function: that of a tf.function refuses to create kernels.
+// Creates a kernel by itself, and by the runtime only if the operator is the name of a function: the runtime of a
+// tf.function refuses to create kernels.
 absl::Status Create(const std::shared_ptr<const tensorflow::NodeProperties>& properties,
                     tensorflow::FunctionLibraryRuntime* library, OpKernel** kernel) {
   const std::string& op = properties->node_def.op();
@@ -198,7 +199,8 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
   return absl::OkStatus();
 }
 
-// In the bodies of functions, and of loops in them. The main graph is the session's: its operators are few and large.
+// Bodies of functions, and of loops in them, get native kernels. The main graph is the session's: its operators are few
+// and large.
 void KernelTable::BindNativeKernels(const Program& program) {
   // What a rope stands for must be what it was when the rope was made.
   const bool may_make_ropes = std::none_of(program.kernels.begin(), program.kernels.end(), MayChangeTensors);

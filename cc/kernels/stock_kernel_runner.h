@@ -110,7 +110,7 @@ class TfKernelRunner : public KernelRunner {
   bool RunNative(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) const;
 
   absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call, Scratch* scratch);
-  // For kernels that run beside the workers.
+  // What a kernel needs that runs beside the workers; it is to be given back.
   std::unique_ptr<Scratch> TakeSpareScratch();
   void GiveBack(std::unique_ptr<Scratch> scratch);
   // FailedPrecondition if the kernel reads a reference to a variable that was never assigned.

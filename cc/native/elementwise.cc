@@ -122,7 +122,7 @@ bool RunGradient(const NativeKernel& kernel, const NativeContext& /*context*/, V
 
 // --- Select ---------------------------------------------------------------------------------------
 
-// Of a condition for each number, or of one for all.
+// Runs a select with a condition for each number, or with one for all.
 template <typename T>
 bool RunSelect(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<bool> condition;

@@ -2,7 +2,8 @@
 //
 // A stock kernel for a row of fifty numbers spends most of its time on what is around the fifty additions: a context,
 // an allocation by malloc, checks of shapes. These go from values to values, and serve only what function bodies are
-// full of: few rows, plain numbers, on a CPU. SPDX-License-Identifier: Apache-2.0
+// full of: few rows, plain numbers, on a CPU.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_
 #define TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_KERNEL_H_
 
@@ -58,8 +59,9 @@ struct NativeKernel {
   tensorflow::DataType dtype = tensorflow::DT_INVALID;  // of the numbers that it is about
   int64_t numbers[5] = {0, 0, 0, 0, 0};
   uint32_t ropes = 0;  // bit i: output i may be a rope, of which somebody copies the numbers later
-  // Of those for which it takes less to compute several calls at once, else nullptr. `run_together` takes calls that
-  // share an operand, of fewer than 2 * kRowsOfWave rows in all, and returns what `run` does; so do the results.
+  // Kernels for which it takes less to compute several calls at once have these two, others nullptr. `run_together`
+  // takes calls that share an operand, of fewer than 2 * kRowsOfWave rows in all, and returns what `run` does; so do
+  // the results.
   NativeShare (*share)(const NativeKernel& kernel, const Value* inputs) = nullptr;
   bool (*run_together)(const NativeKernel& kernel, absl::Span<const NativeCall> calls) = nullptr;
 };

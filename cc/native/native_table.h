@@ -14,7 +14,7 @@ namespace tensorflow_recursion {
 // kernel serves.
 using Binder = bool (*)(const tensorflow::Node& node, NativeKernel* kernel);
 
-// By operator. The dtype that a binder is given is that of the attribute T, else of the first output.
+// The binders, by operator. The dtype that a binder is given is that of the attribute T, else of the first output.
 using NativeTable = absl::flat_hash_map<std::string, Binder>;
 
 void AddContributionKernels(NativeTable* table);  // contribution_kernels.cc

@@ -150,7 +150,7 @@ bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   return true;
 }
 
-// Of matrices: what Grappler makes of a MatMul among reshapes.
+// Serves a BatchMatMul of two matrices, which Grappler makes of a MatMul among reshapes.
 bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   bool adjoint_x = false, adjoint_y = false;
   if (!TryGetNodeAttr(node.attrs(), "adj_x", &adjoint_x) || adjoint_x) return false;

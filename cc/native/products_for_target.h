@@ -71,7 +71,7 @@ template <int kRows, int kVectors, typename T>
 TFR_INLINE int64_t AddFarWeight(const T* const* x, const T* w, int64_t depth, int64_t columns, const ColumnTile& tile,
                                 Vec<T> (*sums)[kVectors]) {
   int64_t k = 0;
-  // Of more rows the products take longer than the weight.
+  // With more rows, the products take longer than to read the weight.
   if constexpr (kRows <= 2) {
 #if defined(TFR_SHIFTS_LINES)
     // The first and the last row of the weight have no other beside them.
@@ -106,7 +106,7 @@ TFR_INLINE void ProductTile(const T* const* x, const T* w, T* const* out, int64_
   }
 }
 
-// At most kVectors vectors of columns.
+// Multiplies at most kVectors vectors of columns.
 template <int kRows, int kVectors, typename T>
 TFR_INLINE void ProductTileOf(int64_t vectors, const T* const* x, const T* w, T* const* out, int64_t depth,
                               int64_t columns, const ColumnTile& tile) {

@@ -559,7 +559,7 @@ void AddRowKernels(NativeTable* table) {
                  {"StridedSlice", BindStridedSlice},
                  {"Split", BindSplit<RunSplit>},
                  {"SplitV", BindSplitV},
-                 {"Recursion>ConcatGradient", BindConcatGradient},
+                 {kConcatGradientOp, BindConcatGradient},
                  {"Gather", BindGather},
                  {"GatherV2", BindGather},
                  {"ResourceGather", BindResourceGather},

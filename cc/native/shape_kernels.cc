@@ -296,7 +296,7 @@ NativeFunction CastTo(DataType to) {
   }
 }
 
-// Not from floats to integers: what becomes of those out of range is the stock kernel's to say.
+// Casts from floats to integers stay with the stock kernel, which says what becomes of numbers out of range.
 bool BindCast(const tensorflow::Node& node, NativeKernel* kernel) {
   bool truncates = false;  // instead of rounding
   if (TryGetNodeAttr(node.attrs(), "Truncate", &truncates) && truncates) return false;

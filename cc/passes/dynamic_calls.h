@@ -28,8 +28,9 @@ absl::Status LeaveNestedCallsToKernels(const tensorflow::Graph& graph,
                                        const tensorflow::RewriterConfig_CustomGraphOptimizer& entry,
                                        tensorflow::FunctionLibraryDefinition* library);
 
-// In a session with the switch on: a notice for each function, once a session, or FailedPrecondition that says the
-// same. `failure` is what the transformation failed of. The session is known by its devices, which may be null.
+// Is for a session with the switch on. Gives a notice for each function, once a session, or returns FailedPrecondition
+// that says the same. `failure` is what the transformation failed of. The session is known by its devices, which may be
+// null.
 absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failure, OnFallback on_fallback,
                             const tensorflow::DeviceSet* devices);
 
@@ -37,7 +38,7 @@ absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failu
 // call to its kernel.
 std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session);
 
-// In a session with the switch off: one notice a session.
+// Is for a session with the switch off. Gives one notice a session.
 void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,
                     const tensorflow::DeviceSet* devices);
 

@@ -8,7 +8,7 @@
 
 namespace tensorflow_recursion {
 
-// For the graph of a step that is about to be partitioned. With the switch on, calls that are in it still are
+// Runs on the graph of a step that is about to be partitioned. With the switch on, calls that are in it still are
 // transformed as the optimizer would have done; only the stock optimizers do not see the result. A call that runs
 // dynamically in spite of that is a notice, once a session for each function, or FailedPrecondition with the same text
 // (option on_fallback). Without the switch, one notice a session says that there is one.

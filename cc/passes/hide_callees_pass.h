@@ -7,9 +7,6 @@
 
 namespace tensorflow_recursion {
 
-// Where the callee of an Invoke is kept meanwhile.
-inline constexpr char kHiddenCalleeAttr[] = "_recursion_callee";
-
 // Before a graph runs, XLA looks for reference variables in whatever a node's function attributes name, ten calls
 // deep and with no memory: k^10 bodies for a function with k call sites. So the callees of Invokes are kept in an
 // attribute that nobody follows while XLA's passes run.

@@ -29,9 +29,6 @@ using tensorflow::NodeDef;
 
 namespace {
 
-// On a Run: the functions that its graph names.
-constexpr char kFunctionsAttr[] = "_recursion_functions";
-
 // _Args or _Retvals by their index in the step's call frame.
 absl::Status CollectBoundary(const Graph& graph, bool args, std::vector<const Node*>* nodes) {
   std::map<int64_t, const Node*> by_index;

@@ -18,12 +18,6 @@ bool NeedsOurExecutor(const tensorflow::Graph& partition);
 // settings. One that waits for other devices in its midst is none: its calls are made static one by one.
 bool HoldsCallsToMakeStatic(const tensorflow::Graph& partition);
 
-// On a Run: its graph holds such calls.
-inline constexpr char kHoldsCallsAttr[] = "_recursion_holds_calls";
-
-// On a Run: its graph is a function's, or a part of one.
-inline constexpr char kIsOfFunctionAttr[] = "_recursion_is_of_function";
-
 // Replaces *graph. `name` must be unique in the process: sessions cache the node's kernel under it.
 absl::Status MakeComposite(const std::string& device, const std::string& name, bool is_of_function,
                            std::unique_ptr<tensorflow::Graph>* graph);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/prepare_graph_pass.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,19 +26,6 @@ using tensorflow::Node;
 constexpr int kDefaultMinGraphNodes = 4;
 // Who asks for more than this does not want Grappler: ExpandLeftCallsPass transforms the calls then.
 constexpr int kMostPadding = 64;
-
-std::vector<Node*> FindCalls(const Graph& graph) {
-  std::vector<Node*> calls;
-  for (Node* node : graph.op_nodes()) {
-    if (IsInvoke(node->def())) calls.push_back(node);
-  }
-  return calls;
-}
-
-bool IsBody(const Graph& graph) {
-  const auto nodes = graph.op_nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->IsArg() || node->IsRetval(); });
-}
 
 // The runtime that a call's kernel sees tells what held when the process began.
 void NoteSoftPlacement(const tensorflow::ConfigProto& config, const std::vector<Node*>& calls) {
@@ -81,8 +67,8 @@ absl::Status Pad(int min_nodes, Graph* graph) {
 absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
   const auto* entry = FindSwitch(config);
   if (entry == nullptr) return absl::OkStatus();
-  const std::vector<Node*> calls = FindCalls(*graph);
-  if (calls.empty() || IsBody(*graph)) return absl::OkStatus();
+  const std::vector<Node*> calls = FindInvokes(*graph);
+  if (calls.empty() || IsFunctionGraph(*graph)) return absl::OkStatus();
   Options ignored;
   TFR_RETURN_IF_ERROR(ReadOptions(*entry, &ignored));
   MarkTakenNames(*graph, calls);
@@ -97,11 +83,11 @@ absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOption
   const tensorflow::ConfigProto& config = options.session_options->config;
   Graph* const graph = options.graph->get();
   if (!options.is_function_graph) TFR_RETURN_IF_ERROR(PrepareGraph(config, graph));
-  const std::vector<Node*> calls = FindCalls(*graph);
+  const std::vector<Node*> calls = FindInvokes(*graph);
   if (options.device_set == nullptr || calls.empty()) return absl::OkStatus();
   TFR_RETURN_IF_ERROR(VerifyDevices(*graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));
   if (options.is_function_graph) NoteSoftPlacement(config, calls);
-  const bool is_transformed = !options.is_function_graph && FindSwitch(config) != nullptr && !IsBody(*graph);
+  const bool is_transformed = !options.is_function_graph && FindSwitch(config) != nullptr && !IsFunctionGraph(*graph);
   return is_transformed && options.device_set->devices().size() > 1 ? DetachHandles(graph) : absl::OkStatus();
 }
 

@@ -10,7 +10,7 @@
 
 namespace tensorflow_recursion {
 
-// For a main graph with calls, in a session with the switch on: reports faulty options (unlike an optimizer's, a
+// Prepares a main graph with calls, in a session with the switch on: reports faulty options (unlike an optimizer's, a
 // pass's errors reach the user), marks names that bodies cannot have, keeps control edges that Grappler may not take
 // out, and adds NoOps to a graph so small that Grappler would skip it. Any other graph stays as it is.
 absl::Status PrepareGraph(const tensorflow::ConfigProto& config, tensorflow::Graph* graph);

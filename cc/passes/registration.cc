@@ -36,7 +36,8 @@ REGISTER_OPTIMIZATION(Grouping::PRE_PLACEMENT, 1000, PrepareGraphPass);
 
 // 2. TensorFlow places the graph: every node has a device from here on.
 
-// At once: nobody else is to see the stand-ins that calls read instead of resources for the time of placement.
+// It comes at once, because nobody else is to see the stand-ins that calls read instead of resources for the time of
+// placement.
 REGISTER_OPTIMIZATION(Grouping::POST_PLACEMENT, 0, AttachHandlesPass);
 
 // 3. Grappler, which has pruned the graph to what the fetches need.
@@ -51,8 +52,8 @@ REGISTER_GRAPH_OPTIMIZER_AS(RecursionOptimizer, kOptimizerName);
 // Grappler may have given up: it does so silently when one of the stock optimizers fails, when it takes too long, and
 // for some feeds. The calls that are left are transformed here. Those that cannot be transformed are told to the user.
 REGISTER_OPTIMIZATION(Grouping::POST_REWRITE_FOR_EXEC, -2, ExpandLeftCallsPass);
-// For the calls that were not transformed: which function such a call runs depends on what is fetched. Before their
-// functions are hidden.
+// These are for the calls that were not transformed. Which function such a call runs depends on what is fetched, and is
+// chosen before their functions are hidden.
 REGISTER_OPTIMIZATION(Grouping::POST_REWRITE_FOR_EXEC, -1, ResolveCallsPass);
 // XLA's passes run between these two and must not follow calls from body to body.
 REGISTER_OPTIMIZATION(Grouping::POST_REWRITE_FOR_EXEC, 0, HideCalleesPass);

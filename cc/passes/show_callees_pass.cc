@@ -5,7 +5,6 @@
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
-#include "cc/passes/hide_callees_pass.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"

@@ -54,7 +54,7 @@ ScalarFunction ReadBy(const ElementAccess& access) {
   return access.is_int64 ? ReadElement<T, int64_t, 1> : ReadElement<T, int32_t, 1>;
 }
 
-// Of any type of elements: only their bits matter.
+// The function serves every type of elements of this size, because only their bits matter.
 ScalarFunction ReadOf(const ElementAccess& access) {
   switch (access.log_size) {
     case 0:

@@ -12,8 +12,8 @@
 
 namespace tensorflow_recursion {
 
-// For each node of one region: which other nodes have always fired before it, and which sides of branches have been
-// taken. In `y = f(g(x))`, g has fired before f; on the `then` side of a branch, that side has been taken. A merge
+// Knows for each node of one region which other nodes have always fired before it, and which sides of branches have
+// been taken. In `y = f(g(x))`, g has fired before f; on the `then` side of a branch, that side has been taken. A merge
 // knows only what all its inputs have in common.
 class FiringHistory {
  public:

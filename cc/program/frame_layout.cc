@@ -32,7 +32,7 @@ SlotRequest RequestOfSite(NodeId id, const FlowNode& node, const FlowCallSite& s
   return request;
 }
 
-// Of an operator that takes its inputs when it fires: those that are no constants.
+// The slots of an operator that takes its inputs when it fires: one for each input that is no constant.
 SlotRequest RequestOfInputs(NodeId id, const FlowNode& node) {
   SlotRequest request{id, /*is_block=*/false, {}};
   // One with several outputs delivers some of its inputs while the others still lie in their slots.

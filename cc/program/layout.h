@@ -12,7 +12,7 @@
 
 namespace tensorflow_recursion {
 
-// As operators read it.
+// The constant as operators read it.
 inline Value ValueOfConstant(const ConstantTensor& constant) {
   return constant.is_number() ? ScalarFromTensor(constant.tensor) : Value::Constant(&constant.tensor);
 }

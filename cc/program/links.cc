@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/program/links.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -53,10 +52,6 @@ class LoopLinker {
   OpId EntryOf(const std::map<const Node*, NodeId>& entries, const Node* node) const {
     const auto position = entries.find(node);
     return position == entries.end() ? OpId() : layout_.op_of[position->second];
-  }
-
-  static uint32_t PositionIn(const std::vector<const Node*>& nodes, const Node* node) {
-    return static_cast<uint32_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
   }
 
   void LinkVariable(const Node* merge) {

@@ -110,7 +110,7 @@ struct Loop {
   std::vector<LoopDelivery> starts;     // Enters, delivered to the first iteration
   std::vector<LoopDelivery> constants;  // constant Enters, delivered to every iteration
   std::vector<LoopDelivery> nexts;      // NextIterations, collected by the body's kLoopNext
-  // Of a partial loop, the kLoopNext has further inputs: what goes to the Exits, and at the end what lives if the
+  // The kLoopNext of a partial loop has further inputs: what goes to the Exits, and at the end what lives if the
   // condition holds. Behind its inputs, the kLoopStart has a bit for each Exit that has let its value out.
   uint32_t num_nexts = 0;
   uint32_t num_exits = 0;

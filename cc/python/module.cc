@@ -88,7 +88,7 @@ void QueueNotice(NoticeKind kind, const std::string& text) {
 using tensorflow_recursion::OnFallback;
 using tensorflow_recursion::StaticSettings;
 
-// By the names of the options, and whether static execution is on as "is_on".
+// The options by their names, and under "is_on" whether static execution is on.
 py::dict GetSettings() {
   namespace tfr = tensorflow_recursion;
   const StaticSettings settings = tfr::GetStaticSettings();
@@ -128,6 +128,7 @@ py::dict Names() {
   py::dict names;
   names["OPTIMIZER"] = tfr::kOptimizerName;
 
+  names["OP_PREFIX"] = tfr::kOpPrefix;
   names["INVOKE_OP"] = tfr::kInvokeOp;
   names["RETAIN_OP"] = tfr::kRetainOp;
   names["RECALL_OP"] = tfr::kRecallOp;
@@ -202,6 +203,7 @@ PYBIND11_MODULE(_native, module) {
              "Counts from now on where the time of static runs goes.");
   module.def("stop_profile", &StopProfile, "Stops counting; returns sums over the runs since start_profile.");
   tensorflow_recursion::SetNoticeListener(&QueueNotice);
-  // By what the name is for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is "__forward".
+  // The names are found by what they are for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is
+  // "__forward".
   module.attr("NAMES") = Names();
 }

@@ -134,8 +134,8 @@ class Store {
 
 // --- A thread's blocks ----------------------------------------------------------------------------
 
-// Of one size: those in use come from and go to `current`; `full` is nothing, or a batch. With two of them a thread
-// that takes and gives a block in turn goes to the store for neither.
+// The spare blocks of one size. Those in use come from and go to `current`; `full` is nothing, or a batch. With two of
+// them a thread that takes and gives a block in turn goes to the store for neither.
 struct Stack {
   Spare* current;
   Spare* full;

@@ -23,7 +23,7 @@ void* TakeBlock(size_t bytes);
 // Gives back what TakeBlock(bytes) returned, on any thread and at any time, also after the run that took it.
 void GiveBlock(void* block, size_t bytes);
 
-// Of this process, for tests: what lies in the shared store.
+// How many bytes of blocks lie in the shared store of this process, for tests.
 int64_t SpareBlockBytes();
 
 }  // namespace tensorflow_recursion

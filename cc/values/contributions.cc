@@ -61,7 +61,7 @@ REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP
 REGISTER_UNARY_VARIANT_UNARY_OP_FUNCTION(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, tensorflow::DEVICE_GPU, Contributions,
                                          ZerosLike);
 
-// Between devices, and between a device and the host.
+// Copies terms between devices, and between a device and the host.
 absl::Status CopyTerms(const Contributions& from, Contributions* to,
                        const UnaryVariantOpRegistry::AsyncTensorDeviceCopyFn& copy) {
   for (const Term* term : from.Terms()) {

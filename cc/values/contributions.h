@@ -45,7 +45,8 @@ class Contributions {
 
   static Contributions Sum(const Contributions& a, const Contributions& b);
 
-  // From and to the pointer that a Value holds, nullptr for zero, with the reference that goes with it.
+  // These turn the pointer that a Value holds (nullptr for zero) into contributions and back, with the reference that
+  // goes with it.
   static Contributions Own(Term* term) { return Contributions(term); }
   Term* Release() { return std::exchange(term_, nullptr); }
 

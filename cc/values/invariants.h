@@ -22,7 +22,7 @@ class Invariants {
   Invariants& operator=(const Invariants&) = delete;
 
   uint32_t size() const { return size_; }
-  // For a reader in a frame of the recursion, which borrows a tensor.
+  // The invariant as a reader in a frame of the recursion gets it, which borrows a tensor.
   Value Get(uint32_t index) const {
     const Value& value = values()[index];
     return value.kind == Value::Kind::kTensor ? Value::Borrow(value.tensor) : value.Copy();

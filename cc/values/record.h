@@ -26,7 +26,7 @@ class Record {
  public:
   static constexpr int kMaxSize = 0xffff;
 
-  // With one reference, which is the caller's, and empty values.
+  // A new record of empty values, with one reference, which is the caller's.
   static Record* New(uint32_t size);
 
   // A record without values, which stands for zeros: see FindRecord(). There for ever.
@@ -67,8 +67,8 @@ class Record {
     tags()[index] = static_cast<uint8_t>(kind << kKindShift | dtype);
   }
 
-  // For records of numbers and records alone, of which compiled code knows the tags (RecordLayout): a value as 64 bits,
-  // a number or a Record*, whose reference is the record's.
+  // These are for records that hold only numbers and records, and of which compiled code knows the tags (RecordLayout).
+  // They give a value as 64 bits, a number or a Record*, whose reference is the record's.
   uint64_t bits(uint32_t index) const { return contents()[index]; }
   void set_bits(uint32_t index, uint64_t bits) { contents()[index] = bits; }
   // All tags of `size` values, in words of which the rest is 0.
@@ -83,7 +83,7 @@ class Record {
   // Whether the caller's reference is the only one: nobody else can get at the values.
   bool IsUnshared() const { return references_.load(std::memory_order_acquire) == 1; }
 
-  // Of this process, for tests: sums over all threads.
+  // How many records there are in this process, over all threads, for tests.
   static int64_t LiveCount();
   static int64_t LiveBytes();
 

@@ -12,8 +12,8 @@
 
 namespace tensorflow_recursion {
 
-// Of one Retain or Recall. Code that makes a record says of what types its values are once, for all of them, and code
-// that reads one compares all types at once.
+// The layout of the records of one Retain or Recall. Code that makes a record says of what types its values are once,
+// for all of them, and code that reads one compares all types at once.
 class RecordLayout {
  public:
   // `type` holds nothing but what MayHold() says.

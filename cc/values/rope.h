@@ -26,8 +26,8 @@ namespace tensorflow_recursion {
 // and share it by counted references. The dtype is one of plain numbers.
 class Rope {
  public:
-  // With one reference, which is the caller's. Takes over the parts, which have as many numbers as `shape`, in the
-  // order in which they lie in the whole. Their own shapes do not matter.
+  // A new rope with one reference, which is the caller's. Takes over the parts, which have as many numbers as `shape`,
+  // in the order in which they lie in the whole. Their own shapes do not matter.
   static Rope* New(Value* parts, uint32_t count, tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
 
   Rope(const Rope&) = delete;

@@ -64,7 +64,7 @@ bool Divisible(T x, T y) {
   return y != 0;
 }
 
-// Of an integer quotient or modulus: whether rounding down differs from cutting off.
+// Whether rounding an integer quotient or modulus down differs from cutting it off.
 template <typename T>
 bool RoundsDown(T x, T y) {
   if constexpr (std::is_signed_v<T>) return x % y != 0 && ((x < 0) != (y < 0));
@@ -254,7 +254,7 @@ struct SquaredDifference {
   }
 };
 
-// Of integers by squaring, wrapping around; the kernel reports negative exponents.
+// Raises integers to a power by squaring, wrapping around; the kernel reports negative exponents.
 template <typename T>
 struct Pow {
   using Out = T;

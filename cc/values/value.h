@@ -117,7 +117,7 @@ struct Value {
   // a kernel forwards a buffer in place only when no other consumer can still see it.
   Value Copy() const { return owns() ? CopyOwned() : *this; }
 
-  // For a Value that leaves the frames which may borrow: the same, owned.
+  // The same Value, but owned: for one that leaves the frames which may borrow.
   Value Escape() const { return kind == Kind::kBorrowed ? Own(NewTensor(*constant)) : *this; }
 
   // The tensor it holds or points to; nullptr if it is of another kind.

@@ -10,14 +10,24 @@ TensorFlow asks for changes here alone:
 - `handles`: what is known of the variable behind a resource handle, and what has a gradient.
 - `origins`: where in Python the operations of functions were made; errors of sessions that say so.
 - `sessions`: what sessions are made of; preparing a graph without running it.
+- `saving`: what a SavedModel says where it is loaded without this package.
 - `tapes`: what gradient tapes learn of a call.
 - `recorders`: the tapes and accumulators that are active, and suspending them.
+- `assignments`: variables that a function assigns to and that calls in it read.
 - `followed`: calls of tf.functions that a tape and an accumulator follow.
+- `branches`: how functions are made of branches and loop bodies.
 - `datasets`: functions of datasets that call recursive functions.
+- `keras_scopes`: what Keras keeps for the thread in which a layer is called.
 - `conversion`: the converter to TensorFlow Lite.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `loops`: errors of loops whose variables change their shapes.
 - `loading`: functions of a SavedModel that call each other.
+- `freezing`: constants in place of variables, where functions call each other.
+- `replacements`: functions of TensorFlow that are replaced for a while.
+- `nests`: nests of tensors, as tf.function takes them.
+- `function_types`: how a call binds to the parameters of a Python function.
+- `inferring`: graphs that are built to find out what a function returns.
+- `bodies`: Python functions built as tf.function builds them.
 - `patches`: control flow whose gradient can be cut off what it is a gradient of.
 - `tracing`: Python functions become functions of the graph.
 """

@@ -12,13 +12,14 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf.replacements import Replacements
 
 _FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
 
 # Stateful operators that change nothing which another one sees, apart from those that read resources: handles, and
 # lists whose operations are in order by their data.
-_WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeholder", "Recursion>")
+_WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeholder", names.OP_PREFIX)
 
 
 def call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, autograph: bool) -> Any:
@@ -89,10 +90,10 @@ def has_effects(graph: tf.Graph, call: str, has_callee: Callable[[str], bool]) -
                 if has_callee(node.attr["f"].func.name):
                     return True
                 continue
-            names = _functions_of(node)
-            if not names and _is_effect(node.op):
+            callees = _functions_of(node)
+            if not callees and _is_effect(node.op):
                 return True
-            for name in names - seen:
+            for name in callees - seen:
                 seen.add(name)
                 definition = _definition(graph, name)
                 if definition is None:

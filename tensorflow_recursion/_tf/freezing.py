@@ -18,7 +18,7 @@ from tensorflow.python.grappler import tf_optimizer
 from tensorflow_recursion._tf import loading
 from tensorflow_recursion._tf.loading import Rename
 
-# On conditionals and loops: whether the runtime takes them apart, to Switch and Merge.
+# An attribute of conditionals and loops: whether the runtime takes them apart, to Switch and Merge.
 _LOWER = "_lower_using_switch_merge"
 
 
@@ -118,7 +118,7 @@ class _Caller(converter._FunctionCaller):  # type: ignore[misc]
     """A node that refers to functions by the names that they have at last."""
 
     def converted_self(self) -> Any:
-        """As TensorFlow's, which takes the names of the time when it is first asked."""
+        """Do what TensorFlow does, but with the functions' last names: it takes those of when it is first asked."""
         node = super().converted_self()
         graph = self._enclosing_graph
         for attribute in self._function_attributes:
@@ -145,7 +145,7 @@ class _Call(_Caller):
     """A call, which may be of the function in which it stands."""
 
     def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
-        """As TensorFlow's, once for each argument."""
+        """Do what TensorFlow does, but once for each argument."""
         argument = incoming_edge.destination.index
         done: set[int] = self.__dict__.setdefault("_done", set())
         if argument not in done:
@@ -157,7 +157,7 @@ class _Read(converter._ReadVariable):  # type: ignore[misc]
     """A read of a variable in a function, whose result the function may return as it is."""
 
     def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
-        """As TensorFlow's, which renames the result of the read for nodes only."""
+        """Do what TensorFlow does, and rename the result of the read where the function returns it, too."""
         super().convert_variable_to_constant(incoming_edge, tensor_data)
         returned = self._function.converted_self().function.ret
         for output, source in returned.items():

@@ -106,7 +106,7 @@ def tensor_specs(call_type: CallType) -> list[tf.TensorSpec]:
 
 
 def parameter_names(call_type: CallType) -> list[str]:
-    """For each tensor that a call passes: the name of the parameter which it is, or is part of."""
+    """The name of the parameter that each tensor of a call is, or is part of."""
     names = [parameter.name for parameter in _parameters(call_type) for _ in parameter.type_constraint.flatten()]
     return [names[i] for i in _first_uses(_flat_specs(call_type))]
 

@@ -12,9 +12,10 @@ from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
 # Dtype and shape of the variable that a handle is one of, or of the elements that a list of tensors holds.
 HandleData: TypeAlias = cpp_shape_inference_pb2.CppShapeInferenceResult.HandleData
 _WITH_DATA = (tf.resource, tf.variant)
-# Of the record of a call where no gradient is asked for through it, so that TensorFlow makes no zeros like it.
+# What is said of the record of a call where no gradient is asked for through it, so that TensorFlow makes no zeros like
+# it.
 _WITHOUT_GRADIENT = handle_data_util.create_handle_data(tf.TensorShape([]), tf.int64)
-# Of a record that has a gradient: it holds what may have gradients, as a list of lists does.
+# What is said of a record that has a gradient: it holds what may have gradients, as a list of lists does.
 OF_RECORD = handle_data_util.create_handle_data(tf.TensorShape([]), tf.variant)
 
 

@@ -21,10 +21,11 @@ from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import CONDITIONALS
 from tensorflow_recursion._tf.saving import without_hint
 
-# Changes names in a node, of functions and of what belongs to them: of the node and the new names of functions.
+# A function that is given a node and new names of functions, and changes the names in the node: those of functions and
+# of what belongs to them.
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
 
-_FUNCTIONS_ATTRIBUTE = "_recursion_functions"
+_FUNCTIONS_ATTRIBUTE = "_recursion_loaded_functions"
 _GRADIENT_TYPE = "_gradient_op_type"
 
 
@@ -99,7 +100,7 @@ class _Converter:
     """`function_def_to_graph` as TensorFlow's loader sees it."""
 
     def function_def_to_graph(self, *args: Any, **kwargs: Any) -> tf.Graph:
-        """As TensorFlow's, where the functions that are called are known."""
+        """Do what TensorFlow does, in graphs that know the functions that are called."""
         _give(tf.compat.v1.get_default_graph(), _being_given.functions)
         graph = function_def_to_graph.function_def_to_graph(*args, **kwargs)
         _give(graph, _being_given.functions)
@@ -141,7 +142,7 @@ def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -
 
 
 def _drop_unknown_colocations(nodes: list[Any]) -> None:
-    """Let no node ask to be where one is that is not among `nodes`, as when a body was cut in two."""
+    """Drop what colocates a node with one that is not among `nodes`, as happens when a body is cut in two."""
     known = {f"loc:@{node.name}".encode() for node in nodes}
     for node in nodes:
         if "_class" in node.attr:
@@ -176,7 +177,7 @@ def _keep_graphs(operations: list[tf.Operation]) -> None:
 
 
 def _tell_of_variables(graph: Any, inputs: Sequence[tf.Tensor]) -> None:
-    """Let handles that a branch or a loop takes say of their variables what those say that it is given."""
+    """Let a branch or a loop know of its handles' variables what is known where the handles come from."""
     pairs = [(inner, outer) for inner, outer in zip(graph.inputs, inputs, strict=True) if outer.dtype == tf.resource]
     handles.set_handle_data([inner for inner, _ in pairs], [handles.handle_data(outer) for _, outer in pairs])
 

@@ -50,7 +50,11 @@ def record_unknown(outputs: Sequence[tf.Tensor], inputs: Sequence[tf.Tensor]) ->
 
 
 def have_tangents(tensors: Sequence[tf.Tensor]) -> bool:
-    """Whether an active `tf.autodiff.ForwardAccumulator` follows one of the tensors."""
+    """Whether TensorFlow follows one of the tensors by a `tf.autodiff.ForwardAccumulator`.
+
+    It does so in functions that it traces for tangents, too: of the placeholders there, `recorders.last_accumulator`
+    finds nothing, because it asks the accumulators themselves.
+    """
     return bool(forwardprop_util.pack_tangents(list(tensors)).indices)
 
 

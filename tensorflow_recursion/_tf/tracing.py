@@ -16,7 +16,7 @@ from tensorflow_recursion._tf.functions import TracedFunction
 
 tf1 = tf.compat.v1
 
-# Of the options of a stock Defun, those that its function graph takes.
+# Those options of a stock Defun that its function graph takes.
 _GRAPH_OPTIONS = ("capture_by_value", "allowlisted_stateful_ops", "capture_resource_var_by_value")
 
 

@@ -17,10 +17,12 @@ are differentiated like any function: the gradient for a record is a record of g
 
 - `tracer`: what this room needs of the functions of a graph.
 - `modes`: what is being built: a body, or the gradient of one.
+- `contributions`: terms of the gradient of a weight, which are added up outside of all frames.
 - `weights`: gradients of weights, which are summed once instead of in every frame.
 - `pairs`: the forward and the backward function of one function.
 - `pair_functions`: these two as functions that can be differentiated in turn.
-- `cut`: one trace of a body with its gradient becomes such a pair.
+- `bodies`: one trace of a body followed by its gradient.
+- `cut`: such a trace becomes a pair.
 - `groups`: which functions are differentiated together, for which static shapes.
 - `higher_orders`: the gradient of a function as a function.
 - `user_functions`: gradients by the function that the user gave to Defun.

@@ -31,7 +31,7 @@ class BodyWithGradient:
       graph: the function graph.
       args: the declared arguments.
       captures: what stands in the body for the captured tensors.
-      results: of the body.
+      results: what the body returns.
       dys: placeholders of the gradients for the differentiable results.
       dxs: gradients for the arguments and captures that have one.
       result_handles: what is known of the lists among the results.

@@ -6,8 +6,8 @@ x W, whose gradients add up to one product of all x, stacked, and all dy; or pai
 gathered, which are the IndexedSlices of the whole. Whoever asked for the gradient from outside computes it, and so
 does a body that passes on something else than what it was given.
 
-Safe because it is about terms that `tf.gradients` makes anyway: an operator that uses the weight gets a gradient
-function that wraps what its own would compute. A weight that is used in any other way is left alone.
+This is safe because it concerns only terms that `tf.gradients` makes anyway: an operator that uses the weight gets a
+gradient function that wraps what its own would compute. A weight that is used in any other way is left alone.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -26,7 +26,8 @@ from tensorflow_recursion._tf.typed import registered_gradient
 tf1 = tf.compat.v1
 
 _NUM_ROWS = "_num_rows"
-# Up to what part of the largest two equal numbers of so many bytes may differ by rounding.
+# How far two numbers that ought to be equal may differ by rounding, as a part of the largest one; by their size in
+# bytes.
 _TOLERANCES = {2: 0.1, 4: 1e-3, 8: 1e-7}
 
 
@@ -85,7 +86,7 @@ def total(kind: Kind, contributions: tf.Tensor, weight: tf.Tensor, is_dense: boo
 
 @registered_gradient(names.COLLECT)
 def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor:
-    """Of rows, for the weight's gradient as a whole, which is what can be differentiated again.
+    """The gradient of rows, by that of the weight's gradient as a whole: only that can be differentiated again.
 
     So what is made of the rows has to depend on their sum alone where several are of one row of the weight.
     """

@@ -46,7 +46,7 @@ class BackwardNames:
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
-        # By the names that users gave: whose gradient has it, and in which group.
+        # For each name that a user gave: whose gradient has it, and in which group.
         self._owners: dict[str, tuple[str, int]] = {}
 
     def backward(self, definition: Definition, number: int) -> str:
@@ -114,7 +114,7 @@ class Group:
         self._purpose = purpose
         self.has_zero_records = False
         self.weights = WeightKinds(tracer, self._postpone_traced, all_dense=purpose is not Purpose.REVERSE)
-        # By owner of records that have gradients: which of the values in them have one.
+        # For each function whose records have gradients: which of the values in them have one.
         self._record_positions: dict[str, tuple[int, ...]] = {}
         self._tracer = tracer
         self._modes = modes
@@ -167,7 +167,7 @@ class Group:
         return () if pair is None else pair.result_handles
 
     def pairs(self) -> list[Pair]:
-        """Of all functions that were differentiated in the group."""
+        """The pairs of all functions that were differentiated in the group."""
         return list(self._pairs.values())
 
     def record_positions(self, owner: str) -> tuple[int, ...]:
@@ -245,7 +245,10 @@ class Group:
 
     @staticmethod
     def _shapes_to_assume(pair: Pair, results: list[tf.Tensor]) -> Shapes:
-        """For the next trace. A guess that it confirms is true by induction over the depth of the recursion."""
+        """What the next trace is to take for the shapes of results.
+
+        A guess that it confirms is true by induction over the depth of the recursion.
+        """
         if pair.rounds > _MAX_ROUNDS:
             return tuple(tf.TensorShape(None) for _ in results)
         if pair.result_shapes is None:
@@ -274,7 +277,7 @@ class Groups:
         self._open: list[Group] = []
         # What the functions of the groups refer to besides each other.
         self._referred: dict[Group, list[TracedFunction]] = {}
-        # By their names.
+        # All of them, by the names of their functions.
         self._pair_functions: dict[str, PairFunction] = {}
 
     @property

@@ -74,7 +74,7 @@ class GradientDefinition(MadeDefinition):
         return [found[i] if i in found else handles.zeros_for(inputs[i]) for i in self._trainable]
 
     def trace_options(self) -> TraceOptions:
-        """As those of the base function."""
+        """Those of the base function, but for names of outputs."""
         return {**self.base.trace_options(), "out_names": None}
 
 

@@ -68,7 +68,7 @@ class PairFunction(MadeDefinition):
         """The body from the template, and what packs or unpacks the record."""
 
     def trace_options(self) -> TraceOptions:
-        """As those of the function that was differentiated."""
+        """Those of the function that was differentiated."""
         return {**self._options, "out_names": None, "doc": None}
 
 
@@ -76,7 +76,7 @@ class ForwardFunction(PairFunction):
     """x.., captures.. -> y.., record."""
 
     def __init__(self, pair: Pair, library: tf.Graph, captures: Sequence[tf.Tensor]) -> None:
-        """Of the pair of a function that captures `captures`."""
+        """`pair` is that of a function which captures `captures`."""
         assert pair.templates is not None, pair.forward
         super().__init__(pair.forward, pair, pair.templates.forward, library)
         self._num_results = len(self._returns) - len(self._templates.retained)
@@ -99,7 +99,7 @@ class BackwardFunction(PairFunction):
     """record, dy.., captures.. -> dx.."""
 
     def __init__(self, pair: Pair, library: tf.Graph, captures: Sequence[tf.Tensor]) -> None:
-        """Of the pair of a function that captures `captures`."""
+        """`pair` is that of a function which captures `captures`."""
         assert pair.templates is not None, pair.forward
         super().__init__(pair.backward, pair, pair.templates.backward, library)
         self._num_retained = len(self._templates.retained)
@@ -117,7 +117,7 @@ class BackwardFunction(PairFunction):
 
 
 def _last(captures: Sequence[tf.Tensor], num_arguments: int) -> dict[int, tf.Tensor]:
-    """By position, what arguments are that end with captured tensors."""
+    """The captured tensors by their positions among the arguments, which end with them."""
     return dict(enumerate(captures, num_arguments - len(captures)))
 
 

@@ -34,7 +34,7 @@ _UNDEFINED_REMEDY = (
 )
 
 # The name of a gradient, not of an operator.
-_OF_SHAPE = "Recursion>OfShape"
+_OF_SHAPE = f"{names.OP_PREFIX}OfShape"
 
 Gradients: TypeAlias = list[tf.Tensor | tf.IndexedSlices | None]
 
@@ -50,9 +50,9 @@ class Differentiation:
         self.modes = Modes()
         self._tracer = tracer
         self._groups = Groups(tracer, self.modes)
-        # By the name of the function, and what of it has gradients.
+        # Gradients as functions, by what they are of and what they depend on (`_gradient_definition`).
         self._gradient_definitions: dict[Hashable, GradientDefinition] = {}
-        # By the names of the functions that calls name once they are differentiated.
+        # What forward and backward functions were made of, by their names.
         self._by_forward: dict[str, Definition] = {}
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
         # One gradient after the other: in eager mode, threads ask for those of one tf.function at the same time.
@@ -117,7 +117,7 @@ class Differentiation:
     # -- Of a call of a function ---------------------------------------------------------------------------------------
 
     def _of_built(self, op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> Gradients:
-        """By a call of the backward function, with the record of the forward call."""
+        """Gradients by a call of the backward function, with the record of the forward call."""
         inputs = list(op.inputs)[: ops.num_arguments(op)]
         pair, group = self._pair_for(definition, inputs, op.graph)
         if len(inputs) < len(definition.inputs) + len(self._tracer.captures(definition.user_name)):
@@ -195,7 +195,7 @@ class Differentiation:
     # -- Of a call of a backward function ------------------------------------------------------------------------------
 
     def _of_backward(self, op: tf.Operation, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
-        """By a call of what the backward function computes, as a function of x and dy, which is differentiated."""
+        """Gradients by a call of the gradient as a function of x and dy, which is differentiated."""
         base = pair.definition
         args = list(op.inputs)[ops.num_arguments(op) :]
         if not self._is_from_outside(op) and base.inputs:
@@ -375,7 +375,7 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 @registered_gradient(_OF_SHAPE)
 def _gradient_of_shape(_: tf.Operation, grad: Any) -> list[Any]:
-    """As it is: the value has the shape already, or is a zero, of which nobody reads the gradient.
+    """Hand the gradient on: the value has the shape already, or is a zero, of which nobody reads the gradient.
 
     A sum to the shape of a zero would be a scalar in place of what has a shape, and so on from order to order.
     """

@@ -39,7 +39,7 @@ def _only_deals_out(config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """With the fake GPU: modules in which no test is for it."""
+    """Ignores, with the fake GPU, modules in which no test is for it."""
     is_module = collection_path.suffix == ".py"
     if config.getoption("--fake-gpu") and is_module and "mark.fake_gpu" not in collection_path.read_text():
         return True
@@ -48,7 +48,7 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With `--dist=loadscope`: one process runs all tests that share what takes seconds to start.
+    """Makes one process run, with `--dist=loadscope`, all tests that share what takes seconds to start.
 
     Not by xdist's own groups (`--dist=loadgroup`), which pytest 9.2 does not see.
     """

@@ -22,7 +22,7 @@ _CONTEXT.set_forkserver_preload(["tensorflow"])
 
 
 def run_python(*command, directory=None, environment=None, seconds=HANG_SECONDS):
-    """As `subprocess.run` of Python with this command, which begins with "-c", "-m" or a file; returns what is printed.
+    """Does what `subprocess.run` does for Python with this command, which begins with "-c", "-m" or a file.
 
     What this process can import, that one can.
 

@@ -18,6 +18,8 @@ def pictures() -> dict[str, str]:
         "design_devices": devices(),
         "design_cut": cut(),
         "design_executor": executor(),
+        "design_compiler": compiler(),
+        "design_native": native(),
         "recursion": fib_as_one_graph(),
     }
     rows = {"design_frame": frame(), "design_windows": windows()}
@@ -196,6 +198,56 @@ def executor() -> Picture:
     edges.append(Edge("site", "calls", "implicit", "complete", ranks=False))
     edges.append(Edge("site", "partial", "implicit", "some", ranks=False))
     return _drawing("what a worker does", nodes, edges, spacing=(0.35, 0.42))
+
+
+def compiler() -> Picture:
+    rows = [
+        [
+            ("flow", "flow graph", "who waits for whom", "port"),
+            ("candidates", "candidates", "which functions", "flow"),
+            ("blocks", "blocks", "on which side of which branch", "flow"),
+            ("types", "types", "number, tensor or record", "flow"),
+        ],
+        [
+            ("order", "order", "one after the other", "call"),
+            ("steps", "steps", "as many registers as values", "call"),
+            ("simplify", "simplification", "where values are needed", "call"),
+            ("registers", "registers", "shared by what lives apart", "call"),
+        ],
+        [
+            ("encode", "encoding", "8 bytes an instruction", "keep"),
+            ("compare", "comparisons", "made for the callee", "keep"),
+            ("forks", "forks", "what another worker may call", "keep"),
+            ("code", "code", "for the interpreter", "port"),
+        ],
+    ]
+    keys = [[node[0] for node in row] for row in rows]
+    edges = [edge for row in keys for edge in _chain(*row)]
+    edges += [Edge(above[-1], below[0], ranks=False) for above, below in itertools.pairwise(keys)]
+    nodes: _Nodes = {"": [node for row in rows for node in row]}
+    return _drawing("from a flow graph to bytecode", nodes, edges, direction="LR", spacing=(0.5, 0.35))
+
+
+def native() -> Picture:
+    nodes: _Nodes = {
+        "": [
+            ("ready", "operator of a body", "its inputs are values", "port"),
+            ("wave", "wave", "up to 8 rows for one large weight", "keep"),
+            ("native", "native kernel", "of the operator, dtype, attributes", "call"),
+            ("stock", "stock kernel", "TensorFlow's", "helper"),
+            ("out", "outputs", "values for who reads them", "port"),
+        ]
+    }
+    edges = [
+        Edge("ready", "native", "", "few rows, plain numbers"),
+        Edge("ready", "wave", "", "a product"),
+        Edge("wave", "native", "", "all rows at once"),
+        Edge("ready", "stock", "control", "none is bound"),
+        Edge("native", "stock", "control", "it serves no such shapes"),
+        Edge("native", "out"),
+        Edge("stock", "out"),
+    ]
+    return _drawing("which kernel runs an operator", nodes, edges, spacing=(0.9, 0.45))
 
 
 # What a frame of Fib consists of (the tour shows its program): bytes and what they are.

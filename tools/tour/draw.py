@@ -12,6 +12,7 @@ import charts
 import diagrams
 import frames
 import graphs
+from svg import Picture
 
 
 def main() -> None:
@@ -22,22 +23,23 @@ def main() -> None:
     dumps = json.loads(args.dump.read_text())
     args.output.mkdir(parents=True, exist_ok=True)
     drawn = pictures(dumps) | diagrams.pictures() | charts.charts(args.output.parent / "figures.json")
-    for name, text in drawn.items():
+    for name, picture in drawn.items():
+        text = picture.svg() if isinstance(picture, Picture) else picture
         (args.output / f"{name}.svg").write_text(text)
 
 
-def pictures(dumps: dict[str, graphs.Dump]) -> dict[str, str]:
-    """The text of every SVG file, by name."""
+def pictures(dumps: dict[str, graphs.Dump]) -> dict[str, Picture | str]:
+    """The pictures of the tours by name: graphs that are to be laid out, and texts of SVG files."""
     fib, power = dumps["fib"], dumps["power"]
     return {
-        "tour_functions": graphs.functions(fib, "fib as functions of the graph", _titles(fib)).svg(),
-        "tour_transformed": graphs.stage(fib, "transformed", "fib(2) transformed", {"Fib": "body of Fib"}).svg(),
-        "tour_optimized": graphs.stage(fib, "optimized", "fib(2) optimized", {"Fib": "body of Fib"}).svg(),
-        "tour_composite": graphs.composite(fib, "the partition graph as one node").svg(),
-        "tour_program": graphs.program(fib, "the program of Fib's body", "function Fib").svg(),
+        "tour_functions": graphs.functions(fib, "fib as functions of the graph", _titles(fib)),
+        "tour_transformed": graphs.stage(fib, "transformed", "fib(2) transformed", {"Fib": "body of Fib"}),
+        "tour_optimized": graphs.stage(fib, "optimized", "fib(2) optimized", {"Fib": "body of Fib"}),
+        "tour_composite": graphs.composite(fib, "the partition graph as one node"),
+        "tour_program": graphs.program(fib, "the program of Fib's body", "function Fib"),
         "tour_frames": frames.frames(fib["frames"], "the frames of fib(2)"),
-        "gradient_forward": _function(power, "forward").svg(),
-        "gradient_backward": _function(power, "backward").svg(),
+        "gradient_forward": _function(power, "forward"),
+        "gradient_backward": _function(power, "backward"),
         "gradient_frames": frames.frames(power["frames"], "the frames of the gradient of x^3"),
     }
 

@@ -82,7 +82,7 @@ def _bodies(nodes: list[dict[str, Any]]) -> list[str]:
 
 
 def _is_in(node: dict[str, Any], body: str, nodes: list[dict[str, Any]]) -> bool:
-    """By name, as the library itself names what is in a body; calls of the main graph have the callee's name, too."""
+    """Whether a node is in a body: the library gives it a name that says so, but calls of the main graph, too."""
     if node["op"] in ("Recursion>Entry", "Recursion>Result", "Recursion>FrameStart"):
         return node["function"] == body
     if not node["name"].startswith(body + "/"):

@@ -92,7 +92,6 @@ class Picture:
     edges: list[Edge] = field(default_factory=list)
     groups: dict[str, str] = field(default_factory=dict)  # titles
     spacing: tuple[float, float] = (0.22, 0.32)  # between nodes of a rank, between ranks; inches
-    same_rank: list[list[str]] = field(default_factory=list)
 
     def node(self, key: str, title: str, small: str = "", kind: str = "", group: str = "") -> str:
         self.nodes[key] = Node(title, small, kind, group)
@@ -138,8 +137,6 @@ def _dot(picture: Picture) -> str:
             lines.append("}")
 
     emit("")
-    for keys in picture.same_rank:
-        lines.append("{ rank=same; " + "; ".join(ids[key] for key in keys) + " }")
     for i, edge in enumerate(picture.edges):
         # A label's font is wide, so that its room is.
         label = f' label="{edge.label}" fontsize=11' if edge.label else ""

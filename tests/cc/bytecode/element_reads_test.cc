@@ -105,7 +105,7 @@ TEST_F(ElementReadsTest, ASliceOfPackedNumbersReadsAnElementOfAMatrix) {
   EXPECT_TRUE(IsBound("F/end"));
 }
 
-// As TensorFlow's optimizers spell the Pack of one number.
+// TensorFlow's optimizers spell the Pack of one number so.
 TEST_F(ElementReadsTest, ANumberOfANewDimensionIsABound) {
   Bounds("F/strides", {1});
   graph_.Const("F/axis", 0, {"^F/frame_start"}).Op("F/i1", "AddV2", {"F/i", "F/one"});

@@ -23,7 +23,7 @@ class RegisterTypesTest : public ::testing::Test {
                        {{"Tparams", kInt}, {"Tindices", kInt}, {"Taxis", kInt}, {"batch_dims", 0}});
   }
 
-  // Of all functions and loops.
+  // Finds the types of all functions and loops.
   void Find() {
     built_ = std::make_unique<BuiltFlow>(graph_);
     ASSERT_TRUE(built_->status.ok()) << built_->status;

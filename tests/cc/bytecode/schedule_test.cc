@@ -60,8 +60,8 @@ class ScheduleTest : public ::testing::Test {
     schedule_ = std::make_unique<Schedule>(built_->flow, blocks_.get(), nodes);
   }
 
-  // As the emitter does; the names of what is emitted of the block and all that is in it. The sides of a conditional
-  // are in brackets.
+  // Emits a block as the emitter does; returns the names of what is emitted of the block and all that is in it. The
+  // sides of a conditional are in brackets.
   std::string EmitBlock(BlockId block, const NodeSet& allowed) {
     std::string text;
     while (true) {

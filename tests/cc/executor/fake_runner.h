@@ -63,7 +63,7 @@ class FakeRunner : public KernelRunner {
   Share ShareOf(const KernelNode& /*node*/, const Value* inputs) const override {
     return {inputs[1].tensor_or_null(), 1};
   }
-  // As `kernel` says, which gets all calls; without one, calls never run together.
+  // A kernel that gets all calls which run together; without one, calls never do.
   using SharedKernel = std::function<bool(absl::Span<KernelCall>)>;
   FakeRunner& OnTogether(const std::string& node, Kernel kernel, SharedKernel together) {
     kernels_[node] = {std::move(kernel), nullptr, Cost::kShared, std::move(together)};

@@ -36,7 +36,7 @@ class FramePoolTest : public ::testing::Test {
     ASSERT_NE(site_, f_->ops.end());
   }
 
-  // As a worker does it.
+  // Stores a value as a worker does.
   void Store(Frame* frame, uint32_t input, Value value) {
     frame->values()[op_->slot + input] = value;
     frame->owns_tensors = true;

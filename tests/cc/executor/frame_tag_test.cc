@@ -36,7 +36,7 @@ TEST(FrameTagTest, CallsIterationsAndParentsTellTagsApart) {
   EXPECT_NE(PairOf(ChildTag({}, 0)), PairOf(FrameTag()));
 }
 
-// As in PropagatorState::FindOrCreateChildFrame of TensorFlow's executor.
+// TensorFlow's executor computes them in PropagatorState::FindOrCreateChildFrame.
 TEST(FrameTagTest, LoopsOfTheMainGraphHaveTensorFlowsTags) {
   const uint64_t name = tensorflow::Hash64("while/while_context");
   const FrameTag outer = MainLoopTag({}, name, 5);

@@ -22,7 +22,7 @@ class IncompleteSitesTest : public WorkerPartsTest {
     site_ = OpsOf(*region_, OpKind::kCallSite).front();
   }
 
-  // As the router does it.
+  // Does what the router does when an argument arrives.
   void Arrive(Frame* frame, uint16_t argument, bool is_dead = false) {
     if (is_dead) partial_calls_.AddDeadArgument(frame, site_, argument);
     const Edge edge = {site_, SlotId(region_->ops[site_].slot + argument), argument, EdgeKind::kCallArgument};

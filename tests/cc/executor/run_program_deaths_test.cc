@@ -66,7 +66,7 @@ TEST_F(RunProgramTest, DeadArgumentsAloneOpenNoFrameWhileOthersAreAwaited) {
   EXPECT_EQ(runner_.runs("F/k"), 0);
 }
 
-// As before, but the second argument turns out to be live.
+// This differs from the test before in that the second argument turns out to be live.
 TEST_F(RunProgramTest, ALiveArgumentAfterADeadOneOpensTheFrame) {
   StaticGraph graph;
   graph.Arg("x").Const("no", false).Op("switch", "Switch", {"x", "no"}).Kernel("slow", {"x"});

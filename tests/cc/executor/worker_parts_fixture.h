@@ -1,5 +1,6 @@
 // What the tests of a worker's parts share: a run without workers, and the parts of one that the tests drive
-// themselves. SPDX-License-Identifier: Apache-2.0
+// themselves.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_WORKER_PARTS_FIXTURE_H_
 #define TENSORFLOW_RECURSION_TESTS_CC_EXECUTOR_WORKER_PARTS_FIXTURE_H_
 

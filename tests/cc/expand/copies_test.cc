@@ -211,7 +211,7 @@ TEST(CopiesTest, CopiesAvoidOtherFunctionsNames) {
             (std::set<std::string>{"F/n", "F/h", "F__copy1/n", "F__copy2/n_1", "F__copy2/h"}));
 }
 
-// Of fourteen resources, seven on each device, the recursion makes all orders there are.
+// There are fourteen resources, seven on each device. The recursion makes all orders of them that there are.
 TEST(CopiesTest, ReportsAFunctionThatWouldBeCopiedWithoutEnd) {
   const Types types(14, DT_RESOURCE);
   Inputs first, rotated, swapped;

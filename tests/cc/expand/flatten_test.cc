@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cc/expand/name_table.h"
+#include "cc/base/names.h"
 #include "tests/cc/expand/expansion.h"
 
 namespace tensorflow_recursion {

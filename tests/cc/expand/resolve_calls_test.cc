@@ -19,7 +19,7 @@ using tensorflow::NodeDef;
 Attrs CallAttrs(const std::string& forward, const Types& ignored) {
   Attrs attrs = GraphBuilder::CallAttrs("F", {kInt}, {kInt});
   attrs.emplace_back("forward", forward);
-  attrs.emplace_back("Tignored", tensorflow::DataTypeSlice(ignored));
+  attrs.emplace_back(kIgnoredTypesAttr, tensorflow::DataTypeSlice(ignored));
   return attrs;
 }
 
@@ -63,7 +63,7 @@ TEST(ResolveCallsTest, CallsWhoseRecordNobodyReadsStay) {
   const NodeDef& call = *Find(resolved, "y");
   EXPECT_EQ(CalleeOf(call), "F");
   EXPECT_EQ(call.attr().at("forward").s(), "F__forward1");
-  EXPECT_EQ(TypesIn(call, "Tout"), Types{kInt});
+  EXPECT_EQ(TypesIn(call, kResultTypesAttr), Types{kInt});
   EXPECT_EQ(InputsOf(resolved, "y"), Inputs{"x"});
   EXPECT_EQ(InputsOf(resolved, "z"), Inputs{"y"});
 }
@@ -77,8 +77,8 @@ TEST(ResolveCallsTest, CallsWhoseRecordIsReadCallWhatReturnsIt) {
   const NodeDef& call = *Find(resolved, "y");
   EXPECT_EQ(NodesOf(resolved, kInvokeOp).size(), 1);
   EXPECT_EQ(CalleeOf(call), "F__forward1");
-  EXPECT_EQ(TypesIn(call, "Tin"), Types{kInt});
-  EXPECT_EQ(TypesIn(call, "Tout"), (Types{kInt, DT_VARIANT})) << "the record is the last output";
+  EXPECT_EQ(TypesIn(call, kArgumentTypesAttr), Types{kInt});
+  EXPECT_EQ(TypesIn(call, kResultTypesAttr), (Types{kInt, DT_VARIANT})) << "the record is the last output";
   EXPECT_EQ(InputsOf(resolved, "y"), Inputs{"x"});
   EXPECT_EQ(InputsOf(resolved, "z"), Inputs{"y"});
   EXPECT_EQ(InputsOf(resolved, "reader"), Inputs{"y:1"});
@@ -165,12 +165,12 @@ TEST(ResolveCallsTest, ShapesThatAreNotStatedStayUnknown) {
 TEST(ResolveCallsTest, IgnoredInputsAreDropped) {
   const GraphDef plain = Resolve(OneCall("F__forward1", {"x", "w", "w", "^first"}, {kInt, kInt}).graph(), "/forward");
   EXPECT_EQ(InputsOf(plain, "y"), (Inputs{"x", "^first"})) << "the name stays, as the function does";
-  EXPECT_TRUE(TypesIn(*Find(plain, "y"), "Tignored").empty());
+  EXPECT_TRUE(TypesIn(*Find(plain, "y"), kIgnoredTypesAttr).empty());
   EXPECT_EQ(CalleeOf(*Find(plain, "y")), "F");
 
   const GraphDef forward = Resolve(OneDifferentiatedCall({"x", "w", "^first"}, {kInt}).graph(), "/forward");
   EXPECT_EQ(InputsOf(forward, "y/forward"), (Inputs{"x", "^first"}));
-  EXPECT_TRUE(TypesIn(*Find(forward, "y/forward"), "Tignored").empty());
+  EXPECT_TRUE(TypesIn(*Find(forward, "y/forward"), kIgnoredTypesAttr).empty());
 }
 
 TEST(ResolveCallsTest, RecordsThatABranchReturnsToNobodyAreNotRead) {

@@ -249,7 +249,7 @@ class ConstantSlicesTest : public ConcatGradientsTest {
     builder_.Node("read_" + name, "Identity", {name}, {{"T", DT_FLOAT}});
   }
 
-  // Of the operator that has the first slice's name.
+  // The operator of the node that has the first slice's name.
   std::string OpOf(const std::string& name) const { return Find(name) == nullptr ? "" : Find(name)->type_string(); }
 };
 

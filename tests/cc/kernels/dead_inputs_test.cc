@@ -330,7 +330,7 @@ class RandomGraph {
     }
   }
 
-  // Of few iterations, with variables, values from outside, and bodies as they come.
+  // Adds a loop of few iterations, with variables, values from outside, and a body as it comes.
   void Loop(Scope* scope) {
     if (scope->depth == 2) return;
     const std::string name = Name(*scope, "loop");

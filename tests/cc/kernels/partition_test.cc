@@ -108,7 +108,8 @@ TEST_F(PartitionTest, LoopsInLoopsMayStandInBranchesThatAreNotTaken) {
   ExpectAnywhere(graph, {-4}, {4});
 }
 
-// With KeepAlives, as the transformation leaves them: the body is on one device, the loops around the call on another.
+// The KeepAlives are as the transformation leaves them. The body is on one device, the loops around the call on
+// another.
 TEST_F(PartitionTest, BodiesOnOneDeviceAreCalledFromLoopsOnAnother) {
   StaticGraph graph;
   graph.Arg("n").Const("zero", 0).Node("keep_alive", kKeepAliveOp, {"^Fib/frame_start", "^Fib/result_0"});

@@ -189,7 +189,8 @@ inline void ConnectKernels(const Program& program, FakeRendezvous* rendezvous, F
   }
 }
 
-// For runs that never end; one that does takes milliseconds, and on a busy machine with a sanitizer half a minute.
+// How long to wait before a run is taken to hang. One that ends takes milliseconds, and on a busy machine with a
+// sanitizer half a minute.
 inline constexpr absl::Duration kPatience = absl::Minutes(10);
 
 class PartitionTest : public ::testing::Test {

@@ -38,7 +38,7 @@ class WholeFunctionTest : public ::testing::Test {
  protected:
   ~WholeFunctionTest() override { SetStaticSettings(StaticSettings()); }
 
-  // Of Outer(n) = F(n) + F(F(n)), whose calls may have different limits.
+  // Runs Outer(n) = F(n) + F(F(n)), whose calls may have different limits.
   static absl::Status Run(int n, int* result, int second_max_depth = 100) {
     GraphBuilder builder;
     builder.Const("n", n).Function(Divide());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
 #include "tests/cc/native/stock_kernel.h"
 
 namespace tensorflow_recursion {
@@ -94,7 +95,8 @@ std::vector<Tensor> AllPairs() {
 // --- Comparison -----------------------------------------------------------------------------------
 
 constexpr double kExact = 0;
-// Of functions that both sides compute by series of their own, and of sums that run in another order: a few last bits.
+// By how much results may differ, a few last bits, where both sides compute series of their own or sum in another
+// order.
 template <typename T>
 constexpr double kClose = sizeof(T) == 4 ? 2e-6 : 1e-14;
 
@@ -351,7 +353,7 @@ TYPED_TEST(NativeKernelTest, GradientsOfConcatenations) {
   auto attributes = [](const std::vector<bool>& are_shapes) {
     return [are_shapes](NodeDefBuilder* node) { node->Attr("N", 2).Attr("are_shapes", are_shapes); };
   };
-  const std::string op = "Recursion>ConcatGradient";
+  const std::string op = kConcatGradientOp;
   ExpectSame({op, {Tensor(0), Numbers<T>({7, 3}), rows, other_rows}, attributes({false, false}), -2});
   ExpectSame({op, {Tensor(-2), Numbers<T>({7, 3}), rows, other_rows, rows}, attributes({false, false, false}), -3});
   ExpectSame({op, {Tensor(1), Numbers<T>({2, 7}), rows, shape}, attributes({false, true}), -2});

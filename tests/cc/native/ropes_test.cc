@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cc/base/names.h"
 #include "cc/native/native_kernel.h"
 #include "cc/values/rope.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
@@ -76,7 +77,7 @@ NodeDefBuilder Concat() {
 }
 
 NodeDefBuilder ConcatGradient() {
-  NodeDefBuilder builder("op", "Recursion>ConcatGradient");
+  NodeDefBuilder builder("op", kConcatGradientOp);
   builder.Input("axis", 0, tensorflow::DT_INT32).Input("x", 0, tensorflow::DT_FLOAT);
   builder.Input({{"x", 0, tensorflow::DT_FLOAT}, {"y", 0, tensorflow::DT_FLOAT}});
   builder.Attr("N", 2).Attr("are_shapes", std::vector<bool>{false, false});
@@ -130,7 +131,7 @@ TEST(RopesTest, PartsSideBySideAreCopied) {
   Value(outputs[0]).Release();
 }
 
-// As TensorFlow's kernel says it.
+// The error says what TensorFlow's kernel says.
 TEST(RopesTest, PartsThatDoNotFitAreAnError) {
   ReadOperator concat("Identity", Concat());
   Tensor other(tensorflow::DT_FLOAT, TensorShape({kManyRows, kColumns + 1}));

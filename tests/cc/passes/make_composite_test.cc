@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cc/base/names.h"
 #include "tests/cc/base/graphs.h"
 
 namespace tensorflow_recursion {

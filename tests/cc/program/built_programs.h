@@ -40,7 +40,8 @@ inline BuiltProgram BuildOrFail(const StaticGraph& graph) {
   return built;
 }
 
-// With functions and pieces compiled: tests of the executor have them run operator by operator unless they say so.
+// Builds a program with functions and pieces compiled. Tests of the executor run them operator by operator unless they
+// say so.
 inline BuiltProgram BuildCompiled(const StaticGraph& graph) {
   tensorflow::GraphDef compiled = graph.graph();
   for (tensorflow::NodeDef& node : *compiled.mutable_node()) {

@@ -20,7 +20,7 @@ using tensorflow::Tensor;
 
 class ContributionsTest : public ::testing::Test {
  protected:
-  // Of one term, of tensors that are counted.
+  // Contributions of one term, whose tensors are counted.
   Contributions Counted(int32_t number) { return Contributions(Make(number), Make(number)); }
 
   LiveTensors tensors_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "cc/base/names.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
@@ -38,7 +39,7 @@ class DeviceMemoryTest : public ::testing::Test {
     return Add(NodeBuilder(name, "Const").Attr("dtype", value.dtype()).Attr("value", value));
   }
   Node* Entry(const std::string& name, tensorflow::DataType type) {
-    return Add(NodeBuilder(name, "Recursion>Entry").Attr("T", type).Attr("function", "F").Attr("index", 0));
+    return Add(NodeBuilder(name, kEntryOp).Attr("T", type).Attr("function", "F").Attr("index", 0));
   }
   void Finish() { tensorflow::FixupSourceAndSinkEdges(&graph_); }
 
@@ -68,7 +69,7 @@ TEST_F(DeviceMemoryTest, CarriersHoldIntegersAndWhatHasNoBytesOnTheHost) {
 TEST_F(DeviceMemoryTest, RecordsHoldOnTheHostWhatTheirAttributeSays) {
   Node* f = Constant("f", Tensor(1.5f));
   Node* i = Constant("i", Tensor(2));
-  Node* retain = Add(NodeBuilder("retain", "Recursion>Retain")
+  Node* retain = Add(NodeBuilder("retain", kRetainOp)
                          .Input(std::vector<NodeBuilder::NodeOut>{f, i})
                          .Attr("function", "F")
                          .Attr("_input_hostmem", std::vector<int>{1}));

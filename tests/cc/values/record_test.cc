@@ -40,7 +40,7 @@ class RecordTest : public ::testing::Test {
     EXPECT_EQ(Record::LiveBytes(), 0);
   }
 
-  // Of a number, a tensor and, unless null, another record, whose reference it takes over.
+  // Makes a record of a number, a tensor and, unless null, another record, whose reference it takes over.
   Record* Make(int number, Record* inner = nullptr) {
     Record* record = Record::New(inner == nullptr ? 2 : 3);
     record->Set(0, Number(number), DT_INT32);

@@ -39,7 +39,7 @@ def run_in(place, devices, build, **options):
 
 
 def trace_in(place, devices, build, **options):
-    """As `run_in`; returns the first run's RunMetadata too."""
+    """Do what `run_in` does; returns the first run's RunMetadata too."""
     with tf.Graph().as_default():
         fetches = build(*devices)
         with place.session(**options) as session:

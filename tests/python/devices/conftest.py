@@ -12,6 +12,13 @@ def place(request):
     return distribution.of_cluster(request.getfixturevalue("cluster"))
 
 
+@pytest.fixture
+def fake_gpu(request):
+    """A test with this fixture runs only where the process has the fake GPU."""
+    if not request.config.getoption("--fake-gpu"):
+        pytest.skip("needs --fake-gpu")
+
+
 # What needs kernels that the fake GPU has not: of gathers from variables, of integer variables.
 FOR_CPUS = ["calls_beside_either_variable", "variables_that_gradients_look_at", "assignments_to_either"]
 

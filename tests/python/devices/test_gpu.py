@@ -11,16 +11,10 @@ from tensorflow.python.eager import context
 import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
-pytestmark = pytest.mark.fake_gpu
+pytestmark = [pytest.mark.fake_gpu, pytest.mark.usefixtures("fake_gpu")]
 I32, F32 = tf.int32, tf.float32
 
 CPU, GPU = distribution.CPUS[0], distribution.GPU
-
-
-@pytest.fixture(autouse=True)
-def needs_gpu(request):
-    if not request.config.getoption("--fake-gpu"):
-        pytest.skip("needs --fake-gpu")
 
 
 def run(fetches, feeds=None, static=True):

@@ -170,12 +170,6 @@ def test_operator_is_error_when_no_device_has_a_kernel(value, soft):
         value(reduced, soft)
 
 
-@pytest.fixture
-def fake_gpu(request):
-    if not request.config.getoption("--fake-gpu"):
-        pytest.skip("needs --fake-gpu")
-
-
 @pytest.mark.fake_gpu
 @pytest.mark.usefixtures("fake_gpu")
 @pytest.mark.parametrize("value", FOLLOWING, ids=lambda way: way.__name__)

@@ -126,7 +126,7 @@ def test_only_gradients_of_what_is_differentiated_by_are_computed(run, control_f
 
 
 def test_calls_of_other_shapes_retain_only_what_their_own_gradients_read():
-    """Of a product one gradient reads the other factor, so that two of them read both."""
+    """The gradient for one factor of a product reads the other factor, so that two gradients read both."""
     f, define = recursive("Product", [F64, F64, I32], [F64])
     define(lambda x, y, n: tf.cond(n < 1, lambda: tf.ones_like(x), lambda: tf.sin(x) * tf.sin(y) * f(x, y, n - 1)))
 

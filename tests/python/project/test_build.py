@@ -66,7 +66,8 @@ def test_build_says_in_one_line_when_there_is_no_compiler():
 
 
 def test_build_says_how_to_go_on_when_it_is_isolated_from_tensorflow(tmp_path):
-    # As in an environment of uv: another interpreter's modules hidden, and none of the variables names the user's.
+    # This is what uv makes of an environment: another interpreter's modules are hidden, and none of the variables names
+    # the user's.
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import find_tensorflow\n"
         "find_tensorflow._environments = lambda: []\n"

@@ -1,10 +1,16 @@
 """Pages of the documentation: pictures are of the programs shown, links lead somewhere, no page is too long."""
 # SPDX-License-Identifier: Apache-2.0
 
+import html
+import importlib
+import json
 import pathlib
 import re
 
+import processes
 import pytest
+
+from tensorflow_recursion import _build_info
 
 pytestmark = pytest.mark.every_case
 
@@ -12,6 +18,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TOURS = ["docs/tour.md", "docs/tour_gradient.md"]
 MOST_WORDS = 1500
+DRAWN_WITH = "2.21."  # the TensorFlow of requirements-dev.txt
 # What a build makes.
 GENERATED = {"benchmarks/results/"}
 
@@ -35,6 +42,30 @@ def test_pictures_of_a_tour_are_of_the_program_on_its_page(name):
     assert body.strip() in program
 
 
+@pytest.mark.thorough
+def test_pictures_of_the_tours_are_of_what_runs_now(tmp_path, monkeypatch):
+    """If it fails, the pictures have to be drawn again (`make docs`), and the tours read again."""
+    if not _build_info.TENSORFLOW_VERSION.startswith(DRAWN_WITH):
+        pytest.skip("another TensorFlow gives nodes other names")
+    done = processes.run_python("tools/tour/dump.py", str(tmp_path / "tour.json"), directory=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "tour"))
+    draw = importlib.import_module("draw")
+    for name, picture in draw.pictures(json.loads((tmp_path / "tour.json").read_text())).items():
+        drawn = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text()
+        if isinstance(picture, str):
+            assert picture == drawn, name
+        else:
+            assert _texts_of(picture) == sorted(map(html.unescape, re.findall(r">([^<>]+)</text>", drawn))), name
+
+
+def _texts_of(picture):
+    """What stands in a picture of a graph, whose layout is not compared."""
+    in_nodes = [text for node in picture.nodes.values() for text in (node.title, node.small)]
+    on_edges = [edge.label for edge in picture.edges]
+    return sorted(text for text in [*in_nodes, *on_edges, *picture.groups.values()] if text)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", _text(page)):
@@ -52,6 +83,23 @@ def test_files_that_a_page_names_are_there(page):
     assert {name for name in named if not (ROOT / name).exists()} - GENERATED == set()
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "design").glob("*.md")), ids=lambda page: page.stem)
+def _pages_of_design():
+    """The page of the design and those that its table names."""
+    first = ROOT / "docs" / "design.md"
+    _, _, table = first.read_text().partition("## Pages")
+    return [first, *(first.parent / name for name in re.findall(r"^\| \[[^]]*\]\((.*?)\)", table, flags=re.MULTILINE))]
+
+
+def test_design_names_all_of_its_pages():
+    assert set((ROOT / "docs" / "design").glob("*.md")) <= set(_pages_of_design())
+
+
+@pytest.mark.parametrize("page", _pages_of_design(), ids=lambda page: page.stem)
 def test_page_of_the_design_can_be_read_in_one_go(page):
     assert len(page.read_text().split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", _pages_of_design(), ids=lambda page: page.stem)
+def test_page_of_the_design_has_a_drawing(page):
+    text = page.read_text()
+    assert "/design_" in text or re.search(r"^```\n   ", text, flags=re.MULTILINE)

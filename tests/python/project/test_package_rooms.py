@@ -3,6 +3,7 @@
 
 import ast
 import pathlib
+import re
 
 import pytest
 
@@ -93,6 +94,13 @@ def private_members(tree):
 
 def test_every_module_has_its_place():
     assert set(sources()) == set(LEVELS) - {"_build_info", "_native"}
+
+
+@pytest.mark.parametrize("room", ["_tf", "gradients"])
+def test_room_says_what_each_of_its_modules_is_for(room):
+    text = ast.get_docstring(ast.parse(sources()[room].read_text()))
+    described = re.findall(r"^- `((?!f__)\w+)`:", text, re.MULTILINE)  # f__forward is a function, no module
+    assert {f"{room}.{name}" for name in described} == {name for name in sources() if name.startswith(f"{room}.")}
 
 
 @pytest.mark.parametrize("module", sources())

@@ -1,4 +1,4 @@
-"""How long files and functions may be, and how much a class may hide, as CONTRIBUTING.md says."""
+"""How files begin, how long they and functions may be, and how much a class may hide, as CONTRIBUTING.md says."""
 # SPDX-License-Identifier: Apache-2.0
 
 import ast
@@ -72,6 +72,13 @@ def cc_classes(text):
                 is_private = access[1] == "private"
             count += is_private and method.match(member) is not None
         yield name, count
+
+
+def test_files_name_their_licence_on_a_line_of_its_own():
+    code = sources("cc/**/*.cc", "cc/**/*.h", "tests/**/*.cc", "tests/**/*.h", "*/**/*.py", "*.py")
+    licence = re.compile(r"^(//|#) SPDX-License-Identifier: Apache-2\.0$", re.MULTILINE)
+    without = [name for path, name in code if not licence.search(path.read_text())]
+    assert set(without) <= {"tensorflow_recursion/_build_info.py"}, "the build writes that one"
 
 
 def test_files_are_short():

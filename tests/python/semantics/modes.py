@@ -29,5 +29,5 @@ STATIC_SESSIONS = [name for name in SESSIONS if name != "dynamic"]
 STATIC_GRAPHS = [name for name in GRAPHS if name != "dynamic"]
 STATIC = [name for name in MODES if name != "dynamic"]
 
-# For tests whose results are as good when they are computed at once.
+# This is for tests whose results are as good when they are computed at once.
 everywhere = pytest.mark.parametrize("mode", MODES, indirect=True)

@@ -81,7 +81,7 @@ def _truncated(x, y):
     return quotient if (x < 0) == (y < 0) else -quotient
 
 
-# By name: the dtypes it takes, how many operands, in TensorFlow, in Python. Results of integers wrap.
+# Each operator by its name: the dtypes it takes, how many operands, in TensorFlow, in Python. Results of integers wrap.
 OPERATORS = {
     "add": (INTEGERS + FLOATS, 2, tf.add, lambda x, y: x + y),
     "sub": (INTEGERS + FLOATS, 2, tf.subtract, lambda x, y: x - y),
@@ -199,7 +199,8 @@ class Drawer:
             return (self.random.choice(list(COMPARISONS)), dtype, inner(of), inner(of))
         if kind == "element" and (dtype in TABLES):
             indices = 2 if dtype == "int32" and self.random.random() < 0.5 else 1
-            # With the fuel in it: TensorFlow refuses to trace a slice of an index that it knows to be out of range.
+            # The fuel is in it because TensorFlow refuses to trace a slice of an index that it knows to be out of
+            # range.
             index = lambda: ("add", "int32", inner("int32"), ("x", "int32", 0))
             return (kind, dtype, self.random.choice(["gather", "slice"]), [index() for _ in range(indices)])
         return self.call(dtype, inner) if kind == "call" and may_call and self.calls < 2 else self.leaf(dtype, scope)

@@ -43,7 +43,7 @@ def _gates(z, h):
 
 
 def _slices(z, sizes):
-    """Of constant sizes, one behind the other; what is behind them is read as a whole."""
+    """Slices of constant sizes, one behind the other; what is behind them is read as a whole."""
     slices = [tf.slice(z, [0, sum(sizes[:i])], [1, size]) for i, size in enumerate(sizes)]
     return tf.concat([tf.tanh(slices[1]), slices[0], slices[2] * slices[2], z[:, sum(sizes) :]], axis=1)
 
@@ -231,7 +231,7 @@ def test_errors_are_those_of_stock_kernels(graph, run):
         run(f(3, 1.0))
 
 
-# Of parts whose sizes are known at run time alone: what each level of a chain puts side by side, from x [k, DIM].
+# The sizes of these parts are known at run time alone: what each level of a chain puts side by side, from x [k, DIM].
 CONCATENATIONS = {
     "rows": lambda x: tf.concat([x, 2 * x, x[:1]], axis=0)[: tf.shape(x)[0]],
     "columns": lambda x: tf.concat([x, x * x], axis=-1)[:, 3 : DIM + 3],
@@ -286,7 +286,7 @@ def test_gradients_of_concatenations_on_several_workers():
         np.testing.assert_array_equal(a, b)
 
 
-# As gradients would do it, with mistakes that gradients do not make: of the parts' shapes and of what is cut.
+# These do what gradients do, with mistakes that gradients do not make: in the parts' shapes and in what is cut.
 BAD_CONCATENATIONS = {
     "ranks": ([2, 3], [2], [4, 3], 0),
     "other dimension": ([2, 3], [2, 4], [4, 3], 0),
@@ -328,7 +328,7 @@ def test_errors_of_bad_concatenations_are_those_of_stock_kernels(monkeypatch, mi
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_gradient_of_a_root_at_zero_is_zero(graph, run, dtype):
-    """As stock has it: 0 where no gradient arrives, also where the root is 0. So a masked norm has no NaN."""
+    """Stock kernels do the same: 0 where no gradient arrives, also where the root is 0. So a masked norm has no NaN."""
     x = tf1.placeholder(dtype, [1, 2])
     f = _chain(lambda h, w, b: tf.where(h > 0, tf.sqrt(h), tf.zeros_like(h)), dtype, None, None)
     (gradient,) = tf.gradients(f(1, tf.pad(x, [[0, 0], [0, DIM - 2]])), x)

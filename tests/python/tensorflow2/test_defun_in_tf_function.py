@@ -120,7 +120,7 @@ def test_variables_and_several_outputs_pass_through_eager_calls():
 
 
 def test_conditional_in_defun_is_v2_in_tf_function_when_switched_off():
-    """As in a tf.function: what TensorFlow makes of a v1 conditional never ends there."""
+    """It is v2 in a tf.function: what TensorFlow makes of a v1 conditional never ends there."""
     with control_flow_v2(False):
         summed = scaled_sum("SummedV1", tf.constant(2.0))
         assert float(tf.function(lambda n: summed(1.0, n))(tf.constant(3))) == 7

@@ -35,9 +35,9 @@ def test_treelstm_in_keras_learns_and_is_saved(tmp_path):
     printed = run("keras_treelstm.py", "--quick", "--units", "16", "--threads", "1", "--out", tmp_path)
     first, second = map(float, re.findall(r" loss: ([\d.]+)", printed))
     assert second < 0.75 * first, printed
-    # Of 200 sentences, some of them neutral. By guessing, a half is right.
+    # These are 200 sentences, some of them neutral. By guessing, a half is right.
     assert float(re.findall(r" sentences_two: ([\d.]+)", printed)[-1]) > 0.65, printed
-    # Of 40 sentences. By guessing, a fifth is right.
+    # These are 40 sentences. By guessing, a fifth is right.
     five = re.search(r"test: five classes ([\d.]+)%, two classes [\d.]+%", printed)
     assert five is not None and float(five[1]) > 25, printed
     assert (tmp_path / "model.keras").exists()

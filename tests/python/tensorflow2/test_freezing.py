@@ -68,7 +68,7 @@ def rows_gathered(w):
 
 
 def rows_gathered_in_branches(w):
-    """Of what a branch takes, the frozen graph does not say the shape."""
+    """The frozen graph does not say what shape that has which a branch takes."""
 
     @tfr.recursive
     def product(x, n):
@@ -241,7 +241,7 @@ def in_a_loop(power):
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("main, exponent", [(in_a_branch, N + 1), (in_a_loop, 2 * N + 1)])
 def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exponent, in_function):
-    """Of which the frozen graph has functions alone, which TensorFlow builds anew for each gradient."""
+    """The frozen graph has only functions for control flow, which TensorFlow builds anew for each gradient."""
     power, _ = without_variables(Weights())
     frozen = convert_variables_to_constants_v2(concrete(main(power)), lower_control_flow=False)
 
@@ -284,7 +284,7 @@ def test_gradients_of_calls_in_branches_of_branches():
 
 
 def test_body_that_names_a_node_it_does_not_have():
-    """As where it was cut out of a larger graph: what it was to be placed with is not there."""
+    """Such a body was cut out of a larger graph: what it was to be placed with is not there."""
     power, expected = read_beside_calls(Weights())
     graph_def = convert_variables_to_constants_v2(concrete(power)).graph.as_graph_def()
     bodies = [function for function in graph_def.library.function if function.signature.name.startswith("power")]
@@ -317,7 +317,7 @@ def test_call_in_a_branch_of_the_main_graph():
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("lowered", [True, False])
 def test_gradients_of_calls_in_branches_of_the_main_graph(lowered, is_static):
-    """For its gradient, the function returns what was computed on the way: of the branch not taken that is dead."""
+    """The function returns, for its gradient, what was computed on the way; in the branch not taken that is dead."""
     weights = Weights()
     (one, power), (other, product) = read_beside_calls(weights), rows_gathered_in_branches(weights)
 

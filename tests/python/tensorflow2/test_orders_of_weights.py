@@ -40,7 +40,7 @@ def nets(weights):
 
 
 def derivative(net, weight, order):
-    """Of a sum of squares, each order summed up with the same factors."""
+    """The derivative of a sum of squares, each order of which is summed up with the same factors."""
     if order == 0:
         return tf.reduce_sum(net() ** 2)
     with tf.GradientTape() as tape:

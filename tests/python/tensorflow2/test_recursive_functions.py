@@ -528,7 +528,7 @@ def test_trees_with_any_number_of_children_are_summed_by_map_fn(called):
 
 
 def test_function_and_signature_may_be_arguments_of_one_call():
-    """As those of tf.function."""
+    """tf.function takes both, too."""
 
     def plain(n):
         return n if n < 1 else double(n - 1) + 2

@@ -418,7 +418,7 @@ def test_saved_model_is_static_in_a_program_in_c(tmp_path, run_model):
 
 @pytest.mark.thorough
 def test_saved_model_of_tensorflow_2_is_static_in_a_program_in_c(tmp_path, run_model):
-    """With a variable, which the model restores before it runs."""
+    """The function reads a variable, which the model restores before it runs."""
     module, number = tf.Module(), tf.TensorSpec([], tf.int64)
     module.step = tf.Variable(2, dtype=tf.int64)
 

@@ -11,7 +11,7 @@ import tensorflow_recursion as tfr
 N = 5
 X = 2.0
 V = 1.5
-# Of v x^n at these numbers: by x once, twice, three times; by v; by x and v.
+# The derivatives of v x^n at these numbers: by x once, twice, three times; by v; by x and v.
 DX, DXX, DXXX, DV, DXV = 120.0, 240.0, 360.0, 32.0, 80.0
 
 

@@ -13,7 +13,7 @@ _DIM = 19
 
 
 def test_variables_of_tensorflow_2_are_read_as_they_are():
-    """By their handles in the body, which hold them: numbers, rows, and whole weights, before and after updates."""
+    """Bodies read them by the handles that they hold: numbers, rows, and whole weights, before and after updates."""
     start = np.arange(5 * _DIM, dtype=np.float32).reshape(5, _DIM)
     table, weight, scale = tf.Variable(start), tf.Variable(np.eye(_DIM, dtype=np.float32)), tf.Variable(2.0)
 
