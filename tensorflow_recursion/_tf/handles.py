@@ -37,6 +37,11 @@ def is_of_unknown_kind(tensor: tf.Tensor) -> bool:
     return tensor.dtype.base_dtype == tf.variant and handle_data(tensor) is None
 
 
+def is_of_no_variable(tensor: tf.Tensor) -> bool:
+    """Whether `tensor` is a handle that is not known to be one of a variable: of a lookup table, for example."""
+    return tensor.dtype.base_dtype == tf.resource and handle_data(tensor) is None
+
+
 def is_trainable_type(dtype: tf.DType) -> bool:
     """The same for what is known of a dtype alone."""
     return dtype not in (tf.variant, tf.resource) and bool(backprop_util.IsTrainable(dtype))

@@ -135,13 +135,21 @@ class Differentiation:
         return [found.get(i) for i in range(len(op.inputs))]
 
     def _with_captured_tables(self, pair: Pair, group: Group, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The inputs of a call, for its gradient: outside of bodies, a table that a function has captured as it is."""
+        """The inputs of a call, for its gradient: outside of bodies, a table that a function has captured as it is.
+
+        That is a table of weights of which rows are gathered, or whatever else a handle stands for that is none of a
+        variable, a lookup table say: nested tapes make zeros like all that a function returns for its gradient.
+        """
+        if self._groups.innermost is not None:
+            return list(inputs)
+        kinds = {i: group.weights.kind_of(group.weights.weight_of(pair.definition, i)) for i in pair.trainable}
+        tables = {i for i, kind in kinds.items() if kind is Kind.ROWS}
+        tables.update(i for i, tensor in enumerate(inputs) if handles.is_of_no_variable(tensor))
         chain = graphs.enclosing_graphs(tf1.get_default_graph())
-        found = list(inputs)
-        for i in pair.trainable if self._groups.innermost is None else ():
-            if group.weights.kind_of(group.weights.weight_of(pair.definition, i)) is Kind.ROWS:
-                found[i] = self.bring_in(graphs.captured_value(found[i], chain[0]), chain)
-        return found
+        return [
+            self.bring_in(graphs.captured_value(tensor, chain[0]), chain) if i in tables else tensor
+            for i, tensor in enumerate(inputs)
+        ]
 
     def _by_backward_call(
         self, pair: Pair, group: Group, record: tf.Tensor, dys: Sequence[tf.Tensor], inputs: Sequence[tf.Tensor]

@@ -155,3 +155,30 @@ def test_derivatives_of_branches_of_unequal_shapes(body, order):
     x = tf.constant([0.3, 0.5, 0.7], F64)
     got, expected = (derivative(lambda x, f=f: f(x, tf.constant(2)), x, order) for f in (recursive, plain))
     np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function", "loaded"])
+def test_second_derivative_of_a_body_that_looks_up(place, tmp_path):
+    """A lookup table's handle is one of no variable: TensorFlow knows no zeros like it."""
+    module = tf.Module()
+    module.w = tf.Variable(2.0)
+    module.table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [5]), 0)
+
+    @tfr.recursive
+    def power(n, key):
+        if n < 1:
+            return module.w * tf.cast(module.table.lookup(key), tf.float32)
+        return module.w * power(n - 1, key)
+
+    function = power if place == "eager" else tf.function(power)
+    if place == "loaded":
+        signature = [tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.string)]
+        module.power = tf.function(power, input_signature=signature)
+        tf.saved_model.save(module, str(tmp_path))
+        module = tf.saved_model.load(str(tmp_path))
+        function = module.power
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            y = function(tf.constant(3), tf.constant("a"))
+        dw = tape.gradient(y, module.w)
+    assert (float(y), float(dw), float(outer.gradient(dw, module.w))) == (80, 160, 240)
