@@ -52,6 +52,11 @@ _EXPLANATIONS = (
         "tf.map_fn, or tf.unstack if the number of its parts is known",
     ),
     _Explanation(
+        r"indices must be integers or slices, not \w*Tensor$",
+        "Python's lists and tuples take a number as an index, and a tensor has no value before the graph runs; write "
+        "tf.gather(list, index), or tf.switch_case for parts of different shapes",
+    ),
+    _Explanation(
         r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
         "Python takes a number here (in `range`, say), and a tensor has no value before the graph runs; write tf.range "
         "or tf.while_loop",

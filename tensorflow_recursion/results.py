@@ -13,6 +13,8 @@ from tensorflow_recursion import signatures
 from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.signatures import Signature
 
+_CHECK = "output_shapes_"  # begins the names of operations that check what was stated
+
 
 @dataclasses.dataclass(frozen=True)
 class Results:
@@ -127,9 +129,14 @@ class Results:
         return [checked(i, output, shape) for i, (output, shape) in enumerate(zip(outputs, shapes, strict=True))]
 
 
+def is_check(op: tf.Operation) -> bool:
+    """Whether an operation of a body is what `checked` has made."""
+    return op.type == "EnsureShape" and _CHECK in op.name
+
+
 def checked(index: int, output: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
     """`output`, whose shape is checked when the function runs unless the trace says enough of it."""
     if output.dtype in (tf.resource, tf.variant) or output.shape.is_subtype_of(shape):
         return output
     with tf.compat.v1.device(output.device or None):
-        return tf.ensure_shape(output, shape, name=f"output_shapes_{index}")
+        return tf.ensure_shape(output, shape, name=f"{_CHECK}{index}")

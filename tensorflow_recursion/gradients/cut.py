@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import tensorflow as tf
 
-from tensorflow_recursion import ops
+from tensorflow_recursion import ops, results
 from tensorflow_recursion._tf import handles, nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion._tf.functions import TracedFunction
@@ -69,7 +69,8 @@ def _cut_off(gradient: Sequence[tf.Operation], body: BodyWithGradient) -> tuple[
     """Let the gradient neither read forward operations nor wait for them, and make constants anew.
 
     Returns what else it has read of those, and those that it has waited for: the record, which the gradient begins
-    with, is to wait for them. So the gradient of a `tf.py_function` runs after the function, whose tape it takes.
+    with, is to wait for them. So the gradient of a `tf.py_function` runs after the function, whose tape it takes. It
+    waits for checks of stated shapes, too, as a gradient is made for these.
     """
     captures = {capture.ref() for capture in body.captures}
     args = {arg.op for arg in body.args}
@@ -89,6 +90,9 @@ def _cut_off(gradient: Sequence[tf.Operation], body: BodyWithGradient) -> tuple[
                 retained.setdefault(key, tensor)
         awaited.update(dict.fromkeys(source for source in op.control_inputs if source in body.forward))
         nodes.keep_control_inputs(op, lambda source: source not in body.forward)
+    awaited.update(
+        dict.fromkeys(op for op in body.graph.get_operations() if op in body.forward and results.is_check(op))
+    )
     return list(retained.values()), list(awaited)
 
 

@@ -42,6 +42,10 @@ def for_over_tensor(n, call):
     return sum(part for part in tf.reshape(n, [1]))
 
 
+def index_of_list(n, call):
+    return [1, 2][n]
+
+
 def range_of_tensor(n, call):
     return sum(i for i in range(n))
 
@@ -139,6 +143,7 @@ MISTAKES = {
     while_on_tensor: "Python's `if`, `while`.* tf.while_loop",
     and_of_tensors: "`and`.*tf.logical_and",
     for_over_tensor: "Python's `for` cannot go over a tensor.* tf.unstack",
+    index_of_list: r"as an index.* tf\.gather\(list, index\)",
     range_of_tensor: "`range`.* tf.while_loop",
     condition_inside_branch: "Python's `if`, .* write tf.cond",
     waits_for_outer_operation: "'outer' of the graph around it.* put the tf.control_dependencies around the call",

@@ -88,3 +88,13 @@ def test_number_is_checked_on_its_way_when_branches_are_numbers(run, control_flo
     assert fib(9) == 34
     with pytest.raises(tf.errors.InvalidArgumentError):
         fib([0])
+
+
+def test_gradient_alone_is_error_where_the_result_is_not_as_stated(run, control_flow):
+    """The gradient is made for the stated shape, of which the gradient's own values need not tell."""
+    f, define = recursive("Down", [tf.int32, tf.float32], [tf.float32], shapes=[[3]])
+    define(lambda n, x: tf.cond(n < 1, lambda: x * 2.0, lambda: f(n - 1, x)))
+    dx = run.function(lambda x: tf.gradients(tf.reduce_sum(f(2, x)), x)[0], [tf.float32])
+    assert dx([1, 1, 1]).tolist() == [2, 2, 2]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Down/output_shapes_0|'Down'|in call.* Down"):
+        dx([1])
