@@ -16,7 +16,7 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 from benchmarks.harness import Case, CaseResult, NotStatic, Progress, SessionRunner, Variant, WrongResult, run_case
-from benchmarks.nets.suite import WORKERS_LABEL
+from benchmarks.nets.suite import BY_DEPTH, WORKERS_LABEL
 from benchmarks.nets.weights import NETS, TREERNNS
 from benchmarks.recursion_suite import SUITE as RECURSION_SUITE
 from benchmarks.recursion_suite import WORKERS_SUITE
@@ -156,7 +156,7 @@ def _treernn_limits(result: CaseResult) -> dict[str, float | None]:
     """The limits by method; a figure without one is only reported."""
     details = result.case.details
     key = details["mode"], details["dim"], details["batch"]
-    names = ("iteration", "iteration-in-loop", "levels", "pytorch", "pytorch-levels")
+    names = (BY_DEPTH, "iteration", "iteration-in-loop", "levels", "pytorch", "pytorch-levels")
     limits: dict[str, float | None] = dict.fromkeys(names)
     for name, by_case in TREERNN_OVER.items():
         limits[name] = by_case.get(key) if result.case.suite == "treernn" else None

@@ -20,6 +20,7 @@ from benchmarks.harness import CaseResult, format_seconds
 
 _COLOURS = {
     "static": "#1b6ca8",
+    "static-by-depth": "#7fb3d9",
     "dynamic": "#e07b39",
     "cpython": "#9a9a9a",
     "iteration": "#5b8c5a",

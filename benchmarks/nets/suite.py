@@ -22,7 +22,7 @@ import tensorflow as tf
 import tensorflow_recursion as tfr
 from benchmarks import treebank
 from benchmarks.harness import Case, GraphRunner, Runner, SessionRunner, Variant, WrongResult, format_seconds
-from benchmarks.nets import data, graph, iteration, paper, recursion, reference, unrolled, weights
+from benchmarks.nets import by_depth, data, graph, iteration, paper, recursion, reference, unrolled, weights
 from benchmarks.nets.graph import NetGraph
 from benchmarks.nets.weights import Training, Weights
 from benchmarks.treebank import Forest, Tree
@@ -36,6 +36,7 @@ TREES = 50
 TREES_AT_LARGE_DIM = 25
 UNROLLED_TREES = 10  # every one is a graph of its own, prepared within seconds
 PAPER_DIM = 35
+BY_DEPTH = "static-by-depth"
 WORKERS_BATCH = 25  # of the cases that compare two workers with one
 WORKERS_LABEL = "-workers"
 QUICK_DIMS = (50,)
@@ -260,6 +261,7 @@ METHODS: dict[str, Method] = {
     "static": lambda setting: _recursion(setting, static=True),
     "static-one-worker": lambda setting: _recursion(setting, static=True, workers=1),
     "static-two-workers": lambda setting: _recursion(setting, static=True, workers=2),
+    BY_DEPTH: lambda setting: _in_session(setting, by_depth.build, static=True),
     "dynamic": lambda setting: _recursion(setting, static=False),
     "paper-form": lambda setting: _in_session(
         setting, paper.build, lambda _, forest: paper.feed_values(forest), static=True
@@ -277,19 +279,20 @@ METHODS: dict[str, Method] = {
     "pytorch-levels": _pytorch_levels,
 }
 _WORKER_METHODS = ("static-one-worker", "static-two-workers")
-STATIC_METHODS = ("static", "paper-form", *_WORKER_METHODS)
+STATIC_METHODS = ("static", BY_DEPTH, "paper-form", *_WORKER_METHODS)
 _TORCH_METHODS = ("pytorch", "pytorch-levels")
 _TOPDOWN_METHODS = ("static", "dynamic", *_TORCH_METHODS)
 
 
 def methods_for(net: str, batch: int) -> tuple[str, ...]:
     """Returns what a case compares: the top-down net has no loops, the slowest are shown a tree at a time."""
-    names = ("static", "dynamic", "iteration", "iteration-in-loop", "levels", *_TORCH_METHODS)
+    names = ("static", BY_DEPTH, "dynamic", "iteration", "iteration-in-loop", "levels", *_TORCH_METHODS)
     return tuple(
         name
         for name in names
         if (net != weights.TOPDOWN or name in _TOPDOWN_METHODS)
         and (batch == 1 or name not in ("dynamic", "iteration-in-loop"))
+        and (batch > 1 or name != BY_DEPTH)
         and (HAS_TORCH or name not in _TORCH_METHODS)
     )
 

@@ -21,7 +21,7 @@ DIM = 3
 OPTIMIZERS = [weights.Training("adam", 0.01), weights.Training("adagrad", 0.05), weights.Training("sgd", 0.01)]
 TORCH_METHODS = ("pytorch", "pytorch-levels")
 TREE_METHODS = ("static", "dynamic", "iteration", "iteration-in-loop", "levels", "unrolled", *TORCH_METHODS)
-BATCH_METHODS = ("static", "iteration", "iteration-in-loop", "levels", "unrolled", *TORCH_METHODS)
+BATCH_METHODS = ("static", "static-by-depth", "iteration", "iteration-in-loop", "levels", "unrolled", *TORCH_METHODS)
 TOPDOWN_METHODS = ("static", "dynamic", *TORCH_METHODS)
 
 

@@ -58,7 +58,9 @@ class _Writer:
         if self.rng.random() < 0.5:
             lines += ["else:", *indented(self.block(MAX_DEPTH - 1, may_call=False))]
         lines += self.statements(self.rng.randrange(3), MAX_DEPTH, may_call=False)
-        return [*lines, f"return {self.result()}, {self.result()}"]
+        # AutoGraph takes what is not read after a branch for a variable of that branch alone, and finds no value of it
+        # in a branch of the branch (NameError, in a plain tf.function, too).
+        return [*lines, "_ = x + y", f"return {self.result()}, {self.result()}"]
 
     def result(self):
         """Often one that no variable is read for: who waits for it has waited for no effect."""
