@@ -46,8 +46,10 @@ class Interpreter {
     kJoins,        // the results of the call that was split off last are needed: see SupplyResults()
   };
 
-  // `code` must outlive it. `run_bytes` is what the run's frames take, or nullptr for a stack without limit.
-  Interpreter(const Code& code, int64_t max_depth, std::atomic<int64_t>* run_bytes, int64_t max_run_bytes)
+  // `code` must outlive it. `run_bytes` is what the run's frames take, of at most
+  // `max_run_bytes`; both are nullptr for a stack without limit.
+  Interpreter(const Code& code, int64_t max_depth, std::atomic<int64_t>* run_bytes,
+              const std::atomic<int64_t>* max_run_bytes)
       : code_(code), max_depth_(max_depth), stack_(run_bytes, max_run_bytes) {}
 
   // Prepares a call whose frame is at `depth`. Arguments are numbers as bits, and addresses of Arrays and Records,

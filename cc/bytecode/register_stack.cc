@@ -16,7 +16,7 @@ constexpr size_t kFirstWords = 1024;
 bool RegisterStack::Grow(size_t words) {
   size_t size = std::max({words, 2 * size_, kFirstWords});
   if (run_bytes_ != nullptr) {  // near the limit: what is left
-    const int64_t left = max_run_bytes_ - run_bytes_->load(std::memory_order_relaxed);
+    const int64_t left = max_run_bytes_->load(std::memory_order_relaxed) - run_bytes_->load(std::memory_order_relaxed);
     size = std::min(size, size_ + static_cast<size_t>(std::max<int64_t>(left, 0)) / sizeof(uint64_t));
     if (size < words) return false;
   }

@@ -12,8 +12,9 @@ namespace tensorflow_recursion {
 // Grows as a recursion gets deeper. What it takes counts against the limit of a run, with that run's frames.
 class RegisterStack {
  public:
-  // `run_bytes` is what the run takes already, or nullptr; relaxed, because it is only compared with the limit.
-  RegisterStack(std::atomic<int64_t>* run_bytes, int64_t max_run_bytes)
+  // `run_bytes` is what the run takes already, and `max_run_bytes` the limit, which may change; both are nullptr if
+  // there is none. Relaxed, because they are only compared.
+  RegisterStack(std::atomic<int64_t>* run_bytes, const std::atomic<int64_t>* max_run_bytes)
       : run_bytes_(run_bytes), max_run_bytes_(max_run_bytes) {}
   ~RegisterStack() { Shrink(0); }
 
@@ -30,7 +31,7 @@ class RegisterStack {
 
  private:
   std::atomic<int64_t>* const run_bytes_;
-  const int64_t max_run_bytes_;
+  const std::atomic<int64_t>* const max_run_bytes_;
   uint64_t* words_ = nullptr;
   size_t size_ = 0;
 };

@@ -119,10 +119,10 @@ bool CallOpener::CheckDepth(const Frame* caller, const CallSite& site) {
   const int64_t max_depth = context_->program.options.max_depth;
   const bool is_too_deep = caller->depth >= max_depth;
   const RunState& run = *context_->run;
-  const bool is_too_large = run.frame_bytes.load(std::memory_order_relaxed) > run.max_frame_bytes;
+  const bool is_too_large =
+      run.frame_bytes.load(std::memory_order_relaxed) > run.max_frame_bytes.load(std::memory_order_relaxed);
   if (ABSL_PREDICT_TRUE(!is_too_deep && !is_too_large)) return true;
-  context_->FailAt(
-      RecursionTooDeep(context_->program.options, site.callee_name, site.name, caller->depth + 1, is_too_deep), caller);
+  context_->FailAt(RecursionTooDeep(run, site.callee_name, site.name, caller->depth + 1, is_too_deep), caller);
   return false;
 }
 

@@ -73,7 +73,7 @@ struct Fork {
 struct CompiledCall {
   explicit CompiledCall(const WorkerContext& context)
       : interpreter(*context.program.code, context.program.options.max_depth, &context.run->frame_bytes,
-                    context.run->max_frame_bytes),
+                    &context.run->max_frame_bytes),
         arguments(std::make_shared<CompiledArguments>()) {}
 
   Interpreter interpreter;

@@ -88,7 +88,7 @@ std::optional<CompiledCalls::Returned> CompiledCalls::Start(Frame* caller, OpId 
   if (call->interpreter.Start(call->origin.function->number, call->registers, caller->depth + 1)) return Resume();
   const CallSite& site = SiteOf(call->origin);
   Retire(call);
-  context_->FailAt(RecursionTooDeep(context_->program.options, site.callee_name, site.name, caller->depth + 1,
+  context_->FailAt(RecursionTooDeep(*context_->run, site.callee_name, site.name, caller->depth + 1,
                                     /*is_too_deep=*/false),
                    caller);
   return std::nullopt;
@@ -244,7 +244,7 @@ absl::Status CompiledCalls::TooDeep(const CompiledCall& call, bool is_too_deep) 
   const CallSite& site = SiteOf(call.origin);
   const std::string& callee = note == nullptr ? site.callee_name : note->callee;
   const std::string& name = note == nullptr ? site.name : note->site;
-  return RecursionTooDeep(context_->program.options, callee, name, call.interpreter.depth() + 1, is_too_deep);
+  return RecursionTooDeep(*context_->run, callee, name, call.interpreter.depth() + 1, is_too_deep);
 }
 
 const CallSite& CompiledCalls::SiteOf(const CallOrigin& origin) const {
@@ -319,7 +319,7 @@ void CompiledCalls::StartFork(std::shared_ptr<Fork> fork) {
   if (call->interpreter.StartForked(call->fork->call)) return;  // the worker goes on with it
   const CallSite& site = SiteOf(call->origin);
   const int64_t depth = call->fork->call.depth + 1;
-  context_->FailAt(RecursionTooDeep(context_->program.options, site.callee_name, site.name, depth,
+  context_->FailAt(RecursionTooDeep(*context_->run, site.callee_name, site.name, depth,
                                     /*is_too_deep=*/false),
                    call->origin.caller);
 }

@@ -8,19 +8,34 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "cc/base/available_memory.h"
 #include "cc/base/options.h"
+#include "cc/executor/run_state.h"
 
 namespace tensorflow_recursion {
 
-// The call of `callee` at `site` would be at `depth`. It is either too deep, or its frames take too much memory.
-inline absl::Status RecursionTooDeep(const Options& options, const std::string& callee, const std::string& site,
+// What it is that has come to its limit, and what raises that.
+inline std::string ReachedLimit(const RunState& run, bool is_too_deep) {
+  const Options& options = run.environment.program->options;
+  if (is_too_deep) return absl::StrCat("the limit is ", options.max_depth, "; raise it ", options.depth_setting);
+  if (run.is_out_of_memory()) {
+    return absl::StrCat("where it leaves the machine ", run.least_memory() >> 20, " MiB of memory, and ",
+                        run.environment.memory.reserve >> 20,
+                        " MiB are the least; do less work per level, take a smaller batch, or lower the least with the "
+                        "environment variable ",
+                        kMemoryReserveVariable, " (max_depth does not help)");
+  }
+  return absl::StrCat("where its frames take ", kDefaultMaxFrameBytes >> 20,
+                      " MiB, the limit unless max_depth is above ", kDefaultMaxDepth, "; raise it ",
+                      options.depth_setting);
+}
+
+// The call of `callee` at `site` would be at `depth`. It is either too deep, or takes too much memory.
+inline absl::Status RecursionTooDeep(const RunState& run, const std::string& callee, const std::string& site,
                                      int64_t depth, bool is_too_deep) {
-  const std::string limit = is_too_deep ? absl::StrCat("the limit is ", options.max_depth)
-                                        : absl::StrCat("where its frames take ", kDefaultMaxFrameBytes >> 20,
-                                                       " MiB, the limit unless max_depth is above ", kDefaultMaxDepth);
   return absl::ResourceExhaustedError(absl::StrCat("Recursion too deep: call of '", callee, "' would be at depth ",
-                                                   depth, ", ", limit, "; raise it ", options.depth_setting,
-                                                   "\n\t [[{{node ", site, "}}]]"));
+                                                   depth, ", ", ReachedLimit(run, is_too_deep), "\n\t [[{{node ", site,
+                                                   "}}]]"));
 }
 
 }  // namespace tensorflow_recursion

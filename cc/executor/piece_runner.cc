@@ -15,7 +15,7 @@ namespace tensorflow_recursion {
 PieceRunner::PieceRunner(WorkerContext* context, TokenRouter* router) : context_(context), router_(router) {
   const Program& program = context->program;
   if (program.piece_code == nullptr) return;
-  interpreter_.emplace(*program.piece_code, program.options.max_depth, nullptr, 0);
+  interpreter_.emplace(*program.piece_code, program.options.max_depth, nullptr, nullptr);
   arrays_.reserve(program.max_inputs);  // registers point into it
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cc/executor/kernel_runner.h"
+#include "cc/executor/memory_watch.h"
 #include "cc/program/program.h"
 
 namespace tensorflow_recursion {
@@ -41,6 +42,8 @@ struct RunEnvironment {
   bool profiles = false;
   // Told of each call that the main graph makes.
   std::function<void()> on_main_call;
+  // Ends a recursion that is about to take all memory.
+  MemoryGauge memory;
   // Tests: picks ready operators at random instead of the newest first. 0 is off.
   uint64_t shuffle_seed = 0;
 };

@@ -71,10 +71,12 @@ RunState::RunState(RunEnvironment environment, std::function<void()> end)
     : environment(std::move(environment)),
       help_begins(this->environment.alone == absl::ZeroDuration() ? absl::InfinitePast()
                                                                   : absl::Now() + this->environment.alone),
-      max_frame_bytes(this->environment.program->options.max_depth > kDefaultMaxDepth
-                          ? std::numeric_limits<int64_t>::max()
-                          : kDefaultMaxFrameBytes),
+      usual_max_frame_bytes_(this->environment.program->options.max_depth > kDefaultMaxDepth
+                                 ? std::numeric_limits<int64_t>::max()
+                                 : kDefaultMaxFrameBytes),
+      watch_(this->environment.memory.reserve),
       end_(std::move(end)) {
+  max_frame_bytes.store(usual_max_frame_bytes_, std::memory_order_relaxed);
   retvals.resize(this->environment.program->retval_types.size(), Value::Empty());
   for (const KernelNode& node : this->environment.program->kernels) {
     max_outputs = std::max(max_outputs, node.outputs.size());
@@ -103,6 +105,27 @@ absl::Status RunState::status() const {
 void RunState::End() {
   const std::function<void()> end = end_;  // *this may go with it
   end();
+}
+
+void RunState::WatchMemory(absl::Duration now) {
+  const MemoryGauge& gauge = environment.memory;
+  if (gauge.reserve == 0) return;
+  const int64_t nanoseconds = absl::ToInt64Nanoseconds(now);
+  int64_t next = next_look_.load(std::memory_order_relaxed);
+  if (nanoseconds < next) return;
+  const int64_t then = absl::ToInt64Nanoseconds(now + gauge.interval);
+  if (!next_look_.compare_exchange_strong(next, then, std::memory_order_relaxed) || next == 0) return;
+  const std::lock_guard<std::mutex> lock(watch_mutex_);
+  const int64_t available = gauge.available();
+  const bool is_near = available != kUnknownMemory && available / 2 < gauge.reserve;
+  if (is_near) next_look_.store(absl::ToInt64Nanoseconds(now + gauge.near_interval), std::memory_order_relaxed);
+  const bool is_too_large = watch_.IsTooLarge(available);
+  max_frame_bytes.store(is_too_large ? kNoFrameBytes : usual_max_frame_bytes_, std::memory_order_relaxed);
+}
+
+int64_t RunState::least_memory() const {
+  const std::lock_guard<std::mutex> lock(watch_mutex_);
+  return watch_.least();
 }
 
 bool RunState::BeginOffload() {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cc/executor/frame.h"
+#include "cc/executor/memory_watch.h"
 #include "cc/executor/run_program.h"
 
 namespace tensorflow_recursion {
@@ -54,17 +55,31 @@ class RunState {
   bool BeginOffload();
   void EndOffload() { offloads_.fetch_sub(1, std::memory_order_relaxed); }
 
+  // Looks how much memory there is if it is time, in one worker of those that ask, and sets max_frame_bytes. `now` is
+  // of a steady clock. The first look comes an interval after it was asked for first.
+  void WatchMemory(absl::Duration now);
+  // Whether calls go no deeper because of it; least_memory() is what was left then.
+  bool is_out_of_memory() const { return max_frame_bytes.load(std::memory_order_relaxed) == kNoFrameBytes; }
+  int64_t least_memory() const;
+
   const RunEnvironment environment;
   const absl::Time help_begins;  // from here on calls go to other workers
   std::vector<Value> retvals;    // written by the owner of the root frame
   size_t max_outputs = 0;        // of a kernel
-  // Memory of frames, and of kernels in flight apart from their tensors. Relaxed: it is only compared with the limit.
+  // Memory of frames, and of kernels in flight apart from their tensors, and its limit. Relaxed: they are only
+  // compared.
   std::atomic<int64_t> frame_bytes{0};
-  const int64_t max_frame_bytes;
+  std::atomic<int64_t> max_frame_bytes{0};
 
  private:
+  static constexpr int64_t kNoFrameBytes = -1;  // less than any number of bytes
+
   void End();
 
+  const int64_t usual_max_frame_bytes_;
+  std::atomic<int64_t> next_look_{0};  // in nanoseconds; 0: nobody has asked yet
+  mutable std::mutex watch_mutex_;     // a look may take longer than the time to the next
+  MemoryWatch watch_ ABSL_GUARDED_BY(watch_mutex_);
   const std::function<void()> end_;
   std::atomic<int> activities_{0};
   std::atomic<int> lookouts_{0};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/executor/worker.h"
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -21,6 +23,10 @@ constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
 // How long a worker that shares compiled calls with others looks out for more before it leaves its thread: about what
 // it takes to wake it again.
 constexpr absl::Duration kLookOut = absl::Microseconds(100);
+
+// How long the pieces of work between two looks may take before the next looks come sooner, and how few these are then.
+constexpr absl::Duration kLongestInterval = absl::Milliseconds(5);
+constexpr int kShortestPollInterval = 32;
 
 }  // namespace
 
@@ -126,21 +132,32 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::AwaitMail() {
   return true;
 }
 
-// Looks at cancellation, errors, messages and idle workers: once in kPollInterval pieces of work. Returns whether to go
-// on.
+// Looks at cancellation, errors, memory, messages and idle workers: once in kPollInterval pieces of work. Returns
+// whether to go on.
 ABSL_ATTRIBUTE_NOINLINE bool Worker::Poll() {
-  parts_.context.budget = kPollInterval;
+  const absl::Duration now = absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+  NextInterval(now);
+  run_->state.WatchMemory(now);
   const RunEnvironment& environment = run_->state.environment;
   if (environment.is_cancelled && environment.is_cancelled()) {
     run_->state.Fail(absl::CancelledError("The run of a recursive function was cancelled"));
   }
   if (run_->state.failed()) return Abandon();
   if (parts_.inbox.MayHaveMail()) TakeMail();
-  const absl::Time now = absl::Now();
-  if (run_->idle_workers.MayHaveAny() && now >= run_->state.help_begins) GiveAway();
+  const absl::Time time = absl::Now();
+  if (run_->idle_workers.MayHaveAny() && time >= run_->state.help_begins) GiveAway();
   if (std::exchange(parts_.context.restarts_slice, false)) StartSlice();
-  leaves_thread_ = now > slice_end_;
+  leaves_thread_ = time > slice_end_;
   return !leaves_thread_;
+}
+
+// Says how much is done until the next look: kPollInterval, or as much less as the pieces of work since the last one,
+// at `now`, took longer than kLongestInterval. A recursion on large tensors so looks every few calls.
+void Worker::NextInterval(absl::Duration now) {
+  const absl::Duration taken = std::max(now - std::exchange(last_poll_, now), absl::Microseconds(1));
+  const auto fitting = static_cast<int>(interval_ * absl::FDivDuration(kLongestInterval, taken));
+  interval_ = std::clamp(fitting, kShortestPollInterval, kPollInterval);
+  parts_.context.budget = interval_;
 }
 
 // After an error: drops all work. Nothing looks at the frames any more; their pool frees them. Returns whether messages

@@ -43,6 +43,7 @@ class Worker {
   bool AttendToKernels();
   bool AwaitMail();
   bool Poll();
+  void NextInterval(absl::Duration now);
   bool Abandon();
   void LookOut();
   void GiveAway();
@@ -52,8 +53,10 @@ class Worker {
 
   Run* const run_;
   WorkerParts parts_;
-  std::vector<Message> mail_;                      // that TakeMail handles
-  absl::Time slice_end_ = absl::InfiniteFuture();  // when to leave this thread to others
+  std::vector<Message> mail_;                            // that TakeMail handles
+  absl::Time slice_end_ = absl::InfiniteFuture();        // when to leave this thread to others
+  absl::Duration last_poll_ = absl::InfiniteDuration();  // when, on a steady clock
+  int interval_ = kPollInterval;
   bool leaves_thread_ = false;
   bool is_on_own_thread_ = false;
   bool had_fork_ = false;  // or one's own has come back, since the worker last looked out for messages

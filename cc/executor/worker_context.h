@@ -13,8 +13,8 @@
 
 namespace tensorflow_recursion {
 
-// How much work a worker does between two looks at cancellation, errors, messages and idle workers. A call counts as
-// one, and so does an iteration of a loop.
+// How much work a worker does between two looks at cancellation, errors, memory, messages and idle workers, at most. A
+// call counts as one, and so does an iteration of a loop.
 inline constexpr int kPollInterval = 512;
 
 // One for each worker; only the worker's thread uses it.

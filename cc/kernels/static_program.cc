@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "cc/base/available_memory.h"
 #include "cc/base/run_profile.h"
 #include "cc/base/static_settings.h"
 #include "cc/base/status.h"
@@ -112,6 +113,7 @@ Tensor DeadResult(tensorflow::DataType type) {
 
 absl::Status StaticProgram::Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                                  const std::string& session_handle, std::unique_ptr<StaticProgram>* program) {
+  TFR_RETURN_IF_ERROR(CheckMemoryReserveVariable());
   TFR_RETURN_IF_ERROR(ReadReferencesByKernels(graph.get()));
   tensorflow::Device* const device = library->device();
   if (device->device_type() == tensorflow::DEVICE_CPU && NativeKernelsAreOn()) {

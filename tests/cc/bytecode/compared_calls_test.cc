@@ -67,7 +67,7 @@ class ComparedCallsTest : public ::testing::Test {
 
   template <typename T>
   T Run(int function, const std::vector<T>& arguments) {
-    Interpreter interpreter(code_, kMuch, nullptr, 0);
+    Interpreter interpreter(code_, kMuch, nullptr, nullptr);
     std::vector<uint64_t> bits;
     for (const T argument : arguments) bits.push_back(ToBits(argument));
     EXPECT_TRUE(interpreter.Start(function, bits, 1));
@@ -94,7 +94,7 @@ TEST_F(ComparedCallsTest, ACallOfAFunctionThatBeginsWithAReturnComparesFirst) {
 TEST_F(ComparedCallsTest, CallsCountAsBeforeAndMayBeSuspended) {
   const int fib = WriteFib();
   CompareBeforeCalls(&code_);
-  Interpreter interpreter(code_, kMuch, nullptr, 0);
+  Interpreter interpreter(code_, kMuch, nullptr, nullptr);
   ASSERT_TRUE(interpreter.Start(fib, {ToBits(15)}, 1));
   int pauses = 0;
   for (int64_t budget = 1; interpreter.Resume(&budget) == State::kPaused; budget = 1) ++pauses;
@@ -106,7 +106,7 @@ TEST_F(ComparedCallsTest, ACallThatReturnsAtOnceIsAsDeepAsOthers) {
   const int fib = WriteFib();
   CompareBeforeCalls(&code_);
   for (const int64_t max_depth : {10, 9}) {
-    Interpreter interpreter(code_, max_depth, nullptr, 0);
+    Interpreter interpreter(code_, max_depth, nullptr, nullptr);
     ASSERT_TRUE(interpreter.Start(fib, {ToBits(10)}, 1));  // the last, fib(1), is 10 deep
     int64_t budget = kMuch;
     EXPECT_EQ(interpreter.Resume(&budget), max_depth == 10 ? State::kDone : State::kTooDeep);

@@ -47,7 +47,7 @@ class CompilerTest : public ::testing::Test {
     const int function = Find(name);
     EXPECT_GE(function, 0);
     if (function < 0) return -1;
-    Interpreter interpreter(*compiled_.code, kMuch, nullptr, 0);
+    Interpreter interpreter(*compiled_.code, kMuch, nullptr, nullptr);
     std::vector<uint64_t> bits;
     for (const int32_t argument : arguments) bits.push_back(ToBits(argument));
     EXPECT_TRUE(interpreter.Start(function, bits, 1));

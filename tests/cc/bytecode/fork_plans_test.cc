@@ -69,7 +69,7 @@ class ForkPlansTest : public ::testing::Test {
   }
 
   std::unique_ptr<Interpreter> NewInterpreter(int64_t max_depth = kMuch) {
-    return std::make_unique<Interpreter>(code_, max_depth, nullptr, 0);
+    return std::make_unique<Interpreter>(code_, max_depth, nullptr, nullptr);
   }
 
   // Runs to the end, splits off what it can every `budget` calls, and makes those calls, likewise, when they are
@@ -219,7 +219,7 @@ TEST_F(ForkPlansTest, NothingIsSplitOffBesideRecords) {
   End();
   AddForkPlans(&code_);
   for (const int function : {fib, beside}) {
-    Interpreter interpreter(code_, kMuch, nullptr, 0);
+    Interpreter interpreter(code_, kMuch, nullptr, nullptr);
     ASSERT_TRUE(interpreter.Start(function, {ToBits(int32_t{20})}, 1));
     int64_t budget = 50;
     EXPECT_EQ(interpreter.Resume(&budget), State::kPaused);

@@ -38,7 +38,7 @@ class InterpreterTest : public ::testing::Test {
 
   // Runs a function to its end.
   State Run(int function, const std::vector<int32_t>& arguments, int64_t max_depth = kMuch) {
-    interpreter_ = std::make_unique<Interpreter>(code_, max_depth, nullptr, 0);
+    interpreter_ = std::make_unique<Interpreter>(code_, max_depth, nullptr, nullptr);
     std::vector<uint64_t> bits;
     for (const int32_t argument : arguments) bits.push_back(ToBits(argument));
     EXPECT_TRUE(interpreter_->Start(function, bits, 1));
@@ -254,7 +254,7 @@ TEST_F(InterpreterTest, ReadsElementsOfVectorsAndMatrices) {
   builder_.Emit(Opcode::kAddInt32, 0, 4, 5);
   builder_.Emit(Opcode::kReturn, 0);
   End();
-  Interpreter interpreter(code_, kMuch, nullptr, 0);
+  Interpreter interpreter(code_, kMuch, nullptr, nullptr);
   const auto run = [&](int32_t row, int32_t column) {
     EXPECT_TRUE(interpreter.Start(read, {ToBits(&of_matrix), ToBits(&of_vector), ToBits(row), ToBits(column)}, 1));
     return Resume(&interpreter);
@@ -267,7 +267,7 @@ TEST_F(InterpreterTest, ReadsElementsOfVectorsAndMatrices) {
 
 TEST_F(InterpreterTest, PausesWhenTheBudgetIsUsedUpAndGoesOn) {
   const int fib = WriteFib();
-  Interpreter interpreter(code_, kMuch, nullptr, 0);
+  Interpreter interpreter(code_, kMuch, nullptr, nullptr);
   ASSERT_TRUE(interpreter.Start(fib, {ToBits(15)}, 1));
   int pauses = 0;
   for (; Resume(&interpreter, 10) == State::kPaused; ++pauses) {
@@ -296,9 +296,10 @@ TEST_F(InterpreterTest, StopsAtTheDepthLimit) {
 
 TEST_F(InterpreterTest, StopsWhereMemoryEndsAndGivesItBack) {
   const int sum = WriteSum();
+  const std::atomic<int64_t> limit{int64_t{1} << 20};
   std::atomic<int64_t> bytes{0};
   {
-    Interpreter interpreter(code_, kMuch, &bytes, int64_t{1} << 20);
+    Interpreter interpreter(code_, kMuch, &bytes, &limit);
     ASSERT_TRUE(interpreter.Start(sum, {ToBits(1'000'000)}, 1));
     EXPECT_EQ(Resume(&interpreter), State::kTooLarge);
     EXPECT_GT(bytes.load(), 0);
@@ -368,7 +369,7 @@ TEST_F(InterpreterTest, FusedInstructionsMayBeSuspended) {
   builder_.Emit(Opcode::kReturnAddInt32, 0, 1, 0);
   End();
   EXPECT_EQ(ResultOf(fib, {20}), 6765);
-  Interpreter interpreter(code_, kMuch, nullptr, 0);
+  Interpreter interpreter(code_, kMuch, nullptr, nullptr);
   ASSERT_TRUE(interpreter.Start(fib, {ToBits(15)}, 1));
   int pauses = 0;
   for (; Resume(&interpreter, 1) == State::kPaused; ++pauses) {
@@ -392,7 +393,7 @@ TEST_F(InterpreterTest, ComparisonsWithNaNReturn) {
   builder_.Emit(Opcode::kReturnUnlessLessEqualFloat, 1, 0, 0);
   builder_.Emit(Opcode::kReturnMulFloat, 0, 0, 0);
   End();
-  Interpreter interpreter(code_, kMuch, nullptr, 0);
+  Interpreter interpreter(code_, kMuch, nullptr, nullptr);
   const auto run = [&](float x) {
     EXPECT_TRUE(interpreter.Start(nan, {ToBits(x), ToBits(-1.0f)}, 1));
     EXPECT_EQ(Resume(&interpreter), State::kDone);

@@ -100,7 +100,7 @@ class RecordStepsTest : public ::testing::Test {
     compiled_ = CompileFunctions(flow_);
     for (const auto& [region, reason] : compiled_.reasons) ADD_FAILURE() << reason;
     if (compiled_.code == nullptr) return;
-    interpreter_.emplace(*compiled_.code, kMuch, nullptr, 0);
+    interpreter_.emplace(*compiled_.code, kMuch, nullptr, nullptr);
   }
   ~RecordStepsTest() override {
     interpreter_.reset();

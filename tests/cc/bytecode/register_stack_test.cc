@@ -10,10 +10,12 @@
 namespace tensorflow_recursion {
 namespace {
 
+const std::atomic<int64_t> kMuch{1 << 20};
+
 size_t SizeOf(const RegisterStack& stack) { return static_cast<size_t>(stack.end() - stack.begin()); }
 
 TEST(RegisterStackTest, WhatIsThereMovesAlong) {
-  RegisterStack stack(nullptr, 0);
+  RegisterStack stack(nullptr, nullptr);
   ASSERT_TRUE(stack.Grow(10));
   ASSERT_GE(SizeOf(stack), 10);
   stack.begin()[3] = 7;
@@ -25,7 +27,7 @@ TEST(RegisterStackTest, WhatIsThereMovesAlong) {
 TEST(RegisterStackTest, WhatItTakesCountsForTheRun) {
   std::atomic<int64_t> run_bytes{100};
   {
-    RegisterStack stack(&run_bytes, 1 << 20);
+    RegisterStack stack(&run_bytes, &kMuch);
     ASSERT_TRUE(stack.Grow(10));
     EXPECT_EQ(run_bytes, 100 + static_cast<int64_t>(SizeOf(stack) * sizeof(uint64_t)));
     ASSERT_TRUE(stack.Grow(SizeOf(stack) + 1));
@@ -36,8 +38,9 @@ TEST(RegisterStackTest, WhatItTakesCountsForTheRun) {
 
 TEST(RegisterStackTest, NearTheLimitItTakesWhatIsLeftAndNoMore) {
   constexpr int64_t kLimit = 5000 * sizeof(uint64_t);
+  std::atomic<int64_t> limit{kLimit};
   std::atomic<int64_t> run_bytes{0};
-  RegisterStack stack(&run_bytes, kLimit);
+  RegisterStack stack(&run_bytes, &limit);
   ASSERT_TRUE(stack.Grow(3000));
   ASSERT_TRUE(stack.Grow(4000)) << "twice as much would be too much";
   EXPECT_EQ(run_bytes, kLimit);
@@ -46,9 +49,22 @@ TEST(RegisterStackTest, NearTheLimitItTakesWhatIsLeftAndNoMore) {
   EXPECT_EQ(run_bytes, kLimit);
 }
 
+TEST(RegisterStackTest, ALimitThatHasFallenKeepsItFromGrowing) {
+  std::atomic<int64_t> limit{1 << 20};
+  std::atomic<int64_t> run_bytes{0};
+  RegisterStack stack(&run_bytes, &limit);
+  ASSERT_TRUE(stack.Grow(3000));
+  const size_t size = SizeOf(stack);
+  limit = -1;
+  EXPECT_FALSE(stack.Grow(size + 1));
+  EXPECT_EQ(SizeOf(stack), size);
+  limit = 1 << 20;
+  EXPECT_TRUE(stack.Grow(size + 1));
+}
+
 TEST(RegisterStackTest, MemoryBeyondWhatIsNeededIsGivenBack) {
   std::atomic<int64_t> run_bytes{0};
-  RegisterStack stack(&run_bytes, 1 << 20);
+  RegisterStack stack(&run_bytes, &kMuch);
   ASSERT_TRUE(stack.Grow(3000));
   stack.Shrink(SizeOf(stack));
   EXPECT_GE(SizeOf(stack), 3000) << "there is no more than that";

@@ -138,6 +138,30 @@ TEST_F(RunProgramTest, TooDeepARecursionOnSeveralWorkersLeavesNothingBehind) {
   }
 }
 
+// What is available to runs that take FakeMemory's: 100 MiB less at each look.
+std::atomic<int64_t> fake_memory{0};
+
+MemoryGauge FakeMemory() {
+  fake_memory = int64_t{2000} << 20;
+  MemoryGauge gauge;
+  gauge.available = [] { return fake_memory -= int64_t{100} << 20; };
+  gauge.reserve = int64_t{512} << 20;
+  gauge.interval = gauge.near_interval = absl::ZeroDuration();
+  return gauge;
+}
+
+TEST_F(RunProgramTest, ARecursionThatTakesTheLastMemoryIsAnError) {
+  SetProgram(Endless(/*max_depth=*/10'000'000));
+  for (const int workers : {1, 4}) {
+    RunEnvironment environment = Environment();
+    environment.max_workers = workers;
+    environment.memory = FakeMemory();
+    ExpectError(RunToEnd(environment, {Number(1), live_.Make(1)}), absl::StatusCode::kResourceExhausted,
+                {"Recursion too deep: call of 'F' would be at depth ", "where it leaves the machine ", " MiB of memory",
+                 "512 MiB are the least", "TENSORFLOW_RECURSION_MEMORY_RESERVE", "{{node F/", "in call F > F"});
+  }
+}
+
 // The call that is one too deep has been given to another worker.
 TEST_F(RunProgramTest, TooDeepACallGivenAwayReleasesItsArguments) {
   StaticGraph graph;

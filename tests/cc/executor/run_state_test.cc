@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
 #include "absl/strings/match.h"
+#include "absl/time/time.h"
 #include "tests/cc/executor/worker_parts_fixture.h"
 
 namespace tensorflow_recursion {
@@ -14,6 +19,14 @@ class RunStateTest : public WorkerPartsTest {
   void SetUp() override {
     const StaticGraph graph = FibGraph();
     SetProgram(graph, /*max_workers=*/3);
+  }
+
+  // For a run of its own.
+  void SetMemory(const MemoryGauge& gauge) {
+    RunEnvironment environment = run_->environment;
+    environment.memory = gauge;
+    parts_.reset();  // before what it points to
+    run_ = std::make_unique<RunState>(environment, [] {});
   }
 };
 
@@ -55,6 +68,70 @@ TEST_F(RunStateTest, AnErrorNamesTheCallsAboveIt) {
   Frame* inner = NewFrame(fib, outer, OpsOf(fib, OpKind::kCallSite).front());
   run_->FailAt(absl::InternalError("broken"), inner);
   EXPECT_TRUE(absl::StrContains(run_->status().message(), "broken\n\t in call Fib > Fib")) << run_->status();
+}
+
+// What FakeGauge finds.
+std::atomic<int64_t> available{0};
+std::atomic<int> num_looks{0};
+
+MemoryGauge FakeGauge(int64_t mebibytes) {
+  available = mebibytes << 20;
+  num_looks = 0;
+  MemoryGauge gauge;
+  gauge.available = [] {
+    ++num_looks;
+    return available.load();
+  };
+  gauge.reserve = int64_t{500} << 20;
+  gauge.interval = absl::Milliseconds(50);
+  gauge.near_interval = gauge.interval;
+  return gauge;
+}
+
+TEST_F(RunStateTest, LooksAtTheMemoryOnceInAnInterval) {
+  SetMemory(FakeGauge(1000));
+  for (int time = 100; time < 150; ++time) run_->WatchMemory(absl::Milliseconds(time));
+  EXPECT_EQ(num_looks, 0) << "in the first interval";
+  for (int time = 150; time < 250; ++time) run_->WatchMemory(absl::Milliseconds(time));
+  EXPECT_EQ(num_looks, 2);
+}
+
+TEST_F(RunStateTest, LooksMoreOftenWhereThereIsLittleMemory) {
+  MemoryGauge gauge = FakeGauge(999);
+  gauge.near_interval = absl::Milliseconds(5);
+  SetMemory(gauge);
+  for (int time = 100; time <= 165; ++time) run_->WatchMemory(absl::Milliseconds(time));
+  EXPECT_EQ(num_looks, 4);
+}
+
+TEST_F(RunStateTest, DoesNotLookAtTheMemoryWithoutAReserve) {
+  MemoryGauge gauge = FakeGauge(1000);
+  gauge.reserve = 0;
+  SetMemory(gauge);
+  for (int time = 100; time < 300; ++time) run_->WatchMemory(absl::Milliseconds(time));
+  EXPECT_EQ(num_looks, 0);
+}
+
+TEST_F(RunStateTest, GoesNoDeeperWhileItTakesTheLastMemory) {
+  SetMemory(FakeGauge(1000));
+  const int64_t usual = run_->max_frame_bytes;
+  int time = 0;
+  const auto look = [&](int64_t mebibytes) {
+    available = mebibytes << 20;
+    run_->WatchMemory(absl::Milliseconds(time += 50));
+  };
+  look(1000);
+  look(1000);
+  look(600);
+  EXPECT_FALSE(run_->is_out_of_memory());
+  EXPECT_EQ(run_->max_frame_bytes, usual);
+  look(400);
+  EXPECT_TRUE(run_->is_out_of_memory());
+  EXPECT_LT(run_->max_frame_bytes, run_->frame_bytes);
+  EXPECT_EQ(run_->least_memory(), int64_t{400} << 20);
+  look(450);
+  EXPECT_FALSE(run_->is_out_of_memory()) << "it unwinds";
+  EXPECT_EQ(run_->max_frame_bytes, usual);
 }
 
 TEST_F(RunStateTest, KeepsOneWorkerFromOffloading) {
