@@ -461,7 +461,7 @@ def test_command_prints_a_header_then_one_line_a_case(smoke):
         "case=no-call-mlp",
         "case=no-call-while-loop",
     ]
-    assert sum(line.startswith("FIGURE ") for line in lines) == 15
+    assert sum(line.startswith("FIGURE ") for line in lines) == 16
     assert sum(line.startswith("NOTE unrolled: 3 graphs") for line in lines) == 1
 
 
