@@ -44,7 +44,9 @@ QUICK_BATCHES = (1, 10)
 QUICK_TREES = 20
 
 CHECKED_STEPS = 20
-TOLERANCE = 1e-4  # of a loss, which is about 30, and of a probability
+# Of a probability, and of a loss, relative to a loss above 1. Losses are about 30: a relu at 0 that float32 rounds to the
+# other side makes all of TensorFlow's methods differ from the reference by 2e-3, and by some 1e-5 from one another.
+TOLERANCE = 1e-4
 VOCABULARY_TREES = 700  # the words of the first 700 training trees have embeddings
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -356,7 +358,7 @@ def check_losses(setting: Setting) -> Callable[[int, Any], None]:
 
     def check(step: int, got: Sequence[Any]) -> None:
         want, loss = expected()[step], float(got[0])
-        if not abs(loss - want) <= TOLERANCE:
+        if not abs(loss - want) <= TOLERANCE * max(1.0, abs(want)):
             raise WrongResult(f"loss: expected {want:.6f}, got {loss:.6f}")
 
     return check
