@@ -44,8 +44,8 @@ QUICK_BATCHES = (1, 10)
 QUICK_TREES = 20
 
 CHECKED_STEPS = 20
-# Of a probability, and of a loss, relative to a loss above 1. Losses are about 30: a relu at 0 that float32 rounds to the
-# other side makes all of TensorFlow's methods differ from the reference by 2e-3, and by some 1e-5 from one another.
+# Of a probability, and of a loss, relative to a loss above 1. Losses are about 30: a relu at 0 that float32 rounds to
+# the other side makes all of TensorFlow's methods differ from the reference by 2e-3, and much less from one another.
 TOLERANCE = 1e-4
 VOCABULARY_TREES = 700  # the words of the first 700 training trees have embeddings
 
