@@ -53,7 +53,7 @@ StaticGraph& SitePiece(StaticGraph* graph, const std::string& name, const char* 
   return graph->Node(name, op, inputs, {{kFunctionAttr, function}, {kCallIdAttr, call_id}});
 }
 
-constexpr uint64_t kSeeds = 40;
+constexpr uint64_t kRunsOfEach = 40;
 
 class OnePartitionTest : public ::testing::Test {
  protected:
@@ -87,7 +87,7 @@ class OnePartitionTest : public ::testing::Test {
   void ExpectSent(const StaticGraph& graph, const std::vector<int>& arguments,
                   const std::map<std::string, std::multiset<int>>& expected, const std::vector<int>& results) {
     ASSERT_NO_FATAL_FAILURE(SetProgram(graph));
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (uint64_t seed = 0; seed < kRunsOfEach; ++seed) {
       SCOPED_TRACE(absl::StrCat("shuffle_seed ", seed));
       sent_.clear();
       const Outcome outcome = RunToEnd(Environment(seed), Numbers(arguments));
