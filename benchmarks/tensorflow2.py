@@ -37,6 +37,8 @@ SECOND_ORDER_GROWTH = 2.3
 FIB = 20
 DIM = 50
 TREES = 20
+BATCH = 25
+BATCHES = 8
 ELEMENTS = 1_000
 DYNAMIC_ELEMENTS = 10  # each takes some hundred milliseconds
 POWER = 1_000
@@ -187,15 +189,26 @@ class _TreeRNN(tf.Module):  # type: ignore[misc]
         """What is returned of a node, the same as in the session: its state, or its probabilities."""
         return h if self.is_trained else tf.nn.softmax(self.dense("classes", h))
 
-    def probabilities(self, words: Any, left: Any, right: Any, is_leaf: Any, roots: Any) -> tf.Tensor:
-        _, rows = self.states(roots[0], words, left, right, is_leaf)
-        return rows
+    @tfr.recursive
+    def forest(self, roots: tf.Tensor, words: tf.Tensor, left: tf.Tensor, right: tf.Tensor, is_leaf: tf.Tensor) -> Any:
+        """The rows of the nodes of several trees, which run side by side."""
+        if tf.size(roots) < 2:
+            return self.states(roots[0], words, left, right, is_leaf)[1]
+        middle = tf.size(roots) // 2
+        first = self.forest(roots[:middle], words, left, right, is_leaf)
+        return tf.concat([first, self.forest(roots[middle:], words, left, right, is_leaf)], 0)
+
+    def rows(self, words: Any, left: Any, right: Any, is_leaf: Any, roots: Any) -> tf.Tensor:
+        """The rows of all nodes; `roots` of static length 1 mean that there is one tree."""
+        if roots.shape[0] == 1:
+            return self.states(roots[0], words, left, right, is_leaf)[1]
+        return self.forest(roots, words, left, right, is_leaf)
 
     def train(self, words: Any, left: Any, right: Any, is_leaf: Any, labels: Any, roots: Any) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            _, rows = self.states(roots[0], words, left, right, is_leaf)
-            logits = self.dense("classes", rows)
+            logits = self.dense("classes", self.rows(words, left, right, is_leaf, roots))
             loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+            loss /= tf.cast(tf.size(roots), tf.float32)
             matrices = [self.weights[name] for name in weights.regularized(self.weights)]
             loss += _TRAINING.l2 * tf.add_n([tf.nn.l2_loss(matrix) for matrix in matrices])
         variables = list(self.weights.values())
@@ -207,12 +220,15 @@ class _TreeRNN(tf.Module):  # type: ignore[misc]
         return loss
 
 
-def _treernn_setting(training: Training | None, trees: int) -> suite.Setting:
-    """Steps over one tree, on TensorFlow's pool of threads in the session, too: a tf.function has no other place."""
+def _treernn_setting(training: Training | None, trees: int, batch: int = 1) -> suite.Setting:
+    """Steps over batches of trees, on TensorFlow's pool of threads in the session, too.
+
+    A tf.function has no other place.
+    """
     source = suite.load_input()
     chosen = (source.test if training is None else source.train)[:trees]
     start = weights.make_weights(weights.TREERNN, len(source.words) + 1, DIM, SEED)
-    return suite.Setting(weights.TREERNN, data.batches(chosen, 1, source.words), start, training, notes=[])
+    return suite.Setting(weights.TREERNN, data.batches(chosen, batch, source.words), start, training, notes=[])
 
 
 def _treernn_values(setting: suite.Setting) -> list[tuple[Any, ...]]:
@@ -221,21 +237,23 @@ def _treernn_values(setting: suite.Setting) -> list[tuple[Any, ...]]:
 
 
 def _any_length(values: Sequence[Any]) -> list[tf.TensorSpec]:
-    """A signature for trees of all sizes: with open dimensions there is one trace for them."""
-    return [tf.TensorSpec([None], tf.constant(value).dtype) for value in values]
+    """A signature for as many trees of all sizes: with open dimensions there is one trace for them."""
+    *nodes, roots = (tf.constant(value) for value in values)
+    return [*(tf.TensorSpec([None], value.dtype) for value in nodes), tf.TensorSpec(roots.shape, roots.dtype)]
 
 
 def _treernn_case(setting: suite.Setting) -> Case:
     def in_function() -> _EagerRunner:
         net = _TreeRNN(setting.start, setting.training is not None)
-        step = net.probabilities if setting.training is None else net.train
+        step = net.rows if setting.training is None else net.train
         values = _treernn_values(setting)
         return _EagerRunner(tf.function(step, input_signature=_any_length(values[0])), values)
 
     mode = "infer" if setting.training is None else "train"
+    trees = "" if setting.batch == 1 else f"-b{setting.batch}"
     check = suite.check_probabilities(setting) if setting.training is None else suite.check_losses(setting)
     return _against_session(
-        f"tf2-treernn-{mode}-d{DIM}",
+        f"tf2-treernn-{mode}-d{DIM}{trees}",
         lambda: suite.METHODS["static"](setting),
         in_function,
         len(setting.batches),
@@ -377,6 +395,7 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
     forward, training = (_treernn_setting(mode, trees) for mode in (None, _TRAINING))
     fib = run_case(_fib_case(), repeats)
     infer, train = (run_case(_treernn_case(setting), repeats) for setting in (forward, training))
+    batch = run_case(_treernn_case(_treernn_setting(_TRAINING, BATCH * (1 if quick else BATCHES), BATCH)), repeats)
     epoch = run_case(_epoch_case(training), repeats)
     own = ([np.int32(1)], 0), *((_treernn_values(setting)[0], len(setting.start)) for setting in (forward, training))
     empties = [run_case(_empty_case(values, num_weights), repeats) for values, num_weights in own]
@@ -401,6 +420,12 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
         ),
         Figure("the same, the tf.function's own call left out", _net_of_call(train, empties[2]), None, " times"),
         Figure(
+            f"the same, {BATCH} trees a step",
+            batch.ratio("tf.function", "static"),
+            TRAINING_OVER_SESSION,
+            " times",
+        ),
+        Figure(
             "the same, all trees in a loop of one tf.function",
             epoch.ratio("tf.function", "static"),
             TRAINING_OVER_SESSION,
@@ -413,7 +438,7 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
         _second_order_figure(repeats, quick),
         keras_fit.figure(repeats, quick),
     ]
-    return [fib, infer, train, epoch, *empties], figures
+    return [fib, infer, train, batch, epoch, *empties], figures
 
 
 def run(repeats: int, quick: bool, progress: Progress) -> tuple[list[str], list[dict[str, Any]], list[Figure]]:

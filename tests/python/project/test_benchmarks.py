@@ -535,6 +535,6 @@ def test_tensorflow2_runs_in_a_process_of_its_own(tmp_path):
     cases = {case["case"]: set(case["variants"]) for case in report["tensorflow2"]}
     both = {"static", "tf.function"}
     assert cases["tf2-fib(20)"] == cases["tf2-treernn-infer-d50"] == cases["tf2-treernn-train-d50"] == both
-    assert cases["tf2-treernn-train-d50-all-trees"] == both
+    assert cases["tf2-treernn-train-d50-b25"] == cases["tf2-treernn-train-d50-all-trees"] == both
     limits = [figure["limit"] for figure in report["figures"]]
-    assert limits == [1.15, 1.15, 1.25, None, 1.25, 2.0, 12.0, None, 1.3]
+    assert limits == [1.15, 1.15, 1.25, None, 1.25, 1.25, 2.0, 12.0, None, 1.3]
