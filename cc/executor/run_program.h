@@ -31,7 +31,7 @@ struct RunEnvironment {
   // Starts a thread of its own for a closure. A worker that has held a thread of `schedule` for longer than
   // `slice` goes on there, so that other work of the process comes to its turn. Empty: it stays.
   std::function<void(std::function<void()>)> start_thread;
-  absl::Duration slice = absl::Milliseconds(2);
+  absl::Duration slice = absl::Milliseconds(5);
   // Polled every few microseconds.
   std::function<bool()> is_cancelled;
   // Told of the first error as it happens, so that kernels in flight can be aborted.

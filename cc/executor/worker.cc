@@ -25,8 +25,8 @@ constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
 constexpr absl::Duration kLookOut = absl::Microseconds(100);
 
 // How long the pieces of work between two looks may take before the next looks come sooner, and how few these are then.
-constexpr absl::Duration kLongestInterval = absl::Milliseconds(5);
-constexpr int kShortestPollInterval = 32;
+constexpr absl::Duration kLongestInterval = absl::Microseconds(250);
+constexpr int kShortestPollInterval = 8;
 
 }  // namespace
 
