@@ -179,8 +179,10 @@ void MakeKernel(FlowBuilder* builder, const Node* node) {
   builder->Add(node, std::move(made));
 }
 
+// Of LoopConds, those with control inputs come here: the condition's side effects, for which the iteration waits.
 bool IsAnyIdentity(const Node* node) {
-  return Is(node, "Identity") || Is(node, "IdentityN") || Is(node, "StopGradient") || Is(node, "Snapshot");
+  return Is(node, "Identity") || Is(node, "IdentityN") || Is(node, "StopGradient") || Is(node, "Snapshot") ||
+         node->IsLoopCond();
 }
 
 // Whether readers of the node read something else in its place: a constant, what the node renames, or an entry of its

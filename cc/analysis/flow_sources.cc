@@ -160,8 +160,8 @@ absl::Status ResolveEdge(FlowBuilder* builder, const Edge* edge, Input* result) 
 }  // namespace
 
 bool IsAlias(const FlowBuilder& builder, const Node* node) {
-  if (node->IsLoopCond() || node->IsNextIteration()) return true;
-  if (!Is(node, "Identity") && !Is(node, "StopGradient") && !Is(node, "Snapshot")) return false;
+  if (node->IsNextIteration()) return true;
+  if (!node->IsLoopCond() && !Is(node, "Identity") && !Is(node, "StopGradient") && !Is(node, "Snapshot")) return false;
   for (const Edge* edge : node->in_edges()) {
     if (!builder.regions().IsReal(edge)) continue;
     if (edge->IsControlEdge()) return false;
