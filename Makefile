@@ -40,7 +40,7 @@ demo: build
 bench: build
 	$(PY) -m benchmarks
 
-# Of random tests in parts, `make check` runs the first part: the others took a third of its time.
+# Of random tests in parts, `make check` runs the first part: the others took half a minute of its three.
 FIRST_PART = GTEST_FILTER='-Parts/*/1:Parts/*/2:Parts/*/3:Parts/*/4'
 
 # Three loops, docs/testing.md: `check` while editing, `test` before a commit is pushed, `test-all` before an issue is closed.

@@ -179,12 +179,6 @@ void MakeKernel(FlowBuilder* builder, const Node* node) {
   builder->Add(node, std::move(made));
 }
 
-// Of LoopConds, those with control inputs come here: the condition's side effects, for which the iteration waits.
-bool IsAnyIdentity(const Node* node) {
-  return Is(node, "Identity") || Is(node, "IdentityN") || Is(node, "StopGradient") || Is(node, "Snapshot") ||
-         node->IsLoopCond();
-}
-
 // Whether readers of the node read something else in its place: a constant, what the node renames, or an entry of its
 // loop.
 bool NeedsNoNode(const FlowBuilder& builder, const Node* node) {
@@ -201,7 +195,8 @@ std::optional<FlowNode> ControlFlowNode(const FlowBuilder& builder, const Node* 
   if (node->IsMerge()) return NewNode(builder, node, OpKind::kMerge, 2);
   if (Is(node, "ControlTrigger")) return NewNode(builder, node, OpKind::kUnion, 0);
   if (Is(node, "NoOp")) return NewNode(builder, node, OpKind::kPass, 0);
-  if (IsAnyIdentity(node) && !ReadsReference(node)) return NewNode(builder, node, OpKind::kPass, node->num_outputs());
+  const bool is_identity = YieldsItsInput(node) || Is(node, "IdentityN");
+  if (is_identity && !ReadsReference(node)) return NewNode(builder, node, OpKind::kPass, node->num_outputs());
   return std::nullopt;
 }
 

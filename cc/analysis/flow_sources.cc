@@ -159,9 +159,13 @@ absl::Status ResolveEdge(FlowBuilder* builder, const Edge* edge, Input* result) 
 
 }  // namespace
 
+bool YieldsItsInput(const Node* node) {
+  return Is(node, "Identity") || Is(node, "StopGradient") || Is(node, "Snapshot") || node->IsLoopCond();
+}
+
 bool IsAlias(const FlowBuilder& builder, const Node* node) {
   if (node->IsNextIteration()) return true;
-  if (!node->IsLoopCond() && !Is(node, "Identity") && !Is(node, "StopGradient") && !Is(node, "Snapshot")) return false;
+  if (!YieldsItsInput(node)) return false;
   for (const Edge* edge : node->in_edges()) {
     if (!builder.regions().IsReal(edge)) continue;
     if (edge->IsControlEdge()) return false;

@@ -10,6 +10,9 @@
 
 namespace tensorflow_recursion {
 
+// Whether the node's output is its input. It may yet wait for what its control inputs name, as a LoopCond does for the
+// side effects of its loop's condition, or read a reference.
+bool YieldsItsInput(const tensorflow::Node* node);
 // Whether the node only renames its input.
 bool IsAlias(const FlowBuilder& builder, const tensorflow::Node* node);
 

@@ -80,8 +80,6 @@ def call_beside_the_loop(counted):
 @pytest.mark.parametrize("place", ["eager", "tf.function"])
 @pytest.mark.parametrize("program", [loop_in_body, call_in_condition, call_beside_the_loop])
 def test_iterations_wait_for_side_effects_of_the_condition(counted, program, place):
-    if program is call_beside_the_loop and place == "eager":
-        pytest.skip("the loop is Python's there")
     run = program(counted)
     run = tf.function(run) if place == "tf.function" else run
     for _ in range(RUNS):
