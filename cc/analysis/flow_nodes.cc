@@ -180,9 +180,9 @@ void MakeKernel(FlowBuilder* builder, const Node* node) {
 }
 
 // Of LoopConds, those with control inputs come here: the condition's side effects, for which the iteration waits.
-bool IsAnyIdentity(const Node* node) {
-  return Is(node, "Identity") || Is(node, "IdentityN") || Is(node, "StopGradient") || Is(node, "Snapshot") ||
-         node->IsLoopCond();
+bool IsAnyIdentity(const FlowBuilder& builder, const Node* node) {
+  return Is(node, "Identity") || Is(node, "IdentityN") || Is(node, "StopGradient") || node->IsLoopCond() ||
+         IsIdleSnapshot(builder, node);
 }
 
 // Whether readers of the node read something else in its place: a constant, what the node renames, or an entry of its
@@ -201,7 +201,8 @@ std::optional<FlowNode> ControlFlowNode(const FlowBuilder& builder, const Node* 
   if (node->IsMerge()) return NewNode(builder, node, OpKind::kMerge, 2);
   if (Is(node, "ControlTrigger")) return NewNode(builder, node, OpKind::kUnion, 0);
   if (Is(node, "NoOp")) return NewNode(builder, node, OpKind::kPass, 0);
-  if (IsAnyIdentity(node) && !ReadsReference(node)) return NewNode(builder, node, OpKind::kPass, node->num_outputs());
+  if (IsAnyIdentity(builder, node) && !ReadsReference(node))
+    return NewNode(builder, node, OpKind::kPass, node->num_outputs());
   return std::nullopt;
 }
 

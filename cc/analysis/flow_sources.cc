@@ -159,9 +159,15 @@ absl::Status ResolveEdge(FlowBuilder* builder, const Edge* edge, Input* result) 
 
 }  // namespace
 
+bool IsIdleSnapshot(const FlowBuilder& builder, const Node* node) {
+  return Is(node, "Snapshot") && !builder.has_references;
+}
+
 bool IsAlias(const FlowBuilder& builder, const Node* node) {
   if (node->IsNextIteration()) return true;
-  if (!node->IsLoopCond() && !Is(node, "Identity") && !Is(node, "StopGradient") && !Is(node, "Snapshot")) return false;
+  if (!node->IsLoopCond() && !Is(node, "Identity") && !Is(node, "StopGradient") && !IsIdleSnapshot(builder, node)) {
+    return false;
+  }
   for (const Edge* edge : node->in_edges()) {
     if (!builder.regions().IsReal(edge)) continue;
     if (edge->IsControlEdge()) return false;

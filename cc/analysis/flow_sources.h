@@ -10,6 +10,10 @@
 
 namespace tensorflow_recursion {
 
+// Whether the node is a Snapshot of what stays as it is. Where variables are references it is a copy: what it reads may
+// lie in the memory of one.
+bool IsIdleSnapshot(const FlowBuilder& builder, const tensorflow::Node* node);
+
 // Whether the node only renames its input.
 bool IsAlias(const FlowBuilder& builder, const tensorflow::Node* node);
 
