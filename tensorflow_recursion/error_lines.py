@@ -28,6 +28,8 @@ _SEVERAL_DEVICES = re.compile(
 )
 # Calls in what XLA was to compile.
 _UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.INVOKE) + r" \(No registered")
+# Calls in a function of stock TensorFlow's Defun, whose gradient the runtime makes, not Python.
+_CALL_IN_STOCK_DEFUN = re.compile(r"No gradient defined for op: " + re.escape(names.INVOKE))
 # The gradient of a tf.py_function that ran again before it.
 _TAPE_GONE = re.compile(r"KeyError: b'pyfunc_\d+'")
 # After the node that failed: the conditionals and loops around it in the function, innermost first.
@@ -70,6 +72,11 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
         texts.append(
             f"XLA has no form for calls of recursive functions (operator {names.INVOKE}), whose depth depends on "
             "values; call them without jit_compile=True: of the tf.function, or in Model.compile of Keras\n"
+        )
+    if _CALL_IN_STOCK_DEFUN.search(message) is not None:
+        texts.append(
+            "TensorFlow's own Defun differentiates its functions by itself, and calls of recursive functions are "
+            "differentiated in Python; define what calls them with tensorflow_recursion's Defun\n"
         )
     if _TAPE_GONE.search(message) is not None and names.traces_in(message):
         texts.append(

@@ -57,6 +57,11 @@ _EXPLANATIONS = (
         "tf.gather(list, index), or tf.switch_case for parts of different shapes",
     ),
     _Explanation(
+        r"^Tensor is unhashable",
+        "Python's dictionaries and sets cannot look up a tensor, which has no value before the graph runs; write "
+        "tf.switch_case, or tf.gather for numbers",
+    ),
+    _Explanation(
         r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
         "Python takes a number here (in `range`, say), and a tensor has no value before the graph runs; write tf.range "
         "or tf.while_loop",
@@ -103,7 +108,8 @@ _EXPLANATIONS = (
         "example",
     ),
     _Explanation(
-        r"^len is not well defined for a symbolic|^Cannot convert a symbolic tf\.Tensor|has no attribute 'numpy'",
+        r"^len is not well defined for a symbolic|^Cannot convert a symbolic tf\.Tensor|has no attribute 'numpy'"
+        r"|^must be real number, not \w*Tensor$|^Cannot evaluate tensor using `eval\(\)`",
         "Python and NumPy cannot read a tensor, which has no value before the graph runs; write TensorFlow's operators "
         "(tf.shape(x)[0] for len(x)), or tf.py_function",
     ),

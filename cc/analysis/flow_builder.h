@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cc/analysis/flow_graph.h"
+#include "cc/analysis/node_facts.h"
 #include "cc/base/ids.h"
 #include "cc/values/device_memory.h"
 #include "tensorflow/core/graph/graph.h"
@@ -20,7 +21,11 @@ constexpr int64_t kMaxIndex = 0xffff;
 
 struct FlowBuilder {
   FlowBuilder(const tensorflow::Graph& graph, const DeviceMemory& memory, FlowGraph* flow)
-      : graph(graph), memory(memory), flow(flow), node_of(graph.num_node_ids()) {}
+      : graph(graph),
+        memory(memory),
+        flow(flow),
+        has_references(AnyReadsReference(graph)),
+        node_of(graph.num_node_ids()) {}
 
   const GraphRegions& regions() const { return flow->regions; }
   // The flow node of a graph's node; kNone while it has none, and for what only renames a value.
@@ -33,6 +38,7 @@ struct FlowBuilder {
   const tensorflow::Graph& graph;
   const DeviceMemory& memory;
   FlowGraph* const flow;
+  const bool has_references;    // to variables, whose memory is shared by what reads them
   std::vector<NodeId> node_of;  // by the graph's node id
   std::map<const tensorflow::Node*, ConstantId> constants;
   std::map<const tensorflow::Node*, NodeId> constant_tokens;  // constants that are sent as tokens

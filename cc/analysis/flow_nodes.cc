@@ -195,7 +195,7 @@ std::optional<FlowNode> ControlFlowNode(const FlowBuilder& builder, const Node* 
   if (node->IsMerge()) return NewNode(builder, node, OpKind::kMerge, 2);
   if (Is(node, "ControlTrigger")) return NewNode(builder, node, OpKind::kUnion, 0);
   if (Is(node, "NoOp")) return NewNode(builder, node, OpKind::kPass, 0);
-  const bool is_identity = YieldsItsInput(node) || Is(node, "IdentityN");
+  const bool is_identity = YieldsItsInput(builder, node) || Is(node, "IdentityN");
   if (is_identity && !ReadsReference(node)) return NewNode(builder, node, OpKind::kPass, node->num_outputs());
   return std::nullopt;
 }

@@ -159,13 +159,14 @@ absl::Status ResolveEdge(FlowBuilder* builder, const Edge* edge, Input* result) 
 
 }  // namespace
 
-bool YieldsItsInput(const Node* node) {
-  return Is(node, "Identity") || Is(node, "StopGradient") || Is(node, "Snapshot") || node->IsLoopCond();
+bool YieldsItsInput(const FlowBuilder& builder, const Node* node) {
+  return Is(node, "Identity") || Is(node, "StopGradient") || node->IsLoopCond() ||
+         (Is(node, "Snapshot") && !builder.has_references);
 }
 
 bool IsAlias(const FlowBuilder& builder, const Node* node) {
   if (node->IsNextIteration()) return true;
-  if (!YieldsItsInput(node)) return false;
+  if (!YieldsItsInput(builder, node)) return false;
   for (const Edge* edge : node->in_edges()) {
     if (!builder.regions().IsReal(edge)) continue;
     if (edge->IsControlEdge()) return false;

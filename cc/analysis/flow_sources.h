@@ -11,8 +11,10 @@
 namespace tensorflow_recursion {
 
 // Whether the node's output is its input. It may yet wait for what its control inputs name, as a LoopCond does for the
-// side effects of its loop's condition, or read a reference.
-bool YieldsItsInput(const tensorflow::Node* node);
+// side effects of its loop's condition, or read a reference. Where variables are references a Snapshot is a copy: what
+// it reads may lie in the memory of one.
+bool YieldsItsInput(const FlowBuilder& builder, const tensorflow::Node* node);
+
 // Whether the node only renames its input.
 bool IsAlias(const FlowBuilder& builder, const tensorflow::Node* node);
 

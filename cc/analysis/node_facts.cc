@@ -36,6 +36,11 @@ bool ReadsReference(const Node* node) {
   });
 }
 
+bool AnyReadsReference(const tensorflow::Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return ReadsReference(node); });
+}
+
 const Edge* InputEdge(const Node* node, int input) {
   const Edge* edge = nullptr;
   return node->input_edge(input, &edge).ok() ? edge : nullptr;

@@ -33,6 +33,8 @@ bool IsOfPartialLoop(const tensorflow::Node* node);
 
 // Whether an input of the node is a TF1 reference.
 bool ReadsReference(const tensorflow::Node* node);
+// The same of any node of the graph.
+bool AnyReadsReference(const tensorflow::Graph& graph);
 
 // The data edge into `input`; null if there is none. Looks through all edges into the node.
 const tensorflow::Edge* InputEdge(const tensorflow::Node* node, int input);

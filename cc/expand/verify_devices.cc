@@ -88,7 +88,7 @@ class Verifier {
     for (const tensorflow::Device* device : devices_.devices()) names.push_back(device->name());
     return InvalidArgument(Subject(function, node), " asks for device '", node.device(),
                            "', there are: ", absl::StrJoin(names, ", "), ". Pin it to one of these",
-                           softly ? kSoftRemedy : "");
+                           softly ? kSoftRemedy : "", Place(function, node));
   }
 
   absl::Status VerifyKernel(const std::string& function, const NodeDef& node,
@@ -100,10 +100,10 @@ class Verifier {
     const std::string kernels = absl::StrCat(". Its kernels are:\n", tensorflow::KernelsRegisteredForOp(node.op()));
     if (is_bound && HasKernel(types_, node)) {
       return InvalidArgument(Subject(function, node), " asks for device '", node.device(), "', which has no ", what,
-                             ". Pin it to one that has", kSoftRemedy, kernels);
+                             ". Pin it to one that has", kSoftRemedy, kernels, Place(function, node));
     }
     return InvalidArgument(Subject(function, node), ": no device has a ", what, ". There are devices of type ",
-                           TypeNames(), kernels);
+                           TypeNames(), kernels, Place(function, node));
   }
 
   // Whether functions run in its place.
@@ -130,6 +130,11 @@ class Verifier {
 
   std::string Subject(const std::string& function, const NodeDef& node) const {
     return absl::StrCat("Function '", WholeFunction(FindHolders(functions_), function), "': node '", node.name(), "'");
+  }
+
+  // What Python finds the line by that made the node.
+  static std::string Place(const std::string& function, const NodeDef& node) {
+    return absl::StrCat("\n\t [[{{function_node ", function, "}}{{node ", node.name(), "}}]]");
   }
 
   const FunctionLibraryDefinition& functions_;

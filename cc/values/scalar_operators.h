@@ -143,6 +143,7 @@ TFR_UNARY(Tanh, T, std::tanh(x))
 TFR_UNARY(IsNan, bool, std::isnan(x))
 TFR_UNARY(IsInf, bool, std::isinf(x))
 TFR_UNARY(IsFinite, bool, std::isfinite(x))
+TFR_UNARY(Same, T, x)
 TFR_UNARY(Zero, T, T{0})
 TFR_UNARY(One, T, T{1})
 #undef TFR_UNARY

@@ -176,6 +176,7 @@ ByOperator Arithmetic() {
       {"Sign", Unary<Sign, SignedIntegers, Floats>()},
       {"Square", Unary<Square, SignedIntegers, Unsigned, Floats>()},
       {"Round", UnaryFloats<Rint>()},  // half to even
+      {"Snapshot", Unary<Same, SignedIntegers, Unsigned, Floats, Bool>()},
       {"ZerosLike", Unary<Zero, SignedIntegers, Unsigned, Floats, Bool>()},
       {"OnesLike", Unary<One, SignedIntegers, Unsigned, Floats, Bool>()},
   };

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework import cpp_shape_inference_pb2
 from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
@@ -27,9 +28,14 @@ def is_trainable(tensor: tf.Tensor) -> bool:
 
 
 def holds_trainable(data: HandleData | None) -> bool:
-    """Whether what is known of a variable or a list says that its values have a gradient; lists in a list may."""
+    """Whether what is known of a variable or a list says that its values have a gradient; lists in a list may.
+
+    TensorFlow gives no dtype (DT_INVALID) to what is one of several lists whose elements differ in it.
+    """
     known = data.shape_and_type if data is not None else []
-    return bool(known) and (known[0].dtype == tf.variant or is_trainable_type(tf.as_dtype(known[0].dtype)))
+    if not known or known[0].dtype == types_pb2.DT_INVALID:
+        return False
+    return known[0].dtype == tf.variant or is_trainable_type(tf.as_dtype(known[0].dtype))
 
 
 def is_of_unknown_kind(tensor: tf.Tensor) -> bool:

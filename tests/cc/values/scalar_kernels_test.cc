@@ -205,9 +205,10 @@ TYPED_TEST(ScalarKernelsTest, BinaryOperatorsSayWhatTheKernelsSay) {
 }
 
 TYPED_TEST(ScalarKernelsTest, UnaryOperatorsSayWhatTheKernelsSay) {
-  for (const char* op : {"Neg",  "Abs",  "Sign",       "Square", "Round", "ZerosLike", "OnesLike", "Invert", "Floor",
-                         "Ceil", "Rint", "Reciprocal", "Inv",    "Sqrt",  "Exp",       "Expm1",    "Log",    "Log1p",
-                         "Sin",  "Cos",  "Tan",        "Asin",   "Acos",  "Atan",      "Sinh",     "Cosh",   "Tanh"}) {
+  for (const char* op :
+       {"Neg",  "Abs",        "Sign", "Square", "Round", "ZerosLike", "OnesLike", "Invert",  "Floor", "Ceil",
+        "Rint", "Reciprocal", "Inv",  "Sqrt",   "Exp",   "Expm1",     "Log",      "Log1p",   "Sin",   "Cos",
+        "Tan",  "Asin",       "Acos", "Atan",   "Sinh",  "Cosh",      "Tanh",     "Snapshot"}) {
     CompareUnary<TypeParam>(op, false);
   }
   for (const char* op : {"LogicalNot", "IsNan", "IsInf", "IsFinite"}) CompareUnary<TypeParam>(op, true);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import inspect
 
 import pytest
 import tensorflow as tf
@@ -160,6 +161,16 @@ def test_calls_stay_static_when_placement_becomes_soft():
     assert value_in_tf_function(on(MISSING[0]), soft=True) == 0
     after = tfr.config.outermost_calls()
     assert (after["static"] - before["static"], after["dynamic"] - before["dynamic"]) == (1, 0)
+
+
+@pytest.mark.parametrize("value", WAYS, ids=lambda way: way.__name__)
+def test_message_names_the_line_of_the_pin(value):
+    below = on(MISSING[0])
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        value(below, soft=False)
+    lines, first = inspect.getsourcelines(below)
+    pinned_line = first + next(i for i, line in enumerate(lines) if "n - 1" in line)
+    assert f'{__file__}", line {pinned_line}, in below' in caught.value.message
 
 
 @each_way

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import inspect
+import math
 import re
 
 import numpy as np
@@ -110,6 +111,18 @@ def numpy_of_tensor(n, call):
     return tf.constant(np.abs(n))
 
 
+def sine_of_tensor(n, call):
+    return tf.constant(math.sin(n))
+
+
+def value_by_eval(n, call):
+    return n + n.eval()
+
+
+def key_of_dictionary(n, call):
+    return {0: 1, 1: 2}[n]
+
+
 def part_of_unknown_shape(n, call):
     return tf.reduce_sum(tf.zeros([tf.zeros([n]).shape[0]], I32))
 
@@ -136,6 +149,9 @@ MISTAKES = {
     pin_to_no_device: "does not know the device .*nonsense.* '/gpu:1'",
     length_of_tensor: r"no value before the graph runs.*tf\.shape\(x\)\[0\]",
     numpy_of_tensor: r"no value before the graph runs.*tf\.py_function",
+    sine_of_tensor: r"no value before the graph runs.*TensorFlow's operators",
+    value_by_eval: r"no value before the graph runs.*TensorFlow's operators",
+    key_of_dictionary: r"dictionaries.* tf\.switch_case",
     assignment_to_reference_variable: r"'\S*AssignAdd' takes a reference variable.*use_resource=True",
     update_of_reference_variable: r"'\S*ApplyGradientDescent' takes a reference variable.*use_resource=True",
     part_of_unknown_shape: r"tf\.shape\(x\)\[i\]",

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
+from tensorflow.python.framework import function as stock
 
 import tensorflow_recursion as tfr
 
@@ -428,3 +429,18 @@ def test_gradient_in_a_branch_may_use_what_the_body_uses(run, kind):
     x = tf.constant(2.0)
     [dx] = tf.gradients(f(x, 2), x)
     assert run([dx, *tf.gradients(dx, used)]) == [9, 6]
+
+
+def test_gradient_of_a_stock_defun_that_calls_says_what_to_do(run):
+    f = define_power()
+
+    @stock.Defun(F64, func_name="Stock")
+    def Stock(x):
+        return f(x, 3) * x
+
+    x = tf.constant(2.0, F64)
+    gradient = tf.gradients(Stock(x), x)[0]
+    assert run(Stock(x)) == 16
+    with pytest.raises(tf.errors.NotFoundError, match="define what calls them with tensorflow_recursion's Defun"):
+        run(gradient)
+    check_that_life_goes_on(run)

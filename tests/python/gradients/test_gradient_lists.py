@@ -259,6 +259,27 @@ def test_gradient_is_error_when_nothing_tells_what_a_result_holds(where):
         tf.gradients(y, x)
 
 
+def test_gradient_is_error_when_a_result_holds_lists_or_numbers(control_flow):
+    """At its leaves it is a list of numbers, elsewhere one of lists, and TensorFlow can tell neither."""
+    f, define = recursive("Tree", [I32, F64], [LIST])
+    g, define_g = recursive("Size", [I32, LIST], [LIST])
+    define(lambda n, x: tf.cond(n < 1, lambda: pushed(empty(), x), lambda: pushed(empty(dtype=LIST), f(n - 1, x * x))))
+    define_g(lambda n, a: tf.cond(n < 1, lambda: a, lambda: g(n - 1, a)))
+    x = tf.constant(0.7, F64)
+    with pytest.raises(LookupError, match="Function 'Tree' cannot be differentiated: output 0 is a variant"):
+        tf.gradients(f(1, x), x, grad_ys=[empty()])
+
+
+def test_gradient_goes_through_one_function_for_lists_of_different_dtypes(run, control_flow):
+    f, define = recursive("Same", [I32, LIST], [LIST])
+    define(lambda n, a: tf.cond(n < 1, lambda: a, lambda: f(n - 1, a)))
+    x = tf.constant(0.75, F64)
+    doubles = f(2, pushed(empty(), x))
+    floats = f(2, pushed(empty(dtype=tf.float32), tf.cast(x, tf.float32)))
+    y = 2.0 * item(doubles, 0) + 3.0 * tf.cast(item(floats, 0, dtype=tf.float32), F64)
+    assert run([y, tf.gradients(y, x)[0]]) == [3.75, 5]
+
+
 def test_gradient_goes_through_optionals(run, control_flow):
     f, define = recursive("Maybe", [I32, F64], [LIST])
     value = lambda optional: raw.OptionalGetValue(optional=optional, output_types=[F64], output_shapes=[[]])[0]

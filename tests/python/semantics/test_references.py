@@ -148,6 +148,22 @@ def test_what_was_read_is_the_new_value_when_the_variable_is_assigned(run, contr
 
 
 @ON_ONE_DEVICE
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_what_was_copied_is_the_old_value_when_the_variable_is_assigned(run, control_flow, shape):
+    """TensorFlow's optimizers make a Snapshot of each of these."""
+    v = reference(shape)
+    f, define = recursive("Down", [tf.int32, tf.float32], [tf.float32])
+    define(lambda n, x: tf.cond(n < 1, lambda: x * 1.0, lambda: f(n - 1, x)))
+    copies = [v + 0.0, v * 1.0, v / 1.0, tf.reshape(v, [-1, 1]) - 0.0, f(2, v)]
+    _, call = beside_call([])
+    with tf.control_dependencies([*copies, call]):
+        assigned = tf1.assign(v, v + 5.0)
+    *before, after = run([*copies, assigned])
+    assert [set(np.ravel(value).tolist()) for value in before] == [{2}] * len(copies)
+    assert set(np.ravel(after).tolist()) == {7}
+
+
+@ON_ONE_DEVICE
 @pytest.mark.parametrize("control_flow", ["v1"], indirect=True)  # a While takes no references
 def test_loop_reads_what_it_assigned_when_the_variable_was_read_before_it(run, control_flow):
     """The value is read once, before the loop, and squared in it: 2, 4, 16, 256, 65536."""
