@@ -112,6 +112,20 @@ def test_error_of_a_body_says_the_line_of_the_user(called):
     assert "specializations.py" not in str(error.value)
 
 
+def test_error_of_a_branch_says_lines_of_the_user_alone(called):
+    @tfr.recursive
+    def undefined(n):
+        if n < 1:
+            y = n
+        return y + undefined(n - 1)
+
+    with pytest.raises(
+        ValueError, match=contains("in undefined", "if n < 1:", "'y' must also be initialized")
+    ) as error:
+        called(lambda: undefined(tf.constant(1)))
+    assert "replacements.py" not in str(error.value) and "inferring.py" not in str(error.value)
+
+
 def test_explained_mistake_says_the_line_of_the_user(called):
     @tfr.recursive
     def uneven(n):
