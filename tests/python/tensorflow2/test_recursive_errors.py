@@ -1,6 +1,7 @@
 """Mistakes with `tfr.recursive` are errors that say the function, what is wrong, and what to write."""
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import inspect
 import re
 
@@ -32,6 +33,22 @@ def test_wrong_arguments_are_errors_that_name_the_function(called):
         called(lambda: fib())
     with pytest.raises(TypeError, match=contains("Call of 'fib'", "float32", "int32")):
         called(lambda: fib(tf.constant(1.0)))
+
+
+def test_argument_that_is_no_nest_is_an_error_that_says_what_to_write(called):
+    @dataclasses.dataclass
+    class State:
+        x: tf.Tensor
+
+    @tfr.recursive
+    def last(state):
+        return state.x if state.x < 1 else last(State(state.x - 1))
+
+    message = contains("Call of 'last'", "State(x=", "__tf_flatten__", "a named tuple", "takes (state)")
+    with pytest.raises(TypeError, match=message):
+        called(lambda: last(State(tf.constant(3))))
+    with pytest.raises(TypeError, match=contains("Call of 'last'", "{1}", "not a hashable one")):
+        called(lambda: last({1}))
 
 
 def test_tensor_of_another_graph_is_an_error():
