@@ -9,6 +9,7 @@ from tensorflow_recursion import (  # noqa: E402
     config,
     conversions,
     error_lines,
+    explanations,
     function,
     imports,
     loop_errors,
@@ -27,6 +28,7 @@ datasets.hide_from_optimizer(names.INVOKE)
 datasets.refuse_snapshots(names.INVOKE)
 followed.follow(names.INVOKE, names.RECALL)
 error_lines.show_in_errors()
+explanations.leave_out_own_frames()
 imports.register()
 loop_errors.explain_loops()
 vectorization.register()

@@ -141,6 +141,11 @@ _EXPLANATIONS = (
 )
 
 
+def leave_out_own_frames() -> None:
+    """From now on, let what AutoGraph says of an error show the user's lines, without this package's between them."""
+    bodies.leave_out_of_errors(_FOLDERS[0])
+
+
 @contextlib.contextmanager
 def explained(function: str) -> Iterator[None]:
     """Let errors of what is built inside say what is wrong with the body of `function`; their types stay.

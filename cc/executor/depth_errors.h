@@ -38,6 +38,12 @@ inline absl::Status RecursionTooDeep(const RunState& run, const std::string& cal
                                                    "}}]]"));
 }
 
+// No call is the one too many: they were opened before the run took its memory.
+inline absl::Status OutOfMemory(const RunState& run) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "Recursion takes too much memory: all its calls are open, and it is ", ReachedLimit(run, /*is_too_deep=*/false)));
+}
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_CC_EXECUTOR_DEPTH_ERRORS_H_

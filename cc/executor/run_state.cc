@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "cc/base/call_path.h"
 #include "cc/bytecode/interpreter.h"
+#include "cc/executor/depth_errors.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -115,12 +116,17 @@ void RunState::WatchMemory(absl::Duration now) {
   if (nanoseconds < next) return;
   const int64_t then = absl::ToInt64Nanoseconds(now + gauge.interval);
   if (!next_look_.compare_exchange_strong(next, then, std::memory_order_relaxed) || next == 0) return;
-  const std::lock_guard<std::mutex> lock(watch_mutex_);
-  const int64_t available = gauge.available();
-  const bool is_near = available != kUnknownMemory && available / 2 < gauge.reserve;
-  if (is_near) next_look_.store(absl::ToInt64Nanoseconds(now + gauge.near_interval), std::memory_order_relaxed);
-  const bool is_too_large = watch_.IsTooLarge(available);
-  max_frame_bytes.store(is_too_large ? kNoFrameBytes : usual_max_frame_bytes_, std::memory_order_relaxed);
+  bool must_end = false;
+  {
+    const std::lock_guard<std::mutex> lock(watch_mutex_);
+    const int64_t available = gauge.available();
+    const bool is_near = available != kUnknownMemory && available / 2 < gauge.reserve;
+    if (is_near) next_look_.store(absl::ToInt64Nanoseconds(now + gauge.near_interval), std::memory_order_relaxed);
+    const bool is_too_large = watch_.IsTooLarge(available);
+    max_frame_bytes.store(is_too_large ? kNoFrameBytes : usual_max_frame_bytes_, std::memory_order_relaxed);
+    must_end = is_too_large && watch_.MustEnd();
+  }
+  if (must_end) Fail(OutOfMemory(*this));
 }
 
 int64_t RunState::least_memory() const {

@@ -11,6 +11,7 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
+from tensorflow.python.util import traceback_utils
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf.replacements import Replacements
@@ -125,6 +126,14 @@ def _is_effect(op_type: str) -> bool:
         or op_type.startswith(_WITHOUT_EFFECT)
     )
     return not is_harmless
+
+
+def leave_out_of_errors(folder: str) -> None:
+    """From now on, let messages of AutoGraph and tracebacks leave out files in `folder`, as they do TensorFlow's own.
+
+    Between the lines of a body and those of its branches are the calls that wrap `tf.cond`, for example.
+    """
+    traceback_utils._EXCLUDED_PATHS += (folder,)
 
 
 def converted_lines(error: BaseException | None) -> list[tuple[str, int]]:

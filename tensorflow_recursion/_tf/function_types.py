@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +15,8 @@ from tensorflow.python.util import nest
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
 CallType: TypeAlias = function_type.FunctionType
+# What is no tensor, no nest and not hashable, in TensorFlow's words.
+_UNKNOWN_KIND = re.compile(r"(?s)Could not generate a generic TraceType for (.*?)\.\s*Please verify")
 
 
 class Parameters:
@@ -46,13 +49,27 @@ class Parameters:
         typed, by_keyword = nest.map_structure(_with_spec, (bound.args, bound.kwargs))
         if self._input_signature is not None:
             typed = (*self._input_signature, *typed[len(self._input_signature) :])
-        call_type, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, by_keyword, {}, self._type)
+        try:
+            call_type, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, by_keyword, {}, self._type)
+        except TypeError as error:
+            raise TypeError(_explained(str(error))) from error
         return Arguments(call_type, bound)
 
 
 def is_binding_error(error: TypeError) -> bool:
-    """Whether a tf.function raised `error` because the arguments of a call do not fit its parameters."""
-    return str(error).startswith("Binding inputs to tf.function failed")
+    """Whether a tf.function raised `error` because of the arguments of a call."""
+    return str(error).startswith("Binding inputs to tf.function failed") or _UNKNOWN_KIND.match(str(error)) is not None
+
+
+def _explained(message: str) -> str:
+    """What an error means that a kind of arguments cannot be told."""
+    if (found := _UNKNOWN_KIND.match(message)) is None:
+        return message
+    return (
+        f"{found[1]} is one Python value to TensorFlow, and not a hashable one, by which calls could be told apart; to "
+        "pass the tensors in it, give its class __tf_flatten__ and __tf_unflatten__, as tf.nest wants of a dataclass, "
+        "or take a tuple, a named tuple or a dictionary"
+    )
 
 
 class Arguments:

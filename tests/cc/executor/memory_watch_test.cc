@@ -52,9 +52,34 @@ TEST_F(MemoryWatchTest, ARunThatDoesNotGrowIsNeverTooLarge) {
 TEST_F(MemoryWatchTest, ARunThatGivesMemoryBackIsNotTooLarge) {
   EXPECT_FALSE(IsTooLarge(4000));
   EXPECT_TRUE(IsTooLarge(400));
-  EXPECT_FALSE(IsTooLarge(400));
+  EXPECT_FALSE(IsTooLarge(401));
   EXPECT_FALSE(IsTooLarge(450));
   EXPECT_TRUE(IsTooLarge(399)) << "it grows again";
+}
+
+TEST_F(MemoryWatchTest, ARunThatGivesNothingBackStaysTooLarge) {
+  EXPECT_FALSE(IsTooLarge(4000));
+  EXPECT_TRUE(IsTooLarge(400));
+  EXPECT_TRUE(IsTooLarge(400)) << "its next call may be further away than the next look";
+}
+
+TEST_F(MemoryWatchTest, ARunThatGrowsOnWithoutCallsMustEnd) {
+  EXPECT_FALSE(IsTooLarge(4000));
+  EXPECT_TRUE(IsTooLarge(510));
+  EXPECT_TRUE(IsTooLarge(255));
+  EXPECT_FALSE(watch_.MustEnd());
+  EXPECT_FALSE(IsTooLarge(400)) << "it unwinds";
+  EXPECT_TRUE(IsTooLarge(254));
+  EXPECT_TRUE(watch_.MustEnd());
+}
+
+TEST_F(MemoryWatchTest, ARunThatBeginsWithLittleMemoryMayTakeHalfOfWhatIsLeft) {
+  EXPECT_FALSE(IsTooLarge(100));
+  EXPECT_TRUE(IsTooLarge(60));
+  EXPECT_TRUE(IsTooLarge(30));
+  EXPECT_FALSE(watch_.MustEnd());
+  EXPECT_TRUE(IsTooLarge(29));
+  EXPECT_TRUE(watch_.MustEnd());
 }
 
 TEST_F(MemoryWatchTest, NobodyIsTooLargeWhereTheMemoryIsNotKnown) {

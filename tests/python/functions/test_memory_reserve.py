@@ -52,6 +52,19 @@ print("fib", int(fib(tf.constant(20))))
 """
 )
 
+# The calls are opened by the counter alone, before there is any of the large tensors, of which all would take 4 GB.
+AHEAD = (
+    EAGER
+    + """
+@tfr.recursive
+def ahead(x, n):
+    return tf.cond(n < 1, lambda: x, lambda: ahead(x + 1.0, n - 1) * x)
+
+show(lambda: ahead(tf.zeros([4 * FLOATS]), tf.constant(1_000)))
+print("fib", int(fib(tf.constant(20))))
+"""
+)
+
 # The error comes where the forward phase keeps what the gradient would read.
 GRADIENT = (
     EAGER
@@ -99,6 +112,13 @@ def test_endless_recursion_on_large_tensors_is_an_error(program):
         "TENSORFLOW_RECURSION_MEMORY_RESERVE",
         "fib 6765",
     ):
+        assert text in done.stdout, done.stderr
+
+
+def test_recursion_whose_calls_are_open_before_their_tensors_are_there_is_an_error():
+    done = processes.run_python("-c", BEGIN + AHEAD)
+    assert done.returncode == 0, done.stderr
+    for text in ("where it leaves the machine ", "take a smaller batch", "_MEMORY_RESERVE", "fib 6765"):
         assert text in done.stdout, done.stderr
 
 

@@ -21,7 +21,8 @@ def trained(way):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "on_one_device, way", [("one", "mirrored"), ("one", "parameter_server"), ("fit", "fit_mirrored")]
+    "on_one_device, way",
+    [("one", "mirrored"), ("one", "parameter_server"), ("one", "parameter_servers"), ("fit", "fit_mirrored")],
 )
 def test_losses_are_those_of_one_device(on_one_device, way):
     expected, found = trained(on_one_device), trained(way)

@@ -1,6 +1,7 @@
 """Mistakes with `tfr.recursive` are errors that say the function, what is wrong, and what to write."""
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import inspect
 import re
 
@@ -32,6 +33,22 @@ def test_wrong_arguments_are_errors_that_name_the_function(called):
         called(lambda: fib())
     with pytest.raises(TypeError, match=contains("Call of 'fib'", "float32", "int32")):
         called(lambda: fib(tf.constant(1.0)))
+
+
+def test_argument_that_is_no_nest_is_an_error_that_says_what_to_write(called):
+    @dataclasses.dataclass
+    class State:
+        x: tf.Tensor
+
+    @tfr.recursive
+    def last(state):
+        return state.x if state.x < 1 else last(State(state.x - 1))
+
+    message = contains("Call of 'last'", "State(x=", "__tf_flatten__", "a named tuple", "takes (state)")
+    with pytest.raises(TypeError, match=message):
+        called(lambda: last(State(tf.constant(3))))
+    with pytest.raises(TypeError, match=contains("Call of 'last'", "{1}", "not a hashable one")):
+        called(lambda: last({1}))
 
 
 def test_tensor_of_another_graph_is_an_error():
@@ -110,6 +127,20 @@ def test_error_of_a_body_says_the_line_of_the_user(called):
     with pytest.raises(ValueError, match=contains("test_recursive_errors.py", "in broken", "rank 2")) as error:
         called(lambda: broken(tf.ones([2])))
     assert "specializations.py" not in str(error.value)
+
+
+def test_error_of_a_branch_says_lines_of_the_user_alone(called):
+    @tfr.recursive
+    def undefined(n):
+        if n < 1:
+            y = n
+        return y + undefined(n - 1)
+
+    with pytest.raises(
+        ValueError, match=contains("in undefined", "if n < 1:", "'y' must also be initialized")
+    ) as error:
+        called(lambda: undefined(tf.constant(1)))
+    assert "replacements.py" not in str(error.value) and "inferring.py" not in str(error.value)
 
 
 def test_explained_mistake_says_the_line_of_the_user(called):

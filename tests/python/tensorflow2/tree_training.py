@@ -48,6 +48,20 @@ class Net(tf.Module):
         return loss, [tf.convert_to_tensor(slope) for slope in tape.gradient(loss, variables)]
 
 
+class PassingNet(Net):
+    """The same; calls are given the values of the variables, which may so be on several devices."""
+
+    @tfr.recursive
+    def passed(self, i, words, left, right, table, kernel):
+        if tf.gather(words, i) > 0:
+            return tf.gather(table, tf.gather(words, [i]))
+        children = [self.passed(tf.gather(of, i), words, left, right, table, kernel) for of in (left, right)]
+        return tf.tanh(tf.matmul(tf.concat(children, 1), kernel))
+
+    def state(self, i, words, left, right):
+        return self.passed(i, words, left, right, *map(tf.convert_to_tensor, (self.table, self.kernel)))
+
+
 def constants():
     return [{name: tf.constant(value) for name, value in tree.items()} for tree in TREES]
 
@@ -126,8 +140,16 @@ def fitted_under_a_strategy():
 
 
 def parameter_server():
-    """Two workers and a server of parameters, all of them servers in this process."""
-    cluster = tf.train.ClusterSpec({"worker": _addresses(2), "ps": _addresses(1)})
+    return by_parameter_servers(1, Net)
+
+
+def parameter_servers():
+    return by_parameter_servers(2, PassingNet)
+
+
+def by_parameter_servers(count, make_net):
+    """Two workers and some servers of parameters, all of them servers in this process."""
+    cluster = tf.train.ClusterSpec({"worker": _addresses(2), "ps": _addresses(count)})
     config = tf.compat.v1.ConfigProto()
     servers = [
         tf.distribute.Server(cluster, job_name=job, task_index=i, config=config, protocol="grpc")
@@ -138,7 +160,7 @@ def parameter_server():
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():
-        net = Net()
+        net = make_net()
 
     @tf.function
     def slopes_of_first():
@@ -154,7 +176,8 @@ def parameter_server():
         losses.append(float(sum(loss for loss, _ in parts)))
         for variable, *slopes in zip(net.trainable_variables, *(slopes for _, slopes in parts), strict=True):
             variable.assign_sub(RATE * sum(slopes))
-    assert len(servers) == 3
+    assert len(servers) == 2 + count
+    assert len({variable.device for variable in net.trainable_variables}) == count
     return losses
 
 
@@ -172,6 +195,7 @@ WAYS = {
     "one": on_one_device,
     "mirrored": mirrored,
     "parameter_server": parameter_server,
+    "parameter_servers": parameter_servers,
     "fit": fitted,
     "fit_mirrored": fitted_under_a_strategy,
 }
