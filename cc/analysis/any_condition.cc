@@ -9,7 +9,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// How many sides there are, of which one is taken; 0 if the event is none of a branch.
+// How many sides the event's branch has, one of which is taken; 0 if the event does not belong to a branch.
 int NumSides(const FlowGraph& flow, const Event& event) {
   const FlowNode& node = flow.nodes[event.node];
   if (node.kind == OpKind::kBranch) return 2;

@@ -114,7 +114,7 @@ bool IsLinkedElsewhere(OpKind kind) {
          kind == OpKind::kArgument;
 }
 
-// A merge waits for its control inputs, but does not die of them: lowered conditionals join the effects of both
+// A merge waits for its control inputs, but may live when they are dead. Lowered conditionals join the effects of both
 // branches behind the merge, and those of the branch that was not taken are dead.
 Source JoinDeadOrAlive(FlowGraph* flow, NodeId merge, std::vector<Source> controls) {
   FlowNode join(OpKind::kUnion, flow->nodes[merge].region, flow->nodes[merge].node);

@@ -132,7 +132,7 @@ class InvariantKeeper {
     entries = std::move(ordered);
   }
 
-  // Takes out what let invariants through to nobody else, from the readers on.
+  // Removes bypassed nodes that nothing reads any more, and then those that only these have read.
   void RemoveUnread() {
     std::map<NodeId, int> readers;
     for (const FlowNode& node : flow_.nodes) {

@@ -10,11 +10,11 @@
 
 namespace tensorflow_recursion {
 
-// Calls inside a recursion pass its invariants no more, and operators read them as they read constants: nobody sends
-// them. For example,
+// Afterwards calls inside a recursion no longer pass its invariants: operators read an invariant as they read a
+// constant, without waiting for it. For example, take
 //   F(n, w) = base if n < 1 else F(n - 1, w) * w
-// becomes a function of n alone inside, and the product waits for the call's result alone. What takes only tokens (a
-// merge, a result, a loop, a call of another function) still gets the invariant from its entry, in every frame.
+// The call inside passes only n, and the product waits only for the call's result. Some nodes take nothing but tokens
+// (merges, results, loops, calls of other functions): these still get the invariant from its entry, in every frame.
 //
 // The invariants become the last arguments of their functions. `flow` is as DropSuperfluousWaits() leaves it, and is
 // so afterwards. Functions of `compiled` stay as they are.

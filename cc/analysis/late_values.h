@@ -45,10 +45,10 @@ class LateValues {
   std::set<std::pair<RegionId, int>> late_arguments_;
 };
 
-// What a frame gets only after a stateful kernel has run, be it in a call that the frame makes.
+// Finds what a frame gets only after a stateful kernel has run, which may be in a call that the frame makes.
 LateValues FindValuesAfterStatefulKernels(const FlowGraph& flow, const std::vector<NodeId>& order);
 
-// What a program gets only after an observable side effect, be it in another frame.
+// Finds what a program gets only after an observable side effect, which may be in another frame.
 LateValues FindValuesAfterSideEffects(const FlowGraph& flow, const std::vector<NodeId>& order);
 
 }  // namespace tensorflow_recursion

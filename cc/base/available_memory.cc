@@ -17,7 +17,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Of the process's own control group as a container sees it.
+// Where a process in a container finds the files of its own control group.
 constexpr char kGroup[] = "/sys/fs/cgroup/";
 constexpr char kGroupOfVersion1[] = "/sys/fs/cgroup/memory/";
 
@@ -26,7 +26,7 @@ int64_t NumberIn(absl::string_view text) {
   return absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &number) && number >= 0 ? number : kUnknownMemory;
 }
 
-// In the line that begins with `name` and a space or a colon.
+// Returns the number in the line that begins with `name` and a space or a colon.
 int64_t NumberOf(absl::string_view name, absl::string_view text) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (!absl::ConsumePrefix(&line, name)) continue;
@@ -42,7 +42,7 @@ int64_t SmallerKnown(int64_t one, int64_t other) {
   return std::min(one, other);
 }
 
-// "" if there is none.
+// Returns the text of a file, or "" if there is none.
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -54,7 +54,7 @@ MemoryLevel ReadGroup(const std::string& folder, const char* limit, const char* 
   return MemoryOfGroup(limit_text, ReadText(folder + usage), ReadText(folder + "memory.stat"), inactive_file);
 }
 
-// False if it is no number, or a negative one.
+// Returns false if the text is no number, or a negative one.
 bool ReadMebibytes(const char* text, int64_t* bytes) {
   int64_t mebibytes = 0;
   if (!absl::SimpleAtoi(text, &mebibytes) || mebibytes < 0) return false;

@@ -24,7 +24,8 @@ struct StaticSettings {
 TENSORFLOW_RECURSION_EXPORT StaticSettings GetStaticSettings();
 TENSORFLOW_RECURSION_EXPORT void SetStaticSettings(const StaticSettings& settings);
 
-// Another one after every SetStaticSettings. Who keeps what it has made of the settings compares this.
+// Returns another number after every SetStaticSettings. Whoever keeps what it has derived from the settings compares
+// this number, to learn whether they have changed.
 int64_t StaticSettingsVersion();
 
 // InvalidArgument if the environment variable is neither 0 nor 1.

@@ -41,7 +41,6 @@ class Candidates {
   bool IsFitLoop(const FlowNode& node) const;
   bool IsFitSite(const FlowNode& node) const;
   bool IsFitRecord(const FlowNode& node) const;
-  bool IsFitMerge(NodeId id) const;
   bool IsWhereItShould(NodeId id);
   void DropCallersOfOthers();
   std::set<RegionId> WithLoops() const;

@@ -179,9 +179,9 @@ class Encoder {
     builder_.Emit(Opcode::kReturnAll);
   }
 
-  // Moves (to, from) as if at once: first what nobody reads any more is overwritten; what is left then are circles,
-  // each of which is cut by keeping one of its values in the spare register.
-  // The registers below `used` are taken besides.
+  // Makes all moves (to, from) as if at once. Registers that no move reads any more are overwritten first. Then only
+  // circles are left, and each is cut by keeping one of its values in the spare register. The spare register is none of
+  // those below `used`.
   void MoveAll(std::vector<std::pair<int, int>> moves, int used = 0) {
     const auto is_done = [](const auto& move) { return move.first == move.second; };
     moves.erase(std::remove_if(moves.begin(), moves.end(), is_done), moves.end());

@@ -14,8 +14,9 @@ namespace tensorflow_recursion {
 
 // Shapes are mostly unknown when a graph is prepared, and an operator of kind kScalar may compute with tensors all the
 // same. But a predicate is a number, and then so is what it was computed of: in `cond(n < size, ...)`, n and size are.
-// What is handed on (arguments, results, variables of loops) has one rank, here and there, and an argument may state
-// its shape. So this is what a program means, not a proof: a graph that is wrong may do otherwise when it runs.
+// A value that is handed on (an argument, a result, a variable of a loop) has the same rank before and after, and an
+// argument may state its shape. This finds what the program means, but proves nothing: when a wrong graph runs, a value
+// may have another rank.
 class KnownRanks {
  public:
   // `reads` is what FindElementReads() said before MakeElementOperators() changed the graph.

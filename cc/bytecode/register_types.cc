@@ -105,7 +105,7 @@ RegisterTypes::Use RegisterTypes::UseOfKept(DataType dtype) {
   return dtype == tensorflow::DT_VARIANT ? Use::kRecord : Use::kNumber;
 }
 
-// A constant variant stands for one that nobody reads, in a branch: a record that is not there.
+// A constant variant stands for a missing record: the branch that was not taken returns it, and nothing reads it.
 RegisterTypes::Use RegisterTypes::UseOfConstant(ConstantId id) const {
   const ConstantTensor& constant = flow_.constants[id];
   if (constant.is_number()) return Use::kNumber;

@@ -29,7 +29,6 @@ class StepWriter {
   // The values of the graph, by node and port.
   void Define(NodeId id, int port, Operand value) { values_[{id, port}] = value; }
   void DefineAll(NodeId id, Operand value);
-  bool Knows(const Source& source) const { return values_.count({source.node, source.port}) > 0; }
   // The operand that holds the value; an empty one if nobody has defined it, which misses_values() says then.
   Operand ValueOf(const Input& input);
   bool misses_values() const { return misses_values_; }

@@ -172,7 +172,7 @@ absl::StatusOr<bool> CompiledCalls::RunKernel(CompiledCall* call) {
   return status.ok() ? absl::StatusOr<bool>(is_number) : status;
 }
 
-// An error of a call that nobody needs is nobody's.
+// The run fails with the error of a call, unless nothing needs that call's results any more.
 std::optional<CompiledCalls::Returned> CompiledCalls::Fail(CompiledCall* call, const absl::Status& status) {
   if (IsUnwanted(*call)) return EndEarly(call);
   context_->FailAt(status, call->origin.caller, &call->interpreter);

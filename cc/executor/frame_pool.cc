@@ -21,18 +21,18 @@ void ReleaseValues(Frame* frame) {
 }  // namespace
 
 FramePool::FramePool(const Program& program, std::atomic<int64_t>* bytes)
-    : bytes_(bytes), classes_(program.regions.size()) {
+    : bytes_(bytes), slabs_of_(program.regions.size()) {
   for (const Region& region : program.regions) {
-    Class& of = classes_[region.id];
-    of.stride = (sizeof(Frame) + region.frame_template.size() + kFrameUnit - 1) / kFrameUnit * kFrameUnit;
-    of.next_size = kFirstSlabFrames;
+    RegionSlabs& owner = slabs_of_[region.id];
+    owner.stride = (sizeof(Frame) + region.frame_template.size() + kFrameUnit - 1) / kFrameUnit * kFrameUnit;
+    owner.next_size = kFirstSlabFrames;
   }
 }
 
 FramePool::~FramePool() {
-  for (Class& of : classes_) {
-    for (Slab* slab : of.slabs) {
-      for (unsigned char* at = slab->frames(); slab->live > 0 && at != slab->fresh; at += of.stride) {
+  for (RegionSlabs& owner : slabs_of_) {
+    for (Slab* slab : owner.slabs) {
+      for (unsigned char* at = slab->frames(); slab->live > 0 && at != slab->fresh; at += owner.stride) {
         auto* frame = reinterpret_cast<Frame*>(at);
         if (frame->region != nullptr && frame->owns_tensors) ReleaseValues(frame);
       }
@@ -47,22 +47,22 @@ inline FramePool::Slab* FramePool::SlabOf(Frame* frame) {
 }
 
 // Each slab is twice as large as the one before, up to the size of slabs that everybody shares.
-FramePool::Slab* FramePool::Grow(Class* of) {
-  size_t bytes = sizeof(Slab) + of->next_size * of->stride;
-  const size_t most = (kSlabBytes - sizeof(Slab)) / of->stride;
+FramePool::Slab* FramePool::Grow(RegionSlabs* owner) {
+  size_t bytes = sizeof(Slab) + owner->next_size * owner->stride;
+  const size_t most = (kSlabBytes - sizeof(Slab)) / owner->stride;
   if (bytes > kSlabBytes / 2 && most > 0) bytes = kSlabBytes;
-  if (most == 0) bytes = sizeof(Slab) + of->stride;  // one frame is larger than that
+  if (most == 0) bytes = sizeof(Slab) + owner->stride;  // one frame is larger than that
   unsigned char* memory = bytes == kSlabBytes ? TakeSlab() : static_cast<unsigned char*>(::operator new(bytes));
   auto* slab = new (memory) Slab;
-  slab->of = of;
+  slab->owner = owner;
   slab->free = nullptr;
   slab->fresh = slab->frames();
-  slab->size = static_cast<uint32_t>((bytes - sizeof(Slab)) / of->stride);
+  slab->size = static_cast<uint32_t>((bytes - sizeof(Slab)) / owner->stride);
   slab->live = 0;
   slab->bytes = bytes;
-  slab->index = static_cast<uint32_t>(of->slabs.size());
-  of->slabs.push_back(slab);
-  if (bytes < kSlabBytes) of->next_size *= 2;
+  slab->index = static_cast<uint32_t>(owner->slabs.size());
+  owner->slabs.push_back(slab);
+  if (bytes < kSlabBytes) owner->next_size *= 2;
   bytes_->fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   Link(slab);
   return slab;
@@ -70,30 +70,30 @@ FramePool::Slab* FramePool::Grow(Class* of) {
 
 inline void FramePool::Link(Slab* slab) {
   slab->previous = nullptr;
-  slab->next = slab->of->room;
+  slab->next = slab->owner->room;
   if (slab->next != nullptr) slab->next->previous = slab;
-  slab->of->room = slab;
+  slab->owner->room = slab;
 }
 
 inline void FramePool::Unlink(Slab* slab) {
   if (slab->previous != nullptr) slab->previous->next = slab->next;
   if (slab->next != nullptr) slab->next->previous = slab->previous;
-  if (slab->of->room == slab) slab->of->room = slab->next;
+  if (slab->owner->room == slab) slab->owner->room = slab->next;
 }
 
 // The last frame of the slab has gone. One such slab is kept: a recursion that goes up and down would give it back
 // each time otherwise. Small slabs are kept as well.
 void FramePool::GiveBack(Slab* slab) {
-  Class& of = *slab->of;
+  RegionSlabs& owner = *slab->owner;
   if (!slab->is_shared()) return;
-  if (of.spare == nullptr || of.spare == slab || of.spare->live > 0) {
-    of.spare = slab;
+  if (owner.spare == nullptr || owner.spare == slab || owner.spare->live > 0) {
+    owner.spare = slab;
     return;
   }
   Unlink(slab);
-  of.slabs[slab->index] = of.slabs.back();
-  of.slabs[slab->index]->index = slab->index;
-  of.slabs.pop_back();
+  owner.slabs[slab->index] = owner.slabs.back();
+  owner.slabs[slab->index]->index = slab->index;
+  owner.slabs.pop_back();
   bytes_->fetch_sub(static_cast<int64_t>(slab->bytes), std::memory_order_relaxed);
   Free(slab);
 }
@@ -105,9 +105,9 @@ void FramePool::Free(Slab* slab) {
 }
 
 Frame* FramePool::New(const Region& region) {
-  Class& of = classes_[region.id];
-  Slab* slab = of.room;
-  if (ABSL_PREDICT_FALSE(slab == nullptr)) slab = Grow(&of);
+  RegionSlabs& owner = slabs_of_[region.id];
+  Slab* slab = owner.room;
+  if (ABSL_PREDICT_FALSE(slab == nullptr)) slab = Grow(&owner);
   Frame* frame = slab->free;
   if (ABSL_PREDICT_TRUE(frame != nullptr)) {
     slab->free = frame->parent;
@@ -115,7 +115,7 @@ Frame* FramePool::New(const Region& region) {
     frame = reinterpret_cast<Frame*>(slab->fresh);
     // A slab of another size holds a single frame, for which this is 0.
     frame->slab_offset = static_cast<uint16_t>((slab->fresh - slab->frames()) / kFrameUnit);
-    slab->fresh += of.stride;
+    slab->fresh += owner.stride;
   }
   if (ABSL_PREDICT_FALSE(++slab->live == slab->size)) Unlink(slab);
   frame->region = &region;

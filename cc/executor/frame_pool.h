@@ -15,9 +15,8 @@
 namespace tensorflow_recursion {
 
 // Frames of one region have one size and lie in slabs of their own. With malloc instead, repeated runs would take twice
-// the resident memory; and by its slabs the pool finds every frame that still lives when a run is abandoned. A slab
-// without a frame is soon given back, so that the memory that the frames of one region have left serves those of
-// another, or records.
+// the resident memory. The pool also finds by its slabs every frame that still lives when a run is abandoned. A slab
+// without a frame is soon given back, so that its memory serves frames of other regions, or records.
 class FramePool {
  public:
   // `bytes` counts the slabs of all pools of a run. It is relaxed, because it is only compared with a limit.
@@ -32,17 +31,17 @@ class FramePool {
   void Delete(Frame* frame);
 
  private:
-  struct Class;
+  struct RegionSlabs;
   // What stands at the beginning of a slab, before its frames.
   struct Slab {
-    Class* of;
+    RegionSlabs* owner;
     Frame* free;
     unsigned char* fresh;  // no frame has been in the memory from here on
     uint32_t size;         // in frames
     uint32_t live;         // frames
     Slab* next;            // in the list of slabs with room
     Slab* previous;
-    uint32_t index;  // in Class::slabs
+    uint32_t index;  // in RegionSlabs::slabs
     size_t bytes;
 
     unsigned char* frames() { return reinterpret_cast<unsigned char*>(this + 1); }
@@ -51,7 +50,7 @@ class FramePool {
   static_assert(sizeof(Slab) % kFrameUnit == 0, "frames follow the header");
 
   // All frames of one region.
-  struct Class {
+  struct RegionSlabs {
     size_t stride = 0;
     size_t next_size = 0;   // frames of the next slab
     Slab* room = nullptr;   // the first slab with room
@@ -60,14 +59,14 @@ class FramePool {
   };
 
   static Slab* SlabOf(Frame* frame);
-  Slab* Grow(Class* of);
+  Slab* Grow(RegionSlabs* owner);
   void Link(Slab* slab);
   void Unlink(Slab* slab);
   void GiveBack(Slab* slab);
   void Free(Slab* slab);
 
   std::atomic<int64_t>* const bytes_;
-  std::vector<Class> classes_;  // by Region::id
+  std::vector<RegionSlabs> slabs_of_;  // by Region::id
 };
 
 }  // namespace tensorflow_recursion

@@ -17,8 +17,8 @@
 
 namespace tensorflow_recursion {
 
-// Does what the operator's kind says: by itself where that is little, arithmetic on single numbers
-// above all, and by those that know how for kernels, loops and control flow.
+// Does what the operator's kind says. It does by itself what is little work, above all arithmetic on single numbers.
+// Kernels, pieces, loops and control flow have runners of their own, which it calls.
 //
 // Not thread-safe: it is the worker's own.
 class OperatorRunner {

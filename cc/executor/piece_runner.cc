@@ -54,7 +54,7 @@ inline bool PieceRunner::RunCode(const Piece& piece, Value* inputs) {
       return false;
     }
   }
-  int64_t budget = 1;  // of calls, which there are none of
+  int64_t budget = 1;  // of calls: a piece makes none
   return interpreter_->Start(piece.function, registers_, /*depth=*/0) &&
          interpreter_->Resume(&budget) == Interpreter::State::kDone;
 }

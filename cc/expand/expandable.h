@@ -28,7 +28,7 @@ struct Expandable {
 };
 Expandable FindExpandable(const tensorflow::NodeDef& node, const tensorflow::FunctionLibraryDefinition& library);
 
-// Functions of `functions` that hold an Invoke, be it in functions that can be expanded into them.
+// The functions of `functions` that hold an Invoke, in their own graphs or in functions that can be expanded into them.
 std::unordered_set<std::string> FunctionsWithInvoke(const tensorflow::FunctionDefLibrary& functions,
                                                     const tensorflow::FunctionLibraryDefinition& library);
 

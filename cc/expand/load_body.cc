@@ -43,7 +43,7 @@ absl::Status LoadBody(BodyFactory* bodies, const DeviceOfHandle& device_of_handl
     if (ReadsState(node->type_string())) function->reads_state = true;
     if (IsRecall(node->def())) function->is_gradient = true;
   }
-  // What a gradient computes is computed for whoever asked for it, however stateful.
+  // A gradient runs for its outputs alone: nothing has to wait for stateful operators in it.
   if (function->is_gradient) function->has_effects = function->reads_state = false;
   return absl::OkStatus();
 }

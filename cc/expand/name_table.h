@@ -38,7 +38,8 @@ GraphNames NamesOf(const tensorflow::GraphDef& graph);
 // What the names of a body's nodes begin with: the function's name as far as node names allow it, and a slash.
 std::string PrefixFor(const std::string& function);
 
-// Those of `nodes`, names in the main graph, that nodes in bodies of `functions` may want: "<function>/<node>".
+// Returns those names in the main graph, of `nodes`, that nodes in bodies of `functions` may want to have:
+// "<function>/<node>".
 std::vector<std::string> TakenNames(const std::vector<std::string>& nodes,
                                     const tensorflow::FunctionDefLibrary& functions);
 

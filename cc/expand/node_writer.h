@@ -33,10 +33,10 @@ class NodeWriter {
   tensorflow::NodeDef* AddPort(const std::string& name, const char* op, const std::string& device,
                                tensorflow::DataType type, const std::string& function, int index);
 
-  // What `node` says, but for its inputs.
+  // A copy of `node` without its inputs.
   tensorflow::NodeDef* AddCopy(const tensorflow::NodeDef& node);
 
-  // Does what AddCopy does, but the copy says of its owner what `node` says, be it nothing.
+  // Does what AddCopy does, but the copy has the owner that `node` names, or no owner if it names none.
   tensorflow::NodeDef* AddOwned(const tensorflow::NodeDef& node);
 
   // A name that is free.

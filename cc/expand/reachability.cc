@@ -17,6 +17,34 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
+// Whether a record may come from another program, or be read by another one: a feed or a fetch that may hold one.
+bool IsVariantBoundary(const NodeDef& node) {
+  const auto type = node.attr().find("T");
+  const bool is_boundary = node.op() == "_Arg" || node.op() == "_Retval";
+  return is_boundary && type != node.attr().end() && type->second.type() == tensorflow::DT_VARIANT;
+}
+
+// Whether the node may hand a record to a function that is left as it is, which recalls every value.
+bool MayTakeRecords(const NodeDef& node) {
+  if (IsInvoke(node)) return false;
+  bool has_functions = false;
+  bool has_variants = false;
+  for (const auto& [name, value] : node.attr()) {
+    has_functions = has_functions || value.has_func() || value.list().func_size() > 0;
+    const auto& types = value.list().type();
+    has_variants = has_variants || std::count(types.begin(), types.end(), tensorflow::DT_VARIANT) > 0;
+  }
+  return has_functions && has_variants;
+}
+
+// A part of a function's graph is called with all of its arguments, those too that only an unread record would keep.
+// They have no inputs. Marked last, because one that is read may be a record.
+void KeepArguments(NodeList* main) {
+  for (size_t node = 0; node < main->nodes.size(); ++node) {
+    if (main->nodes[node].op() == "_Arg") main->reachable[node] = true;
+  }
+}
+
 class ReachabilityFinder {
  public:
   explicit ReachabilityFinder(CallProgram* program) : program_(program) {}
@@ -35,19 +63,10 @@ class ReachabilityFinder {
         AwaitEffects(function);
       }
     }
-    KeepArguments();
+    KeepArguments(&program_->main);
   }
 
  private:
-  // A part of a function's graph is called with all of its arguments, those too that only an unread record would keep.
-  // They have no inputs. Marked last, because one that is read may be a record.
-  void KeepArguments() {
-    NodeList* main = &program_->main;
-    for (size_t node = 0; node < main->nodes.size(); ++node) {
-      if (main->nodes[node].op() == "_Arg") main->reachable[node] = true;
-    }
-  }
-
   void NeedFetched(const std::string& name, const Fetch& fetch) {
     NodeList* main = &program_->main;
     const int node = main->index.at(name);
@@ -59,13 +78,6 @@ class ReachabilityFinder {
     } else {
       for (int output : fetch.outputs) NeedOutput(Callee(main->nodes[node]), output);
     }
-  }
-
-  // Whether a record may come from another program, or be read by another one: a feed or a fetch that may hold one.
-  static bool IsVariantBoundary(const NodeDef& node) {
-    const auto type = node.attr().find("T");
-    const bool is_boundary = node.op() == "_Arg" || node.op() == "_Retval";
-    return is_boundary && type != node.attr().end() && type->second.type() == tensorflow::DT_VARIANT;
   }
 
   // All of it, so that its outputs stay where they are.
@@ -141,19 +153,6 @@ class ReachabilityFinder {
   void FollowRecall(NodeList* list, int node) {
     recalls_.emplace_back(list, node);
     if (retains_all_) NeedRecalled(list->nodes[node]);
-  }
-
-  // Whether the node may hand a record to a function that is left as it is, which recalls every value.
-  static bool MayTakeRecords(const NodeDef& node) {
-    if (IsInvoke(node)) return false;
-    bool has_functions = false;
-    bool has_variants = false;
-    for (const auto& [name, value] : node.attr()) {
-      has_functions = has_functions || value.has_func() || value.list().func_size() > 0;
-      const auto& types = value.list().type();
-      has_variants = has_variants || std::count(types.begin(), types.end(), tensorflow::DT_VARIANT) > 0;
-    }
-    return has_functions && has_variants;
   }
 
   void RetainAll() {

@@ -29,8 +29,8 @@ void CallForward(NodeDef* call) {
   if (shapes != attrs.end() && shapes->second.list().shape_size() > 0) shapes->second.mutable_list()->add_shape();
 }
 
-// The definition of the call with its first `num_inputs` inputs: those that the edges say, as a pass may have changed
-// them. What the definition says of further inputs goes.
+// The definition of the call with its first `num_inputs` inputs, without what it says of further ones. The inputs are
+// read from the edges, because a pass may have changed them.
 NodeDef WithInputs(const Node& call, int num_inputs) {
   NodeDef def = call.def();
   (*def.mutable_attr())[kIgnoredTypesAttr].mutable_list()->clear_type();
@@ -81,12 +81,12 @@ bool OnlyPacks(const Node& node) {
   return node.type_string() == "OptionalFromValue" || node.type_string() == "TensorListPushBack";
 }
 
-bool OnlyPassesOn(const Node& node) {
+bool OnlyHandsOn(const Node& node) {
   return node.IsIdentity() || IsIdentityN(node) || node.IsControlFlow() || OnlyPacks(node);
 }
 
-// The edges by which the reader at the end of `edge`, which only passes on, may pass on what comes in by it.
-std::vector<const Edge*> PassedOn(const Edge& edge) {
+// The edges by which the reader at the end of `edge`, which only hands on, may hand on what comes in by it.
+std::vector<const Edge*> HandedOn(const Edge& edge) {
   std::vector<const Edge*> edges;
   for (const Edge* out : edge.dst()->out_edges()) {
     const bool is_of_another = IsIdentityN(*edge.dst()) && out->src_output() != edge.dst_input();
@@ -95,7 +95,7 @@ std::vector<const Edge*> PassedOn(const Edge& edge) {
   return edges;
 }
 
-// Whether anything but operators that pass it on, to nobody in the end, reads the record that is output `record`.
+// Whether anything reads the record that is output `record`. Operators that only hand it on do not count.
 bool IsRecordRead(const Node& call, int record, bool is_body) {
   std::set<std::pair<const Node*, int>> seen;  // inputs
   std::vector<const Edge*> work;
@@ -106,9 +106,9 @@ bool IsRecordRead(const Node& call, int record, bool is_body) {
     const Edge& edge = *work.back();
     const Node& reader = *edge.dst();
     work.pop_back();
-    if (!OnlyPassesOn(reader)) return true;
+    if (!OnlyHandsOn(reader)) return true;
     if (!seen.emplace(&reader, edge.dst_input()).second) continue;
-    const std::vector<const Edge*> readers = PassedOn(edge);
+    const std::vector<const Edge*> readers = HandedOn(edge);
     if (readers.empty() && reader.IsIdentity() && !is_body) return true;  // it may be fetched
     work.insert(work.end(), readers.begin(), readers.end());
   }

@@ -16,25 +16,24 @@ namespace tensorflow_recursion {
 // the definition remembers.
 tensorflow::NodeDef DefinitionWithEdges(const tensorflow::Node& node);
 
-// Each node suits its operator: attributes, number of inputs, list lengths that fit into memory. TensorFlow builds a
-// Graph from a GraphDef without asking, and dies of some that do not. Nodes of functions are checked for the lengths
-// only, as their instantiation checks the rest.
+// Checks that each node suits its operator: attributes, number of inputs, list lengths that fit into memory. TensorFlow
+// builds a Graph from a GraphDef without these checks, and some nodes that do not suit crash it. Nodes of functions are
+// checked only for the lengths, as their instantiation checks the rest.
 absl::Status VerifyNodes(const tensorflow::GraphDef& graph);
 
-// Each node suits its operator, each of its inputs has an edge, and each Exit leaves a loop.
+// Checks that each node suits its operator, that each of its inputs has an edge, and that each Exit leaves a loop.
 absl::Status VerifyGraph(const tensorflow::Graph& graph);
 
-// The loops of a graph fit together, and each Exit leaves one. Grappler does not survive others.
+// Checks that the loops of a graph fit together, and that each Exit leaves one. Others would crash Grappler.
 absl::Status VerifyLoops(const tensorflow::Graph& graph);
 
-// Whether each Exit ends a loop; TensorFlow's optimizers die of one that does not. What else may be wrong with loops is
-// left to TensorFlow, as it may be in a part of the graph that nobody fetches.
+// Checks only that each Exit ends a loop: one that does not would crash TensorFlow's optimizers. Other faults of loops
+// are left to TensorFlow, as they may be in a part of the graph that is not fetched.
 absl::Status VerifyExits(const tensorflow::Graph& graph);
 
-// All functions of a library: their nodes' attributes are there and of the right kind, constants are of the
-// dtype that they state, lists are not too long, and what
-// is marked for TensorFlow's lowering pass, in `graph` too, has functions that fit and that end. The pass itself, and
-// Grappler, die of others or never return.
+// Checks all functions of a library: their nodes have all attributes, of the right kind, constants have the dtype that
+// they state, and lists are not too long. What is marked for TensorFlow's lowering pass, in `graph` too, must have
+// functions that fit and do not expand without end: others would crash the pass and Grappler, or keep them from ending.
 absl::Status VerifyFunctions(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library);
 
 }  // namespace tensorflow_recursion

@@ -18,8 +18,8 @@ class Wiring {
  public:
   Wiring(const CallProgram& program, const EmissionNames& names);
 
-  // `input` in the final graph. An output of a call comes from its Return, unless the call is fed; an output of a
-  // Recall has the place it has once the values are dropped that nobody reads.
+  // `input` in the final graph. An output of a call comes from its Return, unless the call is fed. Outputs of a Recall
+  // are numbered anew, because values that nothing reads are dropped.
   std::string Rewired(const std::string& input) const;
 
   // Gives `copy` the inputs of `node`. A Retain keeps only those that someone reads from its record.

@@ -13,8 +13,9 @@ namespace tensorflow_recursion {
 // ConcatGradient(axis, g, x, y). It takes a shape in place of a part where the shape is a constant, or is read by
 // others, too. Where one of the parts has no gradient everything stays as it is.
 //
-// Where all shapes are known no more than the Slices are left, of g, from and of the size that constants say. Two or
-// more that cut g along one dimension, one behind the other, become such an operator, too, whoever made them.
+// Where all shapes are known, TensorFlow's optimizers leave only the Slices of g, whose beginnings and sizes are
+// constants. Two or more Slices that cut g into neighbouring parts along one dimension become such an operator, too,
+// even if they come from elsewhere.
 //
 // For a graph on a CPU. InvalidArgument if TensorFlow refuses the new operator.
 absl::Status MergeConcatGradients(tensorflow::Graph* graph);

@@ -122,7 +122,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
     }
   }
 
-  // Every executor between the failing node and the session asks for this; the first time does it.
+  // Every executor between the failing node and the session asks for this, and only the first is obeyed.
   void StartAbort(const absl::Status& status) override {
     if (recursion_->rendezvous == nullptr || recursion_->aborted.exchange(true)) return;
     recursion_->rendezvous->StartAbort(status);

@@ -35,8 +35,8 @@ Value Unbox(const Tensor& tensor, bool is_on_host) {
   return Value::Own(NewTensor(tensor));
 }
 
-// Copies a record, and those that hang from it, between the memories of devices. Without C++ stack: a chain of records
-// may be as long as the recursion was deep.
+// Copies a record, and the records that it holds, between the memories of devices. It does so in a loop, because a
+// chain of records may be as long as the recursion was deep.
 class Copier {
  public:
   Copier(VariantDeviceCopyDirection direction, const UnaryVariantOpRegistry::AsyncTensorDeviceCopyFn& copy)

@@ -40,8 +40,8 @@ const DataTypeVector& TypesOnDevice() {
   REGISTER_KERNEL_BUILDER(                                                         \
       Name(op).Device(DEVICE_DEFAULT).TypeConstraint<int32_t>("T").HostMemory("value") __VA_ARGS__, StrayOp)
 
-// A call that was not asked to be elsewhere is on a CPU: dynamic execution needs a kernel of everything in the body
-// where the call is. Where a static body goes is for its own operators to say.
+// A call for which no device was asked is on a CPU, because dynamic execution needs a kernel of everything in the body
+// on the device of the call. In static execution the operators of the body have devices of their own.
 REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_CPU).Priority(1), InvokeOp);
 REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_DEFAULT), InvokeOp);
 REGISTER_KERNEL(kRetainOp, RetainOp);

@@ -20,7 +20,7 @@ namespace tensorflow_recursion {
 struct MainGraph {
   tensorflow::GraphDef graph;          // without functions
   std::vector<std::string> arguments;  // names of nodes
-  std::vector<std::string> fetches;    // too: what nobody reads was asked for
+  std::vector<std::string> fetches;    // names of nodes; all are computed, read or not
 };
 
 // Makes the main graph of one Invoke, which takes all arguments and makes all results.

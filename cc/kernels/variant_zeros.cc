@@ -56,7 +56,7 @@ bool Register() {
   for (const char* device : {tensorflow::DEVICE_CPU, tensorflow::DEVICE_GPU}) {
     for (const TypeIndex& type : {no_value, TypeIndex::Make<RecordVariant>()}) {
       if (registry->GetUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device, type) != nullptr) {
-        continue;  // by a TensorFlow that knows better; to register it twice would end the process
+        continue;  // this TensorFlow has registered it, and a second time would end the process
       }
       const bool is_record = type != no_value;
       registry->RegisterUnaryOpFn(tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device, type,

@@ -130,7 +130,7 @@ bool RunSelect(const NativeKernel& /*kernel*/, const NativeContext& /*context*/,
   const Tensor* const y = TensorIn(inputs[2]);
   if (!condition.Read(inputs[0]) || x == nullptr || y == nullptr || x->shape() != y->shape()) return false;
   if (condition.tensor == nullptr) {
-    PassOn(&inputs[*condition.data ? 1 : 2], &outputs[0]);
+    HandOn(&inputs[*condition.data ? 1 : 2], &outputs[0]);
     return true;
   }
   if (condition.tensor->shape() != x->shape()) return false;

@@ -26,11 +26,12 @@ struct NativeContext {
   const std::string* device = nullptr;  // whose resources these are
 };
 
-// What is not copied at once, but becomes a rope, if the result is only handed on: for less a copy is faster.
-inline constexpr int64_t kSmallestRope = 4 << 10;  // bytes
+// A result that is only handed on becomes a rope if it has at least so many bytes. Smaller ones are copied at once,
+// which is faster for them.
+inline constexpr int64_t kSmallestRope = 4 << 10;
 
 // Computes the outputs, or returns false and leaves inputs and outputs as they were: then the stock kernel has to do
-// it, which also has the words for what is wrong. It may move a tensor out of the inputs to reuse its memory.
+// it, which also reports what is wrong. It may move a tensor out of the inputs to reuse its memory.
 using NativeFunction = bool (*)(const NativeKernel& kernel, const NativeContext& context, Value* inputs,
                                 Value* outputs);
 

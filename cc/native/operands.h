@@ -104,7 +104,7 @@ T* ReuseOrNew(Value* input, Value* output) {
 void ViewAs(Value* input, const tensorflow::TensorShape& shape, Value* output);
 
 // Makes *output what `input` is; leaves `input` empty if it owns something.
-inline void PassOn(Value* input, Value* output) {
+inline void HandOn(Value* input, Value* output) {
   *output = input->owns() ? input->Take() : input->Copy().Escape();
   if (output->kind == Value::Kind::kConstant) *output = Value::Own(NewTensor(*output->constant));
 }

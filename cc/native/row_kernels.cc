@@ -221,7 +221,7 @@ bool RunSlice(const NativeKernel& kernel, const NativeContext& /*context*/, Valu
   bool is_all = false;
   if (!ReadSlice(*x, *begin, *size, &box, &shape, &is_all)) return false;
   if (is_all) {
-    PassOn(&inputs[0], &outputs[0]);
+    HandOn(&inputs[0], &outputs[0]);
   } else {
     CopyBox(*x, box, tensorflow::DataTypeSize(kernel.dtype), NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
   }
@@ -438,7 +438,7 @@ bool BindSplitV(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // --- Rows -----------------------------------------------------------------------------------------
 
-// Copies `count` rows of `params`; false if an index is none of a row.
+// Copies `count` rows of `params`. Returns false if an index is not that of a row.
 template <typename Index>
 bool CopyRows(const Tensor& params, const Index* indices, int64_t count, int64_t row, Byte* to) {
   const int64_t rows = params.dim_size(0);

@@ -120,7 +120,7 @@ bool RunEnsureShape(const NativeKernel& kernel, const NativeContext& /*context*/
   for (int d = 0; d < kernel.numbers[0]; ++d) {
     if (kernel.numbers[d + 1] >= 0 && x->dim_size(d) != kernel.numbers[d + 1]) return false;
   }
-  PassOn(&inputs[0], &outputs[0]);
+  HandOn(&inputs[0], &outputs[0]);
   return true;
 }
 

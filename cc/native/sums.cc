@@ -27,7 +27,7 @@ bool RunAddN(const NativeKernel& kernel, const NativeContext& /*context*/, Value
     if (x == nullptr || x->shape() != first->shape()) return false;
   }
   if (kernel.num_inputs == 1) {
-    PassOn(&inputs[0], &outputs[0]);
+    HandOn(&inputs[0], &outputs[0]);
     return true;
   }
   const int64_t count = first->NumElements();

@@ -26,7 +26,7 @@ using tensorflow::FunctionLibraryDefinition;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// The functions that a node's kernel may run. What a call names is for the call.
+// The functions that a node's kernel may run. A call has none here: its own kernel looks after its callee.
 std::vector<std::string> FunctionsOf(const NodeDef& node, const FunctionLibraryDefinition& library) {
   std::vector<std::string> functions;
   if (IsInvoke(node)) return functions;
@@ -72,7 +72,8 @@ class NestedCalls {
   std::unordered_set<std::string> seen_;
 };
 
-// The option on_fallback is always there: it says that a session has done this.
+// Lets the call's kernel make it static, with the options of the session. The option on_fallback is always among its
+// attributes, and so tells that a session has set them.
 void LeaveToKernel(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, NodeDef* call) {
   auto& attributes = *call->mutable_attr();
   attributes[kStaticAttr].set_b(true);

@@ -25,7 +25,7 @@ using tensorflow::Graph;
 using tensorflow::GraphDef;
 using tensorflow::Node;
 
-// What nobody reads was asked for: fetches, targets, sends.
+// The names of nodes that no other node reads. They are what the step asks for: fetches, targets, sends.
 std::vector<std::string> LastNodes(const Graph& graph) {
   std::vector<std::string> names;
   for (const tensorflow::Edge* edge : graph.sink_node()->in_edges()) {

@@ -55,7 +55,8 @@ void Renumber(const std::vector<const Node*>& nodes, tensorflow::GraphDef* def) 
   }
 }
 
-// Says of a Run's inputs or outputs which are in the host's memory: what its graph's boundary nodes have there.
+// Tells a Run which of its inputs or outputs are in the host's memory: those that boundary nodes of its graph have
+// there.
 void AddMemoryTypes(const std::string& device, const std::vector<const Node*>& nodes, NodeDef* run) {
   tensorflow::DeviceNameUtils::ParsedName name;
   if (!tensorflow::DeviceNameUtils::ParseFullName(device, &name)) return;

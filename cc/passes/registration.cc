@@ -26,8 +26,8 @@ using Grouping = tensorflow::OptimizationPassRegistry;
 
 // 1. Before placement, on the whole graph.
 
-// First of all: pass 10 of this grouping is TensorFlow's, which lowers If and While to Switch and Merge, and dies of
-// functions that do not fit.
+// It is the first, because pass 10 of this grouping, which is TensorFlow's, lowers If and While to Switch and Merge,
+// and crashes if functions do not fit.
 REGISTER_OPTIMIZATION(Grouping::PRE_PLACEMENT, 0, VerifyFunctionsPass);
 // After pass 10, as calls in branches and loops of the main graph are nodes of it only then. Before placement, which
 // would put every call beside the resources that it passes. No later pass sees what the fetches do not need, whose

@@ -56,7 +56,7 @@ SlotPlanner::Use SlotPlanner::UseOf(const SlotRequest& request, const SlotReques
   return use;
 }
 
-// Whether `first` has gone when `second` comes by this way.
+// Whether the value of `first` has left its slot by the time that of `second` comes by this way.
 bool SlotPlanner::Precedes(const Use& first, const Use& second, const Events& way) const {
   return FiringHistory::Has(way, first.released) && (first.leaves_empty || !second.needs_empty);
 }
@@ -101,7 +101,8 @@ std::vector<uint32_t> SlotPlanner::PlaceTogether(const std::vector<Use>& uses) c
   return result;
 }
 
-// What shares with nothing needs no search, which would make large frames cost the square of their slots.
+// Gives each use, none of which may share, a slot of its own without a search. Searches for them would make a large
+// frame cost the square of its slots.
 std::vector<uint32_t> SlotPlanner::PlaceBehind(std::vector<Use> uses) {
   std::vector<uint32_t> result;
   for (Use& use : uses) {

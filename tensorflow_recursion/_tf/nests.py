@@ -69,11 +69,6 @@ def join(a: Any, b: Any) -> Any:
     return nest.map_structure(_join, a, b)
 
 
-def is_at_least(a: Any, b: Any) -> bool:
-    """Whether every value of the spec `b` is one of the spec `a`, which has the same structure and dtypes."""
-    return str(join(a, b)) == str(a)
-
-
 def _to_tensor(leaf: Any, spec: Any = None) -> Any:
     if leaf is None or isinstance(leaf, (tf.TensorArray, composite_tensor.CompositeTensor)):
         return tf.convert_to_tensor(leaf) if isinstance(leaf, tf.Variable) else leaf

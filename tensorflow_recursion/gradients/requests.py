@@ -55,7 +55,7 @@ class Differentiation:
         # What forward and backward functions were made of, by their names.
         self._by_forward: dict[str, Definition] = {}
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
-        # One gradient after the other: in eager mode, threads ask for those of one tf.function at the same time.
+        # Gradients are built one after the other. In eager mode, threads may ask for those of one tf.function at once.
         self._lock = threading.RLock()
 
     def forward_name(self, name: str, graph_name: str, arguments: Sequence[tf.Tensor]) -> str:
@@ -135,10 +135,11 @@ class Differentiation:
         return [found.get(i) for i in range(len(op.inputs))]
 
     def _with_captured_tables(self, pair: Pair, group: Group, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The inputs of a call, for its gradient: outside of bodies, a table that a function has captured as it is.
+        """The inputs of a call, for its gradient. Outside of bodies, a table comes from where a function captured it.
 
-        That is a table of weights of which rows are gathered, or whatever else a handle stands for that is none of a
-        variable, a lookup table say: nested tapes make zeros like all that a function returns for its gradient.
+        Such a table holds weights of which rows are gathered, or it is something else that is not a variable but has a
+        handle, such as a lookup table. A function must not return it for its gradient, because nested tapes make zeros
+        like everything that a function returns.
         """
         if self._groups.innermost is not None:
             return list(inputs)
@@ -177,7 +178,7 @@ class Differentiation:
         for i, kind in kinds.items():
             if kind is not None and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
                 is_dense = body_around(tf1.get_default_graph()) is not None  # one type in all traces of a body
-                handles.set_handle_data([found[i]], [handles.OF_RECORD])  # asked for its own gradient by the sum alone
+                handles.set_handle_data([found[i]], [handles.OF_RECORD])  # only the sum asks for its gradient
                 with _beside(found[i].op):
                     found[i] = contributions.total(kind, found[i], inputs[i], is_dense=is_dense)
         return found
@@ -271,7 +272,10 @@ class Differentiation:
         return found
 
     def _gradient_definition(self, pair: Pair, inputs: Sequence[tf.Tensor]) -> GradientDefinition:
-        """E(x.., captures.., dy..) -> dx.. of a function, known to the graph, for a call with these inputs."""
+        """The gradient of a function as a function E(x.., captures.., dy..) -> dx.., for a call with these inputs.
+
+        It is made at the first call of its kind, and the graph knows it from then on.
+        """
         base = pair.definition
         known = tuple(handles.holds_trainable(known) for known in pair.result_handles)
         key = (base.user_name, pair.trainable, known, tuple(handles.variable_key(tensor) for tensor in inputs))
@@ -326,11 +330,13 @@ def _record_of(op: tf.Operation, forward: str, num_results: int) -> tf.Tensor:
 
 
 def _dead_together(inputs: Sequence[tf.Tensor], grads: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """The `inputs` of a gradient call, dead where one of the `grads` is: what takes both is in a branch not taken.
+    """The `inputs` of a gradient call, which become dead where one of the `grads` is dead.
 
-    In one graph they are dead as it is. But what a dead result of a function leaves for the function that computes its
-    gradient is an empty tensor. A Merge of one input is dead with it, and Grappler leaves it as it is. Zeros like an
-    empty tensor are live, and so may a gradient be. So a number among the inputs is asked, too, whether it is there.
+    A gradient is dead if its call is in a branch that is not taken. In one graph the inputs are dead, too. But where a
+    function computes the gradient of another function, it gets an empty tensor in place of a dead result. Whether a
+    gradient lives is told by a Merge of it alone, which is dead if the gradient is, and which Grappler leaves as it is.
+    Zeros like an empty tensor are live, however, so a gradient made of them may be. Therefore a number among the inputs
+    is asked, too, whether it is there.
     """
     graph = tf1.get_default_graph()
     sources = {id(tensor.graph): tensor.graph for tensor in inputs if tf.is_symbolic_tensor(tensor)}
@@ -354,20 +360,21 @@ def _is_number(tensor: tf.Tensor) -> bool:
 def _is_there(number: tf.Tensor) -> tf.Tensor:
     """Whether a tensor that should be a number is one, not empty.
 
-    By Unique, of which Grappler does not know how many values it finds: it would take the size of a number for 1.
+    Grappler would replace the size of a number by 1. It does not know how many values Unique finds.
     """
     return tf.raw_ops.Size(input=tf.raw_ops.Unique(x=tf.reshape(number, [-1])).y) > 0
 
 
 def _is_none(grad: tf.Tensor | None) -> bool:
-    """Whether there is no gradient, or only the zeros that TensorFlow makes of none where a conditional returns it."""
+    """Whether there is no gradient, or only zeros that TensorFlow has put in its place, for a conditional to return."""
     return grad is None or (grad.dtype == tf.variant and nodes.is_zeros(grad))
 
 
 def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     """A tensor that has the shape of another one, or is a zero for it.
 
-    Where that is not known before, both may be scalars: a zero record has them, and a branch that was not taken.
+    Where the shape is known only at run time, both may be scalars: those of a zero record, or of a branch that was not
+    taken.
     """
     if value.dtype == tf.variant:
         return value
@@ -383,9 +390,9 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 @registered_gradient(_OF_SHAPE)
 def _gradient_of_shape(_: tf.Operation, grad: Any) -> list[Any]:
-    """Hand the gradient on: the value has the shape already, or is a zero, of which nobody reads the gradient.
+    """Hand the gradient on. The value has the shape already, or is a zero, whose gradient is never read.
 
-    A sum to the shape of a zero would be a scalar in place of what has a shape, and so on from order to order.
+    Summing the gradient to the shape of a zero would make it a scalar, and those of higher orders, too.
     """
     return [grad, None]
 
@@ -417,9 +424,9 @@ def _types_of_gradients(
 
 @contextlib.contextmanager
 def _beside(op: tf.Operation) -> Iterator[None]:
-    """In a tf.function, outside of bodies, make nodes on the device of `op`: terms do not travel to other processes.
+    """Make nodes on the device of `op`, in a tf.function outside of bodies, because terms cannot go to other processes.
 
-    In a session's graph the call that makes the terms is no node any more when nodes are placed.
+    In a session's graph this is not needed: there the call that makes the terms has been expanded before placement.
     """
     graph = tf1.get_default_graph()
     is_call = graphs.enclosing_graphs(graph)[-1].building_function and body_around(graph) is None

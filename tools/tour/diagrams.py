@@ -20,9 +20,10 @@ def pictures() -> dict[str, str]:
         "design_executor": executor(),
         "design_compiler": compiler(),
         "design_native": native(),
+        "design_static_calls": static_calls(),
         "recursion": fib_as_one_graph(),
     }
-    rows = {"design_frame": frame(), "design_windows": windows()}
+    rows = {"design_frame": frame(), "design_windows": windows(), "design_threads": threads()}
     return {name: picture.svg() for name, picture in drawn.items()} | rows
 
 
@@ -250,6 +251,40 @@ def native() -> Picture:
     return _drawing("which kernel runs an operator", nodes, edges, spacing=(0.9, 0.45))
 
 
+def static_calls() -> Picture:
+    nodes: _Nodes = {
+        "function": [("arg", "_Arg"), ("run", "Run", "Invokes, variables: all of it", "call"), ("retval", "_Retval")],
+        "all": [
+            ("arg_all", "_Arg"),
+            ("reads", "reads of variables"),
+            ("call_all", "Call", "", "call"),
+            ("bodies_all", "bodies", "each once", "port"),
+            ("return_all", "Return", "", "call"),
+            ("loss", "loss and so on"),
+            ("retval_all", "_Retval"),
+        ],
+        "dataset": [("x", "x"), ("invoke", "Invoke", "one call", "call"), ("y", "y")],
+        "one": [
+            ("arg_one", "_Arg"),
+            ("call_one", "Call", "", "call"),
+            ("bodies_one", "bodies", "each once", "port"),
+            ("return_one", "Return", "", "call"),
+            ("retval_one", "_Retval"),
+        ],
+    }
+    edges = [*_chain("arg", "run", "retval"), *_chain("x", "invoke", "y")]
+    edges += _chain("arg_all", "reads", "call_all", "bodies_all", "return_all", "loss", "retval_all")
+    edges += _chain("arg_one", "call_one", "bodies_one", "return_one", "retval_one")
+    edges += [Edge("run", "reads", "implicit", "runs"), Edge("invoke", "call_one", "implicit", "runs")]
+    groups = {
+        "function": "tf.function, SavedModel",
+        "all": "the function's program",
+        "dataset": "dataset, several devices",
+        "one": "the call's program",
+    }
+    return _drawing("what a kernel runs outside of sessions", nodes, edges, groups, spacing=(0.35, 0.3))
+
+
 # What a frame of Fib consists of (the tour shows its program): bytes and what they are.
 _FRAME = [
     (48, "header: parent, region, worker, call site, depth, live count", "port"),
@@ -311,3 +346,36 @@ def windows() -> str:
                 f"r{register}</text>"
             )
     return svg.document("calls of fib, one on top of the other", width, top + len(_CALLS) * (row + 6) + 70, body)
+
+
+# What each thread runs, one behind the other: a text, its kind, where it begins and how long it takes.
+_THREADS = [
+    [
+        ("worker", "flow", 0, 1),
+        ("products 1 to 8 of chain A", "call", 1, 4),
+        ("worker", "flow", 5.6, 1),
+        ("products 1 to 8 of chain C", "call", 6.6, 4),
+    ],
+    [
+        ("products 1 to 8 of chain B", "call", 1, 3.4),
+        ("worker", "flow", 4.4, 1),
+        ("products 1 to 8 of chain D", "call", 5.4, 4),
+    ],
+]
+
+
+def threads() -> str:
+    row, left, top, unit = 34, 80, 20, 64
+    body = []
+    for number, spans in enumerate(_THREADS, start=1):
+        y = top + (number - 1) * (row + 10)
+        middle = y + row / 2 + 4
+        body.append(f'<text class="small" x="{left - 10}" y="{middle}" text-anchor="end">thread {number}</text>')
+        for text, kind, begin, length in spans:
+            x, width = left + begin * unit, length * unit - 3
+            body.append(
+                f'<rect class="node {kind}" x="{x}" y="{y}" width="{width}" height="{row}" rx="3"/>'
+                f'<text class="title" x="{x + width / 2}" y="{middle}" text-anchor="middle" font-weight="400">'
+                f"{escape(text)}</text>"
+            )
+    return svg.document("whichever thread ends first goes on as the worker", left + 11 * unit, top + 2 * row + 40, body)

@@ -43,15 +43,15 @@ StaticGraph EffectBeforeBranch() {
   return graph;
 }
 
-TEST(RestoreWaitsTest, TriggersWaitForEffectsBehindBranchesAndBeforeThem) {
+TEST(RestoreWaitsTest, ControlTriggersWaitForEffectsBehindBranchesAndBeforeThem) {
   EXPECT_EQ(WaitsOf("F/done", EffectBeforeBranch()), (Strings{"F/first", "F/second"}));
 }
 
-TEST(RestoreWaitsTest, WhatIsNoTriggerWaitsAsBefore) {
+TEST(RestoreWaitsTest, WhatIsNoControlTriggerWaitsAsBefore) {
   EXPECT_EQ(WaitsOf("F/value", EffectBeforeBranch()), Strings{"F/done"});
 }
 
-TEST(RestoreWaitsTest, TriggersWaitForEffectsThatArgumentsOfCallsComeFrom) {
+TEST(RestoreWaitsTest, ControlTriggersWaitForEffectsThatArgumentsOfCallsComeFrom) {
   StaticGraph graph;
   graph.Arg("a").Call("main", "F", 1, {"a"}).Retval("main/return_0").Function("F", {"x"});
   graph.Kernel("F/argument", {"F/x"}, 1, /*is_stateful=*/true).Call("F/call", "G", 2, {"F/x", "F/argument"});
@@ -75,11 +75,11 @@ StaticGraph EffectsAroundLoop() {
   return graph;
 }
 
-TEST(RestoreWaitsTest, TriggersInLoopsWaitForEffectsOfTheIteration) {
+TEST(RestoreWaitsTest, ControlTriggersInLoopsWaitForEffectsOfTheIteration) {
   EXPECT_EQ(WaitsOf("F/join", EffectsAroundLoop()), (Strings{"F/inside", "F/last"}));
 }
 
-TEST(RestoreWaitsTest, TriggersBehindLoopsWaitForWhatIsBeforeThemAndForTheirEnd) {
+TEST(RestoreWaitsTest, ControlTriggersBehindLoopsWaitForWhatIsBeforeThemAndForTheirEnd) {
   EXPECT_EQ(WaitsOf("F/done", EffectsAroundLoop()), (Strings{"F/after", "F/before", "F/exit"}));
 }
 
