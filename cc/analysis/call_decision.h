@@ -14,7 +14,6 @@
 #include "cc/analysis/conditions.h"
 #include "cc/analysis/flow_graph.h"
 #include "cc/analysis/regions.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
 
@@ -22,9 +21,9 @@ namespace tensorflow_recursion {
 // which). For those who spread a graph over devices, each of which sees a part of the arguments.
 class CallLives {
  public:
-  // `regions` are those of `graph`, a whole program. If it is not a valid program, nothing is known of its calls
-  // afterwards; the fault is reported where the graph is made a program.
-  void Find(const tensorflow::Graph& graph, const GraphRegions& regions);
+  // `flow` is that of a whole graph. If it is not a valid program, nothing is known of its calls afterwards; the fault
+  // is reported where the graph is made a program. Takes the flow graph, because it drops waits from it.
+  void Find(FlowGraph flow);
 
   // Whether some variables of the loop of `region` may live while others are dead.
   bool IsPartial(RegionId region) const { return partial_loops_.count(region) > 0; }
@@ -44,7 +43,7 @@ class CallLives {
     std::map<int, Condition> arguments;
   };
 
-  absl::Status Analyze(const tensorflow::Graph& graph, const GraphRegions& regions);
+  absl::Status Analyze(FlowGraph* flow);
   void CollectArguments(const FlowGraph& flow, const Conditions& conditions);
   void FindDeciding(const FlowGraph& flow, const Conditions& conditions);
 
