@@ -76,6 +76,22 @@ struct CompiledCall {
                     &context.run->max_frame_bytes),
         arguments(std::make_shared<CompiledArguments>()) {}
 
+  // Makes it ready for another call. Nobody needs any more what was split off from it.
+  void Reset() {
+    for (const std::shared_ptr<Fork>& part : forks) {
+      part->split_from = nullptr;
+      part->is_wanted.store(false, std::memory_order_relaxed);
+    }
+    forks.clear();
+    fork = nullptr;
+    ends_early = false;
+    if (shares_arguments) arguments = std::make_shared<CompiledArguments>();
+    shares_arguments = false;
+    arguments->Clear();
+    registers.clear();
+    interpreter.Trim();
+  }
+
   Interpreter interpreter;
   CallOrigin origin;
   std::shared_ptr<CompiledArguments> arguments;
