@@ -35,11 +35,14 @@ class CallLives {
   bool IsDecidedBy(int64_t call_id, const std::set<int>& arguments) const;
 
  private:
+  // What is known of a call's arguments, by their numbers.
   struct Call {
     std::set<int> deciding;
     std::set<int> constants;
-    std::set<int> always;  // arguments that live if the call does
-    std::set<int> only;    // arguments that live only if the call does
+    // Those that live whenever the call does, and those that live only when it does. For example, of F(x, y) with a y
+    // that may be dead while x lives, x is among both; y is only among the second.
+    std::set<int> always;
+    std::set<int> only;
     std::map<int, Condition> arguments;
   };
 

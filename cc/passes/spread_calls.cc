@@ -61,7 +61,7 @@ absl::Status SpreadCalls(Graph* graph) {
   MarkOwners(regions, graph);
   RestoreWaits(regions, graph);
 
-  // Where everything is, and who decides.
+  // Find out where everything is, and choose who decides.
   Boundaries boundaries;
   TFR_RETURN_IF_ERROR(CollectBoundaries(*graph, regions, &boundaries));
   WholeFlow whole(*graph, regions);
@@ -77,7 +77,7 @@ absl::Status SpreadCalls(Graph* graph) {
   MarkPartialLoops(regions, lives, graph);
   if (!is_spread) return absl::OkStatus();
 
-  // What every device needs to run its part.
+  // Give every device what it needs to run its part.
   TFR_RETURN_IF_ERROR(DropKeepAlives(regions, graph));
   TFR_RETURN_IF_ERROR(CollectReturns(*graph, &boundaries));
   for (const auto& [name, body] : boundaries.bodies) TFR_RETURN_IF_ERROR(SpreadFrameStart(name, body, graph));

@@ -37,7 +37,8 @@ void FindLateArguments(const FlowGraph& flow, Boundaries* boundaries) {
 
 void ChooseDeciders(Boundaries* boundaries) {
   for (auto& [name, body] : boundaries->bodies) {
-    const int in_time = static_cast<int>(body.entries.size()) + 1;  // the weight of an argument that is never late
+    // The weight of an argument that is never late: more than all late ones together, of which each weighs 1.
+    const int in_time = static_cast<int>(body.entries.size()) + 1;
     std::map<std::string, int> weights;
     if (body.frame_start != nullptr) body.decider = body.frame_start->assigned_device_name();
     if (!body.entries.empty()) body.decider = body.entries.begin()->second->assigned_device_name();
