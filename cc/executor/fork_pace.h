@@ -41,8 +41,9 @@ class ForkPace {
   void NoteNotBegun() { interval_ = std::clamp(2 * interval_, kFirstInterval, kLongestInterval); }
 
  private:
-  int64_t calls_left_ = 0;  // how many to make before the next search
-  int64_t interval_ = 0;    // how many to make from one fork to the next
+  // How many calls to make before the next search, and how many from one fork to the next.
+  int64_t calls_left_ = 0;
+  int64_t interval_ = 0;
 };
 
 }  // namespace tensorflow_recursion

@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "cc/base/ids.h"
