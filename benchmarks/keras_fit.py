@@ -89,7 +89,8 @@ def _by_loop(example: ModuleType, vocabulary_size: int, batches: tf.data.Dataset
         optimizer.apply(tape.gradient(loss, weights), weights)
         return loss
 
-    compiled = tf.function(step, reduce_retracing=True)
+    # With open lengths from the start, as `fit` has them: there is one trace for batches of all sizes.
+    compiled = tf.function(step, input_signature=batches.element_spec)
 
     def epoch() -> float:
         return float(np.mean([compiled(forest, labels).numpy() for forest, labels in batches]))

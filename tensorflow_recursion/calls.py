@@ -134,7 +134,7 @@ class Library:
     def call(self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None) -> Result:
         """Add a call of the function `name` to the default graph, which is this library's or nested in it."""
         if inferring.is_inferring():
-            self._traces.check_not_inferred(name)
+            self._traces.result_shapes.check_not_inferred(name)
         op, captures = self._make_call(name, inputs, args, node_name)
         is_final = body_around(op.graph) is not None or self._traces.is_closed(name)
         return ops.result_of(op) if is_final else self._unresolved.add(name, op, captures)
@@ -255,7 +255,9 @@ class Library:
         definition = self.registry.definitions.get(name)
         shapes = None if definition is None else definition.output_shapes
         shapes = shapes or self.differentiation.result_shapes(name)
-        shapes = shapes or (None if declared is None else declared.output_shapes) or self._traces.result_shapes(name)
+        shapes = (
+            shapes or (None if declared is None else declared.output_shapes) or self._traces.result_shapes.get(name)
+        )
         if declared is not None:
             if definition is None:
                 self._check_imported(declared)

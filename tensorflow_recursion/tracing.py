@@ -15,16 +15,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 
 import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import bodies, functions, graphs, handles, inferring, tapes
+from tensorflow_recursion._tf import bodies, functions, graphs, handles, tapes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 from tensorflow_recursion.made_variables import VariableLog
+from tensorflow_recursion.result_shapes import ResultShapes
 from tensorflow_recursion.signatures import Signature
 
 tf1 = tf.compat.v1
@@ -117,11 +118,7 @@ class Traces:
         self._open: list[Body] = []
         # Names of functions that bodies call, which are to be traced once no trace is in progress.
         self._pending: list[str] = []
-        # What is known of the results of functions, where nobody states it.
-        self._result_shapes: dict[str, static_shapes.Shapes] = {}
-        self._all_want_shapes = False
-        # The function whose results are being inferred.
-        self._inferred: str | None = None
+        self.result_shapes = ResultShapes(graph, registry)
         self._variables: weakref.WeakKeyDictionary[Definition, VariableLog] = weakref.WeakKeyDictionary()
 
     def get(self, name: str) -> Body | None:
@@ -156,7 +153,7 @@ class Traces:
         """Learn that a body calls `name`, and passes these captures."""
         caller.callees.setdefault(name, captures)
         caller.relied_on.setdefault(name, self._promise(caller, name))
-        caller.shapes_of.setdefault(name, self.result_shapes(name))
+        caller.shapes_of.setdefault(name, self.result_shapes.get(name))
 
     def _promise(self, caller: Body, name: str) -> Hashable:
         """What a call of `name` in a body relies on that a trace may change."""
@@ -165,44 +162,11 @@ class Traces:
         promise = None if definition is None else definition.promise
         return promise, has_effects
 
-    def result_shapes(self, name: str) -> static_shapes.Shapes | None:
-        """The static shapes of what a function returns, as far as traces tell; None if they say nothing."""
-        return self._result_shapes.get(name)
-
-    def _learns_shapes(self, definition: Definition, declared: Signature | None) -> bool:
-        """Whether nobody states what shapes a function of the user's returns."""
-        is_stated = declared is not None and declared.output_shapes is not None
-        return definition.output_shapes is None and definition.base is None and not is_stated
-
-    def _learn_shapes(self, definition: Definition, declared: Signature | None, outputs: Sequence[tf.Tensor]) -> None:
-        """Learn from a trace of a function of which nobody states what shapes it returns.
-
-        The first trace takes those of its own calls for unknown. Where shapes are wanted, what its other paths return
-        is taken for the results then; if another trace finds that to say too much, less is known.
-        """
-        name = definition.user_name
-        if not self._learns_shapes(definition, declared):
-            return
-        known = self._result_shapes.get(name)
-        found = tuple(tensor.shape for tensor in outputs)
-        if known is None:
-            self._result_shapes[name] = self._bodies[name].guess if self._wants_shapes(name) else found
-        else:
-            self._result_shapes[name] = tuple(map(static_shapes.join, known, found))
-
-    def _wants_shapes(self, name: str) -> bool:
-        """Whether a function is traced again so that the shapes of its results are known."""
-        definition = self._registry.definitions.get(name)
-        return self._all_want_shapes or (definition is not None and definition.wants_shapes)
-
     def want_shapes(self) -> None:
         """Let all functions be traced such that the shapes of their results are known: calls in loops need them."""
-        if self._all_want_shapes:
-            return
-        self._all_want_shapes = self.has_stale = True
-        for name, body in self._bodies.items():
-            if name in self._result_shapes and body.traced is not None:
-                self._result_shapes[name] = body.guess
+        guesses = {name: body.guess for name, body in self._bodies.items() if body.traced is not None}
+        if self.result_shapes.want_all(guesses):
+            self.has_stale = True
 
     def reachable(self, name: str) -> list[str]:
         """`name` and every function that a call of it may reach, as far as bodies are traced."""
@@ -331,32 +295,13 @@ class Traces:
             return self._trace_once(body, declared)
         except Exception as error:
             is_waiting = any(name in self._pending for name in body.callees)
-            infers = isinstance(error, ValueError) and self._infer_shapes(definition, declared)
+            infers = isinstance(error, ValueError) and self.result_shapes.infer(
+                definition, declared, self.variables_of(definition)
+            )
             if not is_waiting and not infers:
                 raise
             self._trace_pending()
             return self._trace_once(body, declared)
-
-    def _infer_shapes(self, definition: Definition, declared: Signature | None) -> bool:
-        """Learn what a function returns from the paths through it that do not call it; returns whether that tells."""
-        name = definition.user_name
-        if not self._learns_shapes(definition, declared) or self._inferred or name in self._result_shapes:
-            return False
-        self._inferred = name
-        try:
-            with inferring.inferring(self._graph, name), self.variables_of(definition):
-                args = inferring.placeholders([tf.TensorSpec(None, dtype) for _, dtype in definition.inputs])
-                self._result_shapes[name] = tuple(tensor.shape for tensor in definition.build(args, declared))
-        except (inferring.Unknown, ValueError):
-            return False
-        finally:
-            self._inferred = None
-        return True
-
-    def check_not_inferred(self, name: str) -> None:
-        """Raises Unknown if a call of `name` has to be left out, as its results are looked for."""
-        if name == self._inferred:
-            raise inferring.Unknown(name)
 
     def _trace_once(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
         definition = body.definition
@@ -365,7 +310,7 @@ class Traces:
             with body.building(self._graph.seed), self._while_building():
                 outputs = definition.build(args, declared)
             body.guess = tuple(static_shapes.guess(tensor) for tensor in outputs)
-            self._learn_shapes(definition, declared, outputs)
+            self.result_shapes.learn(definition, declared, outputs, body.guess)
             body.has_effects |= bodies.has_effects(tf1.get_default_graph(), names.INVOKE, self._has_effects)
             if body.has_effects and definition.orders_effects:
                 definition.has_effects = True
@@ -410,16 +355,9 @@ class Traces:
         return any(
             not are_same(passed, self.captures(callee))
             or body.relied_on[callee] != self._promise(body, callee)
-            or self._is_stale_shape(callee, body.shapes_of[callee])
+            or self.result_shapes.is_stale(callee, body.shapes_of[callee])
             for callee, passed in body.callees.items()
         )
-
-    def _is_stale_shape(self, name: str, taken: static_shapes.Shapes | None) -> bool:
-        """Whether a body took the results of `name` for shapes that are not theirs, or not all that is wanted."""
-        known = self.result_shapes(name)
-        if self._wants_shapes(name):
-            return not static_shapes.are_same(taken or (), known or ())
-        return taken is not None and not all(map(tf.TensorShape.is_subtype_of, known or (), taken))
 
 
 def are_same(a: Tensors, b: Tensors) -> bool:

@@ -16,7 +16,8 @@ int NumSides(const FlowGraph& flow, const Event& event) {
   return node.kind == OpKind::kSwitchN ? node.num_ports : 0;
 }
 
-// What holds only together with another condition of the set adds nothing to that.
+// Takes out each condition that implies another one of the set: that one holds whenever it does. For example, of {p}
+// and {p, q} the second goes.
 void DropImplied(std::set<Condition>* conditions) {
   for (auto position = conditions->begin(); position != conditions->end();) {
     const bool is_implied = std::any_of(conditions->begin(), conditions->end(), [&](const Condition& other) {
@@ -29,7 +30,8 @@ void DropImplied(std::set<Condition>* conditions) {
 }  // namespace
 
 bool JoinSides(const FlowGraph& flow, std::set<Condition>* conditions) {
-  std::map<std::pair<Condition, NodeId>, std::set<Condition>> sides;  // by all other events, and the branch
+  // The conditions that differ only in the side of one branch, by their other events and that branch.
+  std::map<std::pair<Condition, NodeId>, std::set<Condition>> sides;
   for (const Condition& condition : *conditions) {
     for (const Event& event : condition.events()) {
       const int num_sides = NumSides(flow, event);

@@ -12,9 +12,12 @@ namespace tensorflow_recursion {
 // The way of a value from an argument to somebody who reads it. For example, in a loop in the true branch of a
 // conditional a weight comes from its entry through a Switch and a constant Enter.
 struct ArgumentTrace {
-  NodeId entry;                 // of the function; kNone if the value is not one of its arguments
-  std::vector<Source> guards;   // in the reader's region: what else the value waits for, as the sides of branches
-  std::vector<NodeId> between;  // what lets the value through, the reader's neighbour first
+  // Where the argument enters the function's body; kNone if the value is not one of its arguments.
+  NodeId entry;
+  // What else the value waits for in the reader's region: the sides of branches, for example.
+  std::vector<Source> guards;
+  // The nodes that let the value through, the reader's neighbour first: in the example the Enter, then the Switch.
+  std::vector<NodeId> between;
 
   bool is_argument() const { return entry != kNone; }
 };

@@ -35,7 +35,8 @@ class ContradictionFinder {
   const FlowGraph& flow_;
   const Conditions& conditions_;
   Assumptions* const assumptions_;
-  std::map<RegionId, std::vector<NodeId>> exits_;  // of a loop's body
+  // The Exits of each loop, by the region of its body.
+  std::map<RegionId, std::vector<NodeId>> exits_;
 };
 
 bool ContradictionFinder::FindLateArguments() {

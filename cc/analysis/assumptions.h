@@ -15,9 +15,12 @@ class Conditions;
 // The exceptions from what is assumed: that all arguments of a call live if the call does, all results of a call if its
 // arguments do, and all variables of a loop together.
 struct Assumptions {
-  std::set<NodeId> late_entries;                    // arguments that may be dead in a live frame
-  std::set<std::pair<RegionId, int>> dead_results;  // by function and index: may be dead in a live frame
-  std::set<RegionId> partial_loops;                 // some variables may live while others are dead
+  // Entries of arguments that may be dead in a live frame.
+  std::set<NodeId> late_entries;
+  // Results that may be dead in a live frame, by function and index.
+  std::set<std::pair<RegionId, int>> dead_results;
+  // Loops of which some variables may live while others are dead, by the region of their body.
+  std::set<RegionId> partial_loops;
 };
 
 // Adds the exceptions that follow from `conditions`, which were computed under `assumptions`. Returns whether there

@@ -5,30 +5,27 @@
 
 #include "cc/analysis/superfluous_waits.h"
 #include "cc/base/status.h"
-#include "cc/values/device_memory.h"
 
 namespace tensorflow_recursion {
 
-void CallLives::Find(const tensorflow::Graph& graph, const GraphRegions& regions) {
+void CallLives::Find(FlowGraph flow) {
   calls_.clear();
   partial_loops_.clear();
-  if (Analyze(graph, regions).ok()) return;
+  if (Analyze(&flow).ok()) return;
   calls_.clear();
   partial_loops_.clear();
 }
 
-absl::Status CallLives::Analyze(const tensorflow::Graph& graph, const GraphRegions& regions) {
-  FlowGraph flow;
-  TFR_RETURN_IF_ERROR(BuildFlowGraph(graph, regions, DeviceMemory(), &flow));
-  Conditions conditions(flow);
+absl::Status CallLives::Analyze(FlowGraph* flow) {
+  Conditions conditions(*flow);
   TFR_RETURN_IF_ERROR(conditions.Find());
-  for (const FlowLoop& loop : flow.loops) {
+  for (const FlowLoop& loop : flow->loops) {
     if (conditions.IsPartial(loop.region)) partial_loops_.insert(loop.region);
   }
   // First, because DropSuperfluousWaits takes away guards that the conditions of constant arguments come from.
-  CollectArguments(flow, conditions);
-  TFR_RETURN_IF_ERROR(DropSuperfluousWaits(&flow));
-  FindDeciding(flow, conditions);
+  CollectArguments(*flow, conditions);
+  TFR_RETURN_IF_ERROR(DropSuperfluousWaits(flow));
+  FindDeciding(*flow, conditions);
   return absl::OkStatus();
 }
 

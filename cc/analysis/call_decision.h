@@ -14,7 +14,6 @@
 #include "cc/analysis/conditions.h"
 #include "cc/analysis/flow_graph.h"
 #include "cc/analysis/regions.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
 
@@ -22,9 +21,9 @@ namespace tensorflow_recursion {
 // which). For those who spread a graph over devices, each of which sees a part of the arguments.
 class CallLives {
  public:
-  // `regions` are those of `graph`, a whole program. If it is not a valid program, nothing is known of its calls
-  // afterwards; the fault is reported where the graph is made a program.
-  void Find(const tensorflow::Graph& graph, const GraphRegions& regions);
+  // `flow` is that of a whole graph. If it is not a valid program, nothing is known of its calls afterwards; the fault
+  // is reported where the graph is made a program. Takes the flow graph, because it drops waits from it.
+  void Find(FlowGraph flow);
 
   // Whether some variables of the loop of `region` may live while others are dead.
   bool IsPartial(RegionId region) const { return partial_loops_.count(region) > 0; }
@@ -36,15 +35,18 @@ class CallLives {
   bool IsDecidedBy(int64_t call_id, const std::set<int>& arguments) const;
 
  private:
+  // What is known of a call's arguments, by their numbers.
   struct Call {
     std::set<int> deciding;
     std::set<int> constants;
-    std::set<int> always;  // arguments that live if the call does
-    std::set<int> only;    // arguments that live only if the call does
+    // Those that live whenever the call does, and those that live only when it does. For example, of F(x, y) with a y
+    // that may be dead while x lives, x is among both; y is only among the second.
+    std::set<int> always;
+    std::set<int> only;
     std::map<int, Condition> arguments;
   };
 
-  absl::Status Analyze(const tensorflow::Graph& graph, const GraphRegions& regions);
+  absl::Status Analyze(FlowGraph* flow);
   void CollectArguments(const FlowGraph& flow, const Conditions& conditions);
   void FindDeciding(const FlowGraph& flow, const Conditions& conditions);
 

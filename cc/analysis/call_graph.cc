@@ -23,7 +23,8 @@ class ComponentFinder {
  private:
   struct State {
     int order;
-    int lowest;  // order of the earliest function on the stack that this one reaches
+    // When the earliest function was found that is on the stack and that this one reaches.
+    int lowest;
     bool on_stack;
   };
   struct Step {

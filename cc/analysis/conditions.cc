@@ -43,7 +43,8 @@ absl::Status Conditions::Find() {
 
 // Switches on one index take the same side.
 void Conditions::FindChoices() {
-  std::map<std::tuple<RegionId, ConstantId, Source, int>, NodeId> first;  // by region, index, number of sides
+  // The first kSwitchN of a region with this index, which is a constant or a token, and this many sides.
+  std::map<std::tuple<RegionId, ConstantId, Source, int>, NodeId> first;
   for (NodeId id : order_) {
     const FlowNode& node = flow_.nodes[id];
     if (node.kind != OpKind::kSwitchN) continue;

@@ -51,8 +51,10 @@ class Conditions {
 
   const FlowGraph& flow_;
   std::vector<NodeId> order_;
-  IdVector<NodeId, Condition> conditions_;  // of the node as a whole
-  std::map<NodeId, NodeId> choices_;        // of a kSwitchN: the first on the same index
+  // Under which condition each node fires; its ports may yield values under stronger ones.
+  IdVector<NodeId, Condition> conditions_;
+  // Of the kSwitchNs that read one index all take the same side, so each is known by the first of them.
+  std::map<NodeId, NodeId> choices_;
   Assumptions assumptions_;
 };
 

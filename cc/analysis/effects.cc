@@ -19,7 +19,8 @@ namespace {
 using tensorflow::Graph;
 using tensorflow::Node;
 
-// Stateful only because folding, merging or moving them would change what they return.
+// Whether TensorFlow calls operators of this type stateful only because folding, merging or moving them would change
+// what they return.
 bool OnlyMakesValues(const std::string& op) {
   static const auto* const kOps = new std::unordered_set<std::string>{
       "Multinomial",       "ParameterizedTruncatedNormal", "RandomGamma",   "RandomPoisson",    "RandomShuffle",
@@ -28,7 +29,7 @@ bool OnlyMakesValues(const std::string& op) {
   return kOps->count(op) > 0;
 }
 
-// Sources of handles and references: VarHandleOp, VariableV2, HashTableV2, FIFOQueueV2 ...
+// Whether the node only makes a handle or a reference, as VarHandleOp, VariableV2, HashTableV2 and FIFOQueueV2 do.
 bool OnlyMakesHandles(const Node& node) {
   const auto& types = node.output_types();
   return node.num_inputs() == 0 && !types.empty() && std::all_of(types.begin(), types.end(), [](auto type) {
@@ -44,7 +45,8 @@ bool TakesReference(const Node& node) {
 // One loop of a body: the NextIteration and the Exit that can be made to wait for the effects in it.
 struct Loop {
   int depth = 0;
-  std::string parent;  // name of the frame around it; empty outside all loops
+  // The name of the loop around this one; empty if there is none.
+  std::string parent;
   Node* next_iteration = nullptr;
   Node* exit = nullptr;
   std::vector<Node*> effects;

@@ -17,10 +17,14 @@ struct EventTree {
 
   static constexpr int kLeaf = -1;
 
-  uint64_t key = 0;  // of a leaf; otherwise what its keys have in common above `bit`
-  int bit = kLeaf;   // in which the keys of `left` and `right` differ; kLeaf if there is only one key
-  size_t size = 1;   // keys
-  Ptr left, right;   // where the bit is 0, and 1
+  // A leaf's only key; in any other tree, what all its keys have in common above `bit`.
+  uint64_t key = 0;
+  // The highest bit in which keys differ: `left` has those where it is 0, `right` those where it is 1. A leaf has
+  // kLeaf.
+  int bit = kLeaf;
+  // How many keys there are.
+  size_t size = 1;
+  Ptr left, right;
 
   const Ptr& Side(uint64_t of) const { return (of >> bit & 1) != 0 ? right : left; }
   // Whether the key may be in the set, by the bits above `bit`.

@@ -38,11 +38,15 @@ struct FlowBuilder {
   const tensorflow::Graph& graph;
   const DeviceMemory& memory;
   FlowGraph* const flow;
-  const bool has_references;    // to variables, whose memory is shared by what reads them
-  std::vector<NodeId> node_of;  // by the graph's node id
+  // Some node reads a TF1 variable by reference, so that a value may lie in the memory of the variable.
+  const bool has_references;
+  // By the id of the graph's node.
+  std::vector<NodeId> node_of;
+  // What holds a constant: its value, and the flow node that sends it as a token, if anybody waits for one.
   std::map<const tensorflow::Node*, ConstantId> constants;
-  std::map<const tensorflow::Node*, NodeId> constant_tokens;  // constants that are sent as tokens
-  std::map<std::pair<RegionId, Source>, NodeId> branches;     // the kBranch on a predicate, by region and predicate
+  std::map<const tensorflow::Node*, NodeId> constant_tokens;
+  // The one kBranch that all switches of a region on one predicate share.
+  std::map<std::pair<RegionId, Source>, NodeId> branches;
 };
 
 }  // namespace tensorflow_recursion

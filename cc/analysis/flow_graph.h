@@ -26,7 +26,9 @@ namespace tensorflow_recursion {
 
 // Where a value or a control signal comes from.
 struct Source {
-  static constexpr int kWholeNode = -1;  // a control signal of the node, not of one port
+  // The `port` of a control signal, which says that the whole node has fired.
+  static constexpr int kWholeNode = -1;
+
   NodeId node;
   int port = 0;
 
@@ -34,69 +36,97 @@ struct Source {
   bool operator==(const Source& other) const { return node == other.node && port == other.port; }
 };
 
-// What a node reads: a token that another node sends, or a constant or an invariant of the recursion, which no one has
-// to send.
+// What a node reads. It is one of three things: a token that another node sends, a constant, or an invariant of the
+// recursion. Nobody has to send the last two, so they come with `guards`: sources that must be live for the input to be
+// live. For example, a constant in the true branch of a conditional has that side of the branch as its guard.
 struct Input {
-  Source source;               // of a token
-  ConstantId constant;         // in FlowGraph::constants; kNone if it is none
-  uint32_t invariant = kNone;  // which of the recursion's (keep_invariants.h); kNone if it is none
-  std::vector<Source> guards;  // of what is no token: what must be live for it to be
+  // Where the token comes from, if it is one.
+  Source source;
+  // The constant's place in FlowGraph::constants; kNone if the input is no constant.
+  ConstantId constant;
+  // The number of the invariant (keep_invariants.h); kNone if the input is no invariant.
+  uint32_t invariant = kNone;
+  std::vector<Source> guards;
 
   bool is_constant() const { return constant != kNone; }
   bool is_invariant() const { return invariant != kNone; }
   bool is_token() const { return !is_constant() && !is_invariant(); }
 };
 
-// A future operator. Nodes of the TensorFlow graph that only rename a value (Identity, LoopCond, Return, NextIteration
-// and the like) have none: whoever reads them gets what they read as its source.
+// A future operator. Not every node of the TensorFlow graph has one: some only rename a value (Identity, LoopCond,
+// Return, NextIteration and the like). Whoever reads such a node gets what the node reads as its source.
 struct FlowNode {
   FlowNode(OpKind kind, RegionId region, const tensorflow::Node* node) : kind(kind), region(region), node(node) {}
 
   OpKind kind;
   RegionId region;
-  const tensorflow::Node* node;  // that it was made for; names it in errors
+  // The graph's node that this one was made for, whose name errors give.
+  const tensorflow::Node* node;
   std::vector<Input> inputs;
   std::vector<Source> controls;
   int num_ports = 0;
-  uint32_t index = 0;  // of a call site, loop, kernel, record, result, exit, argument or return value, by `kind`
-  NodeId branch;       // of a switch: the kBranch on its predicate
+  // Which call site, loop, kernel, record, result, exit, argument or return value the node is about; its `kind` says
+  // which of these it is.
+  uint32_t index = 0;
+  // A switch has here the kBranch on its predicate.
+  NodeId branch;
   ScalarFunction scalar = nullptr;
-  bool may_be_dead = false;  // its kernel may leave outputs unset (_Recv)
-  bool takes_dead = false;   // of a loop's start or next: fires with dead inputs too
-  bool is_partial = false;   // of a loop of which a part may be dead: its start, the end of an iteration, or an entry
-  bool is_number = false;    // of a function's entry: its values are never tensors of their own
-  bool is_removed = false;   // nothing refers to it any more
+  // The node's kernel may leave outputs unset, as that of a _Recv does when a dead value was sent.
+  bool may_be_dead = false;
+  // The start of a loop, or the end of an iteration, fires when its inputs are dead, too.
+  bool takes_dead = false;
+  // The node starts a loop, ends an iteration or brings a variable in, and the loop is partial.
+  bool is_partial = false;
+  // The node is an entry of a function whose values are never tensors of their own.
+  bool is_number = false;
+  // Nothing refers to the node any more.
+  bool is_removed = false;
 };
 
-// A call, made of all nodes with its call_id.
+// A call site, which all nodes with its call_id make together. Its flow node `node` reads the arguments, in the order
+// of `calls`.
 struct FlowCallSite {
   int64_t call_id = 0;
-  std::string name;    // of the call node
-  std::string callee;  // the function's name in the graph
+  // What the names of the call's nodes begin with: "Fib/f1" for the call of Fib/f1/call_0 and Fib/f1/return_0.
+  std::string name;
+  // What the graph calls the function.
+  std::string callee;
   NodeId node;
-  std::map<int, const tensorflow::Node*> calls;    // by argument; the node's inputs are in the same order
-  std::map<int, const tensorflow::Node*> returns;  // by result
-  const tensorflow::Node* join = nullptr;          // says that the call lives, where another device decides it
-  const tensorflow::Node* announcement = nullptr;  // tells the others, where this one does
+  // The Calls by the index of their argument, and the Returns by that of their result.
+  std::map<int, const tensorflow::Node*> calls;
+  std::map<int, const tensorflow::Node*> returns;
+  // Of a call of several devices one decides whether it lives. There the announcement tells the others; on each of
+  // these the join hears of it.
+  const tensorflow::Node* join = nullptr;
+  const tensorflow::Node* announcement = nullptr;
   std::optional<int> announce_port;
-  bool is_inside = false;  // of the callee's recursion: its frame has the caller's invariants
+  // The caller is part of the callee's recursion, so the new frame has the invariants of the caller's.
+  bool is_inside = false;
 };
 
+// A loop, with the nodes of the graph that it consists of. Its iterations are frames of `region`. Its flow node `start`
+// opens the first iteration and `next` each further one; a loop that never goes round has kNone there.
 struct FlowLoop {
-  RegionId region;  // of the body
+  RegionId region;
   NodeId start;
-  NodeId next;  // kNone if it never goes round
+  NodeId next;
   std::vector<const tensorflow::Node*> enters;
   std::vector<const tensorflow::Node*> nexts;
   std::vector<const tensorflow::Node*> merges;
   std::vector<const tensorflow::Node*> exits;
-  const tensorflow::Node* condition = nullptr;              // its LoopCond
-  std::vector<std::vector<Source>> next_controls;           // of each NextIteration
-  std::map<const tensorflow::Node*, NodeId> entries;        // of a Merge, and of an Enter read otherwise
-  std::map<const tensorflow::Node*, NodeId> index_entries;  // of a Merge whose value_index is read
+  // The LoopCond.
+  const tensorflow::Node* condition = nullptr;
+  // What each of `nexts` waits for besides its value.
+  std::vector<std::vector<Source>> next_controls;
+  // Where the body reads what an iteration was given: the entry of each Merge, and of each Enter that is read by
+  // anything but a Merge. A Merge whose value_index is read has an entry for that number, too.
+  std::map<const tensorflow::Node*, NodeId> entries;
+  std::map<const tensorflow::Node*, NodeId> index_entries;
   int num_entries = 0;
-  bool crosses_devices = false;  // a value is sent or received in it, or in a loop in it
-  bool is_partial = false;       // some of its variables may be dead while others live
+  // A value is sent or received in the loop, or in a loop in it.
+  bool crosses_devices = false;
+  // Some of the variables may be dead while others live.
+  bool is_partial = false;
 };
 
 // Where an Enter or a NextIteration is among `enters` or `nexts` of its loop, and so among the inputs of `start` or
@@ -107,10 +137,13 @@ inline uint32_t PositionIn(const std::vector<const tensorflow::Node*>& nodes, co
 
 // What a graph holds of a function's body.
 struct FlowFunction {
-  std::vector<NodeId> entries;  // by argument; kNone where there is none
+  // By argument; kNone where the graph has no Entry, because nobody reads the argument.
+  std::vector<NodeId> entries;
   NodeId frame_start;
-  std::map<int, const tensorflow::Node*> results;  // by index
-  uint32_t num_invariants = 0;                     // its last arguments, which calls inside the recursion do not pass
+  // By index.
+  std::map<int, const tensorflow::Node*> results;
+  // How many of the last arguments are invariants, which calls inside the recursion do not pass.
+  uint32_t num_invariants = 0;
 
   int num_results() const { return results.empty() ? 0 : results.rbegin()->first + 1; }
 };
@@ -120,14 +153,19 @@ struct FlowGraph {
   IdVector<NodeId, FlowNode> nodes;
   std::vector<FlowCallSite> call_sites;
   std::vector<FlowLoop> loops;
-  std::map<RegionId, size_t> loop_of_region;  // in `loops`, by the body's region
+  // Where in `loops` the loop is whose body is the region.
+  std::map<RegionId, size_t> loop_of_region;
   std::map<RegionId, FlowFunction> functions;
-  std::deque<ConstantTensor> constants;  // by ConstantId; they never move, values point to them
-  std::vector<RecordType> records;       // by FlowNode::index of a Retain or Recall
+  // By ConstantId. They never move, because values point to them.
+  std::deque<ConstantTensor> constants;
+  // FlowNode::index of a Retain or Recall, or of a kKernel, says which of these is its own.
+  std::vector<RecordType> records;
   std::vector<KernelNode> kernels;
-  tensorflow::DataTypeVector argument_types;  // of the graph's _Args
-  tensorflow::DataTypeVector retval_types;    // of the graph's _Retvals
-  bool crosses_devices = false;               // values are sent to other devices or received from them
+  // The types of the graph's _Args and _Retvals.
+  tensorflow::DataTypeVector argument_types;
+  tensorflow::DataTypeVector retval_types;
+  // Values are sent to other devices or received from them.
+  bool crosses_devices = false;
 
   // The loop whose body is `region`; null if it is no loop's.
   FlowLoop* FindLoop(RegionId region);

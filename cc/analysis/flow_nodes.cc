@@ -25,7 +25,8 @@ using tensorflow::Node;
 
 constexpr int64_t kMaxBoundaryIndex = 0xffffff;
 
-// Measured: a kernel's context and what a rendezvous keeps of a receive; the same with a remote call.
+// How much memory a kernel in flight holds, as measured: its context, and what the rendezvous keeps of a receive. A
+// receive from another process also holds a remote call.
 constexpr int64_t kInFlightBytes = 2 << 10;
 constexpr int64_t kRemoteReceiveBytes = 16 << 10;
 
@@ -123,7 +124,7 @@ void MakeExit(FlowBuilder* builder, const Node* node) {
   builder->Add(node, NewNode(*builder, node, OpKind::kExit, 0, index));
 }
 
-// An _Arg or _Retval: a value from outside the program, or to it.
+// Makes a node for an _Arg or a _Retval, through which a value comes into the program or leaves it.
 absl::Status MakeBoundary(FlowBuilder* builder, const Node* node) {
   const bool is_argument = node->IsArg();
   int64_t index = 0;
@@ -142,7 +143,7 @@ absl::Status MakeBoundary(FlowBuilder* builder, const Node* node) {
   return absl::OkStatus();
 }
 
-// A Retain or Recall, which the executor does by itself.
+// Makes a node for a Retain or a Recall, which the executor does without a kernel.
 absl::Status MakeRecord(FlowBuilder* builder, const Node* node) {
   const bool is_retain = Is(node, kRetainOp);
   std::vector<RecordType>& records = builder->flow->records;

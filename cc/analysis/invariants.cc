@@ -143,7 +143,8 @@ class ArgumentFollower {
 
   const FlowGraph& flow_;
   InvariantRecursion& recursion_;
-  std::map<RegionId, size_t> num_arguments_;  // of every call, by callee
+  // How many arguments every call of a function has.
+  std::map<RegionId, size_t> num_arguments_;
   std::map<NodeId, std::vector<NodeId>> passed_to_;
   std::set<NodeId> changing_;
   std::vector<NodeId> changed_;  // the same, in the order in which they were found

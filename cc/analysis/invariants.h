@@ -17,9 +17,11 @@ namespace tensorflow_recursion {
 // w and v are one invariant: whatever even is entered with, or odd, all frames below have.
 struct InvariantRecursion {
   std::vector<RegionId> functions;
-  std::vector<size_t> inner_sites;                  // in FlowGraph::call_sites: calls inside the recursion
-  std::vector<size_t> outer_sites;                  // calls that enter it
-  std::vector<std::map<RegionId, int>> invariants;  // each with the argument that it is of every function
+  // The calls inside the recursion and those that enter it, as positions in FlowGraph::call_sites.
+  std::vector<size_t> inner_sites;
+  std::vector<size_t> outer_sites;
+  // For each invariant, which argument of each function it is. In the example: argument 1 of even, argument 1 of odd.
+  std::vector<std::map<RegionId, int>> invariants;
 };
 
 // The recursions that have invariants, without functions of `compiled`, which do not run in frames. An argument counts

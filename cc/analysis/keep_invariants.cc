@@ -163,8 +163,10 @@ class InvariantKeeper {
 
   const std::vector<InvariantRecursion>& recursions_;
   FlowGraph& flow_;
-  std::map<NodeId, uint32_t> invariant_of_;  // by entry
-  std::set<NodeId> bypassed_;                // switches and entries that somebody no longer reads
+  // The number of the invariant that comes in at an entry.
+  std::map<NodeId, uint32_t> invariant_of_;
+  // Switches and entries that somebody no longer reads.
+  std::set<NodeId> bypassed_;
   std::map<RegionId, size_t> num_arguments_;
 };
 

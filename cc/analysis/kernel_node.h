@@ -16,8 +16,10 @@ namespace tensorflow_recursion {
 // Static facts of a node that runs by its own kernel. The runner indexes its kernels by `id`.
 struct KernelNode {
   int id = 0;
-  bool is_on_host = true;       // all that it reads and makes is in the host's memory
-  int64_t in_flight_bytes = 0;  // what it holds apart from its tensors while it is asynchronous
+  // All that the kernel reads and makes is in the host's memory.
+  bool is_on_host = true;
+  // How much memory an asynchronous kernel holds, apart from its tensors, until it is done.
+  int64_t in_flight_bytes = 0;
   const tensorflow::Node* node = nullptr;
   std::string name;
   std::string op;
@@ -26,7 +28,7 @@ struct KernelNode {
 };
 
 struct ConstantTensor {
-  // A single one, which executors and compiled code compute with as bits.
+  // Whether it is a single number, with which the executor and compiled code compute as bits, without a tensor.
   bool is_number() const { return is_on_host && tensor.dims() == 0 && IsUnboxed(tensor.dtype()); }
 
   tensorflow::Tensor tensor;

@@ -17,7 +17,8 @@ namespace tensorflow_recursion {
 // takes an element from a queue, F(x) + 1 may come late, and so may what a caller of F computes from its results.
 class LateValues {
  public:
-  using MayWait = std::function<bool(const FlowNode&)>;  // asked of kernels
+  // Says of a node that runs a kernel whether the kernel may wait.
+  using MayWait = std::function<bool(const FlowNode&)>;
 
   // `flow` must outlive it; `order` is SortNodes' answer.
   LateValues(const FlowGraph& flow, const std::vector<NodeId>& order, const MayWait& may_wait);
@@ -40,7 +41,8 @@ class LateValues {
   const FlowGraph& flow_;
   const std::vector<NodeId>& order_;
   const MayWait may_wait_;
-  IdVector<RegionId, bool> waits_inside_;  // a kernel in it, or in what it calls, may wait
+  // Whether a kernel in the region, or in what the region calls, may wait.
+  IdVector<RegionId, bool> waits_inside_;
   IdVector<NodeId, bool> is_late_;
   std::set<std::pair<RegionId, int>> late_arguments_;
 };

@@ -20,7 +20,8 @@ bool Restrict(const FlowGraph& flow, const FrameConditions& conditions, const Fl
   if (function == flow.functions.end()) return false;
   const std::vector<NodeId>& entries = function->second.entries;
   const std::vector<Input>& inputs = flow.nodes[site.node].inputs;
-  std::optional<Condition> common;  // what holds if any of the arguments lives; constants live with the others
+  // What holds if any of the arguments lives. Constants do not count, because they live with the others.
+  std::optional<Condition> common;
   for (const Input& input : inputs) {
     if (!input.is_token()) continue;
     const Condition condition = conditions.Of(input);
@@ -38,7 +39,7 @@ bool Restrict(const FlowGraph& flow, const FrameConditions& conditions, const Fl
 
 }  // namespace
 
-// Assumes it of all arguments, and gives up those that a call contradicts, until none does.
+// Assumes that all arguments live in every frame, and gives up those of which a call says otherwise, until none does.
 IdVector<NodeId, bool> FindLiveArguments(const FlowGraph& flow, const std::vector<NodeId>& order) {
   IdVector<NodeId, bool> live(flow.nodes.size(), false);
   for (const auto& [region, function] : flow.functions) {

@@ -27,7 +27,8 @@ class NodeOwners {
   const std::string& Of(const tensorflow::Node* node) const { return owners_[node->id()]; }
 
  private:
-  std::vector<std::string> owners_;  // by node id
+  // By the id of the graph's node.
+  std::vector<std::string> owners_;
 };
 
 }  // namespace tensorflow_recursion

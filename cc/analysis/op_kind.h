@@ -9,30 +9,30 @@ namespace tensorflow_recursion {
 
 enum class OpKind : uint8_t {
   // The executor itself does what these do, when they have all their inputs.
-  kScalar,     // unboxed arithmetic; falls back to the kernel
-  kPiece,      // several kScalar at once
-  kPass,       // forwards input i to port i (Identity with control inputs, IdentityN, Const, NoOp)
-  kSwitch,     // inputs data, predicate; ports false, true
-  kBranch,     // input predicate; tells the dead side, opens its gates, forwards the predicate
-  kSwitchN,    // inputs data, index; ports by index
-  kMerge,      // the first live input wins; ports value, value_index
-  kUnion,      // fires when every input edge has been live or dead (ControlTrigger)
-  kCallSite,   // a call site: opens the callee's frame
+  kScalar,    // computes with numbers as they lie in slots, and has the kernel do what it cannot
+  kPiece,     // does the work of several kScalar at once
+  kPass,      // hands input i to port i (Identity with control inputs, IdentityN, Const, NoOp)
+  kSwitch,    // hands input 0, the data, to port 1 if input 1 is true, else to port 0
+  kBranch,    // reads a condition, opens the gates of one side, tells the other that it is dead; hands the condition on
+  kSwitchN,   // hands input 0, the data, to the port whose number input 1 is
+  kMerge,     // hands its first live input to port 0, and the number of that input to port 1
+  kUnion,     // fires when every input edge has been live or dead (ControlTrigger)
+  kCallSite,  // opens the callee's frame
   kLoopStart,  // opens a loop's first iteration when every Enter has its value, or is dead if it takes_dead
   kLoopNext,   // opens the next iteration when every NextIteration has its value, or is dead if it takes_dead
-  kRetval,     // a value to outside the program
+  kRetval,     // hands its input to whoever runs the program
   kRetain,     // packs its inputs into a record
-  kRecall,     // input a record; ports its values
-  kSend,       // hands its input to another device, or that it is dead
-  kKernel,     // everything else: its own kernel
+  kRecall,     // takes a record apart: value i goes to port i
+  kSend,       // sends its input to another device, or tells that device that it is dead
+  kKernel,     // has its own kernel run, as all operators do that are none of the others
   // These never wait in a queue: a value that reaches them goes straight on.
-  kGate,    // a Switch that waits for its data and its branch alone; ports false, true
+  kGate,    // does what kSwitch does, but waits for nothing besides its data and its branch
   kResult,  // hands its input to the consumers of the frame's call site
   kExit,    // hands its input to the frame around the loop
   // Sources of values: their ports are delivered when a frame opens.
-  kArgument,    // a value from outside the program
-  kEntry,       // argument of a function, or loop variable
-  kFrameStart,  // control only: the frame has opened
+  kArgument,    // yields what the program is run with
+  kEntry,       // yields an argument of its function, or a variable of its loop
+  kFrameStart,  // says that the frame has opened, and yields no value
 };
 
 }  // namespace tensorflow_recursion

@@ -26,8 +26,10 @@ class GraphRegions {
 
   struct Region {
     RegionKind kind = RegionKind::kRoot;
-    std::string name;  // of the function, or the loop's frame_name; empty for the root
-    RegionId parent;   // of a loop
+    // The name of the function, or the attribute `frame_name` of the loop; empty for the root.
+    std::string name;
+    // The region that a loop is in; kNone if the region is no loop's.
+    RegionId parent;
   };
 
   // Walks the graph from its sources. InvalidArgument if a node belongs to two regions or to none.
@@ -64,11 +66,13 @@ class GraphRegions {
   absl::Status Check(const tensorflow::Graph& graph) const;
 
   IdVector<RegionId, Region> regions_;
-  std::vector<RegionId> region_of_;  // by node id
+  // By the id of the graph's node.
+  std::vector<RegionId> region_of_;
   StructuralNodes structural_;
   NodeOwners owners_;
   std::map<std::string, RegionId> functions_;
-  std::map<std::pair<RegionId, std::string>, RegionId> loops_;  // by the region around it and its name
+  // By the region around the loop, and the loop's name.
+  std::map<std::pair<RegionId, std::string>, RegionId> loops_;
 };
 
 }  // namespace tensorflow_recursion

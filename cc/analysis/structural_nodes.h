@@ -17,11 +17,13 @@ class StructuralNodes {
 
   bool Contains(const tensorflow::Node* node) const { return is_structural_[node->id()]; }
 
-  // Whether the edge carries something at run time: else an end of it is structural, or the graph's source or sink.
+  // Whether the edge carries something at run time. It does not if one of its ends is structural, or is the source or
+  // the sink of the graph.
   bool IsReal(const tensorflow::Edge* edge) const;
 
  private:
-  std::vector<bool> is_structural_;  // by node id
+  // By the id of the graph's node.
+  std::vector<bool> is_structural_;
 };
 
 }  // namespace tensorflow_recursion

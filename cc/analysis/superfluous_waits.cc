@@ -51,7 +51,7 @@ IdVector<NodeId, bool> FindOrdering(const FlowGraph& flow, const std::vector<Nod
   return orders;
 }
 
-// Decides which waits are superfluous, one node at a time. What it asks is about the graph as it was when it was made.
+// Decides which waits are superfluous, one node at a time. It goes by what held in the graph when the dropper was made.
 class WaitDropper {
  public:
   WaitDropper(FlowGraph* flow, const std::vector<NodeId>& order)
@@ -84,9 +84,11 @@ class WaitDropper {
     node.controls = std::move(kept);
   }
 
-  // Every argument of a call travels by itself, but a constant need not where nothing can tell the difference: it stays
-  // in the caller's slots if another argument says whether the call is live, comes after all side effects that the
-  // constant waits for, and can't itself wait for what the call does. Else a node of its own sends it as a token.
+  // Decides how the constants among a call's arguments get to the callee. A constant may stay in the caller's slots,
+  // from where the call takes it along, if nobody can tell the difference. That is so if another argument says whether
+  // the call is live and comes after all side effects that the constant waits for, and if no argument may wait
+  // for what the call does. Else a node of its own sends the constant as a token, which opens the callee's frame by
+  // itself.
   void PlaceConstantsOf(NodeId site) {
     for (size_t i = 0; i < flow_->nodes[site].inputs.size(); ++i) {
       Input& input = flow_->nodes[site].inputs[i];
@@ -100,7 +102,8 @@ class WaitDropper {
   }
 
  private:
-  // Whether whatever is live under `known` surely comes after `source`, or need not.
+  // Whether what is live under `known` need not wait for `source`: it surely comes after it, or the order does not
+  // matter.
   bool IsSuperfluous(const Source& source, const Condition& known) const {
     if (!known.Implies(conditions_.Of(source))) return false;
     // A value behind a branch comes after the branch's predicate and all that led to it.
@@ -139,7 +142,8 @@ class WaitDropper {
   }
 
   FlowGraph* const flow_;
-  const size_t num_analyzed_;  // nodes
+  // How many nodes there were when the dropper was made. `late_` knows nothing of those that it has added since.
+  const size_t num_analyzed_;
   FrameConditions conditions_;
   const IdVector<NodeId, bool> orders_effects_;
   const LateValues late_;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/bytecode/move_order.h"
 #include "cc/bytecode/register_allocation.h"
 
 namespace tensorflow_recursion {
@@ -167,61 +168,25 @@ class Encoder {
   }
 
   void EncodeMoves(const Step& step) {
-    std::vector<std::pair<int, int>> moves;
-    for (size_t i = 0; i < step.results.size(); ++i) moves.emplace_back(RegisterOf(step.results[i]), Operand(step, i));
-    MoveAll(std::move(moves));
+    std::vector<RegisterMove> moves;
+    for (size_t i = 0; i < step.results.size(); ++i) moves.push_back({RegisterOf(step.results[i]), Operand(step, i)});
+    EmitMoves(OrderMoves(std::move(moves), allocation_.spare));
   }
 
   void EncodeReturnAll(const Step& step) {
-    std::vector<std::pair<int, int>> moves;
-    for (size_t i = 0; i < step.operands.size(); ++i) moves.emplace_back(static_cast<int>(i), Operand(step, i));
-    MoveAll(std::move(moves), static_cast<int>(step.operands.size()));
+    const int num_results = static_cast<int>(step.operands.size());
+    std::vector<RegisterMove> moves;
+    for (int i = 0; i < num_results; ++i) moves.push_back({i, Operand(step, i)});
+    EmitMoves(OrderMoves(std::move(moves), std::max<int>(allocation_.spare, num_results)));
     builder_.Emit(Opcode::kReturnAll);
   }
 
-  // Makes all moves (to, from) as if at once. Registers that no move reads any more are overwritten first. Then only
-  // circles are left, and each is cut by keeping one of its values in the spare register. The spare register is none of
-  // those below `used`.
-  void MoveAll(std::vector<std::pair<int, int>> moves, int used = 0) {
-    const auto is_done = [](const auto& move) { return move.first == move.second; };
-    moves.erase(std::remove_if(moves.begin(), moves.end(), is_done), moves.end());
-    std::vector<std::pair<int, int>> order;
-    while (!moves.empty()) {
-      const auto free = NextMove(&moves, order.empty() ? -1 : order.back().first + 1);
-      if (free != moves.end()) {
-        order.push_back(*free);
-        moves.erase(free);
-        continue;
-      }
-      const int kept = moves.front().first;
-      const int spare = std::max<int>(allocation_.spare, used);
-      order.emplace_back(spare, kept);
-      for (auto& move : moves) {
-        if (move.second == kept) move.second = spare;
-      }
-    }
-    EmitMoves(order);
-  }
-
-  // One that overwrites what no other one reads, that to register `preferred` if it is one; the end if there is none.
-  static std::vector<std::pair<int, int>>::iterator NextMove(std::vector<std::pair<int, int>>* moves, int preferred) {
-    auto found = moves->end();
-    for (auto move = moves->begin(); move != moves->end(); ++move) {
-      const bool is_read =
-          std::any_of(moves->begin(), moves->end(), [&](const auto& other) { return other.second == move->first; });
-      if (is_read) continue;
-      if (move->first == preferred) return move;
-      if (found == moves->end()) found = move;
-    }
-    return found;
-  }
-
   // One after the other, by twos where they go to neighbours.
-  void EmitMoves(const std::vector<std::pair<int, int>>& moves) {
+  void EmitMoves(const std::vector<RegisterMove>& moves) {
     for (size_t i = 0; i < moves.size(); ++i) {
       const auto& [to, from] = moves[i];
-      if (i + 1 < moves.size() && moves[i + 1].first == to + 1) {
-        builder_.Emit(Opcode::kMove2, to, from, moves[++i].second);
+      if (i + 1 < moves.size() && moves[i + 1].to == to + 1) {
+        builder_.Emit(Opcode::kMove2, to, from, moves[++i].from);
       } else {
         builder_.Emit(Opcode::kMove, to, from);
       }

@@ -76,13 +76,33 @@ struct CompiledCall {
                     &context.run->max_frame_bytes),
         arguments(std::make_shared<CompiledArguments>()) {}
 
+  // Makes it ready for another call. Nobody needs any more what was split off from it.
+  void Reset() {
+    for (const std::shared_ptr<Fork>& part : forks) {
+      part->split_from = nullptr;
+      part->is_wanted.store(false, std::memory_order_relaxed);
+    }
+    forks.clear();
+    fork = nullptr;
+    ends_early = false;
+    if (shares_arguments) arguments = std::make_shared<CompiledArguments>();
+    shares_arguments = false;
+    arguments->Clear();
+    registers.clear();
+    interpreter.Trim();
+  }
+
   Interpreter interpreter;
   CallOrigin origin;
   std::shared_ptr<CompiledArguments> arguments;
-  std::shared_ptr<Fork> fork;                // what it computes for another worker; nullptr: a call out of a frame
-  std::vector<std::shared_ptr<Fork>> forks;  // what was split off and not joined yet, in the order to join from the end
-  bool shares_arguments = false;             // with forks, ever
-  bool ends_early = false;                   // without results, when all of `forks` have come back
+  // What the call computes for another worker; nullptr if it is a call out of a frame.
+  std::shared_ptr<Fork> fork;
+  // What was split off and not joined yet. The last one is joined first.
+  std::vector<std::shared_ptr<Fork>> forks;
+  // Some fork has got `arguments`, too.
+  bool shares_arguments = false;
+  // The call ends without results when all of `forks` have come back.
+  bool ends_early = false;
   std::vector<uint64_t> registers;
 };
 

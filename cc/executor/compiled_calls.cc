@@ -20,29 +20,6 @@ constexpr int64_t kCallsPerPiece = 16;
 // What is done at once when a worker has little of its budget left: suspending a call costs about as much.
 constexpr int64_t kFewestCalls = 256;
 
-// A fork of fewer calls than this takes less time than to hand it to another thread: some 20 us.
-constexpr int64_t kWorthwhileCalls = 3000;
-// How rarely forks are tried where they turn out small, in calls: the first time, and at most.
-constexpr int64_t kFirstInterval = 1 << 14;
-constexpr int64_t kLongestInterval = 1 << 20;
-// To look for a call to split off reads a word of every frame, so a search without success is repeated after this many
-// calls for each of them.
-constexpr int64_t kCallsPerSearchedFrame = 4;
-
-using Calls = std::vector<std::unique_ptr<CompiledCall>>;
-
-Calls::iterator Find(Calls& calls, const CompiledCall* call) {
-  return std::find_if(calls.begin(), calls.end(), [&](const auto& other) { return other.get() == call; });
-}
-
-bool Holds(Calls& calls, const CompiledCall* call) { return Find(calls, call) != calls.end(); }
-
-void MoveCall(const CompiledCall* call, Calls* from, Calls* to) {
-  const auto position = Find(*from, call);
-  to->push_back(std::move(*position));
-  from->erase(position);
-}
-
 // Whether the call is a part of one that has ended, or is about to.
 bool IsUnwanted(const CompiledCall& call) {
   for (const Fork* fork = call.fork.get(); fork != nullptr; fork = fork->part_of.get()) {
@@ -80,14 +57,14 @@ bool CompiledCalls::Takes(const CallSite& site, const Value* arguments, uint32_t
 
 std::optional<CompiledCalls::Returned> CompiledCalls::Start(Frame* caller, OpId op, Value* arguments,
                                                             uint32_t num_arguments) {
-  CompiledCall* const call = NewCall();
+  CompiledCall* const call = calls_.New();
   call->origin = {caller, op, nullptr};
   call->origin.function = SiteOf(call->origin).compiled;
   for (uint32_t i = 0; i < num_arguments; ++i) call->arguments->values.push_back(arguments[i].Take());
   ReadArguments(call);
   if (call->interpreter.Start(call->origin.function->number, call->registers, caller->depth + 1)) return Resume();
   const CallSite& site = SiteOf(call->origin);
-  Retire(call);
+  calls_.Retire(call);
   context_->FailAt(RecursionTooDeep(*context_->run, site.callee_name, site.name, caller->depth + 1,
                                     /*is_too_deep=*/false),
                    caller);
@@ -107,7 +84,7 @@ void CompiledCalls::ReadArguments(CompiledCall* call) {
 }
 
 std::optional<CompiledCalls::Returned> CompiledCalls::Resume() {
-  CompiledCall* const call = running_.back().get();
+  CompiledCall* const call = calls_.running().back().get();
   while (true) {
     if (IsUnwanted(*call)) return EndEarly(call);
     int64_t budget = std::max(context_->budget * kCallsPerPiece - spent_calls_, kFewestCalls);
@@ -146,7 +123,7 @@ void CompiledCalls::Spend(CompiledCall* call, int64_t calls) {
   spent_calls_ += calls;
   context_->Spend(static_cast<int>(spent_calls_ / kCallsPerPiece));
   spent_calls_ %= kCallsPerPiece;
-  calls_to_fork_ -= calls;
+  pace_.NoteCalls(calls);
   if (call->fork != nullptr) call->fork->calls += calls;
 }
 
@@ -197,7 +174,7 @@ void CompiledCalls::Finish(CompiledCall* call) {
     }
   }
   const CallOrigin origin = call->origin;
-  Retire(call);
+  calls_.Retire(call);
   for (uint32_t i = 0; i < results.size(); ++i) {
     if (!results[i].is_empty()) router_->DeliverResult(origin.caller, origin.op, i, results[i]);
   }
@@ -220,7 +197,7 @@ std::optional<CompiledCalls::Returned> CompiledCalls::EndEarly(CompiledCall* cal
   };
   call->forks.erase(std::remove_if(call->forks.begin(), call->forks.end(), is_back), call->forks.end());
   if (call->forks.empty()) return GiveBack(call);
-  if (Holds(running_, call)) MoveCall(call, &running_, &waiting_);
+  calls_.Suspend(call);
   return std::nullopt;
 }
 
@@ -235,7 +212,7 @@ std::optional<CompiledCalls::Returned> CompiledCalls::GiveBack(CompiledCall* cal
   for (Value& value : call->arguments->values) {
     returned.arguments.push_back(call->shares_arguments ? value.Copy() : value.Take());
   }
-  Retire(call);
+  calls_.Retire(call);
   return returned;
 }
 
@@ -251,44 +228,11 @@ const CallSite& CompiledCalls::SiteOf(const CallOrigin& origin) const {
   return context_->program.sites[origin.caller->region->ops[origin.op].index];
 }
 
-// The newest.
-CompiledCall* CompiledCalls::NewCall() {
-  if (idle_.empty()) {
-    running_.push_back(std::make_unique<CompiledCall>(*context_));
-  } else {
-    running_.push_back(std::move(idle_.back()));
-    idle_.pop_back();
-  }
-  return running_.back().get();
-}
-
-void CompiledCalls::Retire(CompiledCall* call) {
-  for (const std::shared_ptr<Fork>& fork : call->forks) {
-    fork->split_from = nullptr;
-    fork->is_wanted.store(false, std::memory_order_relaxed);
-  }
-  call->forks.clear();
-  call->fork = nullptr;
-  call->ends_early = false;
-  if (call->shares_arguments) call->arguments = std::make_shared<CompiledArguments>();
-  call->shares_arguments = false;
-  call->arguments->Clear();
-  call->registers.clear();
-  call->interpreter.Trim();
-  Calls& calls = Holds(running_, call) ? running_ : waiting_;
-  MoveCall(call, &calls, &idle_);
-}
-
-void CompiledCalls::Clear() {
-  while (!running_.empty()) Retire(running_.back().get());
-  while (!waiting_.empty()) Retire(waiting_.back().get());
-}
-
 // --- Forks ------------------------------------------------------------------------------------------
 
 std::shared_ptr<Fork> CompiledCalls::SplitOff() {
   int64_t searched = 0;
-  for (const std::unique_ptr<CompiledCall>& call : running_) {
+  for (const std::unique_ptr<CompiledCall>& call : calls_.running()) {
     if (IsUnwanted(*call)) continue;
     searched += call->interpreter.depth() - call->origin.caller->depth;
     std::optional<ForkedCall> forked = call->interpreter.Fork();
@@ -302,16 +246,16 @@ std::shared_ptr<Fork> CompiledCalls::SplitOff() {
     fork->part_of = call->fork;
     call->shares_arguments = true;
     call->forks.push_back(fork);
-    calls_to_fork_ = fork_interval_;
+    pace_.NoteForked();
     return fork;
   }
-  calls_to_fork_ = searched * kCallsPerSearchedFrame;
+  pace_.NoteNothingFound(searched);
   return nullptr;
 }
 
 void CompiledCalls::StartFork(std::shared_ptr<Fork> fork) {
   if (fork->is_taken.exchange(true)) return;
-  CompiledCall* const call = NewCall();
+  CompiledCall* const call = calls_.New();
   call->origin = fork->origin;
   call->arguments = fork->arguments;
   call->shares_arguments = true;
@@ -332,17 +276,13 @@ bool CompiledCalls::Join(CompiledCall* call) {
     call->interpreter.SupplyResults(fork.results);
   } else if (!call->forks.back()->is_taken.exchange(true)) {
     call->interpreter.CallAfterAll();
-    NoteForkEnded(/*was_worthwhile=*/false);
+    pace_.NoteNotBegun();
   } else {
-    MoveCall(call, &running_, &waiting_);
+    calls_.Suspend(call);
     return false;
   }
   call->forks.pop_back();
   return true;
-}
-
-void CompiledCalls::NoteForkEnded(bool was_worthwhile) {
-  fork_interval_ = was_worthwhile ? 0 : std::clamp(2 * fork_interval_, kFirstInterval, kLongestInterval);
 }
 
 // Sends the results to the worker that waits for them.
@@ -350,7 +290,7 @@ void CompiledCalls::FinishFork(CompiledCall* call) {
   std::shared_ptr<Fork> fork = std::move(call->fork);
   const absl::Span<const uint64_t> results = call->interpreter.results();
   if (fork->has_results) fork->results.assign(results.begin(), results.end());
-  Retire(call);
+  calls_.Retire(call);
   Inbox* const owner = fork->owner;
   Message message(Message::Kind::kForkEnded, nullptr);
   message.fork = std::move(fork);
@@ -362,8 +302,8 @@ std::optional<CompiledCalls::Returned> CompiledCalls::EndFork(Fork* fork) {
   if (call == nullptr) return std::nullopt;
   fork->is_done = true;
   if (call->ends_early || !fork->has_results) return EndEarly(call);
-  NoteForkEnded(fork->calls >= kWorthwhileCalls);
-  if (call->forks.back().get() == fork && Holds(waiting_, call)) MoveCall(call, &waiting_, &running_);
+  pace_.NoteEnded(fork->calls);
+  if (call->forks.back().get() == fork) calls_.WakeUp(call);
   return std::nullopt;
 }
 

@@ -12,6 +12,8 @@
 #include "absl/status/statusor.h"
 #include "cc/base/ids.h"
 #include "cc/executor/compiled_call.h"
+#include "cc/executor/compiled_call_lists.h"
+#include "cc/executor/fork_pace.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
 #include "cc/executor/inbox.h"
@@ -32,7 +34,7 @@ namespace tensorflow_recursion {
 class CompiledCalls {
  public:
   CompiledCalls(WorkerContext* context, Inbox* inbox, FrameStore* frames, TokenRouter* router)
-      : context_(context), inbox_(inbox), frames_(frames), router_(router) {}
+      : context_(context), inbox_(inbox), frames_(frames), router_(router), calls_(context) {}
   ~CompiledCalls() { Clear(); }
 
   // A call that must run in frames after all.
@@ -50,31 +52,26 @@ class CompiledCalls {
   // the caller's `live` is given back when it ends.
   std::optional<Returned> Start(Frame* caller, OpId op, Value* arguments, uint32_t num_arguments);
 
-  bool has_any() const { return !running_.empty(); }
+  bool has_any() const { return !calls_.running().empty(); }
   // Goes on with the newest.
   std::optional<Returned> Resume();
 
   // Whether it is worth the while to look for a call to split off.
-  bool MayFork() const { return !running_.empty() && calls_to_fork_ <= 0; }
+  bool MayFork() const { return has_any() && pace_.IsTime(); }
   // Splits a call off the oldest that can be split. nullptr if there is none.
   std::shared_ptr<Fork> SplitOff();
   // Runs a call for another worker.
   void StartFork(std::shared_ptr<Fork> fork);
-  bool waits_for_forks() const { return !waiting_.empty(); }
+  bool waits_for_forks() const { return calls_.has_waiting(); }
   // One's own fork has come back.
   std::optional<Returned> EndFork(Fork* fork);
 
   // After an error: forgets all.
-  void Clear();
+  void Clear() { calls_.RetireAll(); }
 
  private:
-  using Calls = std::vector<std::unique_ptr<CompiledCall>>;
-
-  CompiledCall* NewCall();
-  void Retire(CompiledCall* call);
   void ReadArguments(CompiledCall* call);
   bool Join(CompiledCall* call);
-  void NoteForkEnded(bool was_worthwhile);
   void Finish(CompiledCall* call);
   void FinishFork(CompiledCall* call);
   absl::StatusOr<bool> RunKernel(CompiledCall* call);
@@ -90,12 +87,9 @@ class CompiledCalls {
   Inbox* const inbox_;
   FrameStore* const frames_;
   TokenRouter* const router_;
-  Calls running_;  // newest last
-  Calls waiting_;  // for forks
-  Calls idle_;
-  int64_t spent_calls_ = 0;    // that do not make one of the worker's units of work yet
-  int64_t calls_to_fork_ = 0;  // how many to make before the next fork
-  int64_t fork_interval_ = 0;  // how many to make from one fork to the next
+  CompiledCallLists calls_;
+  ForkPace pace_;
+  int64_t spent_calls_ = 0;  // that do not make one of the worker's units of work yet
 };
 
 }  // namespace tensorflow_recursion

@@ -30,21 +30,31 @@ class Inbox;
 // kernels that run, values that wait for their turn, arguments that have not come, child frames that are open, and
 // membership in the list of frames with incomplete call sites.
 struct Frame {
-  Frame* parent;         // while the memory is free: the next free frame
-  const Region* region;  // nullptr while the memory is free
-  Inbox* owner;          // of the worker that the frame belongs to
-  OpId site_op;          // the call, in the parent's region; kNone for the root and for iterations of loops
+  // While the memory is free, `parent` is the next free frame, and there is no region.
+  Frame* parent;
+  const Region* region;
+  // The inbox of the worker that the frame belongs to.
+  Inbox* owner;
+  // The call site that has opened the frame, in the parent's region; kNone for the root and for iterations of loops.
+  OpId site_op;
   uint32_t live;
-  uint32_t depth;  // how many calls are above this frame
+  // How many calls are above this frame.
+  uint32_t depth;
   union {
-    uint32_t missing;    // of a call: arguments that have not come yet
-    uint32_t iteration;  // of a loop
+    // How many arguments of the call have not come yet.
+    uint32_t missing;
+    // Which iteration of its loop the frame is.
+    uint32_t iteration;
   };
-  uint32_t incomplete_position;    // in the worker's IncompleteSites
-  uint16_t incomplete_sites;       // how many call sites have some arguments, but neither all nor an open frame
-  uint16_t owns_tensors : 1;       // some of its values have something to release
-  uint16_t has_partial_calls : 1;  // some of its calls may be in the worker's PartialCalls
-  uint16_t slab_offset : 14;       // from the slab's first frame, in kFrameUnit bytes
+  // Where the frame stands in the worker's IncompleteSites, and how many of its call sites are incomplete.
+  uint32_t incomplete_position;
+  uint16_t incomplete_sites;
+  // Some of the values have something to release.
+  uint16_t owns_tensors : 1;
+  // Some of the calls may be in the worker's PartialCalls.
+  uint16_t has_partial_calls : 1;
+  // How far the frame is from the first one of its slab, in kFrameUnit bytes.
+  uint16_t slab_offset : 14;
 
   Value* values() { return reinterpret_cast<Value*>(this + 1); }
   const Value* values() const { return reinterpret_cast<const Value*>(this + 1); }

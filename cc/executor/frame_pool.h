@@ -21,7 +21,8 @@ class FramePool {
  public:
   // `bytes` counts the slabs of all pools of a run. It is relaxed, because it is only compared with a limit.
   FramePool(const Program& program, std::atomic<int64_t>* bytes);
-  ~FramePool();  // releases the tensors of frames that still live
+  // Releases the tensors of frames that still live.
+  ~FramePool();
 
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
@@ -35,26 +36,36 @@ class FramePool {
   // What stands at the beginning of a slab, before its frames.
   struct Slab {
     RegionSlabs* owner;
+    // The first of the frames that have ended; each names the next one.
     Frame* free;
-    unsigned char* fresh;  // no frame has been in the memory from here on
-    uint32_t size;         // in frames
-    uint32_t live;         // frames
-    Slab* next;            // in the list of slabs with room
+    // From here on no frame has been in the memory.
+    unsigned char* fresh;
+    // How many frames there is room for, and how many live.
+    uint32_t size;
+    uint32_t live;
+    // The neighbours in the list of slabs with room.
+    Slab* next;
     Slab* previous;
-    uint32_t index;  // in RegionSlabs::slabs
+    // Where the slab is in RegionSlabs::slabs.
+    uint32_t index;
     size_t bytes;
 
     unsigned char* frames() { return reinterpret_cast<unsigned char*>(this + 1); }
-    bool is_shared() const { return bytes == kSlabBytes; }  // comes from TakeSlab()
+    // Whether the memory comes from TakeSlab().
+    bool is_shared() const { return bytes == kSlabBytes; }
   };
   static_assert(sizeof(Slab) % kFrameUnit == 0, "frames follow the header");
 
   // All frames of one region.
   struct RegionSlabs {
+    // How many bytes a frame takes.
     size_t stride = 0;
-    size_t next_size = 0;   // frames of the next slab
-    Slab* room = nullptr;   // the first slab with room
-    Slab* spare = nullptr;  // had no frame when it was last looked at, and was kept for the next one
+    // How many frames the next slab will have room for.
+    size_t next_size = 0;
+    // The first slab with room.
+    Slab* room = nullptr;
+    // The slab that had no frame when it was last looked at, and was kept for the next frame.
+    Slab* spare = nullptr;
     std::vector<Slab*> slabs;
   };
 
@@ -66,7 +77,8 @@ class FramePool {
   void Free(Slab* slab);
 
   std::atomic<int64_t>* const bytes_;
-  std::vector<RegionSlabs> slabs_of_;  // by Region::id
+  // By Region::id.
+  std::vector<RegionSlabs> slabs_of_;
 };
 
 }  // namespace tensorflow_recursion

@@ -58,8 +58,9 @@ class IncompleteSites {
 
   const Program& program_;
   const PartialCalls* const partial_calls_;
-  std::vector<Frame*> frames_;  // nullptr for those that were taken out; the last is none
-  size_t gaps_ = 0;             // nullptrs among them
+  // A frame that was taken out leaves a nullptr behind, until the gaps are closed. The last one is never a gap.
+  std::vector<Frame*> frames_;
+  size_t gaps_ = 0;
 };
 
 // Whether the device that decides on the call has said that it lives: that is the last input of the call site.

@@ -50,7 +50,7 @@ void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs)
 }
 
 void KernelLauncher::FireInMainGraph(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node) {
-  if (queue_->empty() && !has_any_in_flight()) {
+  if (queue_->empty() && flights_.count() == 0) {
     context_->Spend(kPollInterval);
     context_->restarts_slice = true;
     return RunHere(frame, op, inputs, node);
@@ -126,13 +126,7 @@ bool KernelLauncher::RunTogether(Wave* wave) {
 // Moves the inputs into a KernelInFlight.
 std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Frame& frame, OpId index, Value* inputs,
                                                       KernelInFlight::Way way) {
-  std::unique_ptr<KernelInFlight> kernel;
-  if (spare_.empty()) {
-    kernel = std::make_unique<KernelInFlight>();
-  } else {
-    kernel = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  std::unique_ptr<KernelInFlight> kernel = flights_.NewKernel();
   const Op& op = frame.region->ops[index];
   kernel->way = way;
   kernel->op = index;
@@ -146,18 +140,9 @@ std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Frame& frame, OpId i
   return kernel;
 }
 
-// Returns what it may give to another kernel, and what follows the kernel in its flight.
-std::unique_ptr<KernelInFlight> KernelLauncher::Recycle(std::unique_ptr<KernelInFlight> kernel) {
-  std::unique_ptr<KernelInFlight> next = std::move(kernel->next);
-  if (spare_.size() == kMostSpare) return next;
-  kernel->Clear();
-  spare_.push_back(std::move(kernel));
-  return next;
-}
-
 KernelFlight KernelLauncher::Depart(Frame* frame, OpId index, Value* inputs, KernelInFlight::Way way) {
   ++frame->live;
-  ++NumInFlight(way);
+  flights_.Begin(way);
   context_->run->BeginActivity();
   return {context_->run, frame, Board(*frame, index, inputs, way).release()};
 }
@@ -217,7 +202,7 @@ void KernelLauncher::SendHeld() {
 }
 
 bool KernelLauncher::RunHeld() {
-  if (!held_.has_value() || num_in_flight_ + num_spread_ > 1) return false;
+  if (!held_.has_value() || flights_.count() > 1) return false;
   const KernelFlight flight = *std::exchange(held_, std::nullopt);
   context_->Spend(kPollInterval);
   context_->restarts_slice = true;
@@ -234,17 +219,17 @@ bool KernelLauncher::RunHeld() {
 void KernelLauncher::Land(Message* message) {
   Frame* const frame = message->frame;
   std::unique_ptr<KernelInFlight> kernel = std::move(message->kernel);
-  --NumInFlight(kernel->way);
+  flights_.End(kernel->way);
   while (true) {
     NoteEnd(*frame, *kernel);
     if (context_->run->failed()) return;
     if (!kernel->status.ok()) return context_->run->FailAt(kernel->status, frame);
     if (!kernel->is_handed_on) break;
-    kernel = Recycle(std::move(kernel));
+    kernel = flights_.Recycle(std::move(kernel));
   }
   DeliverOutputs(frame, frame->region->ops[kernel->op], *kernel->node, kernel->outputs.data());
   frames_->Unref(frame);
-  Recycle(std::move(kernel));
+  flights_.Recycle(std::move(kernel));
 }
 
 void KernelLauncher::NoteEnd(const Frame& frame, const KernelInFlight& kernel) {

@@ -3,14 +3,12 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "cc/base/ids.h"
+#include "cc/executor/flights.h"
 #include "cc/executor/frame.h"
 #include "cc/executor/frame_store.h"
 #include "cc/executor/inbox.h"
@@ -66,19 +64,9 @@ class KernelLauncher {
   std::optional<KernelFlight> TakeHeld();
   void Hold(const KernelFlight& flight) { held_ = flight; }
 
-  bool has_any_in_flight() const { return num_in_flight_ + num_spread_ > 0; }
-
-  // Other devices are slower to answer than calls are to open. With so many kernels in flight, most of them receives,
-  // the worker should wait a little before it opens a further call: else a recursion that goes back and forth between
-  // devices would be unrolled in full breadth before the first answer comes.
-  bool has_many_in_flight() const { return num_in_flight_ >= in_flight_limit_; }
-  // Answers that do not come may wait for calls that are not open yet, as those of a deep recursion do: there may be
-  // more in flight from now on.
-  void AllowMoreInFlight() { in_flight_limit_ = 2 * num_in_flight_; }
+  Flights& flights() { return flights_; }
 
  private:
-  static constexpr int64_t kFirstInFlightLimit = 256;
-  static constexpr size_t kMostSpare = 64;
   // How many kernels fly together at most.
   static constexpr int kLongestFlight = 32;
 
@@ -92,10 +80,6 @@ class KernelLauncher {
   KernelFlight WithChain(const KernelFlight& flight);
   const Edge* OnlyEdge(const Frame& frame, OpId index) const;
   void NoteEnd(const Frame& frame, const KernelInFlight& kernel);
-  std::unique_ptr<KernelInFlight> Recycle(std::unique_ptr<KernelInFlight> kernel);
-  int64_t& NumInFlight(KernelInFlight::Way way) {
-    return way == KernelInFlight::Way::kSpread ? num_spread_ : num_in_flight_;
-  }
   void DeliverOutputs(Frame* frame, const Op& op, const KernelNode& node, Value* outputs);
 
   WorkerContext* const context_;
@@ -104,11 +88,9 @@ class KernelLauncher {
   Waves* const waves_;
   FrameStore* const frames_;
   TokenRouter* const router_;
-  std::vector<Value> outputs_;  // of the kernel that runs here
-  int64_t num_in_flight_ = 0;   // of this worker's frames
-  int64_t in_flight_limit_ = kFirstInFlightLimit;
-  int64_t num_spread_ = 0;                              // of the main graph's, not counted above
-  std::vector<std::unique_ptr<KernelInFlight>> spare_;  // of kernels that have landed
+  // Where the kernel that runs here puts its outputs.
+  std::vector<Value> outputs_;
+  Flights flights_;
   std::optional<KernelFlight> held_;
 };
 

@@ -19,9 +19,12 @@ namespace tensorflow_recursion {
 struct KernelCall {
   Value* inputs = nullptr;
   Value* outputs = nullptr;
-  FrameTag tag;          // names the frame in rendezvous keys
-  int worker = 0;        // which of the run's workers makes the call
-  bool is_dead = false;  // a send, which tells the other device that its input is dead
+  // What the frame is called in rendezvous keys.
+  FrameTag tag;
+  // Which of the run's workers makes the call.
+  int worker = 0;
+  // The call is that of a send, which tells the other device that its input is dead.
+  bool is_dead = false;
 };
 
 // Thread-safe: several workers of a run call it at once.

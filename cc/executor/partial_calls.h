@@ -17,8 +17,10 @@ namespace tensorflow_recursion {
 
 // What is known of one such call.
 struct PartialCall {
-  Frame* child = nullptr;                // the callee's frame, if it is open
-  std::vector<uint32_t> dead_arguments;  // by index, those that have died before it was
+  // The callee's frame, if it is open.
+  Frame* child = nullptr;
+  // The indices of the arguments that had died before the frame was opened.
+  std::vector<uint32_t> dead_arguments;
 
   bool is_dead(uint32_t argument) const {
     return std::find(dead_arguments.begin(), dead_arguments.end(), argument) != dead_arguments.end();

@@ -18,7 +18,7 @@ namespace tensorflow_recursion {
 
 inline constexpr size_t kMostInputsOfWave = 4;
 
-// Counts in its frame's `live`; whoever takes it out takes that count over.
+// A call that waits in a wave. It counts in its frame's `live`; whoever takes it out takes that count over.
 struct WaitingCall {
   Frame* frame;
   OpId op;
@@ -27,7 +27,8 @@ struct WaitingCall {
 
 struct Wave {
   const KernelNode* node;
-  const void* operand;  // that all calls share
+  // The memory of the weight that all calls share.
+  const void* operand;
   int rows = 0;
   std::vector<WaitingCall> calls;
 
@@ -64,7 +65,8 @@ class Waves {
 
   Wave* Find(const KernelNode& node);
 
-  std::vector<Wave> waves_;  // none is empty
+  // None is empty.
+  std::vector<Wave> waves_;
   std::vector<std::vector<WaitingCall>> spare_;
 };
 

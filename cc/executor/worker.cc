@@ -99,7 +99,7 @@ inline bool Worker::Step() {
     return true;
   }
   if (parts_.queue.has_calls()) {
-    if (ABSL_PREDICT_FALSE(parts_.kernels.has_any_in_flight()) && AttendToKernels()) return true;
+    if (ABSL_PREDICT_FALSE(parts_.kernels.flights().count() > 0) && AttendToKernels()) return true;
     const ReadyCall call = parts_.queue.PopCall();
     parts_.context.Spend(1);
     parts_.calls.Open(call.frame, call.op);
@@ -115,7 +115,7 @@ inline bool Worker::Step() {
 ABSL_ATTRIBUTE_NOINLINE bool Worker::AttendToKernels() {
   parts_.kernels.SendHeld();
   if (parts_.inbox.MayHaveMail() && TakeMail()) return true;
-  return parts_.kernels.has_many_in_flight() && AwaitMail();
+  return parts_.kernels.flights().are_many() && AwaitMail();
 }
 
 // Whether a message has come, which may be the end of a kernel.
@@ -126,7 +126,7 @@ ABSL_ATTRIBUTE_NOINLINE bool Worker::AwaitMail() {
       absl::SleepFor(kInFlightNap);
       continue;
     }
-    parts_.kernels.AllowMoreInFlight();
+    parts_.kernels.flights().AllowMore();
     return false;
   }
   return true;

@@ -2,13 +2,12 @@
 #include "cc/expand/reachability.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cc/base/names.h"
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/record_needs.h"
 #include "tensorflow/core/graph/tensor_id.h"
 
 namespace tensorflow_recursion {
@@ -47,7 +46,9 @@ void KeepArguments(NodeList* main) {
 
 class ReachabilityFinder {
  public:
-  explicit ReachabilityFinder(CallProgram* program) : program_(program) {}
+  explicit ReachabilityFinder(CallProgram* program)
+      : program_(program),
+        records_(&program->retained, [this](NodeList* list, const std::string& input) { FollowInput(list, input); }) {}
 
   void Run() {
     for (const auto& [name, fetch] : program_->fetches) NeedFetched(name, fetch);
@@ -71,7 +72,7 @@ class ReachabilityFinder {
     NodeList* main = &program_->main;
     const int node = main->index.at(name);
     NeedNode(main, node);
-    if (IsRecall(main->nodes[node])) return NeedRecalled(main->nodes[node]);
+    if (IsRecall(main->nodes[node])) return records_.NeedAllOf(main->nodes[node]);
     if (!IsInvoke(main->nodes[node])) return;
     if (fetch.whole) {
       NeedCompletion(main, node);
@@ -80,19 +81,13 @@ class ReachabilityFinder {
     }
   }
 
-  // All of it, so that its outputs stay where they are.
-  void NeedRecalled(const NodeDef& recall) {
-    const int count = recall.attr().at(kTypeAttr).list().type_size();
-    for (int value = 0; value < count; ++value) NeedRetained(RecordOwner(recall), value);
-  }
-
   void NeedNode(NodeList* list, int node) {
     if (list->reachable[node]) return;
     list->reachable[node] = true;
     nodes_.emplace_back(list, node);
     if (IsInvoke(list->nodes[node])) NeedFunction(Callee(list->nodes[node]));
     if (MayTakeRecords(list->nodes[node]) || (list == &program_->main && IsVariantBoundary(list->nodes[node]))) {
-      RetainAll();
+      records_.NeedAll();
     }
   }
 
@@ -132,56 +127,9 @@ class ReachabilityFinder {
 
   void FollowInputs(NodeList* list, int node) {
     const NodeDef& def = list->nodes[node];
-    if (IsRetain(def)) return FollowRetained(list, node);
-    if (IsRecall(def)) FollowRecall(list, node);
+    if (IsRetain(def)) return records_.AddRetain(list, node);
+    if (IsRecall(def)) records_.AddRecall(list, node);
     for (const std::string& input : def.input()) FollowInput(list, input);
-  }
-
-  // A value is retained only if something reads it from the record.
-  void FollowRetained(NodeList* list, int node) {
-    const NodeDef& def = list->nodes[node];
-    retains_[RecordOwner(def)].emplace_back(list, node);
-    if (retains_all_) NeedAllRetained(def);
-    const std::vector<bool>& needed = program_->retained[RecordOwner(def)].needed;
-    for (int i = 0; i < def.input_size(); ++i) {
-      const bool is_control = tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(def.input(i)));
-      if (is_control || (i < static_cast<int>(needed.size()) && needed[i])) FollowInput(list, def.input(i));
-    }
-  }
-
-  // What reads a record of another program must know all of its values, whichever it reads.
-  void FollowRecall(NodeList* list, int node) {
-    recalls_.emplace_back(list, node);
-    if (retains_all_) NeedRecalled(list->nodes[node]);
-  }
-
-  void RetainAll() {
-    if (std::exchange(retains_all_, true)) return;
-    const auto found = retains_;  // more may be found on the way
-    for (const auto& [function, nodes] : found) {
-      for (const auto& [list, node] : nodes) NeedAllRetained(list->nodes[node]);
-    }
-    for (const auto& [list, node] : recalls_) NeedRecalled(list->nodes[node]);
-  }
-
-  void NeedAllRetained(const NodeDef& retain) {
-    for (int i = 0; i < retain.input_size(); ++i) {
-      const TensorId id = tensorflow::ParseTensorName(retain.input(i));
-      if (!tensorflow::IsTensorIdControl(id)) NeedRetained(RecordOwner(retain), i);
-    }
-  }
-
-  void NeedRetained(const std::string& function, int value) {
-    std::vector<bool>& needed = program_->retained[function].needed;
-    if (value >= static_cast<int>(needed.size())) needed.resize(value + 1);
-    if (needed[value]) return;
-    needed[value] = true;
-    for (const auto& [list, node] : retains_[function]) {
-      const NodeDef& def = list->nodes[node];
-      if (value >= def.input_size()) continue;  // a forged graph: the kernel will complain
-      const TensorId id = tensorflow::ParseTensorName(def.input(value));
-      if (!tensorflow::IsTensorIdControl(id)) FollowInput(list, def.input(value));
-    }
   }
 
   void FollowInput(NodeList* list, const std::string& input) {
@@ -189,7 +137,7 @@ class ReachabilityFinder {
     const int producer = list->ProducerOf(input);
     NeedNode(list, producer);
     const NodeDef& def = list->nodes[producer];
-    if (IsRecall(def) && id.index() >= 0) NeedRetained(RecordOwner(def), id.index());
+    if (IsRecall(def) && id.index() >= 0) records_.Need(RecordOwner(def), id.index());
     if (!IsInvoke(def)) return;
     if (tensorflow::IsTensorIdControl(id)) {
       NeedCompletion(list, producer);
@@ -203,9 +151,7 @@ class ReachabilityFinder {
   CallProgram* const program_;
   std::vector<std::pair<NodeList*, int>> nodes_;  // reachable, their inputs not yet followed
   std::vector<CalledFunction*> done_;             // awaited, their effects not yet followed
-  bool retains_all_ = false;
-  std::map<std::string, std::vector<std::pair<NodeList*, int>>> retains_;  // reachable Retains, by function
-  std::vector<std::pair<NodeList*, int>> recalls_;                         // reachable Recalls
+  RecordNeeds records_;
 };
 
 }  // namespace

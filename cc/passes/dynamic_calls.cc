@@ -35,7 +35,7 @@ std::vector<std::string> FunctionsOf(const NodeDef& node, const FunctionLibraryD
   return functions;
 }
 
-// A call that nothing makes static where it is.
+// Whether the node is a call that nothing makes static where it is.
 bool IsDynamicCall(const NodeDef& node) {
   bool is_static = false;
   return IsInvoke(node) && !(tensorflow::TryGetNodeAttr(node, kStaticAttr, &is_static) && is_static);
@@ -45,7 +45,8 @@ bool HoldsDynamicCall(const tensorflow::FunctionDef& function) {
   return std::any_of(function.node_def().begin(), function.node_def().end(), IsDynamicCall);
 }
 
-// What the functions call that one node runs. Each function of the library is looked at once, for the first node.
+// Finds the calls in the functions that nodes run. Each function of the library is looked at once, for the first node
+// that runs it.
 class NestedCalls {
  public:
   explicit NestedCalls(const FunctionLibraryDefinition& library) : library_(library) {}

@@ -16,7 +16,8 @@
 
 namespace tensorflow_recursion {
 
-// What is called, by the names that users know. Calls that are static by themselves are none.
+// The functions that are called dynamically, by the names that users know. A call that its own kernel makes static does
+// not count.
 using DynamicCalls = std::set<std::string>;
 
 // The calls that `graph` holds, and those that functions hold which its nodes run.
@@ -28,9 +29,9 @@ absl::Status LeaveNestedCallsToKernels(const tensorflow::Graph& graph,
                                        const tensorflow::RewriterConfig_CustomGraphOptimizer& entry,
                                        tensorflow::FunctionLibraryDefinition* library);
 
-// Is for a session with the switch on. Gives a notice for each function, once a session, or returns FailedPrecondition
-// that says the same. `failure` is what the transformation failed of. The session is known by its devices, which may be
-// null.
+// Tells the user of a session with the switch on that calls are dynamic nevertheless: by a notice for each function,
+// once a session, or by FailedPrecondition with the same text, as `on_fallback` says. `failure` is the error that the
+// transformation ended with. `devices` are the session's, which tell it from others; they may be null.
 absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failure, OnFallback on_fallback,
                             const tensorflow::DeviceSet* devices);
 
@@ -38,7 +39,7 @@ absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failu
 // call to its kernel.
 std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session);
 
-// Is for a session with the switch off. Gives one notice a session.
+// Tells the user of a session with the switch off that there is one, by one notice a session.
 void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,
                     const tensorflow::DeviceSet* devices);
 

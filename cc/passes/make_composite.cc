@@ -29,7 +29,7 @@ using tensorflow::NodeDef;
 
 namespace {
 
-// _Args or _Retvals by their index in the step's call frame.
+// The _Args, or the _Retvals, of a partition, by their index in the step's call frame.
 absl::Status CollectBoundary(const Graph& graph, bool args, std::vector<const Node*>* nodes) {
   std::map<int64_t, const Node*> by_index;
   for (const Node* node : graph.op_nodes()) {
@@ -79,7 +79,8 @@ std::string InnerGraph(const Graph& partition, const std::vector<const Node*>& a
                        const std::vector<const Node*>& retvals) {
   tensorflow::GraphDef inner;
   partition.ToGraphDef(&inner);
-  inner.clear_library();  // the run sees the session's
+  // The run sees the library of the session.
+  inner.clear_library();
   Renumber(args, &inner);
   Renumber(retvals, &inner);
   return inner.SerializeAsString();
@@ -100,7 +101,7 @@ std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition) {
   return named;
 }
 
-// The Run node, but for its graph.
+// The Run node without its graph, which is added later.
 NodeDef RunDef(const std::string& device, const std::string& name, const std::vector<const Node*>& args,
                const std::vector<const Node*>& retvals) {
   NodeDef run;

@@ -27,7 +27,8 @@ constexpr int kDefaultMinGraphNodes = 4;
 // Who asks for more than this does not want Grappler: ExpandLeftCallsPass transforms the calls then.
 constexpr int kMostPadding = 64;
 
-// The runtime that a call's kernel sees tells what held when the process began.
+// Notes whether placement is soft. A call's kernel cannot find that out: the runtime that it sees tells only what held
+// when the process began.
 void NoteSoftPlacement(const tensorflow::ConfigProto& config, const std::vector<Node*>& calls) {
   for (Node* call : calls) call->AddAttr(kSoftPlacementAttr, config.allow_soft_placement());
 }
@@ -40,7 +41,8 @@ void MarkTakenNames(const Graph& graph, const std::vector<Node*>& calls) {
   for (Node* call : calls) call->AddAttr(kTakenNamesAttr, taken);
 }
 
-// Grappler sees where a call has been placed, not whether anyone asked for that.
+// Notes which calls were given a device by the user. Grappler sees where a call has been placed, not whether anyone
+// asked for that.
 void MarkPinned(const std::vector<Node*>& calls) {
   for (Node* call : calls) {
     if (AsksForType(call->requested_device())) call->AddAttr(kPinnedAttr, true);

@@ -24,7 +24,8 @@ bool IsFunctionItem(const GrapplerItem& item) {
 std::vector<std::string> Fetches(const GrapplerItem& item) {
   std::vector<std::string> fetches = item.fetch;
   fetches.insert(fetches.end(), item.init_ops.begin(), item.init_ops.end());
-  if (fetches.empty()) return fetches;  // every node counts
+  // Without fetches every node counts as one.
+  if (fetches.empty()) return fetches;
   fetches.insert(fetches.end(), item.keep_ops.begin(), item.keep_ops.end());
   for (const std::string* op : {&item.save_op, &item.restore_op, &item.save_restore_loc_tensor}) {
     if (!op->empty()) fetches.push_back(*op);

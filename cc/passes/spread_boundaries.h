@@ -17,26 +17,33 @@ namespace tensorflow_recursion {
 
 // The nodes of one call.
 struct CallPorts {
-  std::string caller;                          // function; empty for the main graph
-  std::string callee;                          // function
-  std::map<int64_t, tensorflow::Node*> calls;  // by argument
+  // The function that makes the call, empty for the main graph, and the function that is called.
+  std::string caller;
+  std::string callee;
+  // The Calls, by the index of their argument.
+  std::map<int64_t, tensorflow::Node*> calls;
   std::vector<tensorflow::Node*> returns;
 };
 
 // The nodes of one function's body that its calls hand values to, and what is found out about the body.
 struct BodyPorts {
-  std::map<int64_t, tensorflow::Node*> entries;  // by argument; pruning takes those that nobody reads
-  std::map<int64_t, tensorflow::Node*> results;  // by output
+  // The Entries by argument, without those that were pruned because nobody reads them, and the Results by output.
+  std::map<int64_t, tensorflow::Node*> entries;
+  std::map<int64_t, tensorflow::Node*> results;
   tensorflow::Node* frame_start = nullptr;
 
-  std::set<int64_t> late_arguments;  // may come only after a side effect
-  std::string decider;               // the device that decides whether a call lives
-  std::set<std::string> hosts;       // devices with a part of it, or of what it calls
+  // Arguments that may come only after a side effect.
+  std::set<int64_t> late_arguments;
+  // The device that decides whether a call of the function lives.
+  std::string decider;
+  // The devices that have a part of the body, or of what the body calls.
+  std::set<std::string> hosts;
 };
 
+// All bodies by function, and all calls by call_id.
 struct Boundaries {
-  std::map<std::string, BodyPorts> bodies;  // by function
-  std::map<int64_t, CallPorts> calls;       // by call_id
+  std::map<std::string, BodyPorts> bodies;
+  std::map<int64_t, CallPorts> calls;
 };
 
 // Finds the nodes. InvalidArgument if one of them lacks an attribute.

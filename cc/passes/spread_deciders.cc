@@ -6,20 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "cc/analysis/flow_graph.h"
 #include "cc/analysis/late_values.h"
 #include "cc/base/names.h"
-#include "cc/values/device_memory.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow_recursion {
-namespace {
 
 using tensorflow::GetNodeAttr;
-using tensorflow::Graph;
 using tensorflow::Node;
 
-// Whether there is a choice of the device that decides.
 bool HasSplitArguments(const Boundaries& boundaries) {
   return std::any_of(boundaries.bodies.begin(), boundaries.bodies.end(), [](const auto& body) {
     const auto& entries = body.second.entries;
@@ -29,14 +24,9 @@ bool HasSplitArguments(const Boundaries& boundaries) {
   });
 }
 
-}  // namespace
-
-void FindLateArguments(const Graph& graph, const GraphRegions& regions, Boundaries* boundaries) {
-  if (!HasSplitArguments(*boundaries)) return;
-  FlowGraph flow;
+void FindLateArguments(const FlowGraph& flow, Boundaries* boundaries) {
   std::vector<NodeId> order;
-  // If the graph is not a valid program, no argument counts as late; the fault is reported where it is made a program.
-  if (!BuildFlowGraph(graph, regions, DeviceMemory(), &flow).ok() || !SortNodes(flow, &order).ok()) return;
+  if (!SortNodes(flow, &order).ok()) return;
   const LateValues late = FindValuesAfterSideEffects(flow, order);
   for (auto& [name, body] : boundaries->bodies) {
     for (const auto& [index, entry] : body.entries) {
@@ -47,7 +37,8 @@ void FindLateArguments(const Graph& graph, const GraphRegions& regions, Boundari
 
 void ChooseDeciders(Boundaries* boundaries) {
   for (auto& [name, body] : boundaries->bodies) {
-    const int in_time = static_cast<int>(body.entries.size()) + 1;  // the weight of an argument that is never late
+    // The weight of an argument that is never late: more than all late ones together, of which each weighs 1.
+    const int in_time = static_cast<int>(body.entries.size()) + 1;
     std::map<std::string, int> weights;
     if (body.frame_start != nullptr) body.decider = body.frame_start->assigned_device_name();
     if (!body.entries.empty()) body.decider = body.entries.begin()->second->assigned_device_name();

@@ -3,15 +3,18 @@
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_DECIDERS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_DECIDERS_H_
 
-#include "cc/analysis/regions.h"
+#include "cc/analysis/flow_graph.h"
 #include "cc/passes/spread_boundaries.h"
-#include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
 
-// Fills in `late_arguments` where a function's arguments are on several devices: those that may come only after a side
-// effect elsewhere. An effect of the same call counts too.
-void FindLateArguments(const tensorflow::Graph& graph, const GraphRegions& regions, Boundaries* boundaries);
+// Whether some function has arguments on several devices, so that there is a choice of the one that decides.
+bool HasSplitArguments(const Boundaries& boundaries);
+
+// Fills in `late_arguments`: those that may come only after a side effect elsewhere. An effect of the same call counts
+// too. `flow` is that of the whole graph. If its nodes form a cycle, no argument counts as late; the fault is reported
+// where the graph is made a program.
+void FindLateArguments(const FlowGraph& flow, Boundaries* boundaries);
 
 // Fills in `decider`: the device with most of a function's arguments. An argument that may not be late counts for more
 // than all that may: a device that has only late ones must not keep the others waiting. The order in which the side

@@ -55,7 +55,8 @@ absl::Status DropInputs(Node* node, Graph* graph) {
 
 absl::Status DropKeepAlives(const GraphRegions& regions, Graph* graph) {
   std::vector<Node*> structural;
-  std::vector<Node*> kept_alive;  // Returns, of those that have a KeepAlive's token as their input
+  // The Returns that read the token of a KeepAlive.
+  std::vector<Node*> kept_alive;
   for (Node* node : graph->op_nodes()) {
     if (regions.IsStructural(node)) structural.push_back(node);
     if (node->type_string() == kReturnOp && node->num_inputs() > 0) kept_alive.push_back(node);

@@ -49,9 +49,11 @@ class Announcer {
     return absl::OkStatus();
   }
 
-  // It does not. Each device with arguments that decide says whether any of them lives: a bool, or a dead one.
+  // The deciding device does not see all of that. So each device that has some of the deciding arguments says whether
+  // one of these lives: it sends a bool, which is dead if none does.
   absl::Status AddVotes(const std::set<int>& deciding_arguments, Node** lives) {
-    std::map<std::string, std::vector<Node*>> votes;  // by device
+    // The Calls of deciding arguments, by their device.
+    std::map<std::string, std::vector<Node*>> votes;
     for (int argument : deciding_arguments) {
       Node* const node = call_.calls.at(argument);
       NodeDef def;
@@ -110,7 +112,8 @@ class Announcer {
   const CallPorts& call_;
   const BodyPorts& callee_;
   Graph* const graph_;
-  std::string name_;  // of the call
+  // What the names of the added nodes begin with: the call's name.
+  std::string name_;
 };
 
 // A Return that is on another device than the Calls it waits for waits for those of its own device: they say in which
@@ -138,7 +141,8 @@ absl::Status SpreadFrameStart(const std::string& function, const BodyPorts& body
   if (body.frame_start == nullptr) {
     return InvalidArgument("Function '", function, "': the graph holds no FrameStart of its body");
   }
-  std::map<std::string, Node*> frame_starts;  // by device
+  // The FrameStart of each device.
+  std::map<std::string, Node*> frame_starts;
   frame_starts[body.frame_start->assigned_device_name()] = body.frame_start;
   for (const std::string& device : body.hosts) {
     if (frame_starts.count(device) > 0) continue;

@@ -196,7 +196,7 @@ class ChainTest : public KernelLauncherTest {
   std::vector<int> Finish() {
     LandAll();
     other_();
-    for (size_t next = 1; parts_->kernels.has_any_in_flight();) {
+    for (size_t next = 1; parts_->kernels.flights().count() > 0;) {
       LandAll();
       if (const auto held = parts_->kernels.TakeHeld()) RunBeside(*held);
       if (next == scheduled_.size()) continue;

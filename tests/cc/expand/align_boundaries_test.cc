@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cc/expand/placement.h"
 #include "tests/cc/base/graphs.h"
+#include "tests/cc/values/small_stack_threads.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -106,7 +107,7 @@ TEST(AlignBoundariesTest, ReadersInCalleesCount) {
 
 // F0(n) = F1(n), and so on; the last one computes.
 TEST(AlignBoundariesTest, AChainOfFunctionsMayBeLongerThanTheStackIsDeep) {
-  constexpr int kLast = 100000;
+  constexpr int kLast = kDeepForSmallStacks / 2;
   Bodies bodies;
   for (int i = 0; i < kLast; ++i) {
     GraphBuilder body;
@@ -115,7 +116,11 @@ TEST(AlignBoundariesTest, AChainOfFunctionsMayBeLongerThanTheStackIsDeep) {
   }
   GraphBuilder last;
   Arg(&last, "n", 0).Node("neg", "Neg", {"n"}, {{"T", kInt}});
-  bodies.Add(absl::StrCat("F", kLast), Ret(&last, "neg", 0), {{"", kDeviceB}}).Align();
+  bodies.Add(absl::StrCat("F", kLast), Ret(&last, "neg", 0), {{"", kDeviceB}});
+  {
+    SmallStackThreads threads;
+    threads.Schedule([&bodies] { bodies.Align(); });
+  }
   EXPECT_EQ(bodies.Device("F0", "n"), kDeviceB);
   EXPECT_EQ(bodies.Device("F0", "ret_0"), kDeviceB);
   EXPECT_EQ(bodies.Device("F0", "call"), kDeviceA);

@@ -411,15 +411,17 @@ TEST_P(RandomDeadInputsTest, GraphsComputeTheSameAnywhere) {
     SCOPED_TRACE(absl::StrCat("graph ", seed));
     RandomGraph random(seed);
     const StaticGraph& graph = random.Make();
+    const BuiltPartitions one = BuildPartitions(graph, {{"", kDeviceA}});
+    ASSERT_TRUE(one.status.ok()) << one.status;
+    std::vector<Example> examples;
     for (const std::vector<int>& arguments : {std::vector<int>{4, 1, -2}, std::vector<int>{-1, 2, 3}}) {
-      const BuiltPartitions one = BuildPartitions(graph, {{"", kDeviceA}});
-      ASSERT_TRUE(one.status.ok()) << one.status;
       const std::vector<int> expected = Run(one, arguments, 0, 1);
       for (uint64_t order = 1; order <= 3; ++order) EXPECT_EQ(Run(one, arguments, order, 1), expected);
       for (int value : expected) ++(value == kDead ? num_dead : num_live);
-      ExpectAnywhere(graph, arguments, expected, /*placements=*/6);
-      if (HasFailure()) return;
+      examples.push_back({arguments, expected});
     }
+    ExpectExamplesAnywhere(graph, examples, /*placements=*/6);
+    if (HasFailure()) return;
   }
   EXPECT_GT(num_dead, 20);
   EXPECT_GT(num_live, 20);

@@ -253,9 +253,18 @@ class PartitionTest : public ::testing::Test {
     return built.status.ok() ? Run(built, arguments, 0, 1) : std::vector<int>();
   }
 
+  // What a run is given, and what it yields.
+  struct Example {
+    std::vector<int> arguments;
+    std::vector<int> results;
+  };
+
   // Nodes anywhere, ready operators in any order: the results are the same.
-  void ExpectAnywhere(const StaticGraph& graph, const std::vector<int>& arguments, const std::vector<int>& expected,
-                      uint32_t placements = 25) {
+  void ExpectAnywhere(const StaticGraph& graph, const std::vector<int>& arguments, const std::vector<int>& expected) {
+    ExpectExamplesAnywhere(graph, {{arguments, expected}}, /*placements=*/25);
+  }
+  // The same for several runs. To build the partitions takes longer than to run them, so that is done once for all.
+  void ExpectExamplesAnywhere(const StaticGraph& graph, const std::vector<Example>& examples, uint32_t placements) {
     for (uint32_t seed = 1; seed <= placements; ++seed) {
       SCOPED_TRACE(absl::StrCat("seed ", seed));
       std::minstd_rand random(seed);
@@ -267,8 +276,10 @@ class PartitionTest : public ::testing::Test {
       }
       const BuiltPartitions built = BuildPartitions(graph, devices);
       ASSERT_TRUE(built.status.ok()) << built.status;
-      EXPECT_EQ(Run(built, arguments, seed, 1), expected);
-      EXPECT_EQ(Run(built, arguments, 0, 4), expected);
+      for (const Example& example : examples) {
+        EXPECT_EQ(Run(built, example.arguments, seed, 1), example.results);
+        EXPECT_EQ(Run(built, example.arguments, 0, 4), example.results);
+      }
       if (HasFailure()) return;
     }
   }

@@ -122,13 +122,13 @@ TEST_F(RopeTest, AsDeepAsARecursionNeedsNoStack) {
   threads.Schedule([this] {
     for (const bool is_left : {true, false}) {
       Value rope = Part(0, 1);
-      for (int i = 1; i < kDeep; ++i) {
+      for (int i = 1; i < kDeepForSmallStacks; ++i) {
         const Value next = Part(i, 1);
         rope = Join(is_left ? std::vector<Value>{rope, next} : std::vector<Value>{next, rope}, TensorShape({i + 1}));
       }
       const std::vector<int32_t> numbers = ElementsOf(TensorFromValue(rope, kInt));
-      EXPECT_EQ(numbers.front(), is_left ? 0 : kDeep - 1);
-      EXPECT_EQ(numbers.back(), is_left ? kDeep - 1 : 0);
+      EXPECT_EQ(numbers.front(), is_left ? 0 : kDeepForSmallStacks - 1);
+      EXPECT_EQ(numbers.back(), is_left ? kDeepForSmallStacks - 1 : 0);
       rope.Release();
     }
   });

@@ -19,6 +19,9 @@ namespace tensorflow_recursion {
 
 // What recurses once for each of so many values overflows every stack, not only those of 256 KiB.
 inline constexpr int kDeep = 1'000'000;
+// So many overflow the stack of these threads six times over, if each takes no more than 16 bytes. To be used where a
+// million values take seconds to make.
+inline constexpr int kDeepForSmallStacks = 100'000;
 
 // Threads with 256 KiB of stack, one per closure, joined at the end.
 class SmallStackThreads {

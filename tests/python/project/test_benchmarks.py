@@ -430,16 +430,37 @@ def test_strict_turns_a_missed_figure_into_the_status(monkeypatch, capsys, stric
     assert ("MISSED 1: speed 1" in capsys.readouterr().out) == (status == 1)
 
 
+# The command. The Python that it starts in processes of their own is forked, too: each would import TensorFlow first.
+_COMMAND = """
+import subprocess, sys
+import processes
+from benchmarks import __main__ as command
+
+def run(arguments, *, cwd=None, timeout=None, **options):
+    if arguments[0] == sys.executable:
+        return processes.run_python(*arguments[1:], directory=cwd)
+    return start(arguments, cwd=cwd, timeout=timeout, **options)
+
+start, subprocess.run = subprocess.run, run
+sys.exit(command.main())
+"""
+
+
+def _run_command(*arguments):
+    done = processes.run_python("-c", _COMMAND, *arguments, directory=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
     folder = tmp_path_factory.mktemp("benchmarks")
     arguments = ["fib", "treernn", "figures", "--repeats", "1", "--dims", "4", "--batches", "1", "2", "--infer-only"]
     arguments += ["--json", str(folder / "out.json"), "--out", str(folder / "plots")]
     arguments += ["--sizes", "fib=8", "trees=3", "sum=1000"]
-    done = processes.run_python("-m", "benchmarks", *arguments, directory=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    stdout = _run_command(*arguments)
     return dataclasses.make_dataclass("Smoke", ["stdout", "report", "plots"])(
-        done.stdout, json.loads((folder / "out.json").read_text()), folder / "plots"
+        stdout, json.loads((folder / "out.json").read_text()), folder / "plots"
     )
 
 
@@ -506,8 +527,7 @@ def test_command_draws_a_chart_a_suite(smoke):
 def test_distributed_starts_a_cluster_and_judges_its_four_cases(tmp_path):
     arguments = ["distributed", "--quick", "--repeats", "1"]
     arguments += ["--json", str(tmp_path / "out.json"), "--out", str(tmp_path)]
-    done = processes.run_python("-m", "benchmarks", *arguments, directory=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _run_command(*arguments)
     report = json.loads((tmp_path / "out.json").read_text())
     cases = [case["case"] for case in report["cases"]]
     assert cases == ["fib(12)-devices", "fib(8)-processes", "treernn-table", "16-leaves"]
@@ -529,8 +549,7 @@ def test_tensorflow2_runs_in_a_process_of_its_own(tmp_path):
         "--out",
         str(tmp_path),
     ]
-    done = processes.run_python("-m", "benchmarks", *arguments, directory=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _run_command(*arguments)
     report = json.loads((tmp_path / "out.json").read_text())
     cases = {case["case"]: set(case["variants"]) for case in report["tensorflow2"]}
     both = {"static", "tf.function"}

@@ -30,6 +30,7 @@ ORDER = """
     ops, shapes, signatures, explanations
     vectorization, conversions, made_variables
     definitions, results
+    result_shapes
     tracing, specializations
     imports, installation, unresolved, inference, loop_errors
     gradients

@@ -4,10 +4,8 @@
 import os
 import pathlib
 import re
-import subprocess
-import sys
 
-import limits
+import processes
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -15,13 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 def run(example, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / example), *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=limits.HANG_SECONDS,
-    )
+    done = processes.run_python(ROOT / "examples" / example, *arguments, environment=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
