@@ -39,7 +39,7 @@ class Definition(Protocol):
     Attributes:
       user_name: the name that the user gave it, by which a graph's functions know one another; messages say it, without
         the number that a function of one trace has in it (`names.shown`).
-      lasting_name: the same in all traces of a body, for a function that the body makes each time; else the user's name.
+      lasting_name: its name; of a function that a body makes each time, what it is called in all traces of that body.
       inputs: `(name, dtype)` of each declared argument.
       arg_shapes: the static shapes of the arguments that its body is always traced for; None if they are the call's.
       output_shapes: the stated static shapes of the outputs, or None.

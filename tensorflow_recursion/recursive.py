@@ -110,8 +110,8 @@ class RecursiveFunction:
         owner = self._owner()
         if owner is None:
             raise ReferenceError(
-                f"Function '{self._name}' is a method of an object that is gone; keep the object, and do not make it in "
-                "the body of a recursive function, which is built more than once"
+                f"Function '{self._name}' is a method of an object that is gone; keep the object, and do not make it "
+                "in the body of a recursive function, which is built more than once"
             )
         method: Callable[..., Any] = self._func.__get__(owner)
         return method
