@@ -129,13 +129,16 @@ def is_static(session: tf.compat.v1.Session, fetches: Any, feeds: Any = ()) -> b
       ...     print(tfr.is_static(dynamic, y), tfr.is_static(static, y))
       False True
     """
-    wanted = _element_names(session.graph, fetches)
+    fed = _element_names(session.graph, feeds)
+    wanted = [name for name in _element_names(session.graph, fetches) if name not in fed]
+    if not wanted:
+        return True
     if not config.has_switch(sessions.config_of(session)):
-        return not _reaches_call(session.graph, wanted)
+        return not _reaches_call(session.graph, wanted, fed)
     strict = config.session_config(sessions.config_of(session), on_fallback="error")
     with tf1.Session(sessions.target_of(session), graph=session.graph, config=strict) as twin:
         try:
-            sessions.prepare(twin, wanted, _element_names(session.graph, feeds))
+            sessions.prepare(twin, wanted, fed)
         except tf.errors.FailedPreconditionError as error:
             if "runs dynamically" not in error.message:
                 raise
@@ -148,11 +151,14 @@ def _element_names(graph: tf.Graph, elements: Any) -> list[str]:
     return [str(element.name) for element in found]
 
 
-def _reaches_call(graph: tf.Graph, wanted: Sequence[str]) -> bool:
-    """Whether tensors and operations need a call of a recursive function, be it in functions that operators run."""
+def _reaches_call(graph: tf.Graph, wanted: Sequence[str], fed: Sequence[str]) -> bool:
+    """Whether tensors and operations need a call of a recursive function, be it in functions that operators run.
+
+    What is `fed` needs none.
+    """
     functions = {function.signature.name: function for function in graph.as_graph_def().library.function}
     operations = [graph.get_operation_by_name(name.partition(":")[0]) for name in wanted]
-    nodes = [operation.node_def for operation in _ancestors(operations)]
+    nodes = [operation.node_def for operation in _ancestors(operations, fed)]
     seen: set[str] = set()
     while nodes:
         node = nodes.pop()
@@ -164,12 +170,13 @@ def _reaches_call(graph: tf.Graph, wanted: Sequence[str]) -> bool:
     return False
 
 
-def _ancestors(operations: Sequence[tf.Operation]) -> list[tf.Operation]:
-    """Operations and all that they need."""
+def _ancestors(operations: Sequence[tf.Operation], fed: Sequence[str]) -> list[tf.Operation]:
+    """Operations and all that they need, but for the `fed` tensors."""
     found = list(dict.fromkeys(operations))
     seen = set(found)
     for operation in found:  # grows on the way
-        for source in [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]:
+        inputs = [tensor.op for tensor in operation.inputs if tensor.name not in fed]
+        for source in [*inputs, *operation.control_inputs]:
             if source not in seen:
                 seen.add(source)
                 found.append(source)

@@ -24,6 +24,7 @@ from tensorflow_recursion.defined import (
 )
 from tensorflow_recursion.definitions import graph_name
 from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.tracing import lasting_name
 
 __all__ = ["Declare", "Defun"]
 
@@ -281,6 +282,7 @@ class Defun(Generic[Made]):
           TypeError: if the definition does not match its declaration.
         """
         name = self._name or _unique_name(func)
+        lasting = None if self._name else lasting_name(func.__name__)
         arg_names = argument_names(name, func, len(self._input_types))
         if len(arg_names) > len(self._input_types):
             if self._input_types:
@@ -289,8 +291,10 @@ class Defun(Generic[Made]):
                     f"Defun states {len(self._input_types)} input types; "
                     "give as many tf.function input types as there are arguments"
                 )
-            return OverloadedFunction(name, func, self._settings)
-        function = DefinedFunction(name, func, arg_names, self._input_types, self._settings, self._input_shapes)
+            return OverloadedFunction(name, func, self._settings, lasting)
+        function = DefinedFunction(
+            name, func, arg_names, self._input_types, self._settings, self._input_shapes, lasting
+        )
         calls.current_library().define(function)
         return function
 

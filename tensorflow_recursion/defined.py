@@ -60,6 +60,7 @@ class DefinedFunction:
         input_types: Sequence[tf.DType],
         settings: Settings,
         input_shapes: Sequence[tf.TensorShape] | None = None,
+        lasting_name: str | None = None,
     ) -> None:
         self.base = None  # it is no gradient
         self.needs_trace = True
@@ -69,6 +70,7 @@ class DefinedFunction:
         self.orders_effects = False  # as in TensorFlow's own Defun
         self.has_effects = False
         self.user_name = name
+        self.lasting_name = lasting_name or name
         self.inputs = tuple(zip(signatures.legal_argument_names(arg_names), input_types, strict=True))
         self._input_shapes = input_shapes or [tf.TensorShape(None)] * len(self.inputs)
         self.wants_shapes = any(shape.rank is not None for shape in self._input_shapes)
@@ -200,10 +202,13 @@ class DefinedFunction:
 class OverloadedFunction:
     """A function made by Defun without input types: each call is one of a definition for its arguments' dtypes."""
 
-    def __init__(self, name: str, func: Callable[..., Any], settings: Settings) -> None:
+    def __init__(
+        self, name: str, func: Callable[..., Any], settings: Settings, lasting_name: str | None = None
+    ) -> None:
         self.user_name = name
         self._func = func
         self._settings = settings
+        self._lasting_name = lasting_name
         self._overloads: dict[tuple[tf.DType, ...], DefinedFunction] = {}
 
     def instantiate(self, input_types: Sequence[tf.DType]) -> DefinedFunction:
@@ -217,7 +222,8 @@ class OverloadedFunction:
                     f"Expected {len(names)}: the function takes {len(names)}"
                 )
             name = f"{self.user_name}_{functions.type_list_key(types)}"
-            function = DefinedFunction(name, self._func, names, types, self._settings)
+            lasting_name = self._lasting_name and name.replace(self.user_name, self._lasting_name, 1)
+            function = DefinedFunction(name, self._func, names, types, self._settings, lasting_name=lasting_name)
             calls.current_library().define(function)
             self._overloads[types] = function
         return self._overloads[types]

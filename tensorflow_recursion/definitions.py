@@ -39,6 +39,7 @@ class Definition(Protocol):
     Attributes:
       user_name: the name that the user gave it, by which a graph's functions know one another; messages say it, without
         the number that a function of one trace has in it (`names.shown`).
+      lasting_name: its name; of a function that a body makes each time, what it is called in all traces of that body.
       inputs: `(name, dtype)` of each declared argument.
       arg_shapes: the static shapes of the arguments that its body is always traced for; None if they are the call's.
       output_shapes: the stated static shapes of the outputs, or None.
@@ -57,6 +58,8 @@ class Definition(Protocol):
 
     @property
     def user_name(self) -> str: ...
+    @property
+    def lasting_name(self) -> str: ...
     @property
     def inputs(self) -> tuple[Named, ...]: ...
     @property
@@ -131,6 +134,11 @@ class MadeDefinition(abc.ABC):
     max_depth = None
     orders_effects = False
     has_effects = False
+
+    @property
+    def lasting_name(self) -> str:
+        """Its name."""
+        return self.user_name
 
     @property
     def inputs(self) -> tuple[Named, ...]:

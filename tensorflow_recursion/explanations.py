@@ -69,7 +69,8 @@ _EXPLANATIONS = (
     _Explanation(
         r"(?s)(?:Operation name: |Tensor Tensor\()\"(\S+)\".* is not an element of this graph",
         "it refers to '{1}' of the graph around it, as tf.control_dependencies does: a body waits only for operations "
-        "of its own; put the tf.control_dependencies around the call, or make the operation in the body",
+        "of its own, and '{1}' is not an element of this graph; put the tf.control_dependencies around the call, or "
+        "make the operation in the body",
     ),
     _Explanation(
         r"(?:'\w+_fn' must have a return value|Lengths of branch outputs of (?:cond|case) must match"
@@ -126,7 +127,8 @@ _EXPLANATIONS = (
     _Explanation(
         r"enters the loop with shape (.+?), but has shape (.+?) after one iteration",
         "a tf.while_loop carries a value of shape {1} on as one of shape {2}; if that is the result of a call, state "
-        "`output_shapes` in the Declare or Defun of the function that is called, or give the loop shape_invariants",
+        "`output_shapes` in the Declare or Defun of the function that is called, put tf.ensure_shape around the call "
+        "of a tfr.recursive function, or give the loop shape_invariants",
         quotes=True,
     ),
     _Explanation(
@@ -135,7 +137,7 @@ _EXPLANATIONS = (
         r"|rank .*must be (?:statically )?(?:known|defined)",
         "TensorFlow has to know a shape here, and neither the arguments of a function nor the results of calls have "
         "one by themselves; call x.set_shape([...]) or tf.ensure_shape for an argument, and state `output_shapes` in "
-        "the Declare or Defun of a function that is called",
+        "the Declare or Defun of a function that is called; tf.ensure_shape serves for calls, too",
         quotes=True,
     ),
 )

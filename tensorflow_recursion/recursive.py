@@ -20,6 +20,7 @@ from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.specializations import Source, Specialization, unrolled
+from tensorflow_recursion.tracing import lasting_name
 
 __all__ = ["recursive"]
 
@@ -79,6 +80,7 @@ class RecursiveFunction:
         self.input_signature = options["input_signature"]
         self.output_signature = options["output_signature"]
         has_signature = self.output_signature is not None
+        is_local = calls.is_in_body() if is_local is None else is_local
         try:
             self._parameters = function_types.Parameters(python_function, self.input_signature)
             output_spec = nests.checked_spec(self.output_signature) if has_signature else None
@@ -91,7 +93,8 @@ class RecursiveFunction:
             output_spec,
             has_signature,
             options["max_depth"],
-            calls.is_in_body() if is_local is None else is_local,
+            is_local,
+            lasting_name(self._name) if is_local else None,
         )
         self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
         # What is known in a library, by the replica of a distribution strategy (each has variables of its own) and by
@@ -106,7 +109,10 @@ class RecursiveFunction:
             return self._func
         owner = self._owner()
         if owner is None:
-            raise ReferenceError(f"Function '{self._name}' is a method of an object that is gone")
+            raise ReferenceError(
+                f"Function '{self._name}' is a method of an object that is gone; keep the object, and do not make it "
+                "in the body of a recursive function, which is built more than once"
+            )
         method: Callable[..., Any] = self._func.__get__(owner)
         return method
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
@@ -32,6 +33,8 @@ class Source:
       has_signature: whether the user stated that.
       max_depth: how deep calls may nest, None if that is not stated.
       is_local: whether it was made by a body, which makes another one each time it is built.
+      lasting_name: what it is called whenever that body is traced; None if it is not local.
+      numbers: those of its specializations.
     """
 
     name: str
@@ -41,6 +44,8 @@ class Source:
     has_signature: bool
     max_depth: int | None
     is_local: bool
+    lasting_name: str | None
+    numbers: Iterator[int] = dataclasses.field(default_factory=itertools.count)
 
 
 class _Building(threading.local):
@@ -78,6 +83,8 @@ class Specialization:
 
     def __init__(self, source: Source, call_type: CallType) -> None:
         self.user_name = names.of_trace(source.name)
+        lasting = source.lasting_name
+        self.lasting_name = self.user_name if lasting is None else f"{lasting}/{next(source.numbers)}"
         self.source = source
         self.caller = innermost_being_built()
         self._strategies = graphs.strategies()  # a variable is another one in each replica

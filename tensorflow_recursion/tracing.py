@@ -12,6 +12,7 @@ one is done. So Python's stack does not limit how many functions call each other
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import weakref
@@ -54,6 +55,7 @@ class Body:
       output_types: dtypes of the traced outputs.
       output_handles: what is known of the lists among the traced outputs.
       made_here: names of functions that were defined inside the body.
+      counts: how many functions of each name the body has made so far.
       variables_read: the trainable variables that the body reads itself.
       traced: the function graph; None while the trace is in progress.
     """
@@ -71,6 +73,7 @@ class Body:
     output_types: list[tf.DType] = dataclasses.field(default_factory=list)
     output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
     made_here: list[str] = dataclasses.field(default_factory=list)
+    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     variables_read: tapes.Variables = dataclasses.field(default_factory=list)
     traced: functions.TracedFunction | None = None
 
@@ -93,6 +96,15 @@ def body_around(graph: tf.Graph) -> Body | None:
         if body is not None:
             return body
     return None
+
+
+def lasting_name(name: str) -> str | None:
+    """What a function that is made now is called in every trace of the body that makes it; None outside of bodies."""
+    body = None if tf.executing_eagerly() else body_around(tf1.get_default_graph())
+    if body is None:
+        return None
+    body.counts[name] += 1
+    return f"{body.definition.lasting_name}/{name}{body.counts[name]}"
 
 
 class Traces:

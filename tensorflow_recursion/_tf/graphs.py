@@ -129,8 +129,13 @@ def takes_eager_tensors(graph: tf.Graph) -> bool:
 
 
 def let_stand_for(graph: tf.Graph, outer: tf.Tensor, inner: tf.Tensor) -> None:
-    """Let `inner`, an argument of the body `graph`, be what stands in it for `outer`, which is of no graph in it."""
+    """Let `inner`, a tensor of the body `graph`, be what stands in it for `outer`, which is of no graph around it."""
     graph._captured[outer.ref()] = inner
+
+
+def stand_ins(graph: tf.Graph) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    """The tensors that others stand for in the body `graph`, captured ones among them, each with the other one."""
+    return [(reference.deref(), inner) for reference, inner in graph._captured.items()]
 
 
 def is_control_flow(graph: tf.Graph) -> bool:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import handles, nodes, patches
+from tensorflow_recursion._tf import functions, handles, nodes, patches
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients import contributions, weights
@@ -149,7 +149,7 @@ class BodyWithGradient:
         """Raises ValueError if the trace captured more than the `count` tensors that the body is known to capture."""
         if len(self.graph.extra_inputs) > count:
             new = ", ".join(map(_described, self.graph.extra_inputs[count:]))
-            name = names.shown(self._definition.user_name)
+            name = names.shown(original_of(self._definition).user_name)
             raise ValueError(
                 f"Function '{name}': its gradient uses {new}, which its body does not; use it in the body, or pass it "
                 "as an argument"
@@ -175,6 +175,14 @@ def gradients_of(
         if f"'{name}'" in str(error):
             raise
         raise LookupError(f"Function '{name}' cannot be differentiated: {error}") from error
+    except AssertionError as error:
+        if str(error) or not functions.holds(tf1.get_default_graph(), "TensorArrayV3"):
+            raise
+        raise LookupError(
+            f"Function '{names.shown(original_of(definition).user_name)}' cannot be differentiated: its body has a "
+            "TensorArrayV3, whose operators have no gradient under control flow v2, by which it is differentiated; use "
+            "tf.TensorArray in place of tf.raw_ops.TensorArrayV3"
+        ) from error
     return [_as_tensor(dx, x, collected) for dx, x, collected in zip(dxs, xs, is_collected, strict=True)]
 
 

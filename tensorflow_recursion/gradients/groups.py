@@ -136,18 +136,21 @@ class Group:
         known = tuple(handles.handle_data(tensor) for tensor in arguments)
         if isinstance(definition, PairFunction):
             known = tuple(map(handles.join_handle_data, definition.argument_handles, known))
-        pair = self._pairs.get(definition.user_name)
+        pair = self._pairs.get(definition.lasting_name)
         if pair is None:
             forward = self.forward_name(self._tracer.registry.graph_name(definition.user_name))
             backward = self._names.backward(definition, self._number)
             trainable = tuple(_trainable(inputs, known))
             pair = Pair(definition, forward, backward, shapes, known, trainable)
-            pair.result_handles = self._lists.get(definition.user_name, ())
+            pair.result_handles = self._lists.get(definition.lasting_name, ())
             if isinstance(definition, PairFunction):
                 pair.result_handles = definition.result_handles
-            self._pairs[definition.user_name] = pair
+            self._pairs[definition.lasting_name] = pair
             self._pending.append(pair)
             return pair
+        if pair.definition is not definition:  # of an earlier trace of the body that makes it
+            pair.definition, pair.rounds = definition, 0
+            self._postpone(pair)
         shapes = tuple(map(static_shapes.join, pair.arg_shapes, shapes))
         known = tuple(map(handles.join_handle_data, pair.handles, known))
         if (shapes, known) != (pair.arg_shapes, pair.handles):
@@ -158,13 +161,17 @@ class Group:
 
     def result_shapes(self, name: str) -> Shapes | None:
         """What is known of the shapes that calls of `name` in bodies of this group return."""
-        pair = self._pairs.get(name)
+        pair = self._pair_of(name)
         return None if pair is None else pair.result_shapes
 
     def result_handles(self, name: str) -> Handles:
         """What is known of the lists that calls of `name` in bodies of this group return."""
-        pair = self._pairs.get(name)
+        pair = self._pair_of(name)
         return () if pair is None else pair.result_handles
+
+    def _pair_of(self, name: str) -> Pair | None:
+        definition = self._tracer.registry.definitions.get(name)
+        return None if definition is None else self._pairs.get(definition.lasting_name)
 
     def pairs(self) -> list[Pair]:
         """The pairs of all functions that were differentiated in the group."""
@@ -199,7 +206,7 @@ class Group:
                 self._make(self._pending.pop())
             for pair in self._pairs.values():
                 pair.check_asked()
-                self._lists[pair.definition.user_name] = pair.result_handles
+                self._lists[pair.definition.lasting_name] = pair.result_handles
         except Exception:
             self._pairs.clear()
             self._pending.clear()

@@ -89,7 +89,7 @@ class ForwardFunction(PairFunction):
 
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose last results become the record."""
-        returned = loading.inline(self._template, list(args), self._library)
+        returned = loading.inline(self._template, list(args), self._library, self._templates.forward_original)
         retained = returned[self._num_results :]
         handles.set_handle_data(retained, self._templates.handles)
         return [*returned[: self._num_results], ops.retain(retained, self._owner).outputs[0]]
@@ -113,7 +113,8 @@ class BackwardFunction(PairFunction):
         record, *others = args
         retained = ops.recall(record, self._templates.retained, self._owner) if self._num_retained else []
         handles.set_handle_data(retained, self._templates.handles)
-        return loading.inline(self._template, [*retained, *others], self._library)
+        original = self._templates.backward_original
+        return loading.inline(self._template, [*retained, *others], self._library, original)
 
 
 def _last(captures: Sequence[tf.Tensor], num_arguments: int) -> dict[int, tf.Tensor]:

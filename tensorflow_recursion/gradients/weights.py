@@ -16,6 +16,7 @@ from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients import contributions
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.tracing import body_around
 
 _STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
 
@@ -111,11 +112,16 @@ class WeightKinds:
         self._same: dict[Weight, Weight] = {}
 
     def weight_of(self, definition: Definition, position: int) -> Weight:
-        """What an input of a function is as a weight: the captured tensor, or the argument."""
+        """What an input of a function is as a weight: the captured tensor, or the argument.
+
+        So is what a function that a body makes captures of that body, as it is another tensor in each trace.
+        """
         count = len(definition.inputs)
         if position < count:
-            return (definition.user_name, position)
-        return (None, self._tracer.captures(definition.user_name)[position - count].ref())
+            return (definition.lasting_name, position)
+        capture = self._tracer.captures(definition.user_name)[position - count]
+        is_of_body = tf.is_symbolic_tensor(capture) and body_around(capture.graph) is not None
+        return (definition.lasting_name, position) if is_of_body else (None, capture.ref())
 
     def kind_of(self, weight: Weight) -> Kind | None:
         """The kind of terms that the gradient for a weight is made of; None if it is dense."""

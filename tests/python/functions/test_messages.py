@@ -162,7 +162,7 @@ MISTAKES = {
     index_of_list: r"as an index.* tf\.gather\(list, index\)",
     range_of_tensor: "`range`.* tf.while_loop",
     condition_inside_branch: "Python's `if`, .* write tf.cond",
-    waits_for_outer_operation: "'outer' of the graph around it.* put the tf.control_dependencies around the call",
+    waits_for_outer_operation: "'outer' .*is not an element of this graph; put the tf.control_dependencies around",
     none_in_branch: r"branches of a tf\.cond return different numbers of tensors",
     none_in_case: r"branches of a tf\.cond return different numbers of tensors.* tf\.switch_case",
     pair_in_branch: r"branches of a tf\.cond return different numbers of tensors",

@@ -444,3 +444,19 @@ def test_gradient_of_a_stock_defun_that_calls_says_what_to_do(run):
     with pytest.raises(tf.errors.NotFoundError, match="define what calls them with tensorflow_recursion's Defun"):
         run(gradient)
     check_that_life_goes_on(run)
+
+
+@pytest.mark.parametrize("is_in_branch", [False, True])
+def test_gradient_of_an_old_list_of_tensors_is_error_that_says_what_to_write(is_in_branch):
+    def written_and_read(x):
+        handle, flow = tf.raw_ops.TensorArrayV3(size=1, dtype=tf.float32)
+        flow = tf.raw_ops.TensorArrayWriteV3(handle=handle, index=0, value=x, flow_in=flow)
+        return tf.raw_ops.TensorArrayReadV3(handle=handle, index=0, flow_in=flow, dtype=tf.float32)
+
+    @tfr.Defun(tf.float32, func_name="Listed", out_names=["y"])
+    def listed(x):
+        return tf.cond(x > 0.0, lambda: written_and_read(x), lambda: x) if is_in_branch else written_and_read(x)
+
+    x = tf.constant(1.0)
+    with pytest.raises(LookupError, match="'Listed' cannot be differentiated: .*TensorArrayV3.* use tf.TensorArray"):
+        tf.gradients(listed(x), x)

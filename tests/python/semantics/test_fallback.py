@@ -222,6 +222,8 @@ def test_calls_are_static_when_the_result_of_one_is_fed(fib):
         assert session.run(y) == 8
         assert session.run([y, y.op, x], {x: 3}) == [3, None, 3]
         assert tfr.is_static(session, y, feeds=[x])
+        assert tfr.is_static(session, [x, y], feeds=[x])
+        assert tfr.is_static(session, x, feeds=[x])
 
 
 def test_calls_are_static_when_a_stock_optimizer_fails(fib):
@@ -237,6 +239,15 @@ def test_calls_are_static_when_a_stock_optimizer_fails(fib):
 
 
 # --- Whether it is static -----------------------------------------------------------------------------------------
+
+
+def test_a_call_whose_result_is_fed_does_not_count_as_dynamic(fib):
+    x = fib(5)
+    y = x + 1
+    with tf1.Session() as session:
+        assert session.run([x, y], {x: 3}) == [3, 4]
+        assert tfr.is_static(session, [x, y], feeds=[x])
+        assert not tfr.is_static(session, [x, y])
 
 
 def test_is_static_tells_the_mode_of_what_is_fetched(fib):

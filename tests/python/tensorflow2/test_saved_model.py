@@ -193,6 +193,15 @@ with tf1.Session() as session:
     assert in_fresh_process(program, saved) == V * X**N
 
 
+@pytest.mark.thorough
+def test_command_line_of_saved_models_runs_one_once_the_package_is_imported(saved):
+    program = "import tensorflow_recursion; from tensorflow.python.tools.saved_model_cli import main; main()"
+    words = ["run", "--dir", saved, "--tag_set", "serve", "--signature_def", "serving_default"]
+    done = processes.run_python("-c", program, *words, "--input_exprs", "x=2.0;n=5")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == str(V * 2.0**5)
+
+
 def test_checkpoint_restores_what_bodies_capture(tmp_path):
     module = Power()
     module.v.assign(7.0)

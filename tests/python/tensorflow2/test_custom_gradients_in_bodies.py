@@ -1,0 +1,103 @@
+"""Custom gradients that read tensors of the body around them, also in branches and loops: of every order."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+FLOAT, INT = tf.TensorSpec([], tf.float64), tf.TensorSpec([], tf.int32)
+
+
+@tf.custom_gradient
+def of_an_argument(x):
+    return x * x * x, lambda dy: dy * 3 * x * x
+
+
+@tf.custom_gradient
+def of_an_operator(x):
+    z = tf.sin(x)
+    return z * x, lambda dy: dy * (tf.cos(x) * x + z)
+
+
+@tf.custom_gradient
+def in_a_branch(x):
+    z = tf.sin(x)
+
+    def grad(dy):
+        return tf.cond(z > 0.0, lambda: dy * (tf.cos(x) * x + z), lambda: dy * 7.0)
+
+    return z * x, grad
+
+
+@tf.custom_gradient
+def in_a_loop(x):
+    z = tf.sin(x)
+
+    def grad(dy):
+        return tf.while_loop(lambda i, _: i < 1, lambda i, dx: [i + 1, dx * (tf.cos(x) * x + z)], [0, dy])[1]
+
+    return z * x, grad
+
+
+@tf.custom_gradient
+def by_another_one(x):
+    z = tf.sin(x)
+
+    @tf.custom_gradient
+    def times_slope(dy, x):
+        slope = tf.cos(x) * x + tf.sin(x)
+        return dy * slope, lambda ddy: (ddy * slope, ddy * dy * (2 * tf.cos(x) - tf.sin(x) * x))
+
+    return z * x, lambda dy: times_slope(dy, x)
+
+
+STEPS = [of_an_argument, of_an_operator, in_a_branch, in_a_loop, by_another_one]
+
+
+def recursive(step):
+    @tfr.recursive(input_signature=[FLOAT, INT], output_signature=FLOAT)
+    def f(x, n):
+        y = step(tf.sin(x))
+        if n < 1:
+            return y
+        return f(y * 2.0, n - 1)
+
+    return lambda x: f(x, tf.constant(1))
+
+
+def unrolled(step):
+    return lambda x: step(tf.sin(step(tf.sin(x)) * 2.0))
+
+
+def derivative(f, x, order):
+    if order == 0:
+        return f(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = derivative(f, x, order - 1)
+    return tape.gradient(y, x)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("step", STEPS)
+def test_derivatives_are_those_of_the_function_unrolled(step, order):
+    x = tf.constant(0.4, tf.float64)
+    want = derivative(unrolled(step), x, order)
+    f = recursive(step)
+    np.testing.assert_allclose(tf.function(lambda x: derivative(f, x, order))(x), want)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("step", STEPS)
+def test_second_derivatives_in_a_session_are_those_of_the_function_unrolled(step):
+    want = derivative(unrolled(step), tf.constant(0.4, tf.float64), 2)
+    with tf.Graph().as_default():
+        x = tf.constant(0.4, tf.float64)
+        (first,) = tf.gradients(recursive(step)(x), x)
+        (second,) = tf.gradients(first, x)
+        with tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
+            np.testing.assert_allclose(session.run(second), want)
