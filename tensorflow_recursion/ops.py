@@ -156,6 +156,16 @@ def recall(record: tf.Tensor, values: Sequence[tf.Tensor | tf.TensorSpec], owner
     return list(_add_node(names.RECALL, [record], types, "recall", attrs).outputs)
 
 
+def list_or_zeros(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Add a node that returns a list, or zeros like another where an empty record stands for them."""
+    return _add_node(names.LIST_OR_ZEROS, [value, like], [tf.variant], "list_or_zeros", {}).outputs[0]
+
+
+@registered_gradient(names.LIST_OR_ZEROS)
+def _list_or_zeros_gradient(_: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
+    return [grad, None]
+
+
 def contribute(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """Add a node that makes one term of a gradient, not computed yet, of two tensors."""
     attrs = {names.TYPE: _type(first.dtype), "U": _type(second.dtype)}

@@ -40,6 +40,8 @@ inline constexpr char kHandleAttr[] = "_recursion_handle";
 // What an invocation keeps for its gradient: written by `<f>__forward`, read by `<f>__backward`.
 inline constexpr char kRetainOp[] = "Recursion>Retain";
 inline constexpr char kRecallOp[] = "Recursion>Recall";
+// A list that a record may hold, see ListOrZerosOp (cc/kernels/record_ops.h).
+inline constexpr char kListOrZerosOp[] = "Recursion>ListOrZeros";
 
 // A value that comes when what it waits for has run, see cc/kernels/has_run_op.h.
 inline constexpr char kHasRunOp[] = "Recursion>HasRun";

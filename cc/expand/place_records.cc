@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "cc/base/names.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/colocation.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -54,7 +55,7 @@ bool IsOfList(const Node& node) {
 
 // Whether the operator makes zeros like a variant, or a sum of variants. Its kernel says nothing of the types that it
 // can do that with: each type registers functions by type of device.
-bool IsZeros(const Node& node) { return node.type_string() == "ZerosLike"; }
+bool IsZeros(const Node& node) { return node.type_string() == "ZerosLike" || node.type_string() == kListOrZerosOp; }
 bool IsSum(const Node& node) { return node.type_string() == "AddN" || node.type_string() == "AddV2"; }
 
 // Whether lists have zeros and sums on a device: not on those that a plugin adds.

@@ -49,7 +49,8 @@ absl::Status ShapeFromAttr(InferenceContext* c) {
 
 }  // namespace
 
-// All operators are stateful, so that no stock pass folds, merges or moves them.
+// Operators are stateful, so that no stock pass folds, merges or moves them; those that compute a value, and nothing
+// else, need not be.
 
 REGISTER_OP(kInvokeOp)
     .Input("args: Tin")
@@ -104,6 +105,13 @@ REGISTER_OP(kRecallOp)
       return absl::OkStatus();
     })
     .Doc("The values that the invocation of `function` with this record has retained.");
+
+REGISTER_OP(kListOrZerosOp)
+    .Input("list: variant")
+    .Input("like: variant")
+    .Output("result: variant")
+    .SetShapeFn(tensorflow::shape_inference::UnchangedShape)
+    .Doc("The list, or zeros like the list `like` where a record of zeros stands for them.");
 
 REGISTER_OP(kHasRunOp)
     .Input("after: N * int32")

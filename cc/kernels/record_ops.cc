@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/values/device_memory.h"
 #include "tensorflow/core/framework/memory_types.h"
@@ -16,6 +17,7 @@ namespace tensorflow_recursion {
 
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
+using tensorflow::TensorShape;
 using tensorflow::TypeIndex;
 using tensorflow::UnaryVariantOpRegistry;
 using tensorflow::Variant;
@@ -133,6 +135,24 @@ void RecallOp::Compute(OpKernelContext* context) {
   for (int i = 0; i < num_outputs(); ++i) {
     context->set_output(i, TensorFromValue(record->Get(i), output_type(i)));
   }
+}
+
+void ListOrZerosOp::Compute(OpKernelContext* context) {
+  const Record* const record = RecordInTensor(context->input(0));
+  if (record == nullptr || record->size() > 0) return context->set_output(0, context->input(0));
+  const Tensor& like = context->input(1);
+  OP_REQUIRES(context, like.IsInitialized() && like.dims() == 0,
+              InvalidArgument("Gradient '", name(), "': expected a scalar that holds a list, got shape ",
+                              like.shape().DebugString()));
+  const auto& list = like.scalar<Variant>()();
+  const auto* const zeros_like = UnaryVariantOpRegistry::Global()->GetUnaryOpFn(
+      tensorflow::ZEROS_LIKE_VARIANT_UNARY_OP, device_type_.type_string(), list.TypeId());
+  OP_REQUIRES(context, zeros_like != nullptr,
+              absl::UnimplementedError(absl::StrCat("Gradient '", name(), "': there are no zeros like a ",
+                                                    list.TypeName(), " on a ", device_type_.type_string())));
+  Tensor zeros(tensorflow::DT_VARIANT, TensorShape({}));
+  OP_REQUIRES_OK(context, (*zeros_like)(context, list, &zeros.scalar<Variant>()()));
+  context->set_output(0, std::move(zeros));
 }
 
 }  // namespace tensorflow_recursion

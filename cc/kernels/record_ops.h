@@ -37,6 +37,20 @@ class RecallOp : public tensorflow::OpKernel {
   RecordType type_;
 };
 
+// What the gradient of gradients reads from a record of zeros, in place of a list: the list, or zeros like another list
+// where there is only an empty record, which stands for zeros of anything. The operators of lists know no records.
+class ListOrZerosOp : public tensorflow::OpKernel {
+ public:
+  explicit ListOrZerosOp(tensorflow::OpKernelConstruction* construction)
+      : OpKernel(construction), device_type_(construction->device_type()) {}
+
+  bool IsExpensive() override { return false; }
+  void Compute(tensorflow::OpKernelContext* context) override;
+
+ private:
+  const tensorflow::DeviceType device_type_;
+};
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_CC_KERNELS_RECORD_OPS_H_

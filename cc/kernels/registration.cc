@@ -46,6 +46,7 @@ REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_CPU).Priority(1), InvokeOp
 REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_DEFAULT), InvokeOp);
 REGISTER_KERNEL(kRetainOp, RetainOp);
 REGISTER_KERNEL(kRecallOp, RecallOp);
+REGISTER_KERNEL(kListOrZerosOp, ListOrZerosOp);
 REGISTER_KERNEL(kHasRunOp, HasRunOp, .HostMemory("after").HostMemory("token"));
 REGISTER_CARRIER(kEntryOp);
 REGISTER_CARRIER(kResultOp);

@@ -132,6 +132,7 @@ py::dict Names() {
   names["INVOKE_OP"] = tfr::kInvokeOp;
   names["RETAIN_OP"] = tfr::kRetainOp;
   names["RECALL_OP"] = tfr::kRecallOp;
+  names["LIST_OR_ZEROS_OP"] = tfr::kListOrZerosOp;
   names["HAS_RUN_OP"] = tfr::kHasRunOp;
   names["CONTRIBUTE_OP"] = tfr::kContributeOp;
   names["CONTRIBUTE_NONE_OP"] = tfr::kContributeNoneOp;

@@ -133,11 +133,6 @@ def let_stand_for(graph: tf.Graph, outer: tf.Tensor, inner: tf.Tensor) -> None:
     graph._captured[outer.ref()] = inner
 
 
-def stand_ins(graph: tf.Graph) -> list[tuple[tf.Tensor, tf.Tensor]]:
-    """The tensors that others stand for in the body `graph`, captured ones among them, each with the other one."""
-    return [(reference.deref(), inner) for reference, inner in graph._captured.items()]
-
-
 def is_control_flow(graph: tf.Graph) -> bool:
     """Whether `graph` is a branch, a loop's condition or body, or the gradient of one."""
     return isinstance(graph, _CONTROL_FLOW_GRAPHS)

@@ -16,8 +16,9 @@ _WITH_DATA = (tf.resource, tf.variant)
 # What is said of the record of a call where no gradient is asked for through it, so that TensorFlow makes no zeros like
 # it.
 _WITHOUT_GRADIENT = handle_data_util.create_handle_data(tf.TensorShape([]), tf.int64)
-# What is said of a record that has a gradient: it holds what may have gradients, as a list of lists does.
-OF_RECORD = handle_data_util.create_handle_data(tf.TensorShape([]), tf.variant)
+# What is said of a record that has a gradient: it holds what may have gradients, as a list of lists does. Of a list of
+# records the shape is known: each is a scalar.
+OF_RECORD = handle_data_util.create_handle_data(tf.TensorShape(None), tf.variant)
 
 
 def is_trainable(tensor: tf.Tensor) -> bool:

@@ -5,7 +5,6 @@ The loader is given what is left without them; they go to the function library a
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
-import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -17,7 +16,7 @@ from tensorflow.python.framework import function_def_to_graph, ops
 from tensorflow.python.ops import cond_v2, custom_gradient, while_v2
 from tensorflow.python.saved_model import function_deserialization as loader
 
-from tensorflow_recursion._tf import functions, graphs, handles, origins
+from tensorflow_recursion._tf import copies, functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import CONDITIONALS
 from tensorflow_recursion._tf.saving import without_hint
@@ -26,6 +25,8 @@ from tensorflow_recursion._tf.saving import without_hint
 # of what belongs to them.
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
 
+# What the names of the operations of a body begin with where it is built from its definition.
+BODY = "body"
 _FUNCTIONS_ATTRIBUTE = "_recursion_loaded_functions"
 _GRADIENT_TYPE = "_gradient_op_type"
 
@@ -108,36 +109,13 @@ class _Converter:
         return graph
 
 
-@dataclasses.dataclass(frozen=True)
-class Original:
-    """What a function was made of, which gradients that the user registered for operators in it (custom ones) may read.
-
-    Attributes:
-      graph: the function graph of the operations.
-      inputs: the tensors that became the arguments, or that these hold; each list has one for each argument.
-    """
-
-    graph: tf.Graph
-    inputs: tuple[Sequence[tf.Tensor], ...]
-
-
-def has_custom_gradients(graph: tf.Graph) -> bool:
-    """Whether an operator in a body, or in a branch or loop of it, has a gradient by `tf.custom_gradient`."""
-    nodes = [op.node_def for op in graph.get_operations() if op.type == "IdentityN"]
-    nodes += [node for known in graph._functions.values() for node in known.cached_definition.node_def]
-    return any(_GRADIENT_TYPE in node.attr for node in nodes)
-
-
-def inline(
-    function: TracedFunction, args: list[tf.Tensor], library: tf.Graph, original: Original | None = None
-) -> list[tf.Tensor]:
+def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -> list[tf.Tensor]:
     """The body of a function of which nothing but its definition is known, in the default graph; returns its outputs.
 
     Args:
       function: what to build.
       args: its arguments.
       library: the graph whose functions the body may call.
-      original: what it was made of, for whose tensors those of the body are to stand.
     """
     graph = tf.compat.v1.get_default_graph()
     for known in library._functions.values():
@@ -160,28 +138,9 @@ def inline(
     del graph_def.library.function[:]
     given = {f"{name}:0": arg for name, arg in zip(names, args, strict=True) if name in read}
     before = set(graph.get_operations())
-    copied = [node.name for node in nodes] if original is not None else []
-    imported = list(tf.graph_util.import_graph_def(graph_def, given, [*outputs, *copied], name="body"))
+    results = list(tf.graph_util.import_graph_def(graph_def, given, outputs, name=BODY))
     _keep_graphs([op for op in graph.get_operations() if op not in before])
-    if original is not None:
-        _let_stand_for(original, graph, args, dict(zip(copied, imported[len(outputs) :], strict=True)))
-    return imported[: len(outputs)]
-
-
-def _let_stand_for(
-    original: Original, graph: tf.Graph, args: Sequence[tf.Tensor], copies: Mapping[str, tf.Operation]
-) -> None:
-    """Let tensors of `graph` stand for those that they are copies of, and for what those stand for."""
-    pairs = [pair for inputs in original.inputs for pair in zip(inputs, args, strict=True)]
-    for name, copy in copies.items():
-        if (op := origins.operation_of(original.graph, name)) is not None:
-            pairs += zip(op.outputs, copy.outputs, strict=True)
-    copy_of = {tensor.ref(): copy for tensor, copy in pairs}
-    pairs += [
-        (outer, copy_of[inner.ref()]) for outer, inner in graphs.stand_ins(original.graph) if inner.ref() in copy_of
-    ]
-    for tensor, copy in pairs:
-        graphs.let_stand_for(graph, tensor, copy)
+    return results
 
 
 def _drop_unknown_colocations(nodes: list[Any]) -> None:
@@ -215,8 +174,18 @@ def _keep_graphs(operations: list[tf.Operation]) -> None:
             made = (op._cond_graph, op._body_graph)
         for graph in made:
             _tell_of_variables(graph, inputs)
+            copies.note_copy_of_branch(graph, _function_around(op.graph, graph.name))
             graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
             pending += graph.get_operations()
+
+
+def _function_around(graph: tf.Graph | None, name: str) -> Any:
+    """The function `name` in the library of `graph` or of a graph around it."""
+    while graph is not None:
+        if (function := functions.function_in(graph, name)) is not None:
+            return function
+        graph = getattr(graph, "outer_graph", None)
+    return None
 
 
 def _tell_of_variables(graph: Any, inputs: Sequence[tf.Tensor]) -> None:

@@ -3,7 +3,7 @@
 
 import collections
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -101,6 +101,26 @@ def is_zeros(tensor: tf.Tensor) -> bool:
         elif (outer := _captured_by(tensor)) is not None:
             pending.append(outer)
         elif tensor.op.type != "ZerosLike":
+            return False
+    return True
+
+
+def is_always_of(tensor: tf.Tensor, op_types: Container[str]) -> bool:
+    """Whether `tensor` is the output of an operator of these types wherever it is no zeros of a branch without one.
+
+    An element of a list is not: the list may be zeros that were made when the graph ran.
+    """
+    pending = [tensor]
+    while pending:
+        tensor = pending.pop()
+        if tensor.op.type in op_types:
+            continue
+        if tensor.op.type in ("Identity", "Switch", "Merge", *CONDITIONALS):
+            data = list(tensor.op.inputs) if tensor.op.type == "Merge" else [tensor.op.inputs[0]]
+            pending += [source for source in branch_outputs(tensor) or data if not is_zeros(source)]
+        elif (outer := _captured_by(tensor)) is not None:
+            pending.append(outer)
+        else:
             return False
     return True
 

@@ -80,12 +80,6 @@ def origin_in(function: Any, node: str) -> Origin | None:
     return next((origins[name] for name in _names(node) if name in origins), None)
 
 
-def operation_of(graph: tf.Graph, node: str) -> tf.Operation | None:
-    """The operation of `graph` that became the node of a function that was made of the graph, if it was one."""
-    known = [name for name in _names(node) if graphs.has_operation(graph, name)]
-    return graph.get_operation_by_name(known[0]) if known else None
-
-
 def _names(node: str) -> list[str]:
     base, _, number = node.rpartition("_")
     return [node, base] if base and number.isdigit() else [node]

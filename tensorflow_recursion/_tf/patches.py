@@ -15,7 +15,7 @@ from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import graphs, handles
+from tensorflow_recursion._tf import copies, graphs, handles
 from tensorflow_recursion._tf.replacements import Replacements
 
 _LOOPS = ("While", "StatelessWhile")
@@ -44,6 +44,7 @@ class _ForGradients(Replacements):
         self.replace(cond_v2, "_create_grad_func", _create_branch_gradient)
         self.put(while_v2._WhileBodyGradFuncGraph, "while_op_needs_rewrite", property(_needs_new_loop))
         self.replace(while_v2._WhileBodyGradFuncGraph, "control_dependencies", _control_dependencies)
+        self.replace(while_v2._WhileBodyGradFuncGraph, "capture", _capture_in_loop)
         resolve = cond_v2._resolve_grad_inputs
         self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _with_true_shapes(resolve, *graphs))
 
@@ -157,6 +158,14 @@ def _control_dependencies(
     return manager
 
 
+def _capture_in_loop(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
+    """Let the gradient of a loop's body take a tensor; one of the body, if that is a copy of the tensor's graph."""
+    if not graphs.is_eager_tensor(tensor):
+        tensor = _in_copy(tensor, gradient._forward_graph)
+    captured: tf.Tensor = FuncGraph.capture(gradient, tensor, *args, **kwargs)
+    return captured
+
+
 class _BranchGradient(cond_v2._CondGradFuncGraph):
     """The gradient of a branch, which takes handles from where the branch has them.
 
@@ -195,24 +204,11 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
 
 
 def _in_copy(tensor: tf.Tensor, branch: tf.Graph) -> tf.Tensor:
-    """What stands for `tensor` in `branch`, or in a branch around it, if that is a copy of the branch of `tensor`.
-
-    A gradient that was registered for one operator, by `tf.custom_gradient`, reads tensors of the branch in which the
-    operator was made. Where the gradient of a body is differentiated, the operator is in a copy of that branch. It has
-    the same names but for its inputs, and the branch's name followed by a number.
-    """
+    """What stands for `tensor` in a branch or a loop, or in a graph around it, if that is a copy of its graph."""
     around = graphs.enclosing_graphs(branch)
-    origin = tensor.graph
-    if any(origin is graph for graph in around) or not hasattr(origin, "name"):
+    if any(tensor.graph is graph for graph in around):
         return tensor
-    for copy in (graph for graph in around if hasattr(graph, "name")):
-        if not copy.name.startswith(origin.name + "_"):
-            continue
-        for before, after in zip(origin.inputs, copy.inputs, strict=False):
-            if before is tensor:
-                return after
-        return copy.get_tensor_by_name(tensor.name)
-    return tensor
+    return next((inner for graph in around if (inner := copies.in_copy(tensor, graph)) is not None), tensor)
 
 
 def _source_of_handle(handle: tf.Tensor) -> tf.Tensor:

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops, results
-from tensorflow_recursion._tf import handles, loading, nodes, origins
+from tensorflow_recursion._tf import handles, nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
+from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.pairs import Pair, Templates
@@ -48,7 +49,6 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
         make(pair.backward, "dx", backward, [record, *dys], body.dxs),
     )
     if with_templates:
-        is_read = loading.has_custom_gradients(body.graph)
         unpacked = [op for op in backward if record is not next(iter(op.inputs), None)]  # without the recall
         pair.templates = Templates(
             make(f"{pair.forward}_template", "y", forward, xs, [*body.results, *retained]),
@@ -57,8 +57,8 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
             tuple(handles.with_gradient(handles.handle_data(tensor)) for tensor in retained),
             tuple(handles.handle_data(tensor) for tensor in body.dys),
             tuple(handles.handle_data(tensor) for tensor in body.captures),
-            loading.Original(body.graph, (xs,)) if is_read else None,
-            loading.Original(body.graph, ([*retained, *dys], [*recalled, *dys])) if is_read else None,
+            Source(body.graph, xs, forward),
+            Source(body.graph, [*retained, *dys], unpacked),
         )
 
 

@@ -182,7 +182,7 @@ class Group:
         return self._record_positions.get(owner, ())
 
     def note_zero_records(self) -> None:
-        """Learn that a call has gradients for its results alone: a record of zeros stands for that of its record."""
+        """Learn that a call may have gradients for its results alone: zeros stand for the gradient of its record."""
         if not self.has_zero_records:
             self.has_zero_records = True
             self._postpone_traced()

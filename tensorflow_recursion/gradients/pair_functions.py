@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import graphs, handles, loading
+from tensorflow_recursion._tf import copies, graphs, handles, loading
+from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
 from tensorflow_recursion.gradients.pairs import Handles, Pair
@@ -63,6 +64,14 @@ class PairFunction(MadeDefinition):
             graphs.let_stand_for(tf.compat.v1.get_default_graph(), outer, args[position])
         return self._build(args)
 
+    def _from_template(self, source: Source, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The body of the template, which was made of `source`; returns its results."""
+        graph = tf.compat.v1.get_default_graph()
+        results = loading.inline(self._template, list(args), self._library)
+        copies.note_copy(graph, self._template.cached_definition, source, args, f"{loading.BODY}/")
+        copies.read_copies(graph)
+        return results
+
     @abc.abstractmethod
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body from the template, and what packs or unpacks the record."""
@@ -89,7 +98,7 @@ class ForwardFunction(PairFunction):
 
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose last results become the record."""
-        returned = loading.inline(self._template, list(args), self._library, self._templates.forward_original)
+        returned = self._from_template(self._templates.forward_source, args)
         retained = returned[self._num_results :]
         handles.set_handle_data(retained, self._templates.handles)
         return [*returned[: self._num_results], ops.retain(retained, self._owner).outputs[0]]
@@ -113,8 +122,7 @@ class BackwardFunction(PairFunction):
         record, *others = args
         retained = ops.recall(record, self._templates.retained, self._owner) if self._num_retained else []
         handles.set_handle_data(retained, self._templates.handles)
-        original = self._templates.backward_original
-        return loading.inline(self._template, [*retained, *others], self._library, original)
+        return self._from_template(self._templates.backward_source, [*retained, *others])
 
 
 def _last(captures: Sequence[tf.Tensor], num_arguments: int) -> dict[int, tf.Tensor]:

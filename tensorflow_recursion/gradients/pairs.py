@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import handles
+from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
-from tensorflow_recursion._tf.loading import Original
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.shapes import Shapes
 
@@ -28,7 +28,7 @@ class Templates:
       handles: what is known of the lists and variables in it.
       dy_handles: what is known of the lists among the gradients for the results.
       capture_handles: what is known of the variables and lists among the captured tensors.
-      forward_original, backward_original: what the two were made of, if gradients of the user's own may read it.
+      forward_source, backward_source: what the two were made of.
     """
 
     forward: TracedFunction
@@ -37,8 +37,8 @@ class Templates:
     handles: Handles
     dy_handles: Handles
     capture_handles: Handles
-    forward_original: Original | None
-    backward_original: Original | None
+    forward_source: Source
+    backward_source: Source
 
 
 @dataclasses.dataclass(eq=False)

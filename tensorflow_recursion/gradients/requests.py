@@ -128,7 +128,7 @@ class Differentiation:
         num_results = len(self._tracer.output_types(definition.user_name))
         inputs = self._with_captured_tables(pair, group, inputs)
         record = _record_of(op, pair.forward, num_results)
-        if isinstance(definition, ForwardFunction) and _is_none(grads[len(definition.result_handles) - 1]):
+        if isinstance(definition, ForwardFunction) and _may_be_zeros(grads[len(definition.result_handles) - 1]):
             group.note_zero_records()
         dys = _gradients_for_results(list(op.outputs)[:num_results], pair, grads)
         found = self._by_backward_call(pair, group, record, dys, inputs)
@@ -313,10 +313,10 @@ class Differentiation:
         types = [handles.gradient_type(tensor) for tensor in like]
         specs = [tf.TensorSpec(None if may_be_scalars else shape, dtype) for dtype, shape in types]
         values = ops.recall(grad, specs, group.owner_of_gradient(ops.owner_of(op)))
-        of_lists = [i for i, value in enumerate(values) if value.dtype == tf.variant]
-        handles.set_handle_data([values[i] for i in of_lists], [handles.handle_data(like[i]) for i in of_lists])
         if may_be_scalars:
             values = [_of_shape(value, tensor) for value, tensor in zip(values, like, strict=True)]
+        of_lists = [i for i, value in enumerate(values) if value.dtype == tf.variant]
+        handles.set_handle_data([values[i] for i in of_lists], [handles.handle_data(like[i]) for i in of_lists])
         found = dict(zip(positions, values, strict=True))
         return [found.get(i) for i in range(len(op.inputs))]
 
@@ -370,14 +370,22 @@ def _is_none(grad: tf.Tensor | None) -> bool:
     return grad is None or (grad.dtype == tf.variant and nodes.is_zeros(grad))
 
 
+def _may_be_zeros(record: tf.Tensor | None) -> bool:
+    """Whether the gradient for a record may be a record of zeros: there is none, or it is an element of a list.
+
+    Of a loop, the gradients for the records of all iterations are in a list, of zeros if nothing depends on them.
+    """
+    return _is_none(record) or not nodes.is_always_of(record, (names.INVOKE, names.RETAIN))
+
+
 def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """A tensor that has the shape of another one, or is a zero for it.
+    """A tensor that has the shape of another one, or is a zero for it; of lists the length takes the shape's place.
 
     Where the shape is known only at run time, both may be scalars: those of a zero record, or of a branch that was not
     taken.
     """
     if value.dtype == tf.variant:
-        return value
+        return value if handles.handle_data(like) == handles.OF_RECORD else ops.list_or_zeros(value, like)
     _, shape = handles.gradient_type(like)
     if not shape.is_fully_defined():
         is_known = like.dtype == tf.resource

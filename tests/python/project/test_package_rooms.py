@@ -23,6 +23,7 @@ ORDER = """
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.recorders, _tf.saving
     _tf.assignments, _tf.origins
     _tf.followed
+    _tf.copies
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.replacements, _tf.nests, _tf.function_types
     _tf.patches, _tf.inferring, _tf.loops, _tf.bodies

@@ -1,0 +1,125 @@
+"""Copies of the graphs of functions: what stands in a copy for a tensor of the graph that it is a copy of.
+
+A body that is differentiated again is a copy, and so are the branches and loops in it. A gradient that was registered
+for one operator, by `tf.custom_gradient`, reads tensors of the graph in which the operator was made.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+_ATTRIBUTE = "_recursion_copy"
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What a function is made of.
+
+    Attributes:
+      graph: where it was traced.
+      takes: the tensors that its arguments stand for; several of these may be of one argument's value.
+      operations: those of its body.
+    """
+
+    graph: tf.Graph
+    takes: Sequence[tf.Tensor]
+    operations: Sequence[tf.Operation]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Copy:
+    """Where the things of a graph come from, by what they are there: arguments by tensor, operations by name."""
+
+    source: tf.Graph
+    arguments: Mapping[Hashable, tf.Tensor]
+    names: Mapping[str, str]
+
+
+def note_copy(copy: tf.Graph, definition: Any, source: Source, given: Iterable[tf.Tensor], scope: str = "") -> None:
+    """Remember that in `copy` is the body of a function.
+
+    Args:
+      copy: a graph.
+      definition: the FunctionDef of the function. Its nodes are in the order of the operations it was made of, but may
+        have other names: no node has the name of an argument or a result.
+      source: what the function was made of.
+      given: what is in the places of `source.takes`.
+      scope: what the names of the copied operations begin with.
+    """
+    arguments = {tensor.ref(): inner for tensor, inner in zip(source.takes, given, strict=False)}
+    pairs = zip(source.operations, definition.node_def, strict=False)
+    names = {op.name: scope + node.name for op, node in pairs if op.type == node.op}
+    setattr(copy, _ATTRIBUTE, _Copy(source.graph, arguments, names))
+
+
+def note_copy_of_branch(copy: Any, function: Any) -> None:
+    """The same for the graph of a branch or a loop, made from a function of a library, if that has its own graph."""
+    graph = getattr(function, "graph", None)
+    if graph is None:
+        return
+    takes = list(graph.inputs)
+    inputs = {tensor.op for tensor in takes}
+    operations = [op for op in graph.get_operations() if op not in inputs]
+    note_copy(copy, function.cached_definition, Source(graph, takes, operations), copy.inputs)
+
+
+def in_copy(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor | None:
+    """What stands for `tensor` in `graph`; None unless that is a copy of its graph, or of a copy, and has it."""
+    copy: _Copy | None = getattr(graph, _ATTRIBUTE, None)
+    if copy is None:
+        return None
+    before = _in_source(tensor, copy.source)
+    if before is None or before.ref() in copy.arguments:
+        return None if before is None else copy.arguments[before.ref()]
+    name = copy.names.get(before.op.name)
+    return None if name is None else graph.get_tensor_by_name(f"{name}:{before.value_index}")
+
+
+def _in_source(tensor: tf.Tensor, graph: Any) -> tf.Tensor | None:
+    """What stands for `tensor` in `graph`, which has it, has taken it from another graph or is a copy of that one.
+
+    The gradient of a loop's body takes what the body keeps for it in lists.
+    """
+    if tensor.graph is graph:
+        return tensor
+    same = [tensor]
+    forward = getattr(graph, "_forward_graph", None)  # if this is the gradient of a branch or a loop's body
+    if forward is not None and (in_forward := _in_source(tensor, forward)) is not None:
+        same.append(in_forward)
+    from_lists: Mapping[int, tf.Tensor] = getattr(graph, "_indirect_captures", {})
+    for known in same:
+        if (element := from_lists.get(known._id)) is not None:
+            return element
+    same += [outer for known in same if (outer := _outside(known)) is not None]
+    taken = (inner for outer, inner in getattr(graph, "captures", ()) if any(outer is known for known in same))
+    inner = next(taken, None)
+    return in_copy(tensor, graph) if inner is None else inner
+
+
+def _outside(tensor: tf.Tensor) -> tf.Tensor | None:
+    """The output of a conditional, or what a branch of it takes, where `tensor` is that in the branch."""
+    branch: Any = tensor.graph
+    conditional = getattr(branch, "_forward_cond", None)
+    if conditional is None:
+        return None
+    for i, output in enumerate(branch.outputs):
+        if output is tensor:
+            output_outside: tf.Tensor = conditional.outputs[i]
+            return output_outside
+    return next((outer for outer, inner in branch.captures if inner is tensor), None)
+
+
+def read_copies(graph: tf.Graph) -> None:
+    """From now on, let operations of `graph` that are given tensors of which it has copies read those."""
+    capture = graph.capture
+
+    def capture_copy(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
+        inner = in_copy(tensor, graph)
+        return capture(tensor, name) if inner is None else inner
+
+    graph.capture = capture_copy
