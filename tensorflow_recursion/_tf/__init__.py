@@ -15,6 +15,7 @@ TensorFlow asks for changes here alone:
 - `recorders`: the tapes and accumulators that are active, and suspending them.
 - `assignments`: variables that a function assigns to and that calls in it read.
 - `followed`: calls of tf.functions that a tape and an accumulator follow.
+- `copies`: what stands in copies of function graphs for tensors of the originals.
 - `branches`: how functions are made of branches and loop bodies.
 - `datasets`: functions of datasets that call recursive functions.
 - `keras_scopes`: what Keras keeps for the thread in which a layer is called.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2
 
 CONDITIONALS = ("If", "StatelessIf")
@@ -108,7 +109,8 @@ def is_zeros(tensor: tf.Tensor) -> bool:
 def is_always_of(tensor: tf.Tensor, op_types: Container[str]) -> bool:
     """Whether `tensor` is the output of an operator of these types wherever it is no zeros of a branch without one.
 
-    An element of a list is not: the list may be zeros that were made when the graph ran.
+    An element of a list is not: the list may be zeros that were made when the graph ran. Of the argument of a body its
+    calls say so.
     """
     pending = [tensor]
     while pending:
@@ -120,7 +122,7 @@ def is_always_of(tensor: tf.Tensor, op_types: Container[str]) -> bool:
             pending += [source for source in branch_outputs(tensor) or data if not is_zeros(source)]
         elif (outer := _captured_by(tensor)) is not None:
             pending.append(outer)
-        else:
+        elif tensor.op.type != "Placeholder" or isinstance(tensor.graph, FuncGraph):  # a loop's variable is one, too
             return False
     return True
 

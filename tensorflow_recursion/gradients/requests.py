@@ -385,7 +385,7 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     taken.
     """
     if value.dtype == tf.variant:
-        return value if handles.handle_data(like) == handles.OF_RECORD else ops.list_or_zeros(value, like)
+        return value if _is_record(like) else ops.list_or_zeros(value, like)
     _, shape = handles.gradient_type(like)
     if not shape.is_fully_defined():
         is_known = like.dtype == tf.resource
@@ -394,6 +394,13 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     result = tf.broadcast_to(value, shape)
     nodes.set_gradient_name(result.op, _OF_SHAPE)
     return result
+
+
+def _is_record(variant: tf.Tensor) -> bool:
+    """Whether a variant is a record, not a list. Of what a conditional returns, its branches may have to tell."""
+    known = handles.handle_data(variant)
+    sources = (names.INVOKE, names.RECALL, "FakeParam")  # what a call returns beside its record is known
+    return known == handles.OF_RECORD or (known is None and nodes.is_always_of(variant, sources))
 
 
 @registered_gradient(_OF_SHAPE)
