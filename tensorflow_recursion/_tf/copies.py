@@ -13,6 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tensorflow_recursion._tf import graphs
+
 _ATTRIBUTE = "_recursion_copy"
 
 
@@ -22,7 +24,7 @@ class Source:
 
     Attributes:
       graph: where it was traced.
-      takes: the tensors that its arguments stand for; several of these may be of one argument's value.
+      takes: the tensors that its arguments stand for.
       operations: those of its body.
     """
 
@@ -74,8 +76,10 @@ def in_copy(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor | None:
     if copy is None:
         return None
     before = _in_source(tensor, copy.source)
-    if before is None or before.ref() in copy.arguments:
-        return None if before is None else copy.arguments[before.ref()]
+    if before is None:
+        return None
+    if (argument := copy.arguments.get(before.ref())) is not None:
+        return argument
     name = copy.names.get(before.op.name)
     return None if name is None else graph.get_tensor_by_name(f"{name}:{before.value_index}")
 
@@ -85,8 +89,12 @@ def _in_source(tensor: tf.Tensor, graph: Any) -> tf.Tensor | None:
 
     The gradient of a loop's body takes what the body keeps for it in lists.
     """
-    if tensor.graph is graph:
+    is_symbolic = not graphs.is_eager_tensor(tensor)
+    if is_symbolic and tensor.graph is graph:
         return tensor
+    captured: Mapping[Hashable, tf.Tensor] = getattr(graph, "_captured", {})  # if this is the graph of a body
+    if (argument := captured.get(tensor.ref())) is not None:
+        return argument
     same = [tensor]
     forward = getattr(graph, "_forward_graph", None)  # if this is the gradient of a branch or a loop's body
     if forward is not None and (in_forward := _in_source(tensor, forward)) is not None:
@@ -95,7 +103,8 @@ def _in_source(tensor: tf.Tensor, graph: Any) -> tf.Tensor | None:
     for known in same:
         if (element := from_lists.get(known._id)) is not None:
             return element
-    same += [outer for known in same if (outer := _outside(known)) is not None]
+    if is_symbolic:
+        same += [outer for known in same if (outer := _outside(known)) is not None]
     taken = (inner for outer, inner in getattr(graph, "captures", ()) if any(outer is known for known in same))
     inner = next(taken, None)
     return in_copy(tensor, graph) if inner is None else inner

@@ -128,11 +128,6 @@ def takes_eager_tensors(graph: tf.Graph) -> bool:
     return any(known.building_function and not isinstance(known, _CONTROL_FLOW_GRAPHS) for known in chain)
 
 
-def let_stand_for(graph: tf.Graph, outer: tf.Tensor, inner: tf.Tensor) -> None:
-    """Let `inner`, a tensor of the body `graph`, be what stands in it for `outer`, which is of no graph around it."""
-    graph._captured[outer.ref()] = inner
-
-
 def is_control_flow(graph: tf.Graph) -> bool:
     """Whether `graph` is a branch, a loop's condition or body, or the gradient of one."""
     return isinstance(graph, _CONTROL_FLOW_GRAPHS)

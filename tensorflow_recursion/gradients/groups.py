@@ -338,9 +338,8 @@ class Groups:
         self.settle(group, tf1.get_default_graph())
         for made in group.pairs():
             if made.forward not in self._pair_functions:
-                captures = self._tracer.captures(made.definition.user_name)
                 for kind in (ForwardFunction, BackwardFunction):
-                    function = kind(made, self._tracer.graph, captures)
+                    function = kind(made, self._tracer.graph)
                     self._tracer.adopt_made(function, function.user_name)
                     self._pair_functions[function.user_name] = function
         forward, backward = self._pair_functions[pair.forward], self._pair_functions[pair.backward]

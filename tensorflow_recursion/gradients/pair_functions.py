@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import copies, graphs, handles, loading
+from tensorflow_recursion._tf import copies, handles, loading
 from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
@@ -33,12 +33,10 @@ class PairFunction(MadeDefinition):
       signature: what it takes, captured tensors included, and returns.
       argument_handles: what is known of the lists, records and variables among its arguments.
       result_handles: the same for its results.
-      stand_ins: by position, the captured tensors that arguments are: the user's own gradients may read them.
     """
 
     argument_handles: Handles
     result_handles: Handles
-    stand_ins: dict[int, tf.Tensor]
 
     def __init__(self, name: str, pair: Pair, template: TracedFunction, library: tf.Graph) -> None:
         """`template` is that of the function; the graph `library` has the functions that it calls."""
@@ -60,8 +58,6 @@ class PairFunction(MadeDefinition):
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph; returns its outputs."""
-        for position, outer in self.stand_ins.items():
-            graphs.let_stand_for(tf.compat.v1.get_default_graph(), outer, args[position])
         return self._build(args)
 
     def _from_template(self, source: Source, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -84,8 +80,7 @@ class PairFunction(MadeDefinition):
 class ForwardFunction(PairFunction):
     """x.., captures.. -> y.., record."""
 
-    def __init__(self, pair: Pair, library: tf.Graph, captures: Sequence[tf.Tensor]) -> None:
-        """`pair` is that of a function which captures `captures`."""
+    def __init__(self, pair: Pair, library: tf.Graph) -> None:
         assert pair.templates is not None, pair.forward
         super().__init__(pair.forward, pair, pair.templates.forward, library)
         self._num_results = len(self._returns) - len(self._templates.retained)
@@ -93,8 +88,6 @@ class ForwardFunction(PairFunction):
         self.argument_handles = (*pair.handles, *self._templates.capture_handles)
         known = pair.result_handles or (None,) * self._num_results
         self.result_handles = (*known, handles.OF_RECORD)
-        self.stand_ins = dict(self.base.stand_ins) if isinstance(self.base, PairFunction) else {}
-        self.stand_ins.update(_last(captures, len(self._takes)))
 
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose last results become the record."""
@@ -107,15 +100,13 @@ class ForwardFunction(PairFunction):
 class BackwardFunction(PairFunction):
     """record, dy.., captures.. -> dx.."""
 
-    def __init__(self, pair: Pair, library: tf.Graph, captures: Sequence[tf.Tensor]) -> None:
-        """`pair` is that of a function which captures `captures`."""
+    def __init__(self, pair: Pair, library: tf.Graph) -> None:
         assert pair.templates is not None, pair.forward
         super().__init__(pair.backward, pair, pair.templates.backward, library)
         self._num_retained = len(self._templates.retained)
         self.signature = _signature(self.user_name, [tf.variant, *self._takes[self._num_retained :]], self._returns)
         self.argument_handles = (handles.OF_RECORD, *self._templates.dy_handles, *self._templates.capture_handles)
         self.result_handles = ()
-        self.stand_ins = _last(captures, len(self.signature.inputs))
 
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose first arguments come from the record."""
@@ -123,11 +114,6 @@ class BackwardFunction(PairFunction):
         retained = ops.recall(record, self._templates.retained, self._owner) if self._num_retained else []
         handles.set_handle_data(retained, self._templates.handles)
         return self._from_template(self._templates.backward_source, [*retained, *others])
-
-
-def _last(captures: Sequence[tf.Tensor], num_arguments: int) -> dict[int, tf.Tensor]:
-    """The captured tensors by their positions among the arguments, which end with them."""
-    return dict(enumerate(captures, num_arguments - len(captures)))
 
 
 def _signature(name: str, takes: Sequence[tf.DType], returns: Sequence[tf.DType]) -> Signature:

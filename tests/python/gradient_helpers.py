@@ -149,3 +149,22 @@ def resident_megabytes(field="VmRSS"):
 
 def forget_peak():
     Path("/proc/self/clear_refs").write_text("5")
+
+
+def derivatives(y, x, orders, unconnected="none"):
+    """`y` and its derivatives of all orders up to `orders`, as nodes of a graph."""
+    found = [y]
+    for _ in range(orders):
+        [gradient] = tf.gradients(found[-1], x, unconnected_gradients=unconnected)
+        found.append(gradient)
+    return found
+
+
+def nested_derivative(f, x, order):
+    """The derivative of `f` at `x` by tapes in tapes."""
+    if order == 0:
+        return f(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = nested_derivative(f, x, order - 1)
+    return tape.gradient(y, x)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
-from gradient_helpers import CountedInAllOrders
+from gradient_helpers import CountedInAllOrders, derivatives
 
 tf1 = tf.compat.v1
 
@@ -70,13 +70,6 @@ PROGRAMS = {
     "captured": lambda: capturing(tf.constant(0.7, F64)),
     "through another": through_another,
 }
-
-
-def derivatives(y, x, order):
-    found = [y]
-    for _ in range(order):
-        found.append(tf.gradients(found[-1], x)[0])
-    return found
 
 
 @pytest.mark.each_value

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
+from gradient_helpers import derivatives
 
 tf1 = tf.compat.v1
 pytestmark = pytest.mark.thorough
@@ -80,14 +81,6 @@ def repeat(step, start):
     return tf.while_loop(lambda i, _: i < 2, lambda i, a: (i + 1, step(a)), [0, start], invariants)[1]
 
 
-def derivatives(y, x, orders):
-    found = [y]
-    for _ in range(orders):
-        [gradient] = tf.gradients(found[-1], x, unconnected_gradients="zero")
-        found.append(gradient)
-    return found
-
-
 def check(run, shape, compute, orders=2):
     """Compare a recursion with the same one unrolled; `compute(choose, f, n, x)` is `f(n, x)`."""
     at = np.full(shape or (), AT)
@@ -97,11 +90,11 @@ def check(run, shape, compute, orders=2):
 
     with tf.Graph().as_default(), tf1.Session() as session:
         x = tf1.placeholder_with_default(at, at.shape)  # of an open shape, TensorFlow fails for some
-        expected = session.run(derivatives(unrolled(DEPTH, x), x, orders))
+        expected = session.run(derivatives(unrolled(DEPTH, x), x, orders, "zero"))
     f, define = recursive("F", [I32, F64], [F64], shapes=[shape])
     define(lambda n, x: compute(lambda first, other: tf.cond(n < 1, first, other), f, n, x))
     x = tf1.placeholder_with_default(at, shape)
-    got = run(derivatives(f(DEPTH, x), x, orders))
+    got = run(derivatives(f(DEPTH, x), x, orders, "zero"))
     for order, (value, right) in enumerate(zip(got, expected, strict=True)):
         np.testing.assert_allclose(value, right, rtol=1e-9, err_msg=f"derivative {order}")
 

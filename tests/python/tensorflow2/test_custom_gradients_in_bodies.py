@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from gradient_helpers import nested_derivative
 
 import tensorflow_recursion as tfr
 
@@ -72,32 +73,48 @@ def unrolled(step):
     return lambda x: step(tf.sin(step(tf.sin(x)) * 2.0))
 
 
-def derivative(f, x, order):
-    if order == 0:
-        return f(x)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = derivative(f, x, order - 1)
-    return tape.gradient(y, x)
-
-
 @pytest.mark.each_value
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("step", STEPS)
 def test_derivatives_are_those_of_the_function_unrolled(step, order):
     x = tf.constant(0.4, tf.float64)
-    want = derivative(unrolled(step), x, order)
+    want = nested_derivative(unrolled(step), x, order)
     f = recursive(step)
-    np.testing.assert_allclose(tf.function(lambda x: derivative(f, x, order))(x), want)
+    np.testing.assert_allclose(tf.function(lambda x: nested_derivative(f, x, order))(x), want)
 
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("step", STEPS)
 def test_second_derivatives_in_a_session_are_those_of_the_function_unrolled(step):
-    want = derivative(unrolled(step), tf.constant(0.4, tf.float64), 2)
+    want = nested_derivative(unrolled(step), tf.constant(0.4, tf.float64), 2)
     with tf.Graph().as_default():
         x = tf.constant(0.4, tf.float64)
         (first,) = tf.gradients(recursive(step)(x), x)
         (second,) = tf.gradients(first, x)
         with tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
             np.testing.assert_allclose(session.run(second), want)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("in_branch", [True, False])
+def test_derivatives_where_it_reads_a_constant_from_outside(in_branch):
+    factor = tf.constant(2.0, tf.float64)
+
+    @tf.custom_gradient
+    def scaled(x):
+        return tf.exp(x) * factor, lambda dy: dy * factor * x
+
+    @tfr.recursive(input_signature=[FLOAT, INT], output_signature=FLOAT, autograph=False)
+    def f(x, n):
+        if in_branch:
+            return tf.cond(n < 1, lambda: scaled(x), lambda: scaled(f(x * 0.1, n - 1) * 0.1))
+        y = scaled(x * factor)
+        return tf.cond(n < 1, lambda: y, lambda: f(y * 0.1, n - 1))
+
+    def unrolled(x):
+        return scaled(scaled(x * 0.1) * 0.1) if in_branch else scaled(scaled(x * factor) * 0.1 * factor)
+
+    x = tf.constant(0.4, tf.float64)
+    for order in (1, 2, 3):
+        got = nested_derivative(lambda x: f(x, tf.constant(1)), x, order)
+        np.testing.assert_allclose(got, nested_derivative(unrolled, x, order), err_msg=f"order {order}")

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from gradient_helpers import nested_derivative
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 import tensorflow_recursion as tfr
@@ -205,15 +206,6 @@ def test_constants_have_gradients(make):
     assert tape.gradient(y, x).numpy() == pytest.approx(slope, rel=1e-3)
 
 
-def derivative(f, x, order):
-    if order == 0:
-        return f(x)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = derivative(f, x, order - 1)
-    return tape.gradient(y, x)
-
-
 def cubed(function):
     """So that no program has derivatives of zero."""
     return lambda x, n: function(x, n) ** 3
@@ -226,7 +218,7 @@ def test_higher_derivatives(make, order):
     function, expected = make(Weights())
     frozen = convert_variables_to_constants_v2(concrete(cubed(function)))
     expected = cubed(expected)(np.polynomial.Polynomial([0.0, 1.0]), N).deriv(order)(X)
-    got = derivative(lambda x: frozen(x, tf.constant(N))[0], tf.constant(X), order)
+    got = nested_derivative(lambda x: frozen(x, tf.constant(N))[0], tf.constant(X), order)
     assert got.numpy() == pytest.approx(expected, rel=1e-4)
 
 
@@ -246,7 +238,7 @@ def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exp
     frozen = convert_variables_to_constants_v2(concrete(main(power)), lower_control_flow=False)
 
     def second(x):
-        return derivative(lambda x: frozen(x, tf.constant(N))[0], x, 2)
+        return nested_derivative(lambda x: frozen(x, tf.constant(N))[0], x, 2)
 
     got = (tf.function(second) if in_function else second)(tf.constant(X))
     assert got.numpy() == pytest.approx(exponent * (exponent - 1) * X ** (exponent - 2), rel=1e-5)
@@ -260,7 +252,7 @@ def test_higher_derivatives_of_calls_in_branches_that_were_taken_apart(order, n)
     frozen = convert_variables_to_constants_v2(concrete(in_a_branch(power)))
     exponent = n + 1 if n > 3 else n - 1
     expected = V * np.polynomial.Polynomial.basis(exponent).deriv(order)(X)
-    got = derivative(lambda x: frozen(x, tf.constant(n))[0], tf.constant(X), order)
+    got = nested_derivative(lambda x: frozen(x, tf.constant(n))[0], tf.constant(X), order)
     assert got.numpy() == pytest.approx(expected, rel=1e-5)
 
 
@@ -275,7 +267,7 @@ def test_gradients_of_calls_in_branches_of_branches():
     original = concrete(call)
     lowered = convert_variables_to_constants_v2(original)
     kept = convert_variables_to_constants_v2(original, lower_control_flow=False)
-    slope_of = lambda f: derivative(lambda x: f(x, tf.constant(N))[0], tf.constant(X), 1)
+    slope_of = lambda f: nested_derivative(lambda x: f(x, tf.constant(N))[0], tf.constant(X), 1)
     expected = pytest.approx(V * N * X ** (N - 1), rel=1e-5)
     assert slope_of(kept).numpy() == expected
     assert tf.function(slope_of)(lowered).numpy() == expected
