@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <utility>
 
 #include "tests/cc/analysis/flow.h"
@@ -26,23 +27,24 @@ void AddSum(StaticGraph* graph) {
   graph->Function("F", {"a", "b"}).Op("F/sum", "AddV2", {"F/a", "F/b"}).Result("F", "F/sum");
 }
 
-TEST(CallLivesTest, AnArgumentThatAlwaysLivesDecidesBesideOneThatMayBeDead) {
+// A call with two arguments, of which some may be the sides of one branch.
+CallLives LivesOfSwitched(const Inputs& arguments) {
   StaticGraph graph;
   graph.Arg("p", 0, tensorflow::DT_BOOL).Arg("x", 1).Op("switch", "Switch", {"x", "p"});
-  graph.Call("main", "F", kCall, {"x", "switch"}).Retval("main/return_0");
+  graph.Call("main", "F", kCall, arguments).Retval("main/return_0");
   AddSum(&graph);
-  const CallLives lives = LivesOf(graph);
+  return LivesOf(graph);
+}
+
+TEST(CallLivesTest, AnArgumentThatAlwaysLivesDecidesBesideOneThatMayBeDead) {
+  const CallLives lives = LivesOfSwitched({"x", "switch"});
   EXPECT_EQ(lives.DecidingArguments(kCall), Arguments({0, 1}));
   EXPECT_TRUE(lives.IsDecidedBy(kCall, {0}));
   EXPECT_FALSE(lives.IsDecidedBy(kCall, {1}));
 }
 
 TEST(CallLivesTest, ArgumentsOfTwoSidesDecideOnlyTogether) {
-  StaticGraph graph;
-  graph.Arg("p", 0, tensorflow::DT_BOOL).Arg("x", 1).Op("switch", "Switch", {"x", "p"});
-  graph.Call("main", "F", kCall, {"switch", "switch:1"}).Retval("main/return_0");
-  AddSum(&graph);
-  const CallLives lives = LivesOf(graph);
+  const CallLives lives = LivesOfSwitched({"switch", "switch:1"});
   EXPECT_FALSE(lives.IsDecidedBy(kCall, {0}));
   EXPECT_FALSE(lives.IsDecidedBy(kCall, {1}));
   EXPECT_TRUE(lives.IsDecidedBy(kCall, {0, 1}));
