@@ -99,6 +99,11 @@ class Library:
             self._traces.note_definition(name)
         if self.registry.definitions.get(name, definition) is not definition:
             remedy = "give one of the two another func_name"
+            if self._traces.is_made_in_body(name):
+                remedy = (
+                    "a body defines it, and defines it anew where it is traced for its gradient: define it outside of "
+                    "that body, or leave out its func_name"
+                )
             if graphs.replica() is not None:
                 remedy = "each replica of a tf.distribute strategy defines it: use tfr.recursive"
             raise DefinitionError(f"Function '{name}' is defined twice in one graph; {remedy}")

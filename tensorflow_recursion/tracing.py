@@ -209,6 +209,10 @@ class Traces:
         if self._open:
             self._open[-1].made_here.append(name)
 
+    def is_made_in_body(self, name: str) -> bool:
+        """Whether the function of this name was made in the latest trace of a body."""
+        return any(name in body.made_here for body in self._bodies.values())
+
     def may_wait(self, name: str) -> bool:
         """Whether a call of `name` can be made before its trace.
 

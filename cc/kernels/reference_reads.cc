@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cc/analysis/node_facts.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -81,7 +82,46 @@ std::vector<Node*> WaitsOf(const tensorflow::Edge& edge, const CallsById& calls)
   return waits;
 }
 
+// Whether the edge brings a variable of a loop its value, as from `NextIteration` to `Merge`. The two stay next to each
+// other: by that one tells what a variable starts with and what it goes on with.
+bool BringsLoopVariable(const tensorflow::Edge& edge) {
+  const Node& from = *edge.src();
+  return edge.dst()->IsMerge() && (from.IsNextIteration() || (from.IsEnter() && !IsLoopConstant(from)));
+}
+
+// Adds the operator that does for a value what `source` does for a reference: an Enter for a RefEnter.
+absl::Status AddPlainTwin(const Node& source, Graph* graph, Node** twin) {
+  NodeDef def = source.def();
+  def.set_name(graph->NewName(absl::StrCat(source.name(), "/value")));
+  def.set_op(source.IsEnter() ? "Enter" : "NextIteration");
+  absl::Status status;
+  *twin = graph->AddNode(def, &status);
+  TFR_RETURN_IF_ERROR(status);
+  (*twin)->set_assigned_device_name(source.assigned_device_name());
+  for (const tensorflow::Edge* input : source.in_edges()) {
+    if (input->IsControlEdge() && input->src()->IsOp()) graph->AddControlEdge(input->src(), *twin);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Read(const tensorflow::Edge* edge, const CallsById& calls, Graph* graph);
+
+// The reference is read before it enters the loop or its next iteration.
+absl::Status ReadLoopVariable(const tensorflow::Edge* edge, const CallsById& calls, Graph* graph) {
+  Node* const by_reference = edge->src();
+  const tensorflow::Edge* input = nullptr;
+  TFR_RETURN_IF_ERROR(by_reference->input_edge(0, &input));
+  Node* twin = nullptr;
+  TFR_RETURN_IF_ERROR(AddPlainTwin(*by_reference, graph, &twin));
+  graph->AddEdge(twin, 0, edge->dst(), edge->dst_input());
+  graph->RemoveEdge(edge);
+  const tensorflow::Edge* const read = graph->AddEdge(input->src(), input->src_output(), twin, 0);
+  if (by_reference->out_edges().empty()) graph->RemoveNode(by_reference);
+  return Read(read, calls, graph);
+}
+
 absl::Status Read(const tensorflow::Edge* edge, const CallsById& calls, Graph* graph) {
+  if (BringsLoopVariable(*edge)) return ReadLoopVariable(edge, calls, graph);
   absl::Status status;
   Node* const read = graph->AddNode(ReadOf(*edge, graph->NewName(absl::StrCat(edge->dst()->name(), "/read"))), &status);
   TFR_RETURN_IF_ERROR(status);

@@ -174,11 +174,13 @@ struct Outcome {
 // A run that has been started and can be waited for.
 class PendingRun {
  public:
-  void Start(const RunEnvironment& environment, std::vector<Value> arguments) {
+  // `on_error`, if given, is called before the run counts as ended with an error.
+  void Start(const RunEnvironment& environment, std::vector<Value> arguments, std::function<void()> on_error = {}) {
     RunProgram(environment, std::move(arguments),
-               [this, ended = ended_](const absl::Status& status, std::vector<Value> retvals) {
+               [this, ended = ended_, on_error](const absl::Status& status, std::vector<Value> retvals) {
                  outcome_.status = status;
                  outcome_.retvals = std::move(retvals);
+                 if (!status.ok() && on_error) on_error();
                  ended->set_value();
                });
   }

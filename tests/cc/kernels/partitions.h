@@ -201,7 +201,8 @@ class PartitionTest : public ::testing::Test {
     int dead = 0;
   };
 
-  // Runs every partition as long as the others, each with its own order of ready operators.
+  // Runs every partition as long as the others, each with its own order of ready operators. The first error ends all of
+  // them, as in a session: what they would receive from the one that failed never comes.
   std::vector<int> Run(const BuiltPartitions& built, const std::vector<int>& arguments, uint64_t seed, int workers) {
     auto schedule = [this](std::function<void()> work) { pool_.Schedule(std::move(work)); };
     FakeRendezvous rendezvous(schedule);
@@ -211,18 +212,21 @@ class PartitionTest : public ::testing::Test {
     for (const auto& [device, part] : built.programs) {
       RunEnvironment environment = EnvironmentOf(part, &runner, &pool_, seed == 0 ? 0 : seed + runs.size());
       environment.max_workers = workers;
-      runs[device].Start(environment, device == kDeviceA ? Numbers(arguments) : std::vector<Value>());
+      runs[device].Start(environment, device == kDeviceA ? Numbers(arguments) : std::vector<Value>(),
+                         [&rendezvous] { rendezvous.Abort(); });
     }
     bool has_ended = true;
     for (auto& [device, run] : runs) has_ended = has_ended && run.EndsWithin(kPatience);
     if (!has_ended) ADD_FAILURE() << "still waiting for:\n" << rendezvous.Abort();
     std::vector<int> results;
+    bool is_ok = has_ended;
     for (auto& [device, run] : runs) {
       const Outcome outcome = run.Wait();
       EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+      is_ok = is_ok && outcome.status.ok();
       if (device == kDeviceA) results = outcome.Numbers();
     }
-    EXPECT_TRUE(!has_ended || rendezvous.Unreceived().empty()) << rendezvous.Unreceived();
+    EXPECT_TRUE(!is_ok || rendezvous.Unreceived().empty()) << rendezvous.Unreceived();
     messages_ = {rendezvous.num_sent(), rendezvous.num_dead()};
     return results;
   }

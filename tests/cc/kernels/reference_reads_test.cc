@@ -93,5 +93,38 @@ TEST_F(ReferenceReadsTest, TheIdentityWaitsForTheOtherArgumentsOfACall) {
   EXPECT_EQ(SourceOf("call_1")->name(), "x");
 }
 
+// A variable of a loop that starts with v, or with x, and goes on with the other of them.
+struct LoopOfReference {
+  const char* start;
+  const char* next;
+};
+
+class LoopVariableTest : public ReferenceReadsTest, public ::testing::WithParamInterface<LoopOfReference> {};
+
+TEST_P(LoopVariableTest, IsReadBeforeItEntersTheLoopOrItsNextIteration) {
+  const auto [start, next] = GetParam();
+  const auto by_reference = [](const std::string& value, const std::string& op) {
+    return value == "v" ? "Ref" + op : op;
+  };
+  builder_.Node("x", "Const", {}, {{"dtype", DT_FLOAT}, {"value", tensorflow::Tensor(1.0F)}});
+  builder_.Node("enter", by_reference(start, "Enter"), {start}, {{"T", DT_FLOAT}, {"frame_name", "loop"}});
+  builder_.Node("next", by_reference(next, "NextIteration"), {next}, kFloat);
+  builder_.Node("merge", "Merge", {"enter", "next"}, {{"T", DT_FLOAT}, {"N", 2}});
+  ReadByKernels();
+  Inputs found;
+  for (const tensorflow::Edge* edge : FindNode("merge")->in_edges()) {
+    const Node& source = *SourceOf(edge->src()->name());
+    found.push_back(edge->src()->type_string() + " " + source.type_string());
+  }
+  std::sort(found.begin(), found.end());
+  const auto expected = [](const char* value) { return *value == 'v' ? " Identity" : " Const"; };
+  EXPECT_EQ(found, (Inputs{std::string("Enter") + expected(start), std::string("NextIteration") + expected(next)}));
+  EXPECT_EQ(graph_.num_op_nodes(), 2 + 3 + (*start == 'v') + (*next == 'v'));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LoopVariableTest,
+                         ::testing::Values(LoopOfReference{"v", "x"}, LoopOfReference{"x", "v"},
+                                           LoopOfReference{"v", "v"}));
+
 }  // namespace
 }  // namespace tensorflow_recursion

@@ -117,6 +117,23 @@ def test_gradient_goes_through_a_defun_that_the_body_of_a_defun_makes():
             np.testing.assert_allclose(session.run([y, dx]), [1.25 + 1.25**2, (1 + 2 * 1.25) * (2 + 2 * 0.5)])
 
 
+def test_defun_of_a_given_name_in_a_differentiated_body_is_an_error_that_says_what_to_do():
+    with tf.Graph().as_default():
+
+        @tfr.Defun(tf.float32, func_name="Outer")
+        def outer(x):
+            @tfr.Defun(tf.float32, func_name="Inner")
+            def inner(y):
+                return x * y
+
+            return inner(x)
+
+        x = tf.constant(0.5)
+        y = outer(x)
+        with pytest.raises(ValueError, match=r"'Inner' is defined twice.* leave out its func_name"):
+            tf.gradients(y, x)
+
+
 class Doubled(tf.Module):
     def __init__(self, x):
         super().__init__()
