@@ -11,7 +11,7 @@
 
 namespace tensorflow_recursion {
 
-// 0 turns static execution of such calls off from the start of the process.
+// This environment variable turns static execution of such calls off from the start of the process, if it is 0.
 inline constexpr char kStaticVariable[] = "TENSORFLOW_RECURSION_STATIC";
 
 struct StaticSettings {

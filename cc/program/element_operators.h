@@ -1,4 +1,4 @@
-// Reads of one element of a tensor, `x[i]`, as operators of the executor.
+// Makes operators of the executor that read one element of a tensor, `x[i]`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_ELEMENT_OPERATORS_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_ELEMENT_OPERATORS_H_
@@ -21,11 +21,11 @@ namespace tensorflow_recursion {
 // it falls back, takes bounds instead: see PackIndices(). Returns the reads that it has found.
 ElementReads MakeElementOperators(FlowGraph* flow);
 
-// Makes the inputs of the StridedSlice out of those of the operator, in place. `dtype` is that of the indices. False if
-// one of them is no number.
+// Makes the inputs of the StridedSlice out of those of the operator, in place. `dtype` is the type of the indices.
+// Returns false if one of these is no number.
 bool PackIndices(tensorflow::DataType dtype, Value* inputs);
 
-// The error of the operator `name` then.
+// The error of operator `name` if one of its indices is no number.
 absl::Status IndexIsNoNumber(const std::string& name);
 
 }  // namespace tensorflow_recursion

@@ -1,4 +1,4 @@
-// What the functions that lay a flow graph out as tables share while they do.
+// Holds what the functions share that lay a flow graph out as tables.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_LAYOUT_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_LAYOUT_H_
@@ -12,7 +12,7 @@
 
 namespace tensorflow_recursion {
 
-// The constant as operators read it.
+// The value that operators read of a constant.
 inline Value ValueOfConstant(const ConstantTensor& constant) {
   return constant.is_number() ? ScalarFromTensor(constant.tensor) : Value::Constant(&constant.tensor);
 }
@@ -29,8 +29,9 @@ struct Layout {
 
   const FlowGraph& flow;
   Program* const program;
-  IdVector<NodeId, OpId> op_of;                      // in its region
-  IdVector<RegionId, std::vector<NodeId>> nodes_of;  // the reverse, by operator
+  // The operator that each node became, in its region; and the node of each operator of a region.
+  IdVector<NodeId, OpId> op_of;
+  IdVector<RegionId, std::vector<NodeId>> nodes_of;
 };
 
 }  // namespace tensorflow_recursion
