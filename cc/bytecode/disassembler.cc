@@ -14,8 +14,8 @@ namespace {
 
 std::string Register(int number) { return absl::StrCat("r", number); }
 
-// Writes a constant as a number of the type that the instruction's name says. A kConstant's type is not known: it is
-// taken for a whole number if it is a small one.
+// Writes a constant as a number of the type that is in the instruction's name. A kConstant does not say its type: what
+// could be a small whole number is taken for one.
 std::string Constant(const Code& code, uint16_t index, absl::string_view instruction) {
   const uint64_t bits = code.constants[index];
   if (absl::StrContains(instruction, "Int32")) return absl::StrCat(FromBits<int32_t>(bits));
@@ -46,7 +46,7 @@ std::string CallText(const Code& code, const Instruction& call) {
   return absl::StrCat(Register(call.a), " = ", callee.name, "(", absl::StrJoin(arguments, ", "), ")");
 }
 
-// `{bool, double, variant}`: the types of its values.
+// Writes the types of a record's values, as in `{bool, double, variant}`.
 std::string RecordText(const Code& code, uint16_t index) {
   const auto add_type = [](std::string* out, tensorflow::DataType dtype) {
     absl::StrAppend(out, tensorflow::DataTypeString(dtype));

@@ -10,7 +10,7 @@ namespace {
 
 using tensorflow::Node;
 
-// Whether the variable comes from around the loop, as in a damaged graph it may not.
+// Whether the variable comes from around the loop. In a damaged graph it may not.
 bool IsEntered(const Node* merge) {
   const auto& edges = merge->in_edges();
   return std::any_of(edges.begin(), edges.end(), [](const tensorflow::Edge* edge) { return edge->src()->IsEnter(); });

@@ -10,20 +10,21 @@
 namespace tensorflow_recursion {
 namespace {
 
-// What comes of more counts as something new: to compare such sets would take its time.
+// A value whose origin has more events counts as an event of its own, because to compare large sets would take long.
 constexpr size_t kMostEvents = 16;
-// Each round may tell arguments apart that were taken to come together before.
+// How many rounds are made at most. Each may tell arguments apart that were taken to come together before.
 constexpr int kMostSplits = 10;
 
-// A variable, for example, waits for nothing. An Unstage, without inputs as well, waits for what others stage.
+// Whether the node only makes a handle, as a variable does, and so waits for nothing. (An Unstage has no inputs either,
+// but waits for what others stage.)
 bool MakesHandle(const tensorflow::Node& node) {
   return node.num_inputs() == 0 && node.num_outputs() == 1 &&
          (node.output_type(0) == tensorflow::DT_RESOURCE || tensorflow::IsRefType(node.output_type(0)));
 }
 
-// Whether a node of the main graph is done soon, whatever it is: it can't wait for anything outside, and what it makes
-// surely comes. The main graph runs once, so all that its calls are given so comes together, and recursions hand on for
-// the most part what is given to the first call.
+// Whether the node is of the main graph, waits for nothing outside of it, and surely yields its outputs. The main graph
+// runs once, so it does not matter that such nodes take time: all that they give to a call counts as coming together.
+// This helps because recursions mostly hand on what is given to the first call.
 bool IsPreparation(const FlowNode& node) {
   if (node.region != GraphRegions::kRoot || node.may_be_dead) return false;
   if (node.kind == OpKind::kPass) return true;
@@ -86,7 +87,7 @@ Condition Origins::Compute(NodeId id) {
       return node.inputs[0].is_constant() ? of_[node.branch] : Of(node.inputs[0].source).And(of_[node.branch]);
     case OpKind::kEntry:
       return {{first_[id], 0}};
-    case OpKind::kArgument:  // there when the root opens
+    case OpKind::kArgument:  // comes when the root opens
     case OpKind::kFrameStart:
       return {};
     default:
@@ -111,20 +112,22 @@ Condition Origins::Of(const Source& source) const {
   return PortsComeApart(node.kind) ? whole.And({{source.node, port}}) : whole;
 }
 
-// A value that is on this side already gains nothing by a second Switch. That counts as something new, or what is in
-// front of the Switch could be put together with what is behind it, and would wait for itself.
+// Returns the origin of a value behind a Switch. If the value is on this side already, the Switch adds no event, but
+// counts as one. Otherwise arithmetic in front of the Switch could be put into one piece with arithmetic behind it, and
+// the piece would wait for itself.
 Condition Origins::OfSide(const Condition& whole, NodeId node, const Event& side) const {
   const Condition both = whole.And({side});
   return both == whole ? both.And({{node, 0}}) : both;
 }
 
-// Tells arguments of functions apart that have different origins in a call. Whether there were any.
+// Tells arguments of functions apart that have different origins in a call. Returns whether there were any.
 bool Origins::SplitEntries() {
   bool changed = false;
   for (const FlowCallSite& site : flow_.call_sites) {
     const auto callee = flow_.functions.find(flow_.regions.FindFunction(site.callee));
     if (callee == flow_.functions.end() || site.node == kNone) continue;
-    std::map<std::pair<NodeId, Condition>, NodeId> first;  // from now on, by that before and the origin in the call
+    // The new first_ of entries, by the old one and the origin in the call.
+    std::map<std::pair<NodeId, Condition>, NodeId> first;
     const std::vector<Input>& inputs = flow_.nodes[site.node].inputs;
     const std::vector<NodeId>& entries = callee->second.entries;
     for (size_t i = 0; i < entries.size(); ++i) {
