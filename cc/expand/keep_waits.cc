@@ -24,11 +24,11 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// What decides which waits to keep, of a list of nodes or of a graph.
+// What has to be known of a list of nodes, or of a graph, to decide which waits to keep.
 struct Waits {
   explicit Waits(size_t count) : is_call(count), does(count), readers(count), producers(count) {}
 
-  // One for several edges between two nodes, which are added one after the other.
+  // Several edges between two nodes, which are added one after the other, count as one.
   void AddEdge(int from, int to) {
     if (!readers[from].empty() && readers[from].back() == to) return;
     readers[from].push_back(to);
@@ -42,7 +42,8 @@ struct Waits {
   Neighbours producers;
 };
 
-// Says of each node whether a walk from some call to neighbours, theirs, and so on, comes to it, or starts there.
+// Says of each node whether it is a call, or whether a walk from some call to neighbours, theirs, and so on, comes to
+// it.
 std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbours) {
   std::vector<bool> found(neighbours.size());
   std::vector<int> work;
@@ -62,7 +63,7 @@ std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbou
   return found;
 }
 
-// Which control edges a path through a call may go beside, if the order of their ends can be seen.
+// Finds the control edges that order something, and beside which there may be a path through a call.
 class WaitsToKeep {
  public:
   explicit WaitsToKeep(const Waits& waits)
@@ -91,15 +92,19 @@ class WaitsToKeep {
     return counts;
   }
 
-  EffectStates before_;               // by node: what it comes after, itself included
-  EffectStates after_;                // what comes after it, itself included
-  std::vector<bool> is_before_call_;  // whether it comes before a call, or is one
+  // All of these are by node. What the node does itself, together with all that comes before it, or after it:
+  EffectStates before_;
+  EffectStates after_;
+  // Whether the node comes before a call, or after one, or is one.
+  std::vector<bool> is_before_call_;
   std::vector<bool> is_after_call_;
+  // How many of its readers come before a call, and how many of the nodes it reads come after one.
   std::vector<int> ways_to_call_;
   std::vector<int> ways_from_call_;
 };
 
-// What waits for all effects, and what Grappler takes no edge out of.
+// Whether the wait is kept anyway: a ControlTrigger, which waits for all effects, gets its waits back after Grappler,
+// and edges out of a Merge are left alone.
 bool IsSafe(const std::string& from, const std::string& to) { return to == "ControlTrigger" || from == "Merge"; }
 
 NodeDef ConstantAfter(const std::string& node, const std::string& name, const std::string& device) {
@@ -131,7 +136,7 @@ class ListWaits {
       : names_(*names), list_(*list), keep_(WaitsOf(program, *list)) {}
 
   void Keep() {
-    const int count = static_cast<int>(list_.nodes.size());  // before others are added
+    const int count = static_cast<int>(list_.nodes.size());  // keepers, which are added behind, are not looked at
     for (int node = 0; node < count; ++node) {
       for (int i = 0; i < list_.nodes[node].input_size(); ++i) {
         const std::string input = list_.nodes[node].input(i);  // a copy: new nodes move the old ones
@@ -157,7 +162,7 @@ class ListWaits {
     return waits;
   }
 
-  // The Merge that lives where the node does.
+  // The Merge to wait for in place of the node. It lives where the node does.
   const std::string& KeeperOf(int node) {
     std::string& keeper = keepers_[node];
     if (!keeper.empty()) return keeper;
@@ -174,7 +179,8 @@ class ListWaits {
   NameTable& names_;
   NodeList& list_;
   const WaitsToKeep keep_;
-  std::map<int, std::string> keepers_;  // by node
+  // By node.
+  std::map<int, std::string> keepers_;
 };
 
 // The same for a graph. Nothing is known of its functions, so calls may do anything.
@@ -232,7 +238,8 @@ class GraphWaits {
 
   Graph* const graph_;
   const WaitsToKeep keep_;
-  std::map<int, Node*> keepers_;  // by node
+  // By node.
+  std::map<int, Node*> keepers_;
 };
 
 }  // namespace
