@@ -6,9 +6,9 @@
 // neither slot nor count: it fires with what comes. For example, the addition of fib has two slots and a count that
 // begins with 2; the comparison n < 2 has neither, because it waits for n alone.
 //
-// Within a frame no token tells that a value is dead. An operator with a dead input never fires, because its count stays
-// above zero. Some must learn of a death (merges, calls, results, sends, some loops). When the program is built, these
-// are listed for each place where something can die (DeathList), so that they are told in one step.
+// Within a frame no token tells that a value is dead. An operator with a dead input never fires, because its count
+// stays above zero. Some must learn of a death (merges, calls, results, sends, some loops). When the program is built,
+// these are listed for each place where something can die (DeathList), so that they are told in one step.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
