@@ -10,13 +10,13 @@ bool Blocks::Place(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   if (node.kind == OpKind::kSwitchN) choices_.try_emplace(ChoiceOf(node), id);
   if (node.kind == OpKind::kMerge) {
-    of_[id] = OfMerge(node);
+    block_of_[id] = OfMerge(node);
   } else if (node.kind == OpKind::kUnion) {
-    of_[id] = OfUnion(node);
+    block_of_[id] = OfUnion(node);
   } else {
-    of_[id] = OfAll(node);
+    block_of_[id] = OfAll(node);
   }
-  return of_[id] != kNone;
+  return block_of_[id] != kNone;
 }
 
 BlockId Blocks::OfRegion(RegionId region) {
@@ -26,7 +26,7 @@ BlockId Blocks::OfRegion(RegionId region) {
 }
 
 BlockId Blocks::OfSource(const Source& source) {
-  const BlockId block = of_[source.node];
+  const BlockId block = block_of_[source.node];
   if (block == kNone || source.port == Source::kWholeNode) return block;
   const NodeId branch = BranchOf(source.node);
   return branch == kNone ? block : Side(block, branch, source.port);

@@ -34,13 +34,13 @@ struct Block {
 // The blocks of one function. They are made node by node, in the order of SortNodes().
 class Blocks {
  public:
-  explicit Blocks(const FlowGraph& flow) : flow_(flow), of_(flow.nodes.size(), kNone) {}
+  explicit Blocks(const FlowGraph& flow) : flow_(flow), block_of_(flow.nodes.size(), kNone) {}
 
   // Finds the block of a node whose sources have theirs. Returns false if there is none: for example, if its inputs
   // live on different sides, so that it would never run, or run with some of them dead.
   bool Place(NodeId node);
 
-  BlockId of(NodeId node) const { return of_[node]; }
+  BlockId of(NodeId node) const { return block_of_[node]; }
   // The block where a value lives: what comes out of a switch lives on a side of its branch. kNone if there is none.
   BlockId OfSource(const Source& source);
   BlockId OfRegion(RegionId region);
@@ -67,7 +67,7 @@ class Blocks {
   BlockId OfUnion(const FlowNode& node);
 
   const FlowGraph& flow_;
-  IdVector<NodeId, BlockId> of_;
+  IdVector<NodeId, BlockId> block_of_;
   IdVector<BlockId, Block> blocks_;
   std::map<std::tuple<RegionId, BlockId, NodeId, int>, BlockId> ids_;
   // Several kSwitchN of a region that have one index and as many sides are one branch. The first of them stands for

@@ -45,13 +45,13 @@ class Emitter {
   void Emit(NodeId id);
   void EmitReturn();
 
-  // Conditionals.
+  // These emit conditionals.
   bool EmitConditional(BlockId block, const NodeSet& allowed);
   void EmitSides(BlockId block, const ConditionalPart& part);
   void EmitSide(BlockId block, int side, const ConditionalPart& part);
   void MoveToMerges(BlockId side, const std::vector<NodeId>& merges);
 
-  // Loops.
+  // These emit loops.
   void EmitLoop(NodeId id);
   void EmitTest(BlockId block, const ConditionalPart& part);
   void EmitRepeat();

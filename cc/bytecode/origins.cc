@@ -41,37 +41,37 @@ bool PortsComeApart(OpKind kind) {
 
 Origins::Origins(const FlowGraph& flow, const std::vector<NodeId>& order, IdVector<NodeId, bool> is_arithmetic)
     : flow_(flow), order_(order), is_arithmetic_(std::move(is_arithmetic)) {
-  first_.assign(flow.nodes.size(), kNone);
-  of_.assign(flow.nodes.size(), Condition());
+  representative_.assign(flow.nodes.size(), kNone);
+  origin_of_.assign(flow.nodes.size(), Condition());
   FindFirstEntries();
   for (int round = 0; round < kMostSplits; ++round) {
     Compute();
     if (!SplitEntries()) return;
   }
-  for (NodeId id : flow.nodes.ids()) first_[id] = id;
+  for (NodeId id : flow.nodes.ids()) representative_[id] = id;
   Compute();
 }
 
 // At first all arguments of a function are taken to come together. So do the variables of a loop, unless some may live
 // without the others.
 void Origins::FindFirstEntries() {
-  for (NodeId id : flow_.nodes.ids()) first_[id] = id;
+  for (NodeId id : flow_.nodes.ids()) representative_[id] = id;
   std::map<RegionId, NodeId> of_region;
   for (NodeId id : flow_.nodes.ids()) {
     const FlowNode& node = flow_.nodes[id];
     if (node.kind != OpKind::kEntry || node.is_removed) continue;
     const FlowLoop* const loop = flow_.FindLoop(node.region);
     if (loop == nullptr || IsSimpleLoop(flow_, *loop))
-      first_[id] = of_region.try_emplace(node.region, id).first->second;
+      representative_[id] = of_region.try_emplace(node.region, id).first->second;
   }
 }
 
 void Origins::Compute() {
   for (NodeId id : order_) {
     if (flow_.nodes[id].is_removed) continue;
-    of_[id] = Compute(id);
-    if (of_[id].size() <= kMostEvents) continue;
-    of_[id] = {{id, 0}};
+    origin_of_[id] = Compute(id);
+    if (origin_of_[id].size() <= kMostEvents) continue;
+    origin_of_[id] = {{id, 0}};
     is_arithmetic_[id] = false;
   }
 }
@@ -84,9 +84,10 @@ Condition Origins::Compute(NodeId id) {
       return OfInputs(node);
     case OpKind::kSwitch:
       if (!node.controls.empty()) break;
-      return node.inputs[0].is_constant() ? of_[node.branch] : Of(node.inputs[0].source).And(of_[node.branch]);
+      return node.inputs[0].is_constant() ? origin_of_[node.branch]
+                                          : Of(node.inputs[0].source).And(origin_of_[node.branch]);
     case OpKind::kEntry:
-      return {{first_[id], 0}};
+      return {{representative_[id], 0}};
     case OpKind::kArgument:  // comes when the root opens
     case OpKind::kFrameStart:
       return {};
@@ -104,7 +105,7 @@ Condition Origins::OfInputs(const FlowNode& node) const {
 
 Condition Origins::Of(const Source& source) const {
   const FlowNode& node = flow_.nodes[source.node];
-  const Condition& whole = of_[source.node];
+  const Condition& whole = origin_of_[source.node];
   if (source.port == Source::kWholeNode) return whole;
   const auto port = static_cast<uint32_t>(source.port) + 1;
   if (node.kind == OpKind::kBranch) return whole.And({{source.node, port}});
@@ -126,7 +127,7 @@ bool Origins::SplitEntries() {
   for (const FlowCallSite& site : flow_.call_sites) {
     const auto callee = flow_.functions.find(flow_.regions.FindFunction(site.callee));
     if (callee == flow_.functions.end() || site.node == kNone) continue;
-    // The new first_ of entries, by the old one and the origin in the call.
+    // The new representatives of entries, by the old one and the origin in the call.
     std::map<std::pair<NodeId, Condition>, NodeId> first;
     const std::vector<Input>& inputs = flow_.nodes[site.node].inputs;
     const std::vector<NodeId>& entries = callee->second.entries;
@@ -134,9 +135,9 @@ bool Origins::SplitEntries() {
       if (entries[i] == kNone) continue;
       const bool is_token = i < inputs.size() && !inputs[i].is_constant();
       const Condition origin = is_token ? Of(inputs[i].source) : Condition();
-      const NodeId before = first_[entries[i]];
-      first_[entries[i]] = first.try_emplace({before, origin}, entries[i]).first->second;
-      changed = changed || first_[entries[i]] != before;
+      const NodeId before = representative_[entries[i]];
+      representative_[entries[i]] = first.try_emplace({before, origin}, entries[i]).first->second;
+      changed = changed || representative_[entries[i]] != before;
     }
   }
   return changed;

@@ -29,7 +29,7 @@ class Origins {
   Origins(const FlowGraph& flow, const std::vector<NodeId>& order, IdVector<NodeId, bool> is_arithmetic);
 
   // The origin of what a node makes. It has a meaning for arithmetic only.
-  const Condition& Of(NodeId node) const { return of_[node]; }
+  const Condition& Of(NodeId node) const { return origin_of_[node]; }
   // Whether the node is arithmetic, and not made of too many events.
   bool IsArithmetic(NodeId node) const { return is_arithmetic_[node]; }
 
@@ -45,10 +45,10 @@ class Origins {
   const FlowGraph& flow_;
   const std::vector<NodeId>& order_;
   IdVector<NodeId, bool> is_arithmetic_;
-  // For each entry, the first of those that come together with it.
-  IdVector<NodeId, NodeId> first_;
+  // For each entry, the one that stands for all that come together with it: the first of them.
+  IdVector<NodeId, NodeId> representative_;
   // The origin of each node as a whole. Its ports may have more events.
-  IdVector<NodeId, Condition> of_;
+  IdVector<NodeId, Condition> origin_of_;
 };
 
 }  // namespace tensorflow_recursion

@@ -187,7 +187,7 @@ inline void CallOpener::Start(Frame* child, const Value* arguments, uint32_t num
     lives.boolean = true;
     router_->DeliverResult(child->parent, child->site_op, site.announce_port, lives);
   }
-  for (const uint32_t invariant : child->region->told_invariants) {
+  for (const uint32_t invariant : child->region->delivered_invariants) {
     const uint32_t argument = static_cast<uint32_t>(child->region->first_invariant()) + invariant;
     router_->DeliverArgument(child, argument, child->invariants().Get(invariant));
   }

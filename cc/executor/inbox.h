@@ -121,7 +121,7 @@ class Inbox {
   bool PostHere(Message message);
   void Wake() { wake_(); }
 
-  // The worker's own thread only, from here on.
+  // Only the worker's own thread may call what follows.
 
   // Whether messages may have come. It takes no lock, so it may say so a moment late.
   bool MayHaveMail() const { return has_mail_.load(std::memory_order_relaxed); }

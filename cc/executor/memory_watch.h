@@ -46,13 +46,16 @@ class MemoryWatch {
     least_ = std::min(least_, available);
     const bool has_grown = first_ - available >= std::min(kSmallestGrowth, first_ / kSmallestPart);
     const bool is_too_large = is_least && available < reserve_ && has_grown;
-    if (is_too_large && left_ == kUnknownMemory) left_ = available;
+    if (is_too_large && left_when_too_large_ == kUnknownMemory) left_when_too_large_ = available;
     return is_too_large;
   }
 
   // Whether a run that is too large should end wherever it is. Calls can be opened before all their arguments are
   // there: then the run takes its memory when the last one is opened already.
-  bool MustEnd() const { return left_ != kUnknownMemory && least_ < left_ - std::min(kLargestOverdraft, left_ / 2); }
+  bool MustEnd() const {
+    return left_when_too_large_ != kUnknownMemory &&
+           least_ < left_when_too_large_ - std::min(kLargestOverdraft, left_when_too_large_ / 2);
+  }
 
   // The least that was available at any look.
   int64_t least() const { return least_; }
@@ -62,7 +65,7 @@ class MemoryWatch {
   int64_t first_ = kUnknownMemory;
   int64_t least_ = kUnknownMemory;
   // What was left when the run was too large for the first time.
-  int64_t left_ = kUnknownMemory;
+  int64_t left_when_too_large_ = kUnknownMemory;
 };
 
 }  // namespace tensorflow_recursion

@@ -52,7 +52,7 @@ class OperatorInputs {
     const Value* table = frame.region->inputs.data() + op.slot;
     Value* inputs = gathered_.data();
     for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i] = Kept(frame, table[i]);
-    if (op.only < op.num_inputs) arrival.CopyTo(&inputs[op.only]);
+    if (op.arriving_input < op.num_inputs) arrival.CopyTo(&inputs[op.arriving_input]);
     return inputs;
   }
 

@@ -26,7 +26,7 @@ using tensorflow::NodeDef;
 
 // What has to be known of a list of nodes, or of a graph, to decide which waits to keep.
 struct Waits {
-  explicit Waits(size_t count) : is_call(count), does(count), readers(count), producers(count) {}
+  explicit Waits(size_t count) : is_call(count), states(count), readers(count), producers(count) {}
 
   // Several edges between two nodes, which are added one after the other, count as one.
   void AddEdge(int from, int to) {
@@ -37,7 +37,7 @@ struct Waits {
 
   // Each of these has an element for each node.
   std::vector<bool> is_call;
-  EffectStates does;
+  EffectStates states;
   Neighbours readers;
   Neighbours producers;
 };
@@ -67,8 +67,8 @@ std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbou
 class WaitsToKeep {
  public:
   explicit WaitsToKeep(const Waits& waits)
-      : before_(waits.does),
-        after_(waits.does),
+      : before_(waits.states),
+        after_(waits.states),
         is_before_call_(FindBesideCalls(waits, waits.producers)),
         is_after_call_(FindBesideCalls(waits, waits.readers)) {
     Spread(waits.readers, &before_);
@@ -152,7 +152,7 @@ class ListWaits {
  private:
   static Waits WaitsOf(const CallProgram& program, const NodeList& list) {
     Waits waits(list.nodes.size());
-    waits.does = StatesOf(program, list);
+    waits.states = StatesOf(program, list);
     for (size_t i = 0; i < list.nodes.size(); ++i) {
       waits.is_call[i] = IsInvoke(list.nodes[i]);
       for (const std::string& input : list.nodes[i].input()) {
@@ -211,7 +211,7 @@ class GraphWaits {
     for (const Node* node : graph.op_nodes()) {
       const int id = node->id();
       waits.is_call[id] = node->type_string() == kInvokeOp;
-      waits.does[id] = {waits.is_call[id] || HasEffect(*node), waits.is_call[id] || ReadsState(node->type_string())};
+      waits.states[id] = {waits.is_call[id] || HasEffect(*node), waits.is_call[id] || ReadsState(node->type_string())};
       for (const Edge* edge : node->in_edges()) {
         if (edge->src()->IsOp()) waits.AddEdge(edge->src()->id(), id);
       }

@@ -17,7 +17,7 @@ namespace tensorflow_recursion {
 // constants. Two or more Slices that cut g into neighbouring parts along one dimension become such an operator, too,
 // even if they come from elsewhere.
 //
-// For a graph on a CPU. InvalidArgument if TensorFlow refuses the new operator.
+// The graph must be on a CPU. InvalidArgument if TensorFlow refuses the new operator.
 absl::Status MergeConcatGradients(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

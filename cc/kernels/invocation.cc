@@ -110,7 +110,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
     return absl::OkStatus();
   }
 
-  // RendezvousInterface.
+  // RendezvousInterface: hands everything on to the real rendezvous.
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value, const bool is_dead) override {
     return recursion_->rendezvous == nullptr ? NoRendezvous() : recursion_->rendezvous->Send(key, args, value, is_dead);
   }

@@ -54,7 +54,7 @@ class FrameLayout {
     PlaceSlots();
     PlaceTag();
     PlaceInvariants();
-    TellEdges();
+    SetSlotsOfEdges();
     FindLendingSlots();
     MakeTemplate();
   }
@@ -124,14 +124,14 @@ class FrameLayout {
     if (is_in_order) return;
     op->inputs = is_only ? InputsIn::kTableAndArrival : InputsIn::kTable;
     op->slot = static_cast<uint32_t>(region_.inputs.size());
-    op->only = op->num_inputs;
+    op->arriving_input = op->num_inputs;
     size_t next = 0;
     for (uint16_t i = 0; i < op->num_inputs; ++i) {
       const Input& input = node.inputs[i];
       region_.inputs.push_back(TableEntryOf(input));
       if (!input.is_token()) continue;
       if (is_only) {
-        op->only = i;
+        op->arriving_input = i;
       } else {
         region_.inputs.back().position = slots[next++];
       }
@@ -151,11 +151,11 @@ class FrameLayout {
     if (region_.is_function()) region_.num_invariants = function->second.num_invariants;
     const size_t first = region_.first_invariant();
     for (size_t i = first; region_.is_function() && i < region_.entries.size(); ++i) {
-      if (region_.entries[i] != kNone) region_.told_invariants.push_back(static_cast<uint32_t>(i - first));
+      if (region_.entries[i] != kNone) region_.delivered_invariants.push_back(static_cast<uint32_t>(i - first));
     }
   }
 
-  void TellEdges() {
+  void SetSlotsOfEdges() {
     for (Edge& edge : region_.edges) {
       const Op& op = region_.ops[edge.op];
       if (edge.kind == EdgeKind::kOnly || edge.kind == EdgeKind::kControl || edge.kind == EdgeKind::kUnion) continue;

@@ -174,7 +174,7 @@ enum class InputsIn : uint8_t {
   // Region::inputs has a table of them, which begins at `slot`. Each entry is a constant, an invariant
   // (InvariantEntry()), or Empty with the number of a slot in `position`.
   kTable,
-  // There is such a table, but input `only` is the value that has just arrived.
+  // There is such a table, but input `arriving_input` is the value that has just arrived.
   kTableAndArrival,
 };
 
@@ -195,7 +195,7 @@ struct Op {
   // How many ports yield values. Behind them is one more, for the control edges of the operator as a whole.
   uint16_t num_ports = 0;
   // For kTableAndArrival: which input it is that arrives.
-  uint16_t only = 0;
+  uint16_t arriving_input = 0;
   // How many arrivals the operator waits for: its pending count in a new frame.
   uint32_t num_tokens = 0;
   // The slot of the first input, or the first entry of the table of inputs. The slot of a gate keeps its data.
@@ -249,9 +249,9 @@ struct Region {
   // Where a frame finds the invariants of its recursion, if there are any.
   SlotId invariants_slot;
   // Of a function: how many of its last arguments are invariants. Some operators cannot read invariants by a table.
-  // They get those of `told_invariants` from entries, as other arguments.
+  // They get those of `delivered_invariants` from entries, as other arguments.
   uint32_t num_invariants = 0;
-  std::vector<uint32_t> told_invariants;
+  std::vector<uint32_t> delivered_invariants;
 
   // The slots and pending counts of a frame that has just been opened.
   uint32_t num_slots = 0;
