@@ -40,6 +40,7 @@ struct RegisterType {
   bool operator==(const RegisterType& other) const { return dtype == other.dtype && is_array == other.is_array; }
 };
 
+// One compiled function.
 struct CodeFunction {
   // The name by which users know the function, and that in the graph, where copies have names of their own.
   std::string name;

@@ -21,6 +21,7 @@ struct ElementIndex {
   std::optional<uint64_t> known;
 };
 
+// One read: `array` is the vector or matrix, and `access` says how its elements are read.
 struct ElementRead {
   Input array;
   // One for each dimension.

@@ -33,6 +33,7 @@ std::optional<Opcode> CallOf(Opcode arithmetic) {
   }
 }
 
+// Writes one step after the other, once it is known which register each value has.
 class Encoder {
  public:
   Encoder(const FunctionSteps& function, CodeBuilder* builder)

@@ -84,6 +84,7 @@ std::vector<bool> MakesRecords(const Code& code) {
   return makes;
 }
 
+// Looks at each call of each function, and writes a plan if a later call need not wait for it.
 class Planner {
  public:
   explicit Planner(Code* code) : code_(*code), makes_records_(MakesRecords(*code)) {}

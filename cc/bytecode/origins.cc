@@ -61,8 +61,9 @@ void Origins::FindFirstEntries() {
     const FlowNode& node = flow_.nodes[id];
     if (node.kind != OpKind::kEntry || node.is_removed) continue;
     const FlowLoop* const loop = flow_.FindLoop(node.region);
-    if (loop == nullptr || IsSimpleLoop(flow_, *loop))
+    if (loop == nullptr || IsSimpleLoop(flow_, *loop)) {
       representative_[id] = of_region.try_emplace(node.region, id).first->second;
+    }
   }
 }
 

@@ -106,6 +106,7 @@ class Grouper {
 
 // --- What a piece reads and makes -------------------------------------------------------------------
 
+// Says which values each group reads of other nodes, and which of its own other nodes read.
 class Boundaries {
  public:
   Boundaries(const FlowGraph& flow, const ElementReads& reads, const std::vector<std::vector<NodeId>>& groups)

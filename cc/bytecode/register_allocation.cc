@@ -22,6 +22,7 @@ struct Interval {
   bool Overlaps(const Interval& other) const { return begin <= other.end && other.begin <= end; }
 };
 
+// Gives registers to the values of one function, first to those outside of calls' windows, then to those inside.
 class Allocator {
  public:
   explicit Allocator(const FunctionSteps& function) : function_(function), intervals_(function.num_virtuals) {}

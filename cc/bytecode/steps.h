@@ -64,6 +64,7 @@ struct Step {
   }
 };
 
+// The steps of one function or piece.
 struct FunctionSteps {
   std::vector<Step> steps;
   std::vector<VirtualId> arguments;

@@ -77,6 +77,7 @@ struct Fork {
   bool is_done = false;
 };
 
+// A call that runs on this worker: one that a frame has made, or a fork of another worker, with all calls below it.
 struct CompiledCall {
   explicit CompiledCall(const WorkerContext& context)
       : interpreter(*context.program.code, context.program.options.max_depth, &context.run->frame_bytes,

@@ -25,6 +25,7 @@ struct WaitingCall {
   std::array<Value, kMostInputsOfWave> inputs;
 };
 
+// The calls of one node that wait together. The wave is full when they have kFullWave rows together.
 struct Wave {
   const KernelNode* node;
   // The memory of the weight that all calls share.

@@ -15,6 +15,7 @@ namespace {
 
 using tensorflow::NodeDef;
 
+// Orders the arguments of all calls in one list of nodes.
 class ArgumentOrder {
  public:
   ArgumentOrder(const CallProgram& program, NameTable* names, NodeList* list)

@@ -23,6 +23,7 @@ using tensorflow::FunctionDef;
 using tensorflow::Graph;
 using tensorflow::Node;
 
+// Binds calls one by one. The first call of a function, or the first with resources of other devices, adds a body.
 class CallBinder {
  public:
   CallBinder(BodyFactory* bodies, CallProgram* program)

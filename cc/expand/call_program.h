@@ -114,6 +114,7 @@ struct Fetch {
   bool whole = false;
 };
 
+// The whole program: what is fetched and fed, the main graph, and all functions that it may call.
 struct CallProgram {
   NodeList main;
   // By node. Calls that are fed are among them, because they must keep all their outputs.

@@ -27,6 +27,7 @@ bool HoldsBodies(const NodeList& list) {
   });
 }
 
+// Writes the main graph first, then the bodies, and at last the KeepAlives, which wait for nodes of the bodies.
 class Emitter {
  public:
   Emitter(const CallProgram& program, const Options& options, int64_t first_call_id, NameTable* names,

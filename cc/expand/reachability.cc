@@ -45,6 +45,7 @@ void KeepArguments(NodeList* main) {
   }
 }
 
+// Walks backwards from what is fetched, through calls into bodies, until nothing more is found to be needed.
 class ReachabilityFinder {
  public:
   explicit ReachabilityFinder(CallProgram* program)

@@ -55,6 +55,7 @@ bool IsPartOfGradient(const CallProgram& program, const NodeDef& node) {
 // nodes are mostly TensorFlow's own, while other waits are what the user has written.
 bool IsInlined(const NodeDef& node) { return node.experimental_debug_info().original_func_names_size() > 0; }
 
+// Drops the waits for gradients in one list of nodes.
 class WaitDropper {
  public:
   // `roots` are the nodes for which `list` is run, such as fetches. There are none if all waits for gradients in the

@@ -17,6 +17,7 @@ namespace {
 // How long an idle thread waits for more work before it ends.
 constexpr std::chrono::seconds kPatience(10);
 
+// Keeps the threads that are idle. Each waits in a Seat for its next work.
 class SpareThreads {
  public:
   void Run(std::function<void()> work) {

@@ -172,6 +172,7 @@ class StaticCalls::Shared {
   std::unique_ptr<RunnableProgram> program_;
 };
 
+// What was found for one function runtime under one version of the process's settings.
 struct StaticCalls::Target {
   FunctionLibraryRuntime* library;
   int64_t settings_version;

@@ -416,6 +416,7 @@ absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> 
   return absl::OkStatus();
 }
 
+// What an asynchronous kernel needs until it is done.
 struct TfKernelRunner::InFlight {
   InFlight(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
       : scratch(shared, cancellation) {}

@@ -69,6 +69,7 @@ ScalarFunction ReadOf(const ElementAccess& access) {
   }
 }
 
+// Changes the reads of a flow graph, and counts who reads each node, so that nodes which nobody reads can go.
 class Rewriter {
  public:
   explicit Rewriter(FlowGraph* flow) : flow_(*flow), found_(FindElementReads(*flow)), readers_(flow->nodes.size(), 0) {}

@@ -226,10 +226,11 @@ class FrameLayout {
       std::memcpy(counts + index * sizeof(pending), &pending, sizeof(pending));
     }
     for (uint32_t op = 0; op < region_.num_firing; ++op) {
-      if (region_.ops[op].num_tokens == 0) region_.sources.push_back(OpId(op));
+      if (region_.ops[op].num_tokens == 0) region_.sources.emplace_back(op);
     }
   }
 
+  // A slot that holds a constant from the beginning.
   struct Prefilled {
     uint32_t slot;
     ConstantId constant;

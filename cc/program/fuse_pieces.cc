@@ -13,6 +13,7 @@
 namespace tensorflow_recursion {
 namespace {
 
+// Replaces pieces one by one, and in the end lets all other nodes read the new nodes.
 class Fuser {
  public:
   Fuser(FlowGraph* flow, Program* program) : flow_(*flow), program_(*program) {}

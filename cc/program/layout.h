@@ -17,6 +17,7 @@ inline Value ValueOfConstant(const ConstantTensor& constant) {
   return constant.is_number() ? ScalarFromTensor(constant.tensor) : Value::Constant(&constant.tensor);
 }
 
+// A flow graph, the program that it becomes, and which node becomes which operator.
 struct Layout {
   Layout(const FlowGraph& flow, Program* program)
       : flow(flow), program(program), op_of(flow.nodes.size()), nodes_of(flow.regions.regions().size()) {}

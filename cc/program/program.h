@@ -124,6 +124,8 @@ struct LoopDelivery {
   bool is_last = true;
 };
 
+// A loop, whose iterations are frames of `body`. For example, `tf.while_loop` over i and x has two variables: their
+// values enter by `starts`, go from one iteration to the next by `nexts`, and leave by the ports of the start.
 struct Loop {
   // The attribute frame_name of its Enters, and a hash of that.
   std::string name;
@@ -178,6 +180,8 @@ enum class InputsIn : uint8_t {
   kTableAndArrival,
 };
 
+// An operator of a region, which exists once for all frames. What belongs to one frame (inputs that wait, the pending
+// count) lies in that frame, at the place that is said here.
 struct Op {
   OpKind kind;
   InputsIn inputs = InputsIn::kSlots;
@@ -213,6 +217,7 @@ struct Op {
   ScalarFunction scalar = nullptr;
 };
 
+// The operators of a function's body, of a loop's body or of the main graph, and what a frame of it looks like.
 struct Region {
   RegionKind kind = RegionKind::kRoot;
   // The name of the function or the loop; empty for the root.
