@@ -42,6 +42,7 @@ std::string Element(const Instruction& instruction, const Instruction& second) {
 std::string CallText(const Code& code, const Instruction& call) {
   const CodeFunction& callee = code.functions[call.b];
   std::vector<std::string> arguments;
+  arguments.reserve(callee.arguments.size());
   for (size_t k = 0; k < callee.arguments.size(); ++k) arguments.push_back(Register(call.c + static_cast<int>(k)));
   return absl::StrCat(Register(call.a), " = ", callee.name, "(", absl::StrJoin(arguments, ", "), ")");
 }
@@ -71,10 +72,10 @@ std::string RecordOperands(const Code& code, const Instruction& i) {
 std::string Operands(const Code& code, uint32_t position, uint32_t begin) {
   const Instruction& i = code.instructions[position];
   const OpcodeInfo& info = InfoOf(i.opcode);
-  const std::string a = Register(i.a);
+  std::string a = Register(i.a);
   const std::string b = Register(i.b);
   const std::string c = Register(i.c);
-  const std::string target = absl::StrCat("-> ", static_cast<int64_t>(position) - begin + i.distance());
+  std::string target = absl::StrCat("-> ", static_cast<int64_t>(position) - begin + i.distance());
   switch (info.format) {
     case Format::kRRR:
       if (i.opcode == Opcode::kMove2) return absl::StrCat(a, ", ", Register(i.a + 1), " = ", b, ", ", c);

@@ -170,6 +170,7 @@ class Encoder {
 
   void EncodeMoves(const Step& step) {
     std::vector<RegisterMove> moves;
+    moves.reserve(step.results.size());
     for (size_t i = 0; i < step.results.size(); ++i) moves.push_back({RegisterOf(step.results[i]), Operand(step, i)});
     EmitMoves(OrderMoves(std::move(moves), allocation_.spare));
   }
@@ -177,6 +178,7 @@ class Encoder {
   void EncodeReturnAll(const Step& step) {
     const int num_results = static_cast<int>(step.operands.size());
     std::vector<RegisterMove> moves;
+    moves.reserve(step.operands.size());
     for (int i = 0; i < num_results; ++i) moves.push_back({i, Operand(step, i)});
     EmitMoves(OrderMoves(std::move(moves), std::max<int>(allocation_.spare, num_results)));
     builder_.Emit(Opcode::kReturnAll);

@@ -204,7 +204,10 @@ class Planner {
       code_.calls.push_back(std::move(copy));
     }
     const int size = SizeOf(code_.instructions[at].opcode);
-    for (int i = 0; i < size; ++i) code_.instructions.push_back(Instruction(code_.instructions[at + i]));
+    for (int i = 0; i < size; ++i) {
+      const Instruction copy = code_.instructions[at + i];
+      code_.instructions.push_back(copy);
+    }
   }
 
   uint32_t Behind(uint32_t at) const { return at + SizeOf(code_.instructions[at].opcode); }

@@ -33,6 +33,7 @@ LoopVariable VariableOf(const FlowGraph& flow, const FlowLoop& loop, const Node*
 
 std::vector<LoopVariable> VariablesOf(const FlowGraph& flow, const FlowLoop& loop) {
   std::vector<LoopVariable> variables;
+  variables.reserve(loop.merges.size());
   for (const Node* merge : loop.merges) variables.push_back(VariableOf(flow, loop, merge));
   for (size_t i = 0; i < loop.enters.size(); ++i) {
     const auto constant = loop.entries.find(loop.enters[i]);

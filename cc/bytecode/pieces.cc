@@ -130,8 +130,9 @@ class Boundaries {
     };
     for (NodeId id : piece.members) {
       const bool reads_element = reads_.reads.count(id) > 0;
-      for (size_t i = 0; i < flow_.nodes[id].inputs.size(); ++i)
+      for (size_t i = 0; i < flow_.nodes[id].inputs.size(); ++i) {
         read(flow_.nodes[id].inputs[i], reads_element && i == 0);
+      }
       if (outputs_.count({id, 0}) > 0) piece.outputs.push_back({id, 0});
     }
     return piece;

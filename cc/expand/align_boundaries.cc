@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cc/expand/align_boundaries.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/placement.h"
 

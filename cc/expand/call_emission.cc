@@ -94,6 +94,7 @@ void CallEmitter::EmitReturns(const NodeDef& invoke, bool is_in_main) {
   const SiteNames& site = *names_.FindSite(invoke.name());
   const int num_outputs = static_cast<int>(site.returns.size()) - 1;
   std::vector<std::string> waits;
+  waits.reserve(site.calls.size());
   for (const std::string& call : site.calls) waits.push_back(Control(call));
   std::vector<std::string> tokens;
   if (is_in_main) tokens.push_back(keep_alives_->Token(invoke));

@@ -194,6 +194,7 @@ void DropWaits(const CallProgram& program, const std::vector<int>& roots, NameTa
 
 std::vector<int> FetchedNodes(const CallProgram& program) {
   std::vector<int> nodes;
+  nodes.reserve(program.fetches.size());
   for (const auto& [name, fetch] : program.fetches) nodes.push_back(program.main.index.at(name));
   return nodes;
 }

@@ -16,7 +16,7 @@ namespace tensorflow_recursion {
 namespace {
 
 // How large stacks are taken to be where the system does not tell: as those of the smallest pool threads.
-constexpr size_t kFallbackStackBytes = 256 * 1024;
+constexpr size_t kFallbackStackBytes = size_t{256} << 10;
 
 // The work that this thread's outermost RunFlat() has still to do; null outside of any.
 thread_local std::vector<std::function<void()>>* waiting = nullptr;

@@ -163,8 +163,7 @@ absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::Funct
   const auto& properties = node.node->properties();
   if (tensorflow::OpSegment::ShouldOwnKernel(library, node.op)) {
     auto create = [&](OpKernel** created) { return Create(properties, library, created); };
-    const absl::Status status =
-        library->device()->op_segment()->FindOrCreate(session_handle, node.name, kernel, create);
+    absl::Status status = library->device()->op_segment()->FindOrCreate(session_handle, node.name, kernel, create);
     if (status.ok()) return CheckServes(**kernel, node);
     if (!absl::IsNotFound(status)) return status;
   }

@@ -52,7 +52,7 @@ absl::Status Add(OpKernelContext* /*context*/, const Variant& /*a*/, const Varia
 // Registers zeros and sums of records, and of variants without a value, which an If yields for a list of the branch
 // that it has not taken. TensorFlow makes zeros like both, because a loop keeps records in lists. Nobody reads the
 // zeros, so they need no value.
-bool Register() {
+bool Register() noexcept {
   UnaryVariantOpRegistry* registry = UnaryVariantOpRegistry::Global();
   const TypeIndex no_value = Variant().TypeId();
   for (const char* device : {tensorflow::DEVICE_CPU, tensorflow::DEVICE_GPU}) {

@@ -117,6 +117,7 @@ std::vector<uint32_t> SlotPlanner::PlaceBehind(std::vector<Use> uses) {
 // they are.
 std::vector<uint32_t> SlotPlanner::Place(const SlotRequest& request) {
   std::vector<Use> uses;
+  uses.reserve(request.items.size());
   for (const SlotRequest::Item& item : request.items) uses.push_back(UseOf(request, item));
   if (std::all_of(uses.begin(), uses.end(), [](const Use& use) { return use.released == 0; })) {
     return PlaceBehind(std::move(uses));
