@@ -10,42 +10,45 @@
 
 namespace tensorflow_recursion {
 
-// In MiB: what a recursion leaves the machine. 0: nobody looks.
+// The environment variable that says how many MiB of memory a recursion has to leave the machine. With 0 no run looks
+// at the memory.
 inline constexpr char kMemoryReserveVariable[] = "TENSORFLOW_RECURSION_MEMORY_RESERVE";
 
-// Without the variable it is this part of the memory that there is, and no more than that.
+// Without the variable, it has to leave a sixteenth of the memory that there is, but no more than 512 MiB.
 inline constexpr int64_t kReservedPart = 16;
 inline constexpr int64_t kLargestDefaultReserve = int64_t{512} << 20;
 
 inline constexpr int64_t kUnknownMemory = -1;
 
-// In bytes.
+// How many bytes of memory there are, and how many of them are available.
 struct MemoryLevel {
   int64_t total = kUnknownMemory;
   int64_t available = kUnknownMemory;
 };
 
-// Of the text of /proc/meminfo.
+// Reads the machine's level in the text of /proc/meminfo.
 MemoryLevel MemoryOfMachine(absl::string_view meminfo);
 
-// Of the texts of a control group's files: its limit ("max": none), what it takes, and its statistics, in which
-// `inactive_file` names the memory that the system takes back when there is need. Unknown if it has no limit.
+// Reads a control group's level in the texts of its files: its limit ("max" if there is none), what it takes, and its
+// statistics. There, the line `inactive_file` tells the memory that the system takes back when there is need, which is
+// available, too. The level of a group without a limit is unknown.
 MemoryLevel MemoryOfGroup(absl::string_view limit, absl::string_view usage, absl::string_view statistics,
                           absl::string_view inactive_file);
 
-// Of each the smaller one, of those that are known.
+// Takes each amount from the level where it is smaller. One that is unknown in a level is taken from the other.
 MemoryLevel SmallerOf(const MemoryLevel& one, const MemoryLevel& other);
 
-// Of the process: the machine's, or its control group's if that has less. It takes some 50 us.
+// Reads the level that is valid for this process: the machine's, or its control group's where that is lower. It takes
+// some 50 us.
 MemoryLevel ReadMemoryLevel();
 
-// What is available of it, in bytes, or kUnknownMemory.
+// How many bytes of memory ReadMemoryLevel() finds available, or kUnknownMemory.
 int64_t AvailableMemory();
 
-// In bytes, the same while the process lives. 0 if the memory is not known.
+// How many bytes a recursion has to leave, which stays the same while the process lives. 0 if the memory is not known.
 int64_t MemoryReserve();
 
-// By the variable's text, which may be nullptr.
+// The same for a given text of the variable, which may be nullptr, and a given level.
 int64_t MemoryReserveOf(const char* text, const MemoryLevel& level);
 
 // InvalidArgument if the variable is no number of MiB.

@@ -12,7 +12,7 @@
 
 namespace tensorflow_recursion {
 
-// Calls that an error names at each end of its path; the ones between are counted.
+// How many calls an error names at each end of its path. Those in the middle are only counted.
 inline constexpr int kCallPathEnd = 3;
 
 // `outermost` and `innermost` hold the names of at most kCallPathEnd calls each, in call order, and

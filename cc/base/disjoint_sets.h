@@ -9,7 +9,8 @@
 
 namespace tensorflow_recursion {
 
-// The numbers from 0 up to, not including, `size`: each alone at first. (Union-find with path halving, Tarjan 1975.)
+// Holds the numbers from 0 to `size` - 1. At first each is a set of its own. (Union-find with path halving, Tarjan
+// 1975.)
 class DisjointSets {
  public:
   explicit DisjointSets(size_t size) : parents_(size) { std::iota(parents_.begin(), parents_.end(), size_t{0}); }

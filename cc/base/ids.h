@@ -19,7 +19,7 @@ inline constexpr None kNone;
 
 // A 32-bit number that names one of the things that `Tag` stands for, or kNone. A number becomes an id only where the
 // code says so; an id is a number again wherever one is needed, as to index a table. So `port = slot` does not compile,
-// and neither does comparing the two. Costs what a uint32_t does.
+// and neither does comparing the two. An id costs no more than a uint32_t.
 template <typename Tag>
 class Id {
  public:
@@ -45,19 +45,24 @@ constexpr bool operator==(Id<A>, Id<B>) = delete;
 template <typename A, typename B, typename = std::enable_if_t<!std::is_same_v<A, B>>>
 constexpr bool operator!=(Id<A>, Id<B>) = delete;
 
-using NodeId = Id<struct NodeTag>;          // of a flow graph: a future operator
-using RegionId = Id<struct RegionTag>;      // the root, a function's body, a loop's body
-using ConstantId = Id<struct ConstantTag>;  // of a program: a tensor known when it is built
-using OpId = Id<struct OpTag>;              // of a region: an operator
-using PortId = Id<struct PortTag>;          // of a region: an output of one of its operators
-using SlotId = Id<struct SlotTag>;          // of a frame: where an input waits
-using CallSiteId = Id<struct CallSiteTag>;  // of a program
+// These name things of a whole graph or program: a node of the flow graph, which is a future operator; a region, which
+// is the root or the body of a function or a loop; a tensor that is known when the program is built; a call site.
+using NodeId = Id<struct NodeTag>;
+using RegionId = Id<struct RegionTag>;
+using ConstantId = Id<struct ConstantTag>;
+using CallSiteId = Id<struct CallSiteTag>;
+
+// These name things within one region: an operator, an output of an operator, a place in the region's frames where an
+// input waits.
+using OpId = Id<struct OpTag>;
+using PortId = Id<struct PortTag>;
+using SlotId = Id<struct SlotTag>;
 
 // A vector that only ids of one kind index.
 template <typename IdType, typename T>
 class IdVector {
  public:
-  // The ids of the elements that there are when it is asked for: elements may be added while they are visited.
+  // The ids of the elements that there are when ids() is called. So elements may be added while a loop visits these.
   class Ids {
    public:
     class iterator {

@@ -18,13 +18,14 @@ inline constexpr char kOptimizerName[] = "function_transformation";
 // What the name of every operator of ours begins with.
 inline constexpr char kOpPrefix[] = "Recursion>";
 
-// What a user's graph holds: one operator per call, the callee in attribute `f`.
+// In a user's graph each call is one operator of this type, whose attribute `f` names the callee.
 inline constexpr char kInvokeOp[] = "Recursion>Invoke";
 
-// An Invoke has these attributes, besides those of its schema, if they apply to it.
+// An Invoke has the following attributes, besides those of its schema, if they apply to it.
+//
 // Its kernel makes a static graph of its own and runs that, if no other call of ours is around it.
 inline constexpr char kStaticAttr[] = "_recursion_static";
-// Options of such a call are attributes of it, this before the option's name: `_recursion_max_depth`.
+// Options of such a call are attributes of it, whose names begin with this, as in `_recursion_max_depth`.
 inline constexpr char kOptionAttrPrefix[] = "_recursion_";
 // A user has asked that it be on a type of device.
 inline constexpr char kPinnedAttr[] = "_recursion_pinned";
@@ -32,52 +33,62 @@ inline constexpr char kPinnedAttr[] = "_recursion_pinned";
 inline constexpr char kSoftPlacementAttr[] = "_recursion_soft_placement";
 // Names that TakenNames (cc/expand/name_table.h) found in the whole graph, before anything was pruned.
 inline constexpr char kTakenNamesAttr[] = "_recursion_taken_names";
-// Its callee, while that is hidden from passes of TensorFlow that would follow the recursion.
+// The call's callee, while it is hidden from passes of TensorFlow that would follow the recursion.
 inline constexpr char kHiddenCalleeAttr[] = "_recursion_callee";
-// A node that stands for a resource while calls are placed: the tensor that it stands for.
+
+// While calls are placed, some nodes stand in for resources (cc/expand/handle_stand_ins.h). This attribute of theirs
+// names the tensor that they stand for, as in "v:0".
 inline constexpr char kHandleAttr[] = "_recursion_handle";
 
-// What an invocation keeps for its gradient: written by `<f>__forward`, read by `<f>__backward`.
+// These pack what an invocation keeps for its gradient into a record, in a forward function, and unpack the record, in
+// the backward function.
 inline constexpr char kRetainOp[] = "Recursion>Retain";
 inline constexpr char kRecallOp[] = "Recursion>Recall";
-// A list that a record may hold, see ListOrZerosOp (cc/kernels/record_ops.h).
+// Hands on a list that a record may hold, see ListOrZerosOp (cc/kernels/record_ops.h).
 inline constexpr char kListOrZerosOp[] = "Recursion>ListOrZeros";
 
-// A value that comes when what it waits for has run, see cc/kernels/has_run_op.h.
+// Yields a value when all that it waits for has run, see cc/kernels/has_run_op.h.
 inline constexpr char kHasRunOp[] = "Recursion>HasRun";
 
-// A gradient that is summed over all frames of a recursion, see cc/values/contributions.h.
+// These sum a gradient over all frames of a recursion, see cc/values/contributions.h.
 inline constexpr char kContributeOp[] = "Recursion>Contribute";
 inline constexpr char kContributeNoneOp[] = "Recursion>ContributeNone";
 inline constexpr char kCollectOp[] = "Recursion>Collect";
 inline constexpr char kTotalOp[] = "Recursion>Total";
 
-// What several operators of TensorFlow become, which make the gradient of one concatenation.
+// Makes the gradient of one concatenation, in place of several operators of TensorFlow.
 inline constexpr char kConcatGradientOp[] = "Recursion>ConcatGradient";
 
-// What the transformed graph holds.
-inline constexpr char kEntryOp[] = "Recursion>Entry";  // argument `index` of a body: a merge point of all sites
-inline constexpr char kFrameStartOp[] = "Recursion>FrameStart";  // fires once per frame of a body
-inline constexpr char kResultOp[] = "Recursion>Result";          // output `index` of a body
-inline constexpr char kCallOp[] = "Recursion>Call";              // pushes `call_id`, carries argument `index`
-inline constexpr char kReturnOp[] = "Recursion>Return";          // pops `call_id`, carries output `index`
-inline constexpr char kKeepAliveOp[] = "Recursion>KeepAlive";    // keeps the bodies of a call's SCC reachable
+// A transformed graph holds the following operators.
+//
+// Argument `index` enters a body at an Entry, whichever call site it comes from. Output `index` leaves it at a Result.
+inline constexpr char kEntryOp[] = "Recursion>Entry";
+inline constexpr char kResultOp[] = "Recursion>Result";
+// Fires once in every frame of a body.
+inline constexpr char kFrameStartOp[] = "Recursion>FrameStart";
+// At call site `call_id`, a Call takes argument `index` into the callee's frame; a Return brings output `index` back.
+inline constexpr char kCallOp[] = "Recursion>Call";
+inline constexpr char kReturnOp[] = "Recursion>Return";
+// Keeps the bodies of a call's SCC from being pruned.
+inline constexpr char kKeepAliveOp[] = "Recursion>KeepAlive";
 
-// What a call needs besides when parts of the callee are on several devices: `AnnounceCall`, on the device
-// that decides whether the call lives, tells the `JoinCall` on every other one.
+// A call needs these, too, when parts of the callee are on several devices: the AnnounceCall on the device that decides
+// whether the call lives tells the JoinCall on every other one.
 inline constexpr char kAnnounceCallOp[] = "Recursion>AnnounceCall";
 inline constexpr char kJoinCallOp[] = "Recursion>JoinCall";
+
 // Every node of a transformed graph says here which function's body it is part of; it is empty for the main graph.
 // Nodes that stock optimizers add get it before the graph is partitioned. What partitioning adds (receives and the
 // like) has none.
 inline constexpr char kBodyAttr[] = "_recursion_body";
-// Marks, in a graph that is about to be partitioned, what begins, ends and repeats a loop of which some variables may
-// be dead while others live.
+// In a graph that is about to be partitioned, this marks the nodes that begin, end and repeat a loop of which some
+// variables may be dead while others live.
 inline constexpr char kPartialLoopAttr[] = "_recursion_partial_loop";
 
-// What a partition graph becomes: one kernel that runs the tagged executor over it.
+// A partition graph becomes one operator of this type, whose kernel runs the executor over it.
 inline constexpr char kRunOp[] = "Recursion>Run";
-// A Run has these attributes, besides those of its schema, if they apply to it.
+// A Run has the following attributes, besides those of its schema, if they apply to it.
+//
 // Its graph is a function's own and holds calls that are to be made static (HoldsCallsToMakeStatic).
 inline constexpr char kHoldsCallsAttr[] = "_recursion_holds_calls";
 // Its graph is a function's, or a part of one.
@@ -85,7 +96,8 @@ inline constexpr char kIsOfFunctionAttr[] = "_recursion_is_of_function";
 // The functions that its graph names: TensorFlow gives a part of a function only those that its nodes name.
 inline constexpr char kFunctionsAttr[] = "_recursion_functions";
 
-// TensorFlow's: of which inputs and outputs of a node, besides those its kernel says, are in the host's memory.
+// These two are attributes of TensorFlow's. They list which inputs and outputs of a node are in the host's memory,
+// besides those of which its kernel says so.
 inline constexpr char kInputsOnHostAttr[] = "_input_hostmem";
 inline constexpr char kOutputsOnHostAttr[] = "_output_hostmem";
 
@@ -110,20 +122,20 @@ inline constexpr char kGraphAttr[] = "graph";
 // A function that is named like an operator carries this behind its name in the graph.
 inline constexpr char kMangledSuffix[] = "__fn";
 
-// What a function becomes to be differentiated, before a number: `<f>__forward1` returns a record besides what `f`
-// returns, `<f>__backward1` takes it. `<f>__gradient` is the gradient as a function to be differentiated.
+// To be differentiated, F becomes F__forward1, which returns a record besides what F returns, and F__backward1, which
+// takes the record. F__gradient is the gradient as a function that can be differentiated in turn.
 inline constexpr char kForwardSuffix[] = "__forward";
 inline constexpr char kBackwardSuffix[] = "__backward";
 inline constexpr char kGradientSuffix[] = "__gradient";
 
-// One trace of a function, in libraries where several may meet: `<f>__trace1`. Every trace of a process has its own
-// number.
+// In libraries where several traces of F may meet, one of them is called F__trace1. Every trace of a process has its
+// own number.
 inline constexpr char kTraceSuffix[] = "__trace";
 
-// A further body of a function, for calls that pass resources of other devices: `<f>__copy1`.
+// F__copy1 is a further body of F, for calls that pass resources of other devices.
 inline constexpr char kCopySuffix[] = "__copy";
 
-// The name the user gave the function, for messages.
+// The name the user gave the function, for messages: "F" for F__copy1, "gradient of F" for F__backward1.
 inline std::string UserName(absl::string_view function) {
   absl::string_view base = function;
   while (!base.empty() && absl::ascii_isdigit(static_cast<unsigned char>(base.back()))) base.remove_suffix(1);

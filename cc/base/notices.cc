@@ -8,7 +8,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-std::atomic<NoticeListener> current{nullptr};  // set by Python's thread, read by those that prepare graphs
+// Python's thread sets it, and threads that prepare graphs read it.
+std::atomic<NoticeListener> current{nullptr};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What a user is to learn although nothing has failed: that calls run dynamically, for example.
+// Tells users what they should know although nothing has failed: that calls run dynamically, for example.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BASE_NOTICES_H_
 #define TENSORFLOW_RECURSION_CC_BASE_NOTICES_H_
@@ -10,11 +10,13 @@
 namespace tensorflow_recursion {
 
 enum class NoticeKind {
-  kFallback,  // the switch is on, and calls run dynamically all the same
-  kNoSwitch,  // calls run dynamically, because nobody has turned static execution on
+  // The switch is on, and calls run dynamically all the same.
+  kFallback,
+  // Calls run dynamically, because static execution was not turned on.
+  kNoSwitch,
 };
 
-// May be called in any thread, also one that does not hold Python's lock. Must not wait for anything.
+// A listener may be called in any thread, also in one that does not hold Python's lock. It must not wait for anything.
 using NoticeListener = void (*)(NoticeKind kind, const std::string& text);
 
 // From now on `listener` gets all notices. Before, they go to TensorFlow's log, as warnings.

@@ -7,28 +7,30 @@
 
 namespace tensorflow_recursion {
 
-// Frames deep a static run may nest before it ends in ResourceExhaustedError. A frame of a small
-// function takes 100 to 250 bytes.
+// How many frames deep a static run may go before it ends in ResourceExhaustedError. A frame of a small function takes
+// 100 to 250 bytes.
 inline constexpr int64_t kDefaultMaxDepth = 2'000'000;
 
-// Frames take no more than this, unless max_depth is set higher than its default: a runaway recursion of
-// large frames, or on several workers, ends in time too. The tensors that they hold come on top.
+// How many bytes frames may take, unless max_depth is set higher than its default. So a runaway recursion ends in time
+// if its frames are large or several workers go deep at once. The tensors that frames hold do not count.
 inline constexpr int64_t kDefaultMaxFrameBytes = int64_t{512} << 20;
 
-// 0: as many workers as pay, at most one per inter-op thread.
+// 0 stands for as many workers as pay, but no more than there are inter-op threads.
 inline constexpr int64_t kDefaultWorkers = 0;
 
-// How a user raises max_depth, for messages: in a session, and where calls make static graphs of their own.
+// These say in messages how a user raises max_depth: in a session, and where calls make static graphs of their own.
 inline constexpr char kDepthSettingOfSession[] =
     "by the optimizer's parameter max_depth, as in session_config(max_depth=...)";
 inline constexpr char kDepthSettingOfCall[] =
     "with max_depth: an argument of the function's decorator, or of tfr.config.set_options(max_depth=...)";
 
-// Travels from the optimizer to the executor as attributes of every Recursion>FrameStart node, but for the last.
+// The optimizer hands the first three to the executor as attributes of every Recursion>FrameStart node. The last one
+// follows from what has made the graph.
 struct Options {
   int64_t max_depth = kDefaultMaxDepth;
   int64_t workers = kDefaultWorkers;
-  bool compile = true;  // functions on numbers run as bytecode, see docs/bytecode.md
+  // Functions on numbers run as bytecode, see docs/bytecode.md.
+  bool compile = true;
   const char* depth_setting = kDepthSettingOfSession;
 };
 

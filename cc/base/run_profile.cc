@@ -9,11 +9,12 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Relaxed: a run that starts at the very moment may or may not count.
+// Relaxed, because a run that starts just when this changes may count or not.
 std::atomic<bool> is_profiling{false};
 
 struct KeptProfile {
-  std::mutex mu;  // runs of any thread add to it
+  // Needed because runs of any thread add to the sum.
+  std::mutex mu;
   RunProfile sum;
 };
 

@@ -11,6 +11,7 @@
 
 namespace tensorflow_recursion {
 
+// How often kernels of one type have run, and how long they took together.
 struct KernelTimes {
   int64_t count = 0;
   int64_t nanoseconds = 0;
@@ -20,11 +21,15 @@ struct KernelTimes {
 // arithmetic on single numbers, compiled functions.
 struct RunProfile {
   int64_t runs = 0;
-  int64_t busy_nanoseconds = 0;                   // threads inside of workers, and kernels that run beside them
-  int64_t release_nanoseconds = 0;                // giving back the inputs of kernels
-  std::map<std::string, KernelTimes> main_graph;  // by operator, of what stands outside of all functions
+  // How long threads were inside of workers, or ran kernels beside them.
+  int64_t busy_nanoseconds = 0;
+  // How long it took to give back the inputs of kernels.
+  int64_t release_nanoseconds = 0;
+  // The kernels outside of all functions, and those of functions, by the type of their operator.
+  std::map<std::string, KernelTimes> main_graph;
   std::map<std::string, KernelTimes> bodies;
-  int64_t frame_bytes = 0;  // of the run that took the most
+  // How much the frames took in the run where they took the most.
+  int64_t frame_bytes = 0;
 
   void Add(const RunProfile& other);
 };

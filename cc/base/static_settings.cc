@@ -22,7 +22,8 @@ struct Kept {
     settings.options.depth_setting = kDepthSettingOfCall;
   }
 
-  std::mutex mu;  // Python sets what kernels read
+  // Needed because Python sets in one thread what kernels read in others.
+  std::mutex mu;
   StaticSettings settings;
   std::atomic<int64_t> version{1};
 };
@@ -32,7 +33,7 @@ Kept& TheSettings() {
   return *kept;
 }
 
-// Relaxed: every thread of calls counts, and nothing else depends on the numbers.
+// Calls of all threads count here. Relaxed, because nothing else depends on the numbers.
 std::atomic<int64_t> static_calls{0};
 std::atomic<int64_t> dynamic_calls{0};
 

@@ -11,9 +11,10 @@
 
 namespace tensorflow_recursion {
 
-// 0 turns static execution of such calls off from the start of the process.
+// This environment variable turns static execution of such calls off from the start of the process, if it is 0.
 inline constexpr char kStaticVariable[] = "TENSORFLOW_RECURSION_STATIC";
 
+// Whether such calls are static, with which options, and what happens if one cannot be made static.
 struct StaticSettings {
   bool is_on = true;
   Options options;

@@ -18,7 +18,8 @@ std::string HandleIn(const Sessions& sessions, const tensorflow::OpKernel& kerne
 
 std::string FindSessionHandle(tensorflow::OpSegment* segment, const tensorflow::OpKernel& kernel);
 
-// Defines the function above. Only the arguments of an explicit instantiation may name private members.
+// Defines the function above as a friend, with private members of OpSegment as its arguments: C++ lets the arguments of
+// an explicit instantiation name private members, as in the last line, and nothing else.
 template <auto kSessions, auto kMutex>
 struct OpSegmentReader {
   friend std::string FindSessionHandle(tensorflow::OpSegment* segment, const tensorflow::OpKernel& kernel) {

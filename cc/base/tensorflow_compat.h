@@ -15,8 +15,8 @@
 namespace tensorflow_recursion {
 namespace internal {
 
-// Of each pair of overloads the first is taken where it compiles: callers pass 0, which fits `int` better than `long`.
-// Where it does not compile, because this TensorFlow lacks what it uses, the second is.
+// Of each pair of overloads the first is called where it compiles, because callers pass 0, which fits `int` better than
+// `long`. Where this TensorFlow lacks what the first one uses, the second is called.
 
 template <typename Context>
 auto InterOpThreads(const Context& context, int) -> decltype(context.session_config()->inter_op_parallelism_threads()) {
@@ -41,7 +41,8 @@ Library ReachableFunctions(const Library& library, const tensorflow::Graph& grap
 
 }  // namespace internal
 
-// Threads the session's configuration asks for; 0 if it says nothing, or the context can't tell (TensorFlow 2.16).
+// How many threads the session's configuration asks for. 0 if it says nothing, or if the context can't tell
+// (TensorFlow 2.16).
 inline int InterOpThreads(const tensorflow::OpKernelContext& context) { return internal::InterOpThreads(context, 0); }
 
 // The functions of `library` that `graph` calls, and those that they call.

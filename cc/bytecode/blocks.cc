@@ -10,13 +10,13 @@ bool Blocks::Place(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   if (node.kind == OpKind::kSwitchN) choices_.try_emplace(ChoiceOf(node), id);
   if (node.kind == OpKind::kMerge) {
-    of_[id] = OfMerge(node);
+    block_of_[id] = OfMerge(node);
   } else if (node.kind == OpKind::kUnion) {
-    of_[id] = OfUnion(node);
+    block_of_[id] = OfUnion(node);
   } else {
-    of_[id] = OfAll(node);
+    block_of_[id] = OfAll(node);
   }
-  return of_[id] != kNone;
+  return block_of_[id] != kNone;
 }
 
 BlockId Blocks::OfRegion(RegionId region) {
@@ -26,7 +26,7 @@ BlockId Blocks::OfRegion(RegionId region) {
 }
 
 BlockId Blocks::OfSource(const Source& source) {
-  const BlockId block = of_[source.node];
+  const BlockId block = block_of_[source.node];
   if (block == kNone || source.port == Source::kWholeNode) return block;
   const NodeId branch = BranchOf(source.node);
   return branch == kNone ? block : Side(block, branch, source.port);
@@ -52,7 +52,8 @@ NodeId Blocks::BranchOf(NodeId id) const {
   }
 }
 
-// A side of a branch within a side of the same branch is the same side, or never runs.
+// Returns side `side` of `branch` within `parent`. If `parent` is itself on a side of that branch, this is `parent`, or
+// kNone if it is on another side, because what is on both never runs.
 BlockId Blocks::Side(BlockId parent, NodeId branch, int side) {
   for (BlockId block = parent; block != kNone; block = blocks_[block].parent) {
     if (blocks_[block].branch == branch) return blocks_[block].side == side ? parent : kNone;
@@ -86,7 +87,7 @@ BlockId Blocks::Common(BlockId a, BlockId b) const {
   return a;
 }
 
-// What reads values runs where the innermost of them lives.
+// An operator that needs all its inputs runs where the innermost of them lives.
 BlockId Blocks::OfAll(const FlowNode& node) {
   BlockId block = OfRegion(node.region);
   ForEachSource(node, [&](const Source& source) { block = Deeper(block, OfSource(source)); });
@@ -110,7 +111,8 @@ BlockId Blocks::OfMerge(const FlowNode& node) {
   return has_all ? parent : BlockId();
 }
 
-// It waits for effects dead or alive, of which a compiled function has none.
+// A union waits for effects, dead or alive, of which a compiled function has none. So it is in the innermost block that
+// contains all that it waits for.
 BlockId Blocks::OfUnion(const FlowNode& node) {
   BlockId block;
   for (const Source& control : node.controls) {

@@ -1,4 +1,4 @@
-// Orders the nodes of a function by the branches they are in: the way back from dataflow to nested conditionals.
+// Finds for each node of a function the branches it is in: the way back from dataflow to nested conditionals.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_BLOCKS_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_BLOCKS_H_
@@ -24,22 +24,24 @@ using BlockId = Id<struct BlockTag>;
 // whatever p is, in the block of the region.
 struct Block {
   RegionId region;
-  BlockId parent;  // kNone: the whole region
-  NodeId branch;   // a kBranch or kSwitchN
-  int side = 0;    // port of `branch`
+  // The block that this one is a part of; kNone for the block that is the whole region.
+  BlockId parent;
+  // The kBranch or kSwitchN that decides, and which of its ports lives here.
+  NodeId branch;
+  int side = 0;
 };
 
 // The blocks of one function. They are made node by node, in the order of SortNodes().
 class Blocks {
  public:
-  explicit Blocks(const FlowGraph& flow) : flow_(flow), of_(flow.nodes.size(), kNone) {}
+  explicit Blocks(const FlowGraph& flow) : flow_(flow), block_of_(flow.nodes.size(), kNone) {}
 
-  // Finds the block of a node whose sources have theirs. False if there is none: its inputs live on different sides,
-  // say, so that it would never run, or run with some of them dead.
+  // Finds the block of a node whose sources have theirs. Returns false if there is none: for example, if its inputs
+  // live on different sides, so that it would never run, or run with some of them dead.
   bool Place(NodeId node);
 
-  BlockId of(NodeId node) const { return of_[node]; }
-  // Where a value lives: behind a switch, in a side of its branch. kNone if nowhere.
+  BlockId of(NodeId node) const { return block_of_[node]; }
+  // The block where a value lives: what comes out of a switch lives on a side of its branch. kNone if there is none.
   BlockId OfSource(const Source& source);
   BlockId OfRegion(RegionId region);
   const Block& operator[](BlockId block) const { return blocks_[block]; }
@@ -52,7 +54,7 @@ class Blocks {
   NodeId BranchOfMerge(NodeId merge);
 
  private:
-  // The region, what the index is, and how many sides there are.
+  // What tells the branches of kSwitchN apart: the region, the index, and how many sides there are.
   using Choice = std::tuple<RegionId, Source, ConstantId, int>;
 
   static Choice ChoiceOf(const FlowNode& node);
@@ -65,7 +67,7 @@ class Blocks {
   BlockId OfUnion(const FlowNode& node);
 
   const FlowGraph& flow_;
-  IdVector<NodeId, BlockId> of_;
+  IdVector<NodeId, BlockId> block_of_;
   IdVector<BlockId, Block> blocks_;
   std::map<std::tuple<RegionId, BlockId, NodeId, int>, BlockId> ids_;
   // Several kSwitchN of a region that have one index and as many sides are one branch. The first of them stands for

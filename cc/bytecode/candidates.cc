@@ -53,8 +53,8 @@ std::set<RegionId> Candidates::Restrict(std::set<RegionId> functions) {
   return functions_;
 }
 
-// Whether nodes of this kind can be compiled. Values are on the host, or the analysis would have made no scalar
-// operators of what computes with them.
+// Whether the node can be compiled by itself. That values are on the host need not be checked: otherwise the analysis
+// would have made no scalar operators of what computes with them.
 bool Candidates::IsFit(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   if (node.takes_dead || node.may_be_dead || node.is_partial) return false;
@@ -102,8 +102,8 @@ bool Candidates::IsFitRecord(const FlowNode& node) const {
 
 bool Candidates::IsNumber(const Input& input) const { return flow_.constants[input.constant].is_number(); }
 
-// Whether the node's constants are numbers where it computes with them, arrays where it reads elements of them, and on
-// the host. What is no constant is looked at by the types.
+// Whether the node's constants are on the host, and are numbers where it computes with them, and arrays where it reads
+// elements of them. RegisterTypes looks at what is no constant.
 bool Candidates::HasFitConstants(NodeId id) const {
   const FlowNode& node = flow_.nodes[id];
   for (const Input& input : node.inputs) {
@@ -136,14 +136,15 @@ bool Candidates::IsFitLoop(const FlowNode& node) const {
 
 bool Candidates::IsFitSite(const FlowNode& node) const {
   const FlowCallSite& site = flow_.SiteOf(node);
-  const auto callee = flow_.functions.find(flow_.CalleeOf(node));  // whether it is compiled is looked at afterwards
+  const auto callee = flow_.functions.find(flow_.CalleeOf(node));  // DropCallersOfOthers() sees if it is compiled
   return site.join == nullptr && site.announcement == nullptr && callee != flow_.functions.end() &&
          std::all_of(site.returns.begin(), site.returns.end(),
                      [&](const auto& result) { return callee->second.results.count(result.first) > 0; });
 }
 
-// A result lives whenever its function is called; what leaves a loop, and what goes round, is on the two sides of its
-// condition; a call has either all of its arguments or none.
+// Whether the node is in a block where it can be compiled. A result must live whenever its function is called. What
+// leaves a loop must be on the one side of the loop's condition, and what goes round on the other. All arguments of a
+// call must live in one block.
 bool Candidates::IsWhereItShould(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   const BlockId block = blocks_.of(id);

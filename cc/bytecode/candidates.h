@@ -18,8 +18,8 @@ namespace tensorflow_recursion {
 RegionId FunctionOf(const FlowGraph& flow, RegionId region);
 
 // A function is compiled if its body, loops included, is made of arithmetic on numbers, reads of single elements,
-// constants, branches, loops, records of these for a gradient, and calls of functions that are compiled too. Nothing
-// else has effects on anything, so nobody can tell in which order it runs, and every result lives if the call does.
+// constants, branches, loops, records of these for a gradient, and calls of functions that are compiled, too. None of
+// these has effects, so nobody can tell in which order they run, and every result lives if the call does.
 class Candidates {
  public:
   // `order` is what SortNodes() says.
@@ -27,9 +27,9 @@ class Candidates {
              RegisterTypes* types)
       : flow_(flow), order_(order), reads_(reads), blocks_(*blocks), types_(*types) {}
 
-  // The regions of the functions' bodies. Afterwards `blocks` and `types` know their nodes.
+  // Returns the regions of the bodies of these functions. Afterwards `blocks` and `types` know their nodes.
   std::set<RegionId> Find();
-  // Those of `functions` that call no others.
+  // Returns those of `functions` that call no others, nor any that do.
   std::set<RegionId> Restrict(std::set<RegionId> functions);
   // The functions that can't be compiled because of what is in them, each with a node that is to blame.
   const std::map<RegionId, const tensorflow::Node*>& misfits() const { return misfits_; }
@@ -52,7 +52,8 @@ class Candidates {
   RegisterTypes& types_;
   std::set<RegionId> functions_;
   std::map<RegionId, const tensorflow::Node*> misfits_;
-  std::set<NodeId> read_positions_;  // merges of which it is read which input won
+  // The merges whose output 1 is read, which tells the input that they have let through.
+  std::set<NodeId> read_positions_;
 };
 
 }  // namespace tensorflow_recursion

@@ -41,7 +41,6 @@ uint32_t RegistersOf(const Instruction* instruction) {
     case Format::kMakeRecord:
       return a;
     case Format::kKeep:
-      return std::max(a, c);
     case Format::kCall:
       return std::max(a, c);
     case Format::kCallRK:

@@ -1,4 +1,4 @@
-// Writes compiled functions instruction by instruction: labels become distances, constants get numbers.
+// Writes compiled functions instruction by instruction, makes distances of labels, and numbers constants.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_CODE_BUILDER_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_CODE_BUILDER_H_
@@ -25,11 +25,11 @@ class CodeBuilder {
 
   int Declare(CodeFunction function);
   void Begin(int function);
-  // Resolves jumps and says how large the function's frames are. Unimplemented if something has no room in an
-  // instruction: too many registers, too far a jump.
+  // Resolves jumps, and finds how large the function's frames are. Unimplemented if something does not fit into an
+  // instruction, because there are too many registers or a jump goes too far.
   absl::Status End();
 
-  // The index of a constant.
+  // These return the index of a constant, of an operator for kApply, and of the layout of a record.
   uint16_t Constant(uint64_t bits);
   uint16_t Operator(const std::string& name, NumberFunction function);
   uint16_t Record(RecordType type);
@@ -41,7 +41,8 @@ class CodeBuilder {
   void Emit(Opcode opcode, int a = 0, int b = 0, int c = 0);
   void EmitJump(Opcode opcode, int a, int b, Label label);
   void EmitApply(int a, int function, int x, int y = 0, int z = 0);
-  // A call that computes its last argument: register `to` becomes what the opcode makes of `from` and a constant.
+  // What a call instruction does that computes an argument, too: register `to` becomes what the opcode makes of
+  // register `from` and a constant.
   struct CallArgument {
     int to;
     int from;
@@ -50,7 +51,7 @@ class CodeBuilder {
   void EmitCall(Opcode opcode, int a, int function, int window, const CallArgument& argument);
   void EmitElementAt(int a, int array, ElementAccess access, int y, int z = 0);
 
-  // These tell of the instruction that is emitted next: which kernel serves where it cannot, and what it calls.
+  // These are about the instruction that is emitted next: which kernel does what it can't do, and what it calls.
   void AddKernelCase(KernelCase kernel_case);
   void AddCall(std::string site, std::string callee);
 

@@ -1,4 +1,4 @@
-// What all functions of a program share while they are compiled.
+// Holds what all functions of a program share while they are compiled.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_COMPILE_CONTEXT_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_COMPILE_CONTEXT_H_
@@ -20,9 +20,12 @@ struct CompileContext {
   Blocks* blocks;
   CodeBuilder* builder;
   Code* code;
-  std::map<RegionId, std::vector<NodeId>> nodes;  // of each function, loops included, in the order of SortNodes()
-  std::map<RegionId, int> functions;              // by region, as the code numbers them
-  std::map<ConstantId, uint64_t> arrays;          // of constants, their addresses
+  // The nodes of each function and its loops, in the order of SortNodes().
+  std::map<RegionId, std::vector<NodeId>> nodes;
+  // The number that each function has in the code.
+  std::map<RegionId, int> functions;
+  // The address of the Array of each constant whose elements are read.
+  std::map<ConstantId, uint64_t> arrays;
 };
 
 }  // namespace tensorflow_recursion

@@ -23,7 +23,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Bodies beyond this are no small recursive functions, and jumps over them would be too far for an instruction.
+// Larger bodies are not compiled. They are no small recursive functions, and jumps over them would be too far for an
+// instruction.
 constexpr size_t kMostSteps = 16000;
 
 CodeFunction Signature(const FlowGraph& flow, const RegisterTypes& types, RegionId region) {
@@ -45,7 +46,8 @@ CodeFunction Signature(const FlowGraph& flow, const RegisterTypes& types, Region
   return signature;
 }
 
-// Compiles functions that call no others. Takes the first that can't be compiled out of `regions` and returns nullptr.
+// Compiles `regions`, whose functions call only one another. If one of them can't be compiled, takes it out and returns
+// nullptr.
 std::unique_ptr<Code> Compile(const FlowGraph& flow, const std::vector<NodeId>& order, const ElementReads& reads,
                               const RegisterTypes& types, Blocks* blocks, CompiledFunctions* compiled,
                               std::set<RegionId>* regions) {

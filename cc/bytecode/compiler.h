@@ -13,9 +13,12 @@
 namespace tensorflow_recursion {
 
 struct CompiledFunctions {
-  std::unique_ptr<const Code> code;         // nullptr if there are none
-  std::map<RegionId, int> functions;        // by the region of the body: its number in the code
-  std::map<RegionId, std::string> reasons;  // of those that are not compiled for what is in them
+  // nullptr if no function is compiled.
+  std::unique_ptr<const Code> code;
+  // The number in the code of each function, by the region of its body.
+  std::map<RegionId, int> functions;
+  // Why other functions are not compiled, if it is because of something in them.
+  std::map<RegionId, std::string> reasons;
 };
 
 // `flow` is as DropSuperfluousWaits() leaves it. A function that can't be compiled is left out, with all that call it:

@@ -14,8 +14,8 @@ namespace {
 
 std::string Register(int number) { return absl::StrCat("r", number); }
 
-// Writes a constant as a number of the type that the instruction's name says. A kConstant's type is not known: it is
-// taken for a whole number if it is a small one.
+// Writes a constant as a number of the type that is in the instruction's name. A kConstant does not say its type: what
+// could be a small whole number is taken for one.
 std::string Constant(const Code& code, uint16_t index, absl::string_view instruction) {
   const uint64_t bits = code.constants[index];
   if (absl::StrContains(instruction, "Int32")) return absl::StrCat(FromBits<int32_t>(bits));
@@ -42,11 +42,12 @@ std::string Element(const Instruction& instruction, const Instruction& second) {
 std::string CallText(const Code& code, const Instruction& call) {
   const CodeFunction& callee = code.functions[call.b];
   std::vector<std::string> arguments;
+  arguments.reserve(callee.arguments.size());
   for (size_t k = 0; k < callee.arguments.size(); ++k) arguments.push_back(Register(call.c + static_cast<int>(k)));
   return absl::StrCat(Register(call.a), " = ", callee.name, "(", absl::StrJoin(arguments, ", "), ")");
 }
 
-// `{bool, double, variant}`: the types of its values.
+// Writes the types of a record's values, as in `{bool, double, variant}`.
 std::string RecordText(const Code& code, uint16_t index) {
   const auto add_type = [](std::string* out, tensorflow::DataType dtype) {
     absl::StrAppend(out, tensorflow::DataTypeString(dtype));
@@ -71,10 +72,10 @@ std::string RecordOperands(const Code& code, const Instruction& i) {
 std::string Operands(const Code& code, uint32_t position, uint32_t begin) {
   const Instruction& i = code.instructions[position];
   const OpcodeInfo& info = InfoOf(i.opcode);
-  const std::string a = Register(i.a);
+  std::string a = Register(i.a);
   const std::string b = Register(i.b);
   const std::string c = Register(i.c);
-  const std::string target = absl::StrCat("-> ", static_cast<int64_t>(position) - begin + i.distance());
+  std::string target = absl::StrCat("-> ", static_cast<int64_t>(position) - begin + i.distance());
   switch (info.format) {
     case Format::kRRR:
       if (i.opcode == Opcode::kMove2) return absl::StrCat(a, ", ", Register(i.a + 1), " = ", b, ", ", c);

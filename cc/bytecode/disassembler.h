@@ -9,7 +9,7 @@
 
 namespace tensorflow_recursion {
 
-// One line for the function, and one for each instruction: its number within the function, its name, its operands.
+// Writes a line for the function, and one for each instruction: its number within the function, its name, its operands.
 std::string Disassemble(const Code& code, const CodeFunction& function);
 
 }  // namespace tensorflow_recursion

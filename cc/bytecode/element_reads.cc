@@ -16,7 +16,7 @@ using tensorflow::DataType;
 using tensorflow::Node;
 using tensorflow::Tensor;
 
-// Whether it is a kernel for the operator that works on the host's memory.
+// Whether the node runs the operator's kernel, on the host's memory.
 bool IsKernel(const FlowGraph& flow, const FlowNode& node, const char* op) {
   return node.kind == OpKind::kKernel && flow.kernels[node.index].op == op && flow.kernels[node.index].is_on_host;
 }
@@ -61,7 +61,7 @@ bool IsAllOnes(const Tensor* tensor) {
   return true;
 }
 
-// The analysis has made it a scalar operator if it may read one element. Its axis must be the first.
+// If a gather may read one element, the analysis has made it a scalar operator. Its axis must be the first.
 std::optional<ElementRead> FindGather(const FlowGraph& flow, const FlowNode& node) {
   if (node.kind != OpKind::kScalar || node.node->type_string() != "GatherV2") return std::nullopt;
   const Tensor* const axis = ConstantOf(flow, node.inputs[2]);
@@ -71,7 +71,7 @@ std::optional<ElementRead> FindGather(const FlowGraph& flow, const FlowNode& nod
   return ElementRead{node.inputs[0], {{node.inputs[1], std::nullopt}}, *access};
 }
 
-// The numbers in the first bounds of a slice; none if that can't be said.
+// The numbers in the first bounds of a slice; none if they can't be found.
 std::vector<ElementIndex> IndicesOf(const FlowGraph& flow, const Input& begin) {
   std::vector<ElementIndex> indices;
   if (begin.is_constant()) {
@@ -88,8 +88,8 @@ std::vector<ElementIndex> IndicesOf(const FlowGraph& flow, const Input& begin) {
   return indices;
 }
 
-// `x[i, j]` becomes StridedSlice(x, Pack(i, j), Pack(i + 1, j + 1), [1, 1]) with both dimensions taken out: the end
-// says nothing new.
+// In a graph `x[i, j]` is StridedSlice(x, Pack(i, j), Pack(i + 1, j + 1), [1, 1]) with both dimensions taken out. The
+// second bounds say nothing new, so they are not looked at.
 std::optional<ElementRead> FindSlice(const FlowGraph& flow, const FlowNode& node) {
   if (!IsKernel(flow, node, "StridedSlice")) return std::nullopt;
   std::vector<ElementIndex> indices = IndicesOf(flow, node.inputs[1]);

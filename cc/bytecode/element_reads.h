@@ -1,4 +1,4 @@
-// Reads of one element of a vector or matrix, as graphs spell them.
+// Finds where graphs read one element of a vector or matrix.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_ELEMENT_READS_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_ELEMENT_READS_H_
@@ -14,24 +14,27 @@
 
 namespace tensorflow_recursion {
 
-// A number that the graph computes, or one that is known: `x[-1]` has its index in a constant vector of bounds.
+// An index is a number that the graph computes, or one that is known. For example, `x[-1]` has its index in a constant
+// vector of bounds. The bits of such a number are in `known`.
 struct ElementIndex {
   Input input;
-  std::optional<uint64_t> known;  // as bits
+  std::optional<uint64_t> known;
 };
 
+// One read: `array` is the vector or matrix, and `access` says how its elements are read.
 struct ElementRead {
   Input array;
-  std::vector<ElementIndex> indices;  // one for each dimension
+  // One for each dimension.
+  std::vector<ElementIndex> indices;
   ElementAccess access;
 };
 
 struct ElementReads {
-  // `tf.gather(x, i)`, a GatherV2, and `x[i]` or `x[i, j]`, a StridedSlice whose first bounds are packed of numbers, or
-  // constant.
+  // `tf.gather(x, i)` is a GatherV2; `x[i]` and `x[i, j]` are StridedSlices whose first bounds are packed of numbers,
+  // or constant.
   std::map<NodeId, ElementRead> reads;
-  // The Packs (or, of one number, ExpandDims) of such bounds that nothing else reads: in compiled code they are no
-  // operators of their own.
+  // The nodes that only pack such bounds: Packs, or for one number ExpandDims. In compiled code they are no operators
+  // of their own.
   std::set<NodeId> packs;
 };
 

@@ -9,7 +9,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Conditionals in conditionals beyond this are no small recursive functions; each takes some C++ stack here.
+// How deep conditionals may nest in a function that is compiled. Each takes some C++ stack here, and what nests deeper
+// is no small recursive function.
 constexpr int kDeepestNesting = 100;
 
 }  // namespace
@@ -34,7 +35,7 @@ bool Emitter::Run() {
   return true;
 }
 
-// Emits what there is of the block and of `allowed`; whether that was anything.
+// Emits all of the block that is in `allowed` and can be emitted. Returns whether that was anything.
 bool Emitter::EmitBlock(BlockId block, const NodeSet& allowed) {
   bool any = false;
   while (!HasFailed() && (EmitNodes(block, allowed) || EmitConditional(block, allowed))) any = true;
@@ -83,7 +84,8 @@ void Emitter::EmitReturn() {
 
 // --- Conditionals ---------------------------------------------------------------------------------
 
-// The test of a loop comes last: behind it is the next iteration.
+// Emits a conditional of the block, if one can be emitted. The test of a loop comes last, because the next iteration
+// begins behind it.
 bool Emitter::EmitConditional(BlockId block, const NodeSet& allowed) {
   const NodeId test = TestOfLoop(block);
   const std::optional<ConditionalPart> part = schedule_.FindPart(block, allowed, test);
@@ -115,7 +117,7 @@ void Emitter::EmitSides(BlockId block, const ConditionalPart& part) {
     step.operands = {condition};
     step.labels = {sides[0]};
   }
-  // What runs if a condition holds comes first.
+  // What runs if the condition holds comes first.
   for (int i = 0; i < node.num_ports; ++i) {
     const int side = is_case ? i : 1 - i;
     writer_.Bind(sides[side]);
@@ -169,7 +171,7 @@ void Emitter::EmitLoop(NodeId id) {
   writer_.set_loop(loops_.empty() ? 0 : loops_.back().number);
 }
 
-// If the condition does not hold the code goes on behind the loop, with what that side lets out.
+// Emits the test of a loop, on whose one side the loop is repeated. On the other side the code goes on behind the loop.
 void Emitter::EmitTest(BlockId block, const ConditionalPart& part) {
   const LabelId behind = writer_.NewLabel();
   const VirtualId condition = writer_.Register(writer_.ValueOf(flow_.nodes[part.branch].inputs[0]));
@@ -197,13 +199,14 @@ void Emitter::EmitRepeat() {
   repeat.labels = {loops_.back().begin};
 }
 
-// The branch that is the test of the innermost loop; kNone if the block is anything but the whole of that loop.
+// The branch that is the test of the innermost loop; kNone if the block is not the whole body of that loop.
 NodeId Emitter::TestOfLoop(BlockId block) const {
   if (loops_.empty() || !blocks_.IsWhole(block) || blocks_[block].region != loops_.back().loop->region) return kNone;
   return blocks_[blocks_.of(loops_.back().loop->next)].branch;
 }
 
-// What belongs into every iteration must stand before the test: behind it, it would run once.
+// Fails if the test of the block's loop has been emitted. What runs in every iteration must come before the test:
+// behind it, it would run only once.
 void Emitter::FailBehindLoop(BlockId block) {
   const bool is_behind = !loops_.empty() && loops_.back().is_closed && blocks_.IsWhole(block) &&
                          blocks_[block].region == loops_.back().loop->region;

@@ -1,4 +1,4 @@
-// Turns the flow graph of a function's body into steps: the way from dataflow to an order.
+// Turns the flow graph of a function's body into steps, and so gives its nodes an order.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_EMITTER_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_EMITTER_H_
@@ -16,19 +16,19 @@
 
 namespace tensorflow_recursion {
 
-// Emits nodes block by block. In a block, whatever has its inputs is emitted, in an order that computes arguments right
-// before their call; then a conditional that has all that its sides read from outside, as `if` and `else`; then what
-// that has made possible. A loop is emitted where its start stands: its variables are set, its condition is the
-// conditional whose one side ends in a jump back and whose other side is what comes behind the loop.
+// Emits nodes block by block. In a block, first come the nodes that have their inputs, in an order that computes
+// arguments right before their call. Then comes a conditional that has all that its sides read from outside, as `if`
+// and `else`, and then what that has made possible. A loop comes where its start is: its variables are set, and its
+// condition becomes a conditional whose one side ends in a jump back, while the other side goes on behind the loop.
 class Emitter {
  public:
   Emitter(CompileContext* context, RegionId function, FunctionSteps* steps);
 
-  // False if no order was found. It then can't be compiled.
+  // Returns false if no order was found. Then the function can't be compiled.
   bool Run();
 
  private:
-  // A loop around what is emitted.
+  // A loop around what is being emitted. It is closed when its test has been emitted.
   struct OpenLoop {
     OpenLoop(int number, const FlowLoop* loop, LabelId begin) : number(number), loop(loop), begin(begin) {}
 
@@ -45,13 +45,13 @@ class Emitter {
   void Emit(NodeId id);
   void EmitReturn();
 
-  // Conditionals.
+  // These emit conditionals.
   bool EmitConditional(BlockId block, const NodeSet& allowed);
   void EmitSides(BlockId block, const ConditionalPart& part);
   void EmitSide(BlockId block, int side, const ConditionalPart& part);
   void MoveToMerges(BlockId side, const std::vector<NodeId>& merges);
 
-  // Loops.
+  // These emit loops.
   void EmitLoop(NodeId id);
   void EmitTest(BlockId block, const ConditionalPart& part);
   void EmitRepeat();
@@ -65,10 +65,13 @@ class Emitter {
   StepWriter writer_;
   NodeEmitter node_emitter_;
   Schedule schedule_;
-  std::map<int, Operand> results_;  // of the function, by index; some may be missing because nobody reads them
-  std::vector<OpenLoop> loops_;     // innermost last
+  // The function's results, by index. Some may be missing, because nobody reads them.
+  std::map<int, Operand> results_;
+  // The innermost comes last.
+  std::vector<OpenLoop> loops_;
   int num_loops_ = 0;
-  int nesting_ = 0;  // of conditionals
+  // How many conditionals are around what is being emitted.
+  int nesting_ = 0;
   bool failed_ = false;
 };
 

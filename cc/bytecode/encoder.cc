@@ -20,7 +20,7 @@ Opcode ReadOfVector(ElementAccess access) {
   return (access.is_int64 ? kByInt64 : kByInt32)[access.log_size];
 }
 
-// The call that also computes an argument, by the opcode of the argument.
+// The call that also computes an argument, by the opcode that computes the argument.
 std::optional<Opcode> CallOf(Opcode arithmetic) {
   switch (arithmetic) {
 #define TFR_CALL(name, type, T)  \
@@ -33,6 +33,7 @@ std::optional<Opcode> CallOf(Opcode arithmetic) {
   }
 }
 
+// Writes one step after the other, once it is known which register each value has.
 class Encoder {
  public:
   Encoder(const FunctionSteps& function, CodeBuilder* builder)
@@ -94,7 +95,7 @@ class Encoder {
       case Format::kReturnRK:
         return builder_.Emit(step.opcode, 0, Operand(step, 0), builder_.Constant(*step.constant));
       case Format::kCallRK:
-        return;  // no step of its own: see CallFusedWith()
+        return;  // is no step of its own: see CallFusedWith()
       case Format::kCase:
         return EncodeCase(step);
       case Format::kApply:
@@ -116,8 +117,8 @@ class Encoder {
     }
   }
 
-  // The call that step `i` computes an argument for, if one instruction does both. Moves of other arguments may stand
-  // between them. `i` if there is none.
+  // The call that step `i` computes an argument for, if one instruction can do both; otherwise `i`. Moves of other
+  // arguments may stand between them.
   size_t CallFusedWith(size_t i) const {
     const auto& steps = function_.steps;
     if (steps[i].BindsLabel() || !CallOf(steps[i].opcode)) return i;
@@ -129,7 +130,7 @@ class Encoder {
     const int from = Operand(steps[i], 0);
     if (to == from || std::find(arguments.begin(), arguments.end(), steps[i].results[0]) == arguments.end()) return i;
     if (!has_moves) return call;
-    for (size_t k = 0; k < steps[i + 1].results.size(); ++k) {  // they come first then
+    for (size_t k = 0; k < steps[i + 1].results.size(); ++k) {  // the moves would then come first
       const int moved = RegisterOf(steps[i + 1].results[k]);
       if (moved == from || moved == to || Operand(steps[i + 1], k) == to) return i;
     }
@@ -169,6 +170,7 @@ class Encoder {
 
   void EncodeMoves(const Step& step) {
     std::vector<RegisterMove> moves;
+    moves.reserve(step.results.size());
     for (size_t i = 0; i < step.results.size(); ++i) moves.push_back({RegisterOf(step.results[i]), Operand(step, i)});
     EmitMoves(OrderMoves(std::move(moves), allocation_.spare));
   }
@@ -176,12 +178,13 @@ class Encoder {
   void EncodeReturnAll(const Step& step) {
     const int num_results = static_cast<int>(step.operands.size());
     std::vector<RegisterMove> moves;
+    moves.reserve(step.operands.size());
     for (int i = 0; i < num_results; ++i) moves.push_back({i, Operand(step, i)});
     EmitMoves(OrderMoves(std::move(moves), std::max<int>(allocation_.spare, num_results)));
     builder_.Emit(Opcode::kReturnAll);
   }
 
-  // One after the other, by twos where they go to neighbours.
+  // Emits moves one after the other, and two at once where they go to neighbouring registers.
   void EmitMoves(const std::vector<RegisterMove>& moves) {
     for (size_t i = 0; i < moves.size(); ++i) {
       const auto& [to, from] = moves[i];

@@ -11,8 +11,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Whether what follows the instruction is not simply the next one. So it is counted of instructions on records, too,
-// which do more than to compute a register.
+// Whether the instruction may go on with another one than the next. Instructions on records count, too, because they do
+// more than compute a register.
 bool LeavesLine(Format format) {
   switch (format) {
     case Format::kRRJump:
@@ -35,7 +35,7 @@ bool LeavesLine(Format format) {
   }
 }
 
-// The registers that an instruction reads that is neither a jump nor a call.
+// The registers that the instruction reads, which must be neither a jump nor a call.
 std::vector<uint16_t> ReadsOf(const Instruction* instruction) {
   switch (InfoOf(instruction->opcode).format) {
     case Format::kRRR:
@@ -52,15 +52,16 @@ std::vector<uint16_t> ReadsOf(const Instruction* instruction) {
   }
 }
 
-// The instructions from one call to a later one.
+// The instructions from one call to a later one that need not wait for it. Those of `before` compute the arguments of
+// the later one.
 struct Line {
-  uint32_t first = 0;            // the call that runs
-  uint32_t last = 0;             // the call that need not wait for it
-  std::vector<uint32_t> before;  // what computes the arguments of the last one
+  uint32_t first = 0;
+  uint32_t last = 0;
+  std::vector<uint32_t> before;
 };
 
-// The functions that make records, or call one that does. Records are the interpreter's that makes them, so their calls
-// stay with it.
+// The functions that make records, or call one that does. Calls of these are not split off, because records belong to
+// the interpreter that makes them.
 std::vector<bool> MakesRecords(const Code& code) {
   std::vector<std::vector<size_t>> callers(code.functions.size());
   std::vector<size_t> pending;
@@ -83,6 +84,7 @@ std::vector<bool> MakesRecords(const Code& code) {
   return makes;
 }
 
+// Looks at each call of each function, and writes a plan if a later call need not wait for it.
 class Planner {
  public:
   explicit Planner(Code* code) : code_(*code), makes_records_(MakesRecords(*code)) {}
@@ -102,7 +104,8 @@ class Planner {
  private:
   const CodeFunction& CalleeOf(const Instruction& call) const { return code_.functions[call.b]; }
 
-  // Walks on from the call and keeps account of what is known without its result.
+  // Walks on from the call to one that could run beside it, and notes on the way which registers are known without the
+  // first call's result.
   std::optional<Line> FindLine(const CodeFunction& function, uint32_t call) const {
     Line line;
     line.first = call;
@@ -139,7 +142,7 @@ class Planner {
     return true;
   }
 
-  // A call overwrites what lies from the word below its window on, and its result is not there yet.
+  // A call overwrites its window, and the word below it. Its result is not there yet.
   void ForgetCall(const Instruction& call, std::vector<bool>* is_known) const {
     for (size_t i = call.c - size_t{1}; i < is_known->size(); ++i) (*is_known)[i] = false;
     if (CalleeOf(call).results.size() == 1) (*is_known)[call.a] = false;
@@ -163,7 +166,7 @@ class Planner {
     code_.fork_plans.push_back(plan);
   }
 
-  // What another thread runs: the arguments, the call, and a return of its results.
+  // Writes what another thread runs: it computes the arguments, makes the call, and returns its results.
   void WriteForkedCall(const Line& line, const Instruction& call) {
     for (const uint32_t at : line.before) Copy(at);
     Copy(line.last);
@@ -178,8 +181,8 @@ class Planner {
     code_.instructions.push_back({Opcode::kReturnAll});
   }
 
-  // What the caller does when its first call returns: the same as ever, but for the call that was split off. It is made
-  // here after all if nobody else has begun with it.
+  // Writes what the caller does when its first call returns. It is a copy of the usual instructions, except that it
+  // joins the call that was split off. If nobody has begun that call, the caller makes it after all.
   void WriteRest(const Line& line, const Instruction& call) {
     for (uint32_t at = Behind(line.first); at < line.last; at += SizeOf(code_.instructions[at].opcode)) Copy(at);
     code_.instructions.push_back({Opcode::kJoin, call.a, call.b, call.c});
@@ -188,7 +191,7 @@ class Planner {
     code_.instructions.push_back({Opcode::kJump, 0, 0, static_cast<uint16_t>(distance)});
   }
 
-  // An instruction with what errors and special cases know about it.
+  // Copies an instruction, with what errors and special cases know about it.
   void Copy(uint32_t at) {
     if (const KernelCase* const found = code_.KernelCaseAt(at)) {
       KernelCase copy = *found;
@@ -201,7 +204,10 @@ class Planner {
       code_.calls.push_back(std::move(copy));
     }
     const int size = SizeOf(code_.instructions[at].opcode);
-    for (int i = 0; i < size; ++i) code_.instructions.push_back(Instruction(code_.instructions[at + i]));
+    for (int i = 0; i < size; ++i) {
+      const Instruction copy = code_.instructions[at + i];
+      code_.instructions.push_back(copy);
+    }
   }
 
   uint32_t Behind(uint32_t at) const { return at + SizeOf(code_.instructions[at].opcode); }

@@ -9,7 +9,7 @@ namespace tensorflow_recursion {
 
 // In `fib(n - 1) + fib(n - 2)` the second call needs nothing of the first one. While the first one runs, another thread
 // may compute n - 2 from what the caller's registers hold and make the second call. For each such pair of calls this
-// writes two pieces of code behind all functions (see ForkPlan); a call that nobody splits off never meets them.
+// writes two pieces of code behind all functions (see ForkPlan). As long as nobody splits a call off, they do not run.
 void AddForkPlans(Code* code);
 
 }  // namespace tensorflow_recursion

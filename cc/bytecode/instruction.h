@@ -1,4 +1,4 @@
-// The instructions of compiled code: what each is called, which operands it has, how it is encoded.
+// Defines the instructions of compiled code: what each is called, which operands it has, how it is encoded.
 //
 // An instruction is 8 bytes: an opcode and three operands of 16 bits. Operands are registers, which hold a number (or
 // the address of an Array) in 64 bits, constants, jump distances, or a function. Arithmetic comes once for each type
@@ -33,13 +33,14 @@ namespace tensorflow_recursion {
   TFR_FOR_NUMBERS(X, Less) TFR_FOR_NUMBERS(X, LessEqual) TFR_FOR_NUMBERS(X, Greater)       \
   TFR_FOR_NUMBERS(X, GreaterEqual) TFR_FOR_NUMBERS(X, Equal) TFR_FOR_NUMBERS(X, NotEqual)
 
-// Those whose result may be returned at once, as by ReturnAddInt32; none ever needs its kernel.
+// Operators whose result may be returned at once, as by ReturnAddInt32. None of them ever needs its kernel.
 #define TFR_RETURNED(X) TFR_FOR_NUMBERS(X, Add) TFR_FOR_NUMBERS(X, Sub) TFR_FOR_NUMBERS(X, Mul)
 
-// Those that may compute an argument of a call, with a constant: CallSubInt32K.
+// Operators that may compute an argument of a call, with a constant, as by CallSubInt32K.
 #define TFR_ARGUMENTS(X) TFR_FOR_INTEGERS(X, Add) TFR_FOR_INTEGERS(X, Sub)
 
-// Calls that compare for their callee, by what computes the argument and by the comparison: all of one type.
+// Calls that compute an argument and compare for their callee, by the operator of the argument and the comparison. Both
+// are of one type.
 #define TFR_COMPARED(X, argument, type, T)                                                 \
   X(argument, Less, type, T) X(argument, LessEqual, type, T) X(argument, Greater, type, T) \
   X(argument, GreaterEqual, type, T) X(argument, Equal, type, T) X(argument, NotEqual, type, T)
@@ -54,7 +55,7 @@ namespace tensorflow_recursion {
   X(1, uint8_t, Int64, int64_t) X(2, uint16_t, Int64, int64_t)                             \
   X(4, uint32_t, Int64, int64_t) X(8, uint64_t, Int64, int64_t)
 
-// All others: their names and formats. a, b and c are the operands in the order of their encoding.
+// The names and formats of all other instructions. a, b and c are the operands in the order of their encoding.
 #define TFR_OTHER_INSTRUCTIONS(X)                                                          \
   X(Move, kRR)            /* a = b */                                                      \
   X(Move2, kRRR)          /* a = b, then register a + 1 = c */                             \
@@ -122,15 +123,21 @@ enum class Format : uint8_t {
   kRJump,
   kJump,
   kR,
-  kReturnUnlessRR,  // returns a unless b and c compare so
+  // Returns a unless the comparison of b and c holds.
+  kReturnUnlessRR,
   kReturnUnlessRK,
-  kReturnRR,  // returns what b and c make
+  // Returns what the operator makes of b and c.
+  kReturnRR,
   kReturnRK,
   kCall,
-  kCallRK,  // two words: the second says of which register and constant the call's last argument is made, and where
+  // Takes two words. The second says of which register and constant an argument of the call is computed, and where it
+  // goes.
+  kCallRK,
   kCase,
-  kApply,      // two words: a = operators[c](b, y, z); the second word holds y and z
-  kElementAt,  // two words: c says how to read, see ElementAccess; the second word holds y and z
+  // Takes two words: a = operators[c](b, y, z), where the second word holds y and z.
+  kApply,
+  // Takes two words: c says how to read (ElementAccess), and the second word holds y and z.
+  kElementAt,
   kOpenRecord,
   kField,
   kMakeRecord,
@@ -150,7 +157,7 @@ inline bool IsCall(Opcode opcode) {
   return format == Format::kCallRK || (format == Format::kCall && opcode != Opcode::kJoin);
 }
 
-// Words of the instruction, its second one included.
+// How many words the instruction takes.
 inline int SizeOf(Opcode opcode) {
   const Format format = InfoOf(opcode).format;
   return format == Format::kApply || format == Format::kElementAt || format == Format::kCallRK ? 2 : 1;
@@ -172,10 +179,14 @@ static_assert(sizeof(Instruction) == 8, "code stays in the first-level cache");
 
 // Operand c of a kElementAt.
 struct ElementAccess {
-  uint8_t log_size = 0;          // of the element: 1 << log_size bytes
-  bool is_int64 = false;         // of the indices
-  bool is_matrix = false;        // two indices
-  bool counts_from_end = false;  // negative indices do
+  // An element has 1 << log_size bytes.
+  uint8_t log_size = 0;
+  // The indices are int64 rather than int32.
+  bool is_int64 = false;
+  // There are two indices.
+  bool is_matrix = false;
+  // Negative indices count from the end.
+  bool counts_from_end = false;
 
   uint16_t Encode() const {
     return static_cast<uint16_t>(log_size | (is_int64 << 2) | (is_matrix << 3) | (counts_from_end << 4));

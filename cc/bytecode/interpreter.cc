@@ -11,7 +11,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// What is kept of the stack from one call to the next.
+// How large a stack is kept from one call to the next.
 constexpr size_t kKeptWords = size_t{64} << 10;
 
 template <template <typename> class Operation, typename T>
@@ -42,7 +42,7 @@ inline uint64_t LoadElement(const void* data, uint64_t index, int log_size) {
   }
 }
 
-// An index as 64 bits, negative ones counted from the end if they are to be. What is out of range stays so.
+// An index as 64 bits. A negative one is counted from the end if `access` says so. One that is out of range stays so.
 inline uint64_t Position(uint64_t bits, ElementAccess access, uint64_t length) {
   int64_t index = access.is_int64 ? FromBits<int64_t>(bits) : FromBits<int32_t>(bits);
   if (index < 0 && access.counts_from_end) index += static_cast<int64_t>(length);
@@ -75,7 +75,7 @@ bool Interpreter::StartForked(const ForkedCall& call) {
   return Begin(static_cast<int>(call.plan->callee), frame_words, call.registers, call.depth);
 }
 
-// `function` is whose results are to come.
+// `function` is the one whose results the caller wants.
 bool Interpreter::Begin(int function, uint32_t frame_words, absl::Span<const uint64_t> registers, int64_t depth) {
   const size_t words = frame_words + size_t{1};
   if (stack_.end() < stack_.begin() + words && !stack_.Grow(words)) return false;
@@ -94,7 +94,8 @@ void Interpreter::Trim() {
   stack_.Shrink(kKeptWords);
 }
 
-// Where the window is when there is room for it; nullptr if there may not be.
+// Makes room for the window, and returns where it is now, because the stack may have moved. Returns nullptr if the run
+// may not have so much memory.
 ABSL_ATTRIBUTE_NOINLINE uint64_t* Interpreter::MakeRoom(uint64_t* window, uint32_t words) {
   const size_t position = window - stack_.begin();
   return stack_.Grow(position + words) ? stack_.begin() + position : nullptr;
@@ -126,7 +127,7 @@ ABSL_ATTRIBUTE_NOINLINE bool Interpreter::ReadElement(const Instruction& instruc
   return true;
 }
 
-// Opens a record that does not look as it should. One without values stands for zeros.
+// Opens a record that is not laid out as expected. One without values stands for zeros.
 ABSL_ATTRIBUTE_NOINLINE bool Interpreter::OpenOther(const Instruction& instruction, uint64_t* registers) const {
   Record* const found = code_.records[instruction.c].Find(FromBits<Record*>(registers[instruction.b]));
   registers[instruction.a] = ToBits(found);
@@ -152,7 +153,7 @@ void Interpreter::ForEachFrame(const std::function<void(int64_t depth, const Cod
     visit(depth--, *code_.FunctionAt(at));
     const uint64_t linkage = registers[-1];
     if (ReturnOf(linkage) == Code::kHaltInstruction) break;
-    at = ReturnOf(linkage) - 1;  // the call, which may be the function's last instruction
+    at = ReturnOf(linkage) - 1;  // in the call: what comes behind it may belong to another function
   }
   for (const auto& [depth_above, function] : above_) visit(depth_above, *function);
 }
@@ -160,7 +161,8 @@ void Interpreter::ForEachFrame(const std::function<void(int64_t depth, const Cod
 // --- Calls that are split off -----------------------------------------------------------------------
 
 std::optional<ForkedCall> Interpreter::Fork() {
-  // What another thread is given must live as long as it runs: records that were made here may end before, by an error.
+  // What another thread is given must live as long as that runs. Records that were made here may end before, by an
+  // error.
   if (!loose_.empty()) return std::nullopt;
   ForkedCall fork;
   uint64_t* split = nullptr;  // the callee's registers
@@ -202,7 +204,7 @@ std::vector<std::pair<int64_t, const CodeFunction*>> Interpreter::PathAbove(cons
 void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
   uint64_t* const first = registers_ + (results.size() == 1 ? pc_->a : pc_->c);
   std::copy(results.begin(), results.end(), first);
-  pc_ += 1 + SizeOf((pc_ + 1)->opcode);  // behind the call, too
+  pc_ += 1 + SizeOf((pc_ + 1)->opcode);  // behind the join, and behind the call that follows it
 }
 
 // --- The loop ---------------------------------------------------------------------------------------
@@ -287,8 +289,8 @@ void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
     TFR_RETURN(result);                                               \
   }
 
-// Calls what an instruction of `size` words says, from the instruction on that is so far behind the callee's first.
-// Before, it runs `unless`, which may find that there is nothing to call.
+// Makes the call of an instruction of `size` words. It enters the callee `behind` instructions after its first one. But
+// first it runs `unless`, which may find that the call would return at once.
 #define TFR_CALL(size, behind, unless)                                  \
   do {                                                                  \
     const CodeEntry callee = entries[pc->b];                            \
@@ -309,7 +311,8 @@ void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
     TFR_DISPATCH();                                                     \
   } while (false)
 
-// May be begun anew after a suspension: the argument is not computed in place.
+// Computes the argument of a call. This may run twice, because the call may be suspended and begun anew: so the
+// argument never goes to the register that it is computed from.
 #define TFR_ARGUMENT(name, T)                                                 \
   do {                                                                        \
     Compute<operators::name, T>(r[pc[1].y()], constants[pc[1].z()], &result); \
@@ -322,7 +325,8 @@ void Interpreter::SupplyResults(absl::Span<const uint64_t> results) {
     TFR_CALL(2, 0, );                \
   }
 
-// The call returns at once if the callee's registers, which begin at `window`, do not compare so.
+// Returns at once from a call whose callee would do so, because its registers, which begin at `window`, do not compare
+// as `name` says.
 #define TFR_UNLESS_RETURNED(size, name, T, y)              \
   if (!(Holds<operators::name, T>(window[callee.x], y))) { \
     r[pc->a] = window[callee.returned];                    \

@@ -11,7 +11,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// What is known spreads in both directions, mostly in two rounds. A longer chain of conclusions is not worth the time.
+// How many rounds are made at most. What is known spreads in both directions, mostly in two rounds. A longer chain of
+// conclusions is not worth the time.
 constexpr int kMostRankRounds = 10;
 
 }  // namespace
@@ -125,8 +126,8 @@ void KnownRanks::SetByKernel(NodeId id) {
 
 // --- What follows from it ---------------------------------------------------------------------------
 
-// Elementwise, a number comes of numbers, and of nothing else. That a Squeeze makes one of a tensor is not expected:
-// `tf.cond` puts one around predicates of unknown shape.
+// An elementwise operator makes a number of numbers, and of nothing else. A Squeeze could make a number of a tensor,
+// but is not expected to: `tf.cond` puts one around predicates of unknown shape, which are numbers.
 void KnownRanks::Relate(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   if (const auto read = reads_.reads.find(id); read != reads_.reads.end()) return RelateRead(id, read->second);

@@ -30,7 +30,8 @@ class KnownRanks {
 
  private:
   static constexpr int8_t kUnknown = -1;
-  static constexpr int8_t kConflict = -2;  // it is said to have two
+  // The value would have to have two ranks.
+  static constexpr int8_t kConflict = -2;
 
   void Join(const Input& input, const Source& target);
   void Set(const Source& source, int rank);
@@ -46,8 +47,10 @@ class KnownRanks {
 
   const FlowGraph& flow_;
   const ElementReads& reads_;
-  ValueClasses classes_;       // of values that are handed on
-  std::vector<int8_t> ranks_;  // of roots
+  // Values are in one class with those that they are handed on as, so that they have the same rank. Each root has the
+  // rank of its class.
+  ValueClasses classes_;
+  std::vector<int8_t> ranks_;
   bool changed_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Says of a function what it was compiled to, or why it was not.
+// Says what a function was compiled to, or why it was not compiled.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_LISTING_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_LISTING_H_
@@ -11,8 +11,8 @@
 
 namespace tensorflow_recursion {
 
-// `graph` is a static graph. `function` is the name that users know, of which there may be several bodies: all are
-// listed. NotFound if the graph holds none.
+// `graph` is a static graph. `function` is a name that users know. All bodies of this name are listed, of which there
+// may be several. NotFound if the graph holds none.
 TENSORFLOW_RECURSION_EXPORT absl::Status ListBytecode(const tensorflow::GraphDef& graph, const std::string& function,
                                                       std::string* listing);
 

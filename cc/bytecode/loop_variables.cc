@@ -10,7 +10,7 @@ namespace {
 
 using tensorflow::Node;
 
-// Whether the variable comes from around the loop, as in a damaged graph it may not.
+// Whether the variable comes from around the loop. In a damaged graph it may not.
 bool IsEntered(const Node* merge) {
   const auto& edges = merge->in_edges();
   return std::any_of(edges.begin(), edges.end(), [](const tensorflow::Edge* edge) { return edge->src()->IsEnter(); });
@@ -33,6 +33,7 @@ LoopVariable VariableOf(const FlowGraph& flow, const FlowLoop& loop, const Node*
 
 std::vector<LoopVariable> VariablesOf(const FlowGraph& flow, const FlowLoop& loop) {
   std::vector<LoopVariable> variables;
+  variables.reserve(loop.merges.size());
   for (const Node* merge : loop.merges) variables.push_back(VariableOf(flow, loop, merge));
   for (size_t i = 0; i < loop.enters.size(); ++i) {
     const auto constant = loop.entries.find(loop.enters[i]);

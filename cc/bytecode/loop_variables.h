@@ -1,4 +1,4 @@
-// The variables of a loop: where each starts, and what it becomes.
+// Finds the variables of a loop: where each starts, and what it becomes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_LOOP_VARIABLES_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_LOOP_VARIABLES_H_
@@ -11,9 +11,12 @@
 namespace tensorflow_recursion {
 
 struct LoopVariable {
-  NodeId entry;               // its value in an iteration
-  Input start;                // read around the loop
-  std::optional<Input> next;  // read in the iteration before; nullopt if it never changes
+  // The node that yields its value in an iteration.
+  NodeId entry;
+  // Its value in the first iteration, which is read around the loop.
+  Input start;
+  // Its value in the next iteration, which is read in the one before; nullopt if it never changes.
+  std::optional<Input> next;
 };
 
 std::vector<LoopVariable> VariablesOf(const FlowGraph& flow, const FlowLoop& loop);

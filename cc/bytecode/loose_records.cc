@@ -7,9 +7,10 @@
 namespace tensorflow_recursion {
 namespace {
 
-// A body makes few calls between two records of its own.
+// How many of the newest records are searched. They suffice, because a body makes few calls between two records of its
+// own.
 constexpr size_t kSearched = 8;
-// Room that is kept from one call to the next.
+// For how many records room is kept from one call to the next.
 constexpr size_t kKeptRecords = 1024;
 
 }  // namespace

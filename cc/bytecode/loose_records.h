@@ -1,4 +1,4 @@
-// The records that a running call of compiled code has made and that are not in another one yet.
+// Keeps the records that a running call of compiled code has made and that are not in another one yet.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_LOOSE_RECORDS_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_LOOSE_RECORDS_H_
@@ -9,9 +9,10 @@
 
 namespace tensorflow_recursion {
 
-// Registers do not count references: what they refer to lives as long as the outermost call. Records that it was given
-// are its arguments', the others are here. A record moves out of here into the one that keeps it. In a recursion that
-// is one of the newest, so there are few at a time, and nothing is counted at all.
+// Registers do not count references, because the records that they refer to live as long as the outermost call. Records
+// that this call was given belong to its arguments, and the others are here. A record moves out of here into the one
+// that keeps it. In a recursion that happens soon after it was made, so there are few here at a time, and no references
+// are counted at all.
 class LooseRecords {
  public:
   LooseRecords() = default;
@@ -25,15 +26,16 @@ class LooseRecords {
     return record;
   }
 
-  // Gives a reference to the caller: its own if the record is among the newest, otherwise another one. nullptr is no
-  // record.
+  // Gives the caller a reference to the record: the one that is kept here if the record is among the newest, otherwise
+  // a further one. Does nothing for nullptr.
   Record* Take(Record* record);
 
   bool empty() const { return records_.empty(); }
   void Clear();
 
  private:
-  std::vector<Record*> records_;  // newest last
+  // The newest comes last.
+  std::vector<Record*> records_;
 };
 
 }  // namespace tensorflow_recursion

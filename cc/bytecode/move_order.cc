@@ -8,7 +8,8 @@ namespace {
 
 using RegisterMoves = std::vector<RegisterMove>;
 
-// A move that overwrites what no other one reads, that to register `preferred` if it is one; the end if there is none.
+// Finds a move that overwrites a register which no other one reads: the move to `preferred` if that is possible.
+// Returns the end if there is none.
 RegisterMoves::iterator FindFreeMove(RegisterMoves* moves, int preferred) {
   auto found = moves->end();
   for (auto move = moves->begin(); move != moves->end(); ++move) {

@@ -40,11 +40,12 @@ void NodeEmitter::Emit(NodeId id) {
     case OpKind::kRecall:
       return EmitRecall(id, &context_, &writer_);
     default:
-      return;  // entries have their values; nothing waits for anything
+      return;  // entries have their values already, and what only waits needs no steps
   }
 }
 
-// Or of what packs indices, which the read takes by themselves.
+// Emits no step, but defines the node's values. A node that packs indices is none of these, and gets no value: reads of
+// elements take the indices one by one.
 void NodeEmitter::EmitNeutral(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   if (MakesZeroRecord(flow_, node)) return writer_.Define(id, 0, {kNone, ToBits(Record::Zeros())});
@@ -143,7 +144,8 @@ void NodeEmitter::EmitRead(NodeId id, const ElementRead& read) {
   step.operands = std::move(operands);
   step.target = read.access.Encode();
   step.results = {writer_.NewVirtual()};
-  // The kernel of a StridedSlice reads packed bounds, which are not there: what is special runs without compiled code.
+  // A Gather has a kernel for special cases. A StridedSlice has none here, because its kernel reads packed bounds,
+  // which compiled code does not make: special cases then run in frames.
   if (flow_.nodes[id].kind == OpKind::kScalar) {
     AddKernel(&step, flow_.nodes[id]);
     step.kernel_operands[0] = {step.operands[0], 0, /*is_array=*/true};

@@ -11,8 +11,8 @@
 
 namespace tensorflow_recursion {
 
-// Emits nodes whose steps depend on nothing but the values that they read. Conditionals, loops and results, where the
-// place matters too, are the Emitter's.
+// Emits nodes whose steps depend on nothing but the values that they read. The Emitter does conditionals, loops and
+// results itself, because for these the place matters, too.
 class NodeEmitter {
  public:
   NodeEmitter(CompileContext* context, StepWriter* writer)

@@ -11,7 +11,7 @@ namespace {
 
 using tensorflow::DataType;
 
-// Names of TensorFlow's operators that are called otherwise in cc/values/scalar_operators.h.
+// The name that one of TensorFlow's operators has in cc/values/scalar_operators.h.
 std::string OperatorName(const std::string& op, DataType dtype) {
   if (op == "AddV2") return "Add";
   if (op == "Mod") return "TruncateMod";

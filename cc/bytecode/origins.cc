@@ -10,20 +10,21 @@
 namespace tensorflow_recursion {
 namespace {
 
-// What comes of more counts as something new: to compare such sets would take its time.
+// A value whose origin has more events counts as an event of its own, because to compare large sets would take long.
 constexpr size_t kMostEvents = 16;
-// Each round may tell arguments apart that were taken to come together before.
+// How many rounds are made at most. Each may tell arguments apart that were taken to come together before.
 constexpr int kMostSplits = 10;
 
-// A variable, for example, waits for nothing. An Unstage, without inputs as well, waits for what others stage.
+// Whether the node only makes a handle, as a variable does, and so waits for nothing. (An Unstage has no inputs either,
+// but waits for what others stage.)
 bool MakesHandle(const tensorflow::Node& node) {
   return node.num_inputs() == 0 && node.num_outputs() == 1 &&
          (node.output_type(0) == tensorflow::DT_RESOURCE || tensorflow::IsRefType(node.output_type(0)));
 }
 
-// Whether a node of the main graph is done soon, whatever it is: it can't wait for anything outside, and what it makes
-// surely comes. The main graph runs once, so all that its calls are given so comes together, and recursions hand on for
-// the most part what is given to the first call.
+// Whether the node is of the main graph, waits for nothing outside of it, and surely yields its outputs. The main graph
+// runs once, so it does not matter that such nodes take time: all that they give to a call counts as coming together.
+// This helps because recursions mostly hand on what is given to the first call.
 bool IsPreparation(const FlowNode& node) {
   if (node.region != GraphRegions::kRoot || node.may_be_dead) return false;
   if (node.kind == OpKind::kPass) return true;
@@ -40,37 +41,38 @@ bool PortsComeApart(OpKind kind) {
 
 Origins::Origins(const FlowGraph& flow, const std::vector<NodeId>& order, IdVector<NodeId, bool> is_arithmetic)
     : flow_(flow), order_(order), is_arithmetic_(std::move(is_arithmetic)) {
-  first_.assign(flow.nodes.size(), kNone);
-  of_.assign(flow.nodes.size(), Condition());
+  representative_.assign(flow.nodes.size(), kNone);
+  origin_of_.assign(flow.nodes.size(), Condition());
   FindFirstEntries();
   for (int round = 0; round < kMostSplits; ++round) {
     Compute();
     if (!SplitEntries()) return;
   }
-  for (NodeId id : flow.nodes.ids()) first_[id] = id;
+  for (NodeId id : flow.nodes.ids()) representative_[id] = id;
   Compute();
 }
 
 // At first all arguments of a function are taken to come together. So do the variables of a loop, unless some may live
 // without the others.
 void Origins::FindFirstEntries() {
-  for (NodeId id : flow_.nodes.ids()) first_[id] = id;
+  for (NodeId id : flow_.nodes.ids()) representative_[id] = id;
   std::map<RegionId, NodeId> of_region;
   for (NodeId id : flow_.nodes.ids()) {
     const FlowNode& node = flow_.nodes[id];
     if (node.kind != OpKind::kEntry || node.is_removed) continue;
     const FlowLoop* const loop = flow_.FindLoop(node.region);
-    if (loop == nullptr || IsSimpleLoop(flow_, *loop))
-      first_[id] = of_region.try_emplace(node.region, id).first->second;
+    if (loop == nullptr || IsSimpleLoop(flow_, *loop)) {
+      representative_[id] = of_region.try_emplace(node.region, id).first->second;
+    }
   }
 }
 
 void Origins::Compute() {
   for (NodeId id : order_) {
     if (flow_.nodes[id].is_removed) continue;
-    of_[id] = Compute(id);
-    if (of_[id].size() <= kMostEvents) continue;
-    of_[id] = {{id, 0}};
+    origin_of_[id] = Compute(id);
+    if (origin_of_[id].size() <= kMostEvents) continue;
+    origin_of_[id] = {{id, 0}};
     is_arithmetic_[id] = false;
   }
 }
@@ -83,10 +85,11 @@ Condition Origins::Compute(NodeId id) {
       return OfInputs(node);
     case OpKind::kSwitch:
       if (!node.controls.empty()) break;
-      return node.inputs[0].is_constant() ? of_[node.branch] : Of(node.inputs[0].source).And(of_[node.branch]);
+      return node.inputs[0].is_constant() ? origin_of_[node.branch]
+                                          : Of(node.inputs[0].source).And(origin_of_[node.branch]);
     case OpKind::kEntry:
-      return {{first_[id], 0}};
-    case OpKind::kArgument:  // there when the root opens
+      return {{representative_[id], 0}};
+    case OpKind::kArgument:  // comes when the root opens
     case OpKind::kFrameStart:
       return {};
     default:
@@ -103,7 +106,7 @@ Condition Origins::OfInputs(const FlowNode& node) const {
 
 Condition Origins::Of(const Source& source) const {
   const FlowNode& node = flow_.nodes[source.node];
-  const Condition& whole = of_[source.node];
+  const Condition& whole = origin_of_[source.node];
   if (source.port == Source::kWholeNode) return whole;
   const auto port = static_cast<uint32_t>(source.port) + 1;
   if (node.kind == OpKind::kBranch) return whole.And({{source.node, port}});
@@ -111,29 +114,31 @@ Condition Origins::Of(const Source& source) const {
   return PortsComeApart(node.kind) ? whole.And({{source.node, port}}) : whole;
 }
 
-// A value that is on this side already gains nothing by a second Switch. That counts as something new, or what is in
-// front of the Switch could be put together with what is behind it, and would wait for itself.
+// Returns the origin of a value behind a Switch. If the value is on this side already, the Switch adds no event, but
+// counts as one. Otherwise arithmetic in front of the Switch could be put into one piece with arithmetic behind it, and
+// the piece would wait for itself.
 Condition Origins::OfSide(const Condition& whole, NodeId node, const Event& side) const {
   const Condition both = whole.And({side});
   return both == whole ? both.And({{node, 0}}) : both;
 }
 
-// Tells arguments of functions apart that have different origins in a call. Whether there were any.
+// Tells arguments of functions apart that have different origins in a call. Returns whether there were any.
 bool Origins::SplitEntries() {
   bool changed = false;
   for (const FlowCallSite& site : flow_.call_sites) {
     const auto callee = flow_.functions.find(flow_.regions.FindFunction(site.callee));
     if (callee == flow_.functions.end() || site.node == kNone) continue;
-    std::map<std::pair<NodeId, Condition>, NodeId> first;  // from now on, by that before and the origin in the call
+    // The new representatives of entries, by the old one and the origin in the call.
+    std::map<std::pair<NodeId, Condition>, NodeId> first;
     const std::vector<Input>& inputs = flow_.nodes[site.node].inputs;
     const std::vector<NodeId>& entries = callee->second.entries;
     for (size_t i = 0; i < entries.size(); ++i) {
       if (entries[i] == kNone) continue;
       const bool is_token = i < inputs.size() && !inputs[i].is_constant();
       const Condition origin = is_token ? Of(inputs[i].source) : Condition();
-      const NodeId before = first_[entries[i]];
-      first_[entries[i]] = first.try_emplace({before, origin}, entries[i]).first->second;
-      changed = changed || first_[entries[i]] != before;
+      const NodeId before = representative_[entries[i]];
+      representative_[entries[i]] = first.try_emplace({before, origin}, entries[i]).first->second;
+      changed = changed || representative_[entries[i]] != before;
     }
   }
   return changed;

@@ -1,4 +1,4 @@
-// What the numbers of a frame come of: those with the same origin come at the same time, or are dead together.
+// Finds the origins of a frame's numbers. Those with the same origin come at the same time, or are dead together.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_ORIGINS_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_ORIGINS_H_
@@ -28,9 +28,9 @@ class Origins {
   // device.
   Origins(const FlowGraph& flow, const std::vector<NodeId>& order, IdVector<NodeId, bool> is_arithmetic);
 
-  // The origin of what a node makes. It means something for arithmetic only.
-  const Condition& Of(NodeId node) const { return of_[node]; }
-  // Arithmetic that is not of too many origins.
+  // The origin of what a node makes. It has a meaning for arithmetic only.
+  const Condition& Of(NodeId node) const { return origin_of_[node]; }
+  // Whether the node is arithmetic, and not made of too many events.
   bool IsArithmetic(NodeId node) const { return is_arithmetic_[node]; }
 
  private:
@@ -45,8 +45,10 @@ class Origins {
   const FlowGraph& flow_;
   const std::vector<NodeId>& order_;
   IdVector<NodeId, bool> is_arithmetic_;
-  IdVector<NodeId, NodeId> first_;  // of an entry: the first of those that come together with it
-  IdVector<NodeId, Condition> of_;  // of the node without its ports
+  // For each entry, the one that stands for all that come together with it: the first of them.
+  IdVector<NodeId, NodeId> representative_;
+  // The origin of each node as a whole. Its ports may have more events.
+  IdVector<NodeId, Condition> origin_of_;
 };
 
 }  // namespace tensorflow_recursion

@@ -21,8 +21,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// More arithmetic becomes several pieces: what a piece makes is there when all of it has run, and to simplify code
-// takes the square of its size.
+// How many operators one piece has at most. The outputs of a piece come only when all of it has run, and to simplify
+// code takes time in proportion to the square of its size.
 constexpr size_t kMostMembers = 400;
 
 // Whether the node is arithmetic on values that are surely numbers, or reads an element, and waits for nothing else.
@@ -65,9 +65,9 @@ class Grouper {
   Grouper(const FlowGraph& flow, const std::vector<NodeId>& order)
       : flow_(flow), order_(order), sets_(flow.nodes.size()) {}
 
-  // `origins` says which nodes are meant; those of `skipped` regions are not.
+  // Takes the nodes that are arithmetic according to `origins`, without those in `skipped` regions.
   std::vector<std::vector<NodeId>> Run(const Origins& origins, const std::set<RegionId>& skipped) {
-    // What reads a value, by the value, the region and the origin.
+    // The first node of each origin that reads or makes a value.
     std::map<std::pair<Condition, Source>, NodeId> readers;
     std::vector<NodeId> members;
     for (NodeId id : order_) {
@@ -87,7 +87,7 @@ class Grouper {
   }
 
  private:
-  // One operator alone is run as it is.
+  // Makes pieces of a group. One operator alone is no piece, because it runs as fast by itself.
   static void Split(const std::vector<NodeId>& group, std::vector<std::vector<NodeId>>* result) {
     for (size_t begin = 0; begin + 1 < group.size(); begin += kMostMembers) {
       const size_t end = std::min(begin + kMostMembers, group.size());
@@ -100,11 +100,13 @@ class Grouper {
 
   const FlowGraph& flow_;
   const std::vector<NodeId>& order_;
-  DisjointSets sets_;  // of nodes, by number
+  // The groups, of nodes by their ids.
+  DisjointSets sets_;
 };
 
 // --- What a piece reads and makes -------------------------------------------------------------------
 
+// Says which values each group reads of other nodes, and which of its own other nodes read.
 class Boundaries {
  public:
   Boundaries(const FlowGraph& flow, const ElementReads& reads, const std::vector<std::vector<NodeId>>& groups)
@@ -128,8 +130,9 @@ class Boundaries {
     };
     for (NodeId id : piece.members) {
       const bool reads_element = reads_.reads.count(id) > 0;
-      for (size_t i = 0; i < flow_.nodes[id].inputs.size(); ++i)
+      for (size_t i = 0; i < flow_.nodes[id].inputs.size(); ++i) {
         read(flow_.nodes[id].inputs[i], reads_element && i == 0);
+      }
       if (outputs_.count({id, 0}) > 0) piece.outputs.push_back({id, 0});
     }
     return piece;
@@ -162,7 +165,7 @@ class Boundaries {
 
 // --- Code -------------------------------------------------------------------------------------------
 
-// "Node/add (+ 4)": the last member, which the others mostly lead to.
+// The name of a piece, such as "Node/add (+ 4)", is that of its last member, to which the others mostly lead.
 std::string NameOf(const FlowGraph& flow, const PieceOfBody& piece) {
   return absl::StrCat(flow.kernels[flow.nodes[piece.members.back()].index].name, " (+ ", piece.members.size() - 1, ")");
 }
@@ -179,7 +182,7 @@ CodeFunction SignatureOf(const FlowGraph& flow, const PieceOfBody& piece) {
   return signature;
 }
 
-// Whether the piece has room in instructions.
+// Returns false if something of the piece does not fit into an instruction.
 bool CompilePiece(CompileContext* context, PieceOfBody* piece) {
   FunctionSteps steps;
   StepWriter writer(context, &steps);
@@ -207,7 +210,7 @@ bool CompilePiece(CompileContext* context, PieceOfBody* piece) {
   return builder.End().ok();
 }
 
-// Whether there may be a piece at all: else nothing has to be looked at.
+// Whether there may be a piece at all. If not, nothing has to be computed.
 bool HasScalars(const FlowGraph& flow, const std::set<RegionId>& skipped) {
   size_t count = 0;
   for (const FlowNode& node : flow.nodes) {

@@ -13,28 +13,35 @@
 
 namespace tensorflow_recursion {
 
-// Arithmetic on numbers and reads of single elements that nothing else comes between. For example, the two indices and
-// the three reads in
+// A piece is arithmetic on numbers and reads of single elements, with nothing else between them. For example, the two
+// indices and the three reads in
 //
 //     tf.matmul(x, table) * weights[2 * i + 1] + weights[2 * i + 2] * scale[i]
 //
-// All of it has one origin (see origins.h), so it fires at once or not at all, and what it makes is there as early as
-// if each operator ran by itself. It has no effects and, unlike a compiled function, neither branches nor calls.
+// are one. All of it has one origin (see origins.h), so it fires at once or not at all, and what it makes comes as
+// early as if each operator ran by itself. It has no effects and, unlike a compiled function, neither branches nor
+// calls.
 struct PieceOfBody {
-  std::vector<NodeId> members;  // each behind its sources
-  std::vector<Source> inputs;   // what they read of others, each once
-  std::vector<bool> is_array;   // by input: elements are read of it; else it is a number
-  std::vector<Source> outputs;  // what others read of them
-  int function = 0;             // in PiecesOfBodies::code
+  // Each member comes after those whose values it reads.
+  std::vector<NodeId> members;
+  // The values that members read of other nodes, each once, and whether it is a tensor whose elements are read. If not,
+  // it is a number.
+  std::vector<Source> inputs;
+  std::vector<bool> is_array;
+  // The values of members that other nodes read.
+  std::vector<Source> outputs;
+  // Which function of PiecesOfBodies::code computes the piece.
+  int function = 0;
 };
 
 struct PiecesOfBodies {
   std::vector<PieceOfBody> pieces;
-  std::unique_ptr<const Code> code;  // nullptr if there are no pieces
+  // nullptr if there are no pieces.
+  std::unique_ptr<const Code> code;
 };
 
-// Looks at all functions and loops but those of `compiled` functions. The main graph itself runs once, so nothing is
-// gained there. `flow` is as MakeElementOperators() leaves it, and `reads` is what FindElementReads() said before.
+// Looks at all functions and loops except for `compiled` functions. There are no pieces in the main graph itself, which
+// runs only once. `flow` is as MakeElementOperators() leaves it, and `reads` is what FindElementReads() said before.
 PiecesOfBodies FindPieces(const FlowGraph& flow, const ElementReads& reads, const std::set<RegionId>& compiled);
 
 }  // namespace tensorflow_recursion

@@ -8,11 +8,12 @@
 
 namespace tensorflow_recursion {
 
-// What is kept is in registers before the record is made, so that nothing comes between its steps.
+// All values are put into registers before the record is made, so that nothing comes between the steps that fill it.
 void EmitRetain(NodeId id, CompileContext* context, StepWriter* writer) {
   const FlowNode& node = context->flow.nodes[id];
   const RecordType& type = context->flow.records[node.index];
   std::vector<VirtualId> values;
+  values.reserve(node.inputs.size());
   for (const Input& input : node.inputs) values.push_back(writer->Register(writer->ValueOf(input)));
   Step& make = writer->Add(Opcode::kMakeRecord);
   make.target = context->builder->Record(type);

@@ -1,4 +1,4 @@
-// The steps that make a record for a gradient, and that read one.
+// Writes the steps that make a record for a gradient, and that read one.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_RECORD_STEPS_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_RECORD_STEPS_H_

@@ -9,7 +9,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Step i reads at time 2 i and writes at 2 i + 1, so that what it writes may be where it read for the last time.
+// Step i reads at time 2 i and writes at time 2 i + 1. So it may write to a register that it is the last one to read.
 struct Interval {
   size_t begin = std::numeric_limits<size_t>::max();
   size_t end = 0;
@@ -22,6 +22,7 @@ struct Interval {
   bool Overlaps(const Interval& other) const { return begin <= other.end && other.begin <= end; }
 };
 
+// Gives registers to the values of one function, first to those outside of calls' windows, then to those inside.
 class Allocator {
  public:
   explicit Allocator(const FunctionSteps& function) : function_(function), intervals_(function.num_virtuals) {}
@@ -50,7 +51,7 @@ class Allocator {
     }
   }
 
-  // What is there when a loop begins and is read in it has to be there in its next iteration.
+  // A value that exists when a loop begins and is read in it must live to the loop's end, for the next iteration.
   void ExtendAroundLoops() {
     IdVector<LabelId, size_t> bound(function_.num_labels);
     for (size_t i = 0; i < function_.steps.size(); ++i) {
@@ -89,7 +90,7 @@ class Allocator {
     }
   }
 
-  // Values come in the order in which they begin, so the last of a register says when it is free again.
+  // Values come in the order in which they begin, so the last one in a register says when the register is free again.
   void Occupy(VirtualId value, size_t number) {
     if (number >= occupied_.size()) occupied_.resize(number + 1);
     occupied_[number] = intervals_[value];
@@ -127,7 +128,8 @@ class Allocator {
 
   const FunctionSteps& function_;
   IdVector<VirtualId, Interval> intervals_;
-  std::vector<Interval> occupied_;  // by register: the last value in it
+  // By register, when the last value is in it.
+  std::vector<Interval> occupied_;
   RegisterAllocation result_;
 };
 

@@ -14,12 +14,12 @@ struct RegisterAllocation {
   IdVector<VirtualId, uint16_t> registers;
   // For each step that is a kCall: the caller's register where the callee's registers begin.
   std::vector<uint16_t> windows;
-  // One that nothing uses, to move values in circles.
+  // A register that no value is in, by which values can be moved in circles.
   uint16_t spare = 0;
 };
 
-// Values that live at the same time get different registers, others share; few registers make small frames, and a call
-// begins right behind what the caller still needs. Arguments are in the first registers.
+// Values that live at the same time get different registers, and others share one. So frames are small, and the frame
+// of a call begins right behind what the caller still needs. Arguments are in the first registers.
 RegisterAllocation AllocateRegisters(const FunctionSteps& function);
 
 }  // namespace tensorflow_recursion

@@ -7,15 +7,15 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Enough for recursions of some hundred levels; a page or two to touch.
+// How large the first stack is. This is enough for recursions of some hundred levels, and only two pages of memory.
 constexpr size_t kFirstWords = 1024;
 
 }  // namespace
 
-// Uses realloc, by which large blocks are remapped instead of copied.
+// Uses realloc, because it remaps large blocks instead of copying them.
 bool RegisterStack::Grow(size_t words) {
   size_t size = std::max({words, 2 * size_, kFirstWords});
-  if (run_bytes_ != nullptr) {  // near the limit: what is left
+  if (run_bytes_ != nullptr) {  // near the limit, the stack gets only what is left
     const int64_t left = max_run_bytes_->load(std::memory_order_relaxed) - run_bytes_->load(std::memory_order_relaxed);
     size = std::min(size, size_ + static_cast<size_t>(std::max<int64_t>(left, 0)) / sizeof(uint64_t));
     if (size < words) return false;

@@ -1,4 +1,4 @@
-// The memory that compiled calls nest in: registers of 64 bits, one frame on top of the other, on the heap.
+// Holds the registers of compiled calls: 64 bits each, one frame on top of the other, on the heap.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_STACK_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_STACK_H_
@@ -9,7 +9,7 @@
 
 namespace tensorflow_recursion {
 
-// Grows as a recursion gets deeper. What it takes counts against the limit of a run, with that run's frames.
+// Grows as a recursion gets deeper. What it takes counts towards the limit of a run, with that run's frames.
 class RegisterStack {
  public:
   // `run_bytes` is what the run takes already, and `max_run_bytes` the limit, which may change; both are nullptr if
@@ -24,9 +24,9 @@ class RegisterStack {
   uint64_t* begin() const { return words_; }
   uint64_t* end() const { return words_ + size_; }
 
-  // Makes room for at least `words`; what is there moves along. False if the run may not have so much.
+  // Makes room for at least `words`; what is there moves along. Returns false if the run may not have so much.
   bool Grow(size_t words);
-  // Gives memory back if there is more than `words`, with all that it holds.
+  // Gives all memory back, with what is in it, if it is more than `words`.
   void Shrink(size_t words);
 
  private:

@@ -47,7 +47,7 @@ void RegisterTypes::Find(const std::set<RegionId>& regions) {
   FindConflicts(regions);
 }
 
-// An argument that is nowhere read is what its dtype makes likely.
+// An argument that is read nowhere is taken for what its dtype makes likely.
 void RegisterTypes::MarkUnread(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   if (node.kind != OpKind::kEntry || node.is_removed || uses_[classes_.Root({id, 0})] != Use::kNone) return;
@@ -82,7 +82,7 @@ void RegisterTypes::Visit(NodeId id) {
   }
 }
 
-// A record that is compiled code's holds numbers and records.
+// A record that compiled code makes or reads holds numbers and records.
 void RegisterTypes::VisitRecord(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
   const tensorflow::DataTypeVector& types = flow_.records[node.index].types;
@@ -127,7 +127,7 @@ void RegisterTypes::VisitKernel(NodeId id) {
   }
 }
 
-// A shape is in no register, so it can't come out of a function.
+// Whether the value would have to be two things. A shape is in no register, so it can't be the result of a function.
 bool RegisterTypes::IsConflict(NodeId id, int port) const {
   switch (uses_[classes_.Root({id, port})]) {
     case Use::kNone:

@@ -1,4 +1,4 @@
-// Tells numbers, arrays and records apart: what a register of compiled code holds is a static fact.
+// Tells numbers, arrays and records apart, because it must be known beforehand what a register of compiled code holds.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_REGISTER_TYPES_H_
@@ -15,16 +15,16 @@
 
 namespace tensorflow_recursion {
 
-// A graph does not say of every value whether it is a number or a tensor: shapes are mostly unknown. What is computed
-// with is a number, what elements are read of is an array, what values are recalled from is a record, and what only
-// travels on (an argument that is passed down, a loop's variable) is what it is where it is used. So values that are
-// handed on are joined into classes across calls. A value that would have to be two of these says that its functions
-// can't be compiled.
+// A graph mostly does not say whether a value is a number or a tensor, because shapes are unknown. But its readers say
+// it: a value that arithmetic reads is a number, one whose elements are read is an array, and one whose values are
+// recalled is a record. A value that is only handed on (an argument that is passed down, a loop's variable) is what it
+// is where it is used, so such values are joined into classes across calls. If a value would have to be two of these,
+// its functions can't be compiled.
 class RegisterTypes {
  public:
   RegisterTypes(const FlowGraph& flow, const ElementReads& reads);
 
-  // Looks at the nodes of `regions` alone, whose calls must stay among them.
+  // Looks only at nodes of `regions`, whose functions must call only one another.
   void Find(const std::set<RegionId>& regions);
 
   bool IsArray(const Source& source) const;
@@ -34,7 +34,7 @@ class RegisterTypes {
   const std::set<RegionId>& conflicts() const { return conflicts_; }
 
  private:
-  // One bit for each: of a value that would have to be several things, several are set.
+  // A bit for each use. If a value would have to be several things, several bits are set.
   enum class Use : uint8_t { kNone = 0, kNumber = 1, kArray = 2, kRecord = 4, kShape = 8 };
 
   void Mark(const Source& source, Use use) { MarkClass(classes_.Root(source), use); }
@@ -55,7 +55,8 @@ class RegisterTypes {
   const ElementReads& reads_;
   const HandOns hand_ons_;
   ValueClasses classes_;
-  std::vector<Use> uses_;  // of roots
+  // Each root of `classes_` has the use of its class.
+  std::vector<Use> uses_;
   std::set<RegionId> conflicts_;
 };
 

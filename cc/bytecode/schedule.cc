@@ -11,14 +11,15 @@ Schedule::Schedule(const FlowGraph& flow, Blocks* blocks, const std::vector<Node
   FindReaders();
 }
 
-// Depth first from the results: what a node reads comes right before it. What no result depends on comes last.
+// Goes depth first from the results, so that what a node reads comes right before it. Nodes that no result depends on
+// come last.
 void Schedule::FindOrder(const std::vector<NodeId>& nodes) {
   const auto is_end = [&](NodeId id) {
     const OpKind kind = flow_.nodes[id].kind;
     return kind == OpKind::kResult || kind == OpKind::kExit || kind == OpKind::kLoopNext;
   };
   std::vector<NodeId> pending;
-  for (const bool ends : {false, true}) {  // the last is looked at first
+  for (const bool ends : {false, true}) {  // the last one in `pending` is looked at first
     for (NodeId id : nodes) {
       if (is_end(id) == ends) pending.push_back(id);
     }
@@ -28,7 +29,7 @@ void Schedule::FindOrder(const std::vector<NodeId>& nodes) {
     const NodeId id = pending.back();
     if (all_.count(id) > 0) {
       pending.pop_back();
-    } else if (!seen.insert(id).second) {  // all that it reads has its place
+    } else if (!seen.insert(id).second) {  // all nodes that it reads have their place
       pending.pop_back();
       states_[id].position = all_.size();
       all_.insert(id);
@@ -42,7 +43,7 @@ void Schedule::FindOrder(const std::vector<NodeId>& nodes) {
   }
 }
 
-// Control inputs order effects, of which there are none.
+// Control inputs do not count, because they order effects, and there are none.
 void Schedule::FindReaders() {
   for (NodeId id : all_) {
     for (const Input& input : flow_.nodes[id].inputs) {
@@ -57,7 +58,7 @@ void Schedule::FindReaders() {
   }
 }
 
-// Visits what the node is a part of: the conditional that it merges, and those that it is on a side of.
+// Visits the conditionals that the node is a part of: the one that it merges, and those that it is on a side of.
 template <typename Visit>
 void Schedule::ForEachConditional(NodeId id, Visit visit) const {
   BlockId block = blocks_.of(id);
@@ -150,12 +151,12 @@ std::optional<ConditionalPart> Schedule::FindPart(BlockId block, const NodeSet& 
   return found;
 }
 
-// What of the conditional can be emitted now, its merges included. Those have no value before its end, so what reads
-// one, though it is on a side, has to wait for another part.
+// The nodes of the conditional that can be emitted now, its merges included. A merge has no value before the end of the
+// part, so a node on a side that reads one has to wait for another part.
 NodeSet Schedule::PossibleIn(const ConditionalKey& key, const NodeSet& allowed) const {
   const NodeSet& ready = conditionals_.at(key).ready;
   NodeSet possible;
-  std::map<NodeId, size_t> given;  // inputs of a node that are possible
+  std::map<NodeId, size_t> given;  // how many of a node's inputs are possible
   std::vector<NodeId> pending(ready.begin(), ready.end());
   while (!pending.empty()) {
     const NodeId id = pending.back();

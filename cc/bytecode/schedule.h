@@ -17,15 +17,18 @@ namespace tensorflow_recursion {
 
 using NodeSet = std::set<NodeId>;
 
-// What of a conditional can be emitted at once: all of it, unless some of it reads what comes later.
+// A part of a conditional that can be emitted at once. Mostly it is the whole conditional, unless some nodes of it read
+// what comes later.
 struct ConditionalPart {
   NodeId branch;
-  NodeSet nodes;               // on its sides, and its merges
-  std::vector<NodeId> merges;  // in the order to define them
+  // The nodes on its sides, and its merges.
+  NodeSet nodes;
+  // The merges, in the order in which they are to be defined.
+  std::vector<NodeId> merges;
 };
 
-// Says which nodes of one function can be emitted next; SetEmitted() keeps it up to date. A node can be emitted once
-// all that it reads is. Nothing looks at all nodes again and again: a node is looked at when one that it reads is
+// Says which nodes of one function can be emitted next. A node can be emitted when all nodes that it reads have been,
+// as SetEmitted() says. So as not to look at all nodes again and again, it looks at a node when one that it reads is
 // emitted.
 class Schedule {
  public:
@@ -34,30 +37,35 @@ class Schedule {
 
   const NodeSet& all() const { return all_; }
   bool IsDone() const { return num_emitted_ == all_.size(); }
-  // The first node of the block and of `allowed` that can be emitted now, kNone if there is none. The order computes
-  // arguments right before their call. Merges, and what ends an iteration, come with a conditional.
+  // The first node of the block and of `allowed` that can be emitted now, kNone if there is none. Arguments come right
+  // before their call. Merges, and what ends an iteration, are not among these: they come with a conditional.
   NodeId FindNode(BlockId block, const NodeSet& allowed) const;
   void SetEmitted(NodeId id);
-  // What of a conditional in the block can be emitted, and is in `allowed`; nullopt if there is none. The conditional
-  // of the branch `last` is taken if there is no other.
+  // The part of a conditional in the block that can be emitted and is in `allowed`; nullopt if there is none. The
+  // conditional of the branch `last` is taken only if there is no other.
   std::optional<ConditionalPart> FindPart(BlockId block, const NodeSet& allowed, NodeId last) const;
 
-  // How often a node was looked at since it was made, which grows with the edges of the function.
+  // How often nodes were looked at, for tests. It grows in proportion to the edges of the function.
   size_t num_visits() const { return num_visits_; }
 
  private:
   struct State {
-    size_t position = 0;  // in the order to try
+    // Where the node is in the order in which nodes are tried.
+    size_t position = 0;
     bool is_emitted = false;
-    size_t num_missing = 0;       // inputs that are yet to be emitted
-    std::vector<NodeId> readers;  // once for each input that reads the node
+    // How many of its inputs have not been emitted yet.
+    size_t num_missing = 0;
+    // Who reads it. A node that reads it by several inputs is there several times.
+    std::vector<NodeId> readers;
   };
   // What is on the sides of a branch within a block, and its merges.
   struct Conditional {
-    size_t num_left = 0;  // nodes that are yet to be emitted
-    NodeSet ready;        // of these, the ones that miss no input
+    // How many of its nodes have not been emitted yet, and which of these have all their inputs.
+    size_t num_left = 0;
+    NodeSet ready;
   };
-  using ConditionalKey = std::pair<NodeId, BlockId>;  // its branch, and the block that it is in
+  // The conditional's branch, and the block that it is in.
+  using ConditionalKey = std::pair<NodeId, BlockId>;
 
   void FindOrder(const std::vector<NodeId>& nodes);
   void FindReaders();
@@ -74,9 +82,11 @@ class Schedule {
   std::map<NodeId, State> states_;
   size_t num_emitted_ = 0;
   mutable size_t num_visits_ = 0;
-  std::map<BlockId, std::map<size_t, NodeId>> ready_;  // that can be emitted, by block and position
+  // The nodes that can be emitted, by their block and their position.
+  std::map<BlockId, std::map<size_t, NodeId>> ready_;
   std::map<ConditionalKey, Conditional> conditionals_;
-  std::map<BlockId, NodeSet> open_;  // branches that are emitted, of the block's conditionals with ready nodes
+  // By block, the branches of its conditionals that have been emitted themselves, while nodes of theirs are ready.
+  std::map<BlockId, NodeSet> open_;
 };
 
 }  // namespace tensorflow_recursion

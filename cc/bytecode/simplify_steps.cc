@@ -11,7 +11,7 @@ bool Holds(const std::vector<VirtualId>& all, VirtualId value) {
   return std::find(all.begin(), all.end(), value) != all.end();
 }
 
-// Where each value is written and read, and where each label is and is jumped to from.
+// The steps that write and read each value, and those that bind each label and jump to it.
 struct Uses {
   explicit Uses(const FunctionSteps& function)
       : writes(function.num_virtuals),
@@ -44,7 +44,7 @@ void Erase(FunctionSteps* function, const std::vector<bool>& erased) {
 
 // --- Jumps to returns -------------------------------------------------------------------------------
 
-// What a jump to `label` would do before it returns, if that is at most a move: `{Move, Return}` or `{Return}`.
+// What runs from `label` on, if that is only a return, or a move and a return.
 std::vector<Step> TailAt(const FunctionSteps& function, const Uses& uses, LabelId label) {
   std::vector<Step> tail;
   for (size_t i = uses.bound[label]; i < function.steps.size() && tail.size() < 2; ++i) {
@@ -72,7 +72,7 @@ bool CopyTails(FunctionSteps* function) {
   return changed;
 }
 
-// `Move m = x; Return m` returns x. There may be a move for each result.
+// Makes `Return x` of `Move m = x; Return m`. There may be a move for each result.
 bool ReturnWhatIsMoved(FunctionSteps* function) {
   bool changed = false;
   std::vector<bool> erased(function->steps.size(), false);
@@ -92,7 +92,7 @@ bool ReturnWhatIsMoved(FunctionSteps* function) {
   return changed;
 }
 
-// What stands behind a return or a jump, up to a label that is jumped to.
+// Drops the steps behind a return or a jump, up to a label that is jumped to.
 bool DropUnreachable(FunctionSteps* function) {
   const Uses uses(*function);
   std::vector<bool> erased(function->steps.size(), false);
@@ -110,7 +110,7 @@ bool DropUnreachable(FunctionSteps* function) {
   return changed;
 }
 
-// A jump to what comes next anyway.
+// Drops jumps to the step that comes next anyway.
 bool DropJumpsToNext(FunctionSteps* function) {
   std::vector<bool> erased(function->steps.size(), false);
   bool changed = false;
@@ -126,7 +126,7 @@ bool DropJumpsToNext(FunctionSteps* function) {
 
 // --- Moves ------------------------------------------------------------------------------------------
 
-// Whether what runs step `first` also runs step `last` behind it, once: no jump leads out of what is between, or in.
+// Whether step `last` runs once whenever step `first` does, because no jump leads out of the steps between them, or in.
 bool RunTogether(const FunctionSteps& function, const Uses& uses, size_t first, size_t last) {
   const auto is_between = [&](size_t step) { return step > first && step < last; };
   for (size_t i = first + 1; i < last; ++i) {
@@ -156,14 +156,14 @@ bool HasCall(const FunctionSteps& function, size_t first, size_t last) {
   return false;
 }
 
-// Whether `from`, which step `move` alone reads, may be computed into `to` right away.
+// Whether `from` may be computed into `to` right away, instead of being moved there by step `move`.
 bool MayWriteDirectly(const FunctionSteps& function, const Uses& uses, size_t move, VirtualId from, VirtualId to) {
   if (uses.writes[from].size() != 1 || uses.reads[from].size() != 1 || Holds(function.arguments, from)) return false;
   const size_t write = uses.writes[from][0];
   const Step& writer = function.steps[write];
   if (write >= move || function.is_in_window[from] || Holds(writer.results, to)) return false;
   if (Touches(function, write, move, to) || !RunTogether(function, uses, write, move)) return false;
-  // A call would overwrite what lies in a window; it writes one itself if several results come back.
+  // A register in a window would be overwritten by a call before the move, and a call's own results must not go there.
   return !function.is_in_window[to] || (!HasCall(function, write, move) && !writer.is(Opcode::kCall));
 }
 
@@ -266,7 +266,7 @@ bool DropUnread(FunctionSteps* function) {
 
 // --- Returns ----------------------------------------------------------------------------------------
 
-// What returns unless the comparison of a conditional jump holds.
+// The instruction that returns unless the comparison of a conditional jump holds.
 std::optional<Opcode> ReturnUnless(Opcode jump) {
   static const auto* returns = new std::map<Opcode, Opcode>{
 #define TFR_RETURN(name, type, T)                                   \
@@ -279,7 +279,8 @@ std::optional<Opcode> ReturnUnless(Opcode jump) {
   return position == returns->end() ? std::nullopt : std::optional<Opcode>(position->second);
 }
 
-// The jump on the opposite comparison. Of fractions there is none: a NaN is neither less nor not less.
+// The jump on the opposite comparison. Floating-point comparisons have none, because a NaN is neither less than a
+// number nor greater or equal.
 std::optional<Opcode> Opposite(Opcode jump) {
   static const auto* opposites = new std::map<Opcode, Opcode>{
 #define TFR_PAIR(one, other, type)                                      \
@@ -314,8 +315,8 @@ void ReturnOnComparison(Step* jump, Opcode comparison, const Step& returns) {
   jump->labels.clear();
 }
 
-// `Unless x < y -> end ... end: Return z` returns at once. So does `Unless x < y -> on; Return z; on:`, by the
-// opposite.
+// Makes one step of a jump and the return that it jumps to, as in `Unless x < y -> end ... end: Return z`. It makes one
+// of a jump across a return, too, with the opposite comparison, as in `Unless x < y -> on; Return z; on:`.
 void FuseComparisons(FunctionSteps* function) {
   const Uses uses(*function);
   std::vector<bool> erased(function->steps.size(), false);
@@ -338,7 +339,7 @@ void FuseComparisons(FunctionSteps* function) {
   Erase(function, erased);
 }
 
-// `Add z = x, y; Return z` is one step if nobody else reads z.
+// Makes one step of `Add z = x, y; Return z`, if nobody else reads z.
 void FuseArithmetic(FunctionSteps* function) {
   const Uses uses(*function);
   std::vector<bool> erased(function->steps.size(), false);

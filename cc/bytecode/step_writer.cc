@@ -21,7 +21,7 @@ Operand StepWriter::ValueOf(const Input& input) {
 Operand StepWriter::ValueOfConstant(ConstantId id) {
   const ConstantTensor& constant = context_.flow.constants[id];
   if (constant.is_number()) return {kNone, ScalarFromTensor(constant.tensor).bits};
-  if (constant.tensor.dtype() == tensorflow::DT_VARIANT) return {kNone, 0};  // a record that is not there
+  if (constant.tensor.dtype() == tensorflow::DT_VARIANT) return {kNone, 0};  // a missing record
   const auto [position, is_new] = context_.arrays.try_emplace(id, 0);
   if (is_new) {
     context_.code->tensors.push_back(constant.tensor);
@@ -44,7 +44,7 @@ Step& StepWriter::Add(Opcode opcode) {
   return steps_.steps.back();
 }
 
-// Constants come last, as nothing is read of them.
+// Registers that get constants are written last, when all other moves have read what was in them.
 void StepWriter::AddMoves(const std::vector<std::pair<VirtualId, Operand>>& moves) {
   Step move(Opcode::kMove);
   for (const auto& [to, from] : moves) {

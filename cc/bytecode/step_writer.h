@@ -14,40 +14,40 @@
 
 namespace tensorflow_recursion {
 
-// A value that is known: in a register, or as a constant.
+// Says where a value is: in a register, or a constant.
 struct Operand {
   VirtualId value;
   uint64_t constant = 0;
   bool is_constant() const { return value == kNone; }
 };
 
-// Writes the steps of one function. Values get registers as their nodes are emitted: Define() says which.
+// Writes the steps of one function. Values get their registers when their nodes are emitted: Define() says which.
 class StepWriter {
  public:
   StepWriter(CompileContext* context, FunctionSteps* steps) : context_(*context), steps_(*steps) {}
 
-  // The values of the graph, by node and port.
+  // Say where the value at a port of a node is, or at all its ports.
   void Define(NodeId id, int port, Operand value) { values_[{id, port}] = value; }
   void DefineAll(NodeId id, Operand value);
-  // The operand that holds the value; an empty one if nobody has defined it, which misses_values() says then.
+  // Where the value is. If nobody has defined it, misses_values() is true from now on.
   Operand ValueOf(const Input& input);
   bool misses_values() const { return misses_values_; }
-  // The register of a merge, or of a loop's variable, to move values to.
+  // The register of a merge or of a loop's variable, to which values are moved.
   VirtualId VariableOf(NodeId id) const { return values_.at({id, 0}).value; }
 
   VirtualId NewVirtual(bool in_window = false) { return steps_.NewVirtual(in_window); }
   LabelId NewLabel() { return steps_.NewLabel(); }
-  // The register of a value; a step puts constants into a new one.
+  // The register of a value. If it is a constant, a step puts it into a new one.
   VirtualId Register(const Operand& operand);
 
-  // Appends a step, in the loop of set_loop(). The reference is good until the next one is appended.
+  // Appends a step, in the loop of set_loop(). The reference is valid until the next one is appended.
   Step& Add(Opcode opcode);
   void AddMove(VirtualId to, const Operand& from) { AddMoves({{to, from}}); }
-  // All at once: a value that is overwritten may be another's.
+  // Moves all values at once: a register that one move overwrites may be read by another.
   void AddMoves(const std::vector<std::pair<VirtualId, Operand>>& moves);
   void AddJump(LabelId label) { Add(Opcode::kJump).labels = {label}; }
   void Bind(LabelId label) { Add(Opcode::kMove).bound = label; }
-  // The innermost loop around the steps that come, as Step::loop has it.
+  // Sets the innermost loop around the steps that follow, see Step::loop.
   void set_loop(int number) { loop_ = number; }
 
  private:
@@ -55,7 +55,8 @@ class StepWriter {
 
   CompileContext& context_;
   FunctionSteps& steps_;
-  std::map<std::pair<NodeId, int>, Operand> values_;  // by node and port
+  // By node and port.
+  std::map<std::pair<NodeId, int>, Operand> values_;
   int loop_ = 0;
   bool misses_values_ = false;
 };

@@ -13,15 +13,15 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Whether an invariant of the recursion that the call enters has died while the call lives, which the analysis says
-// can't be.
+// Whether an invariant of the recursion that the call enters has died while the call lives. According to the analysis
+// this can't happen.
 bool HasDeadInvariant(const Op& op, const CallSite& site, const PartialCall& partial) {
   return std::any_of(partial.dead_arguments.begin(), partial.dead_arguments.end(),
                      [&](uint32_t argument) { return argument >= op.num_inputs - site.num_invariants; });
 }
 
-// Whether a call is dead with the dead arguments that it has: all that it waits for, or the announcement of the device
-// that decides.
+// Whether the dead arguments of a call make it dead: all that it waits for are dead, or the announcement is, by which
+// another device says whether the call lives.
 bool IsDead(const Op& op, const CallSite& site, const PartialCall& partial) {
   if (site.waits_for_announcement) return partial.is_dead(op.num_inputs - 1u);
   return partial.dead_arguments.size() == op.num_tokens;
@@ -105,7 +105,7 @@ void CallOpener::OpenIncomplete(Frame* frame) {
   ++frame->live;
   for (uint32_t i = 0; i < frame->region->num_firing; ++i) {
     const OpId op(i);
-    // Asked anew each time: a call that was just opened may have given this one its last argument.
+    // This may change with each call that is opened: one may have given the next its last argument.
     if (!incomplete_sites_->IsIncomplete(frame, op)) continue;
     incomplete_sites_->NoteOpened(frame);
     ++frame->live;
@@ -134,7 +134,7 @@ void CallOpener::NoteMainCall() const {
 void CallOpener::DropDead(Frame* caller, OpId index, const PartialCall& partial) {
   const Op& op = caller->region->ops[index];
   for (uint32_t i = 0; i < op.num_inputs; ++i) {
-    // The slot of a dead argument may be another operator's: nothing of this call was ever in it.
+    // A dead argument never came to its slot, which another operator may use by now.
     if (!partial.is_dead(i)) caller->values()[op.slot + i].Release();
   }
   partial_calls_->Erase(caller, index);
@@ -150,8 +150,8 @@ inline Frame* CallOpener::NewChild(Frame* caller, OpId index, const CallSite& si
   return child;
 }
 
-// Takes all arguments out of the caller's slots before any is delivered: a function may return one at once, to where
-// the others lie. Those that are still to come will go to `child`.
+// Takes all arguments out of the caller's slots before any is delivered. A function may return an argument at once, and
+// the result may go to a slot where another argument lies. Arguments that are still to come will go to `child`.
 inline void CallOpener::TakeArguments(Frame* caller, OpId index, Frame* child) {
   const Op& op = caller->region->ops[index];
   Value* slots = caller->values() + op.slot;
@@ -187,7 +187,7 @@ inline void CallOpener::Start(Frame* child, const Value* arguments, uint32_t num
     lives.boolean = true;
     router_->DeliverResult(child->parent, child->site_op, site.announce_port, lives);
   }
-  for (const uint32_t invariant : child->region->told_invariants) {
+  for (const uint32_t invariant : child->region->delivered_invariants) {
     const uint32_t argument = static_cast<uint32_t>(child->region->first_invariant()) + invariant;
     router_->DeliverArgument(child, argument, child->invariants().Get(invariant));
   }

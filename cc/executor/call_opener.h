@@ -25,23 +25,23 @@ class CallOpener {
   CallOpener(WorkerContext* context, FrameStore* frames, PartialCalls* partial_calls, IncompleteSites* incomplete_sites,
              TokenRouter* router, CompiledCalls* compiled);
 
-  // The frame of the main graph, with the arguments of the run. Takes them over.
+  // Opens the frame of the main graph with the arguments of the run, which it takes over.
   void OpenRoot(std::vector<Value> arguments);
 
   // Opens the callee's frame with the arguments that have come to the caller's slots. The call's count in the caller's
   // `live` becomes the child's.
   void Open(Frame* caller, OpId op);
 
-  // The same for a call that another worker has given away, with all its arguments. Takes them over.
+  // Opens a call that another worker has given away, with all its arguments, which it takes over.
   void OpenGiven(Frame* caller, OpId op, std::vector<Value>* arguments);
 
   // Goes on with a call in compiled code that was suspended.
   void ResumeCompiled();
 
-  // A part of a call in compiled code has come back from another worker.
+  // To be called when a part of a call in compiled code has come back from another worker.
   void EndFork(Fork* fork);
 
-  // Nothing else moves: opens the frame's calls that have only some of their arguments.
+  // Opens the frame's calls that have only some of their arguments. To be called when there is nothing else to do.
   void OpenIncomplete(Frame* frame);
 
  private:
@@ -60,7 +60,8 @@ class CallOpener {
   IncompleteSites* const incomplete_sites_;
   TokenRouter* const router_;
   CompiledCalls* const compiled_;
-  std::vector<Value> arguments_;  // of the call that is opened
+  // The arguments of the call that is being opened.
+  std::vector<Value> arguments_;
 };
 
 }  // namespace tensorflow_recursion

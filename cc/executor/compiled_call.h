@@ -1,4 +1,4 @@
-// A call of compiled code that is under way, and what two workers share of one that was split off.
+// Describes a call of compiled code that is under way, and what two workers share of one that was split off.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALL_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALL_H_
@@ -20,7 +20,7 @@ namespace tensorflow_recursion {
 class Inbox;
 struct CompiledCall;
 
-// What a call out of a frame was given. Calls split off below it read the same tensors.
+// The arguments of a call that a frame has made. Calls that are split off below it read the same tensors.
 struct CompiledArguments {
   CompiledArguments() = default;
   ~CompiledArguments() { Clear(); }
@@ -34,49 +34,57 @@ struct CompiledArguments {
   }
 
   std::vector<Value> values;
-  std::deque<Array> arrays;  // of the values that are tensors
+  // For each value that is a tensor, where its elements lie.
+  std::deque<Array> arrays;
 };
 
-// Who asked for a call, and of what.
+// Which frame has made a call, at which operator, and of which function.
 struct CallOrigin {
   Frame* caller = nullptr;
   OpId op;
   const CompiledFunction* function = nullptr;
 };
 
-// A call that one worker, its owner, has split off for another one, its runner. It goes to the runner in a message and
-// comes back in one, so that only one of both touches `results` and what follows at a time.
+// A call that one worker, its owner, has split off for another one, its runner. For example, while the owner computes
+// fib(n - 1), the runner computes fib(n - 2) of the same frame. The fork goes to the runner in a message and comes back
+// in one, so that only one of both touches `results` and what follows at a time.
 struct Fork {
-  // Set before it is posted.
+  // The owner sets these before it posts the fork.
   Inbox* owner = nullptr;
   CallOrigin origin;
   std::shared_ptr<CompiledArguments> arguments;
   ForkedCall call;
-  std::shared_ptr<const Fork> part_of;  // what the owner computes for another worker; nullptr: a call out of a frame
+  // The fork that the owner itself was computing for another worker; nullptr if it was computing a frame's call.
+  std::shared_ptr<const Fork> part_of;
 
-  // Set by who begins to make the call: the runner, or the owner if it needs the result before that one has begun.
+  // Whoever begins to make the call sets this: the runner, or the owner if it needs the result before the runner has
+  // begun.
   std::atomic<bool> is_taken{false};
-  // Set by the owner when nobody needs the results any more; the runner looks between two pieces of work. Relaxed: it
-  // saves work, nothing else.
+  // The owner clears this when nobody needs the results any more, and the runner looks between two pieces of work.
+  // Relaxed, because it only saves work.
   std::atomic<bool> is_wanted{true};
 
-  // Set by the runner before it posts the fork back.
+  // The runner sets these before it posts the fork back. There are no results if the call is unfit, or was stopped
+  // because nobody needs them.
   std::vector<uint64_t> results;
-  int64_t calls = 0;        // that it has made
-  bool has_results = true;  // not if the call is unfit, or was stopped because nobody needs it
+  bool has_results = true;
+  // How many calls the runner has made for it.
+  int64_t calls = 0;
 
-  // The owner's alone.
-  CompiledCall* split_from = nullptr;  // nullptr: that one has ended
+  // Only the owner looks at these: the call that the fork is a part of, nullptr once that has ended; and whether the
+  // fork has come back.
+  CompiledCall* split_from = nullptr;
   bool is_done = false;
 };
 
+// A call that runs on this worker: one that a frame has made, or a fork of another worker, with all calls below it.
 struct CompiledCall {
   explicit CompiledCall(const WorkerContext& context)
       : interpreter(*context.program.code, context.program.options.max_depth, &context.run->frame_bytes,
                     &context.run->max_frame_bytes),
         arguments(std::make_shared<CompiledArguments>()) {}
 
-  // Makes it ready for another call. Nobody needs any more what was split off from it.
+  // Makes this object ready for another call. What was split off from the old one is no longer wanted.
   void Reset() {
     for (const std::shared_ptr<Fork>& part : forks) {
       part->split_from = nullptr;
@@ -95,11 +103,11 @@ struct CompiledCall {
   Interpreter interpreter;
   CallOrigin origin;
   std::shared_ptr<CompiledArguments> arguments;
-  // What the call computes for another worker; nullptr if it is a call out of a frame.
+  // The fork that is computed here for another worker; nullptr if a frame has made the call.
   std::shared_ptr<Fork> fork;
   // What was split off and not joined yet. The last one is joined first.
   std::vector<std::shared_ptr<Fork>> forks;
-  // Some fork has got `arguments`, too.
+  // Forks read `arguments`, too.
   bool shares_arguments = false;
   // The call ends without results when all of `forks` have come back.
   bool ends_early = false;

@@ -1,4 +1,4 @@
-// A worker's calls of compiled code: which run, which wait, and which can be used again.
+// Lists a worker's calls of compiled code: which run, which wait, and which can be used again.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALL_LISTS_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALL_LISTS_H_
@@ -13,14 +13,15 @@
 namespace tensorflow_recursion {
 
 // Each call is in one of three lists: it runs, it waits for forks, or it has ended and is kept for the next call,
-// because its interpreter has memory. The lists are as short as the worker has calls out of frames under way.
+// because its interpreter has memory. The lists are short: they have an element for each call that a frame has made or
+// another worker has split off, and none for the calls below these.
 class CompiledCallLists {
  public:
   using Calls = std::vector<std::unique_ptr<CompiledCall>>;
 
   explicit CompiledCallLists(const WorkerContext* context) : context_(*context) {}
 
-  // A new call, which runs: the newest.
+  // Returns a new call, as the newest of those that run.
   CompiledCall* New() {
     if (idle_.empty()) {
       running_.push_back(std::make_unique<CompiledCall>(context_));
@@ -31,7 +32,7 @@ class CompiledCallLists {
     return running_.back().get();
   }
 
-  // Ends a call, which must not be looked at any more: what was split off from it is not wanted.
+  // Ends a call, which the caller must not look at any more. What was split off from it is no longer wanted.
   void Retire(CompiledCall* call) {
     call->Reset();
     Move(call, IsRunning(call) ? &running_ : &waiting_, &idle_);
@@ -51,7 +52,8 @@ class CompiledCallLists {
     while (!waiting_.empty()) Retire(waiting_.back().get());
   }
 
-  const Calls& running() const { return running_; }  // newest last
+  // The newest comes last.
+  const Calls& running() const { return running_; }
   bool has_waiting() const { return !waiting_.empty(); }
 
  private:

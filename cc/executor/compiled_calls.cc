@@ -13,14 +13,13 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Compiled calls that weigh as much as one piece of a worker's work: between two looks at the world around it makes
-// some 8,000.
+// How many compiled calls count as one piece of a worker's work. So the worker makes some 8,000 of them before it looks
+// up.
 constexpr int64_t kCallsPerPiece = 16;
-
-// What is done at once when a worker has little of its budget left: suspending a call costs about as much.
+// Even if a worker has less of its budget left, it makes so many calls: to suspend one costs about as much.
 constexpr int64_t kFewestCalls = 256;
 
-// Whether the call is a part of one that has ended, or is about to.
+// Whether the call was split off from one that has ended, or is about to.
 bool IsUnwanted(const CompiledCall& call) {
   for (const Fork* fork = call.fork.get(); fork != nullptr; fork = fork->part_of.get()) {
     if (!fork->is_wanted.load(std::memory_order_relaxed)) return true;
@@ -28,7 +27,7 @@ bool IsUnwanted(const CompiledCall& call) {
   return false;
 }
 
-// nullptr if the value is none.
+// Returns nullptr if the value is no record.
 Record* RecordIn(const Value& value) {
   if (value.kind == Value::Kind::kRecord) return value.record;
   const tensorflow::Tensor* const tensor = value.tensor_or_null();
@@ -118,7 +117,7 @@ std::optional<CompiledCalls::Returned> CompiledCalls::Resume() {
   }
 }
 
-// Counts the calls towards the worker's budget, in which several are one unit.
+// Counts the calls as work that the worker has done.
 void CompiledCalls::Spend(CompiledCall* call, int64_t calls) {
   spent_calls_ += calls;
   context_->Spend(static_cast<int>(spent_calls_ / kCallsPerPiece));
@@ -127,7 +126,8 @@ void CompiledCalls::Spend(CompiledCall* call, int64_t calls) {
   if (call->fork != nullptr) call->fork->calls += calls;
 }
 
-// Whether the result is a number, so that the call can go on.
+// Runs the kernel of an operator that the code can't compute. Returns whether the result is a number, with which the
+// call can go on.
 absl::StatusOr<bool> CompiledCalls::RunKernel(CompiledCall* call) {
   const KernelCase& kernel_case = call->interpreter.kernel_case();
   const KernelNode& node = context_->program.kernels[kernel_case.kernel];
@@ -186,9 +186,9 @@ std::optional<CompiledCalls::Returned> CompiledCalls::EndUnfit(CompiledCall* cal
   return EndEarly(call);
 }
 
-// Ends a call without a result. What was split off is not needed any more; but as long as another worker runs a part,
-// it may look at the frame that has made the call, for an error's path. So the call waits until all parts have come
-// back: it counts as one that is under way in that frame.
+// Ends a call without a result. What was split off is no longer needed. But as long as another worker runs a part, it
+// may look at the frame that has made the call, to name the path of calls in an error. So the call waits until all
+// parts have come back, and keeps its count in the frame's `live` until then.
 std::optional<CompiledCalls::Returned> CompiledCalls::EndEarly(CompiledCall* call) {
   call->ends_early = true;
   const auto is_back = [](const std::shared_ptr<Fork>& fork) {
@@ -201,7 +201,8 @@ std::optional<CompiledCalls::Returned> CompiledCalls::EndEarly(CompiledCall* cal
   return std::nullopt;
 }
 
-// It has done nothing that anybody could see, so it may begin anew.
+// Gives the call back with its arguments, to be made in frames from the beginning: it has done nothing that anybody
+// could see. A fork is sent back to its owner without results.
 std::optional<CompiledCalls::Returned> CompiledCalls::GiveBack(CompiledCall* call) {
   if (call->fork != nullptr) {
     call->fork->has_results = false;
@@ -268,8 +269,8 @@ void CompiledCalls::StartFork(std::shared_ptr<Fork> fork) {
                    call->origin.caller);
 }
 
-// Whether `call` can go on: with the result that it needs, or by making the call itself if nobody has begun to. If not,
-// it waits.
+// Lets `call` take the result of its last fork, or makes the fork's call here if nobody has begun to. Returns false if
+// neither is possible; the call then waits for the fork.
 bool CompiledCalls::Join(CompiledCall* call) {
   const Fork& fork = *call->forks.back();
   if (fork.is_done) {

@@ -1,4 +1,4 @@
-// Calls of functions that are compiled: they run here instead of in frames.
+// Runs calls of functions that are compiled, which need no frames.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_COMPILED_CALLS_H_
@@ -23,12 +23,12 @@
 
 namespace tensorflow_recursion {
 
-// A call out of a frame is one piece of compiled code with all calls below it. It runs as long as the worker may go on
-// without looking up, and goes on after that: a worker calls Resume() until nothing is under way.
+// A call that a frame makes runs here with all calls below it. It runs until the worker has to look up, and goes on
+// after that: a worker calls Resume() until nothing is under way.
 //
-// A worker that looks up and finds another one idle splits a call off (SplitOff()), which that one runs (StartFork())
-// and sends back (EndFork()). A call that needs the result of a fork before it is there waits, and the worker does
-// something else: it may be the one to whom the next fork goes.
+// A worker that looks up and finds another one idle splits a call off for it (SplitOff()). The other worker runs that
+// call (StartFork()) and sends its results back (EndFork()). A call that needs the result of a fork before it is there
+// waits, and the worker does something else: for example, it runs a fork of the other worker.
 //
 // Not thread-safe: it is the worker's own.
 class CompiledCalls {
@@ -44,8 +44,8 @@ class CompiledCalls {
     std::vector<Value> arguments;
   };
 
-  // Whether the call can run here: its function is compiled, and the arguments are numbers and tensors where the code
-  // takes them for such.
+  // Whether the call can run here: its function is compiled, and each argument is a number or a tensor where the code
+  // expects one.
   bool Takes(const CallSite& site, const Value* arguments, uint32_t num_arguments) const;
 
   // Begins a call that it takes, whose arguments are moved out of `arguments`, and goes on with it. The call's count in
@@ -53,20 +53,20 @@ class CompiledCalls {
   std::optional<Returned> Start(Frame* caller, OpId op, Value* arguments, uint32_t num_arguments);
 
   bool has_any() const { return !calls_.running().empty(); }
-  // Goes on with the newest.
+  // Goes on with the newest call.
   std::optional<Returned> Resume();
 
   // Whether it is worth the while to look for a call to split off.
   bool MayFork() const { return has_any() && pace_.IsTime(); }
-  // Splits a call off the oldest that can be split. nullptr if there is none.
+  // Splits a call off the oldest one that can be split. Returns nullptr if there is none.
   std::shared_ptr<Fork> SplitOff();
   // Runs a call for another worker.
   void StartFork(std::shared_ptr<Fork> fork);
   bool waits_for_forks() const { return calls_.has_waiting(); }
-  // One's own fork has come back.
+  // To be called when a fork has come back that this worker has split off.
   std::optional<Returned> EndFork(Fork* fork);
 
-  // After an error: forgets all.
+  // Forgets all calls, after an error.
   void Clear() { calls_.RetireAll(); }
 
  private:
@@ -89,7 +89,8 @@ class CompiledCalls {
   TokenRouter* const router_;
   CompiledCallLists calls_;
   ForkPace pace_;
-  int64_t spent_calls_ = 0;  // that do not make one of the worker's units of work yet
+  // How many calls were made that do not make up a piece of the worker's work yet.
+  int64_t spent_calls_ = 0;
 };
 
 }  // namespace tensorflow_recursion

@@ -13,7 +13,7 @@ namespace {
 
 absl::Status NotAPredicate(const Region& region, const tensorflow::Tensor& tensor) {
   const std::string where = region.name.empty() ? "the graph around the calls" : "'" + region.name + "'";
-  // What is left of a value of a branch that was not taken, where it goes from one function to another.
+  // Stock TensorFlow hands on an empty vector in place of a dead value that goes from one function to another.
   const bool was_dead = region.name.empty() && tensor.dims() == 1 && tensor.NumElements() == 0;
   return InvalidArgument("The predicate of a conditional in ", where, " must be a scalar bool, got shape ",
                          tensor.shape().DebugString(),
@@ -26,7 +26,7 @@ absl::Status NotAPredicate(const Region& region, const tensorflow::Tensor& tenso
 
 }  // namespace
 
-// Returns false if the value is no bool; the run has failed then.
+// Both of these return false if the value is no bool; the run has failed then.
 inline bool ControlFlow::TakePredicate(Frame* frame, Value* value, bool* result) {
   const bool is_valid = ReadPredicate(frame, *value, result);
   value->Release();
@@ -59,7 +59,8 @@ void ControlFlow::FireBranch(Frame* frame, const Op& op, Value* inputs) {
   if (!TakePredicate(frame, &inputs[0], &side)) return;
   const Region& region = *frame->region;
   frame->pending()[&op - region.ops.data()] = static_cast<uint16_t>(1 + side);
-  // The waiting data is taken out of all gates before any of it moves on: it may move into the slot of one of them.
+  // All data that waits at gates is taken out of its slots before any of it moves on, because it may go to one of these
+  // slots.
   released_.clear();
   for (uint32_t i = op.index; i < op.gates_end; ++i) {
     Value& data = frame->values()[region.ops[region.gates[i]].slot];

@@ -19,17 +19,20 @@ class ControlFlow {
  public:
   ControlFlow(WorkerContext* context, TokenRouter* router) : context_(context), router_(router) {}
 
-  // Inputs: data, predicate. A Switch by itself, where nobody has to learn that the other side is dead.
+  // A Switch that is no gate. Its inputs are the data and the predicate. Nobody has to learn from it that the other
+  // side is dead: the branch on the predicate tells that.
   void FireSwitch(Frame* frame, const Op& op, Value* inputs);
 
-  // Input: the predicate that several Switches share. They have become the branch's gates: data that reaches a gate
-  // from now on passes it at once, and what waits at gates now goes on. The dead side is told.
+  // A branch. Its input is the predicate that several Switches share, which have become the branch's gates. From now on
+  // data that reaches a gate passes it at once. What waits at the gates goes on, and the other side learns that it is
+  // dead.
   void FireBranch(Frame* frame, const Op& op, Value* inputs);
 
-  // Inputs: data, the index of a case. An index out of range means the last branch, as for TensorFlow's kernel.
+  // The switch of a case. Its inputs are the data and the index. An index out of range means the last side, as for
+  // TensorFlow's kernel.
   void FireSwitchN(Frame* frame, const Op& op, Value* inputs);
 
-  // A merge whose first input lies in its slot.
+  // A merge, whose first live input lies in its slot.
   void FireMerge(Frame* frame, const Op& op);
 
  private:
@@ -38,7 +41,8 @@ class ControlFlow {
 
   WorkerContext* const context_;
   TokenRouter* const router_;
-  std::vector<std::pair<OpId, Value>> released_;  // gates of the branch that fires, and what waited there
+  // The gates of the branch that fires at which data has waited, with that data.
+  std::vector<std::pair<OpId, Value>> released_;
 };
 
 }  // namespace tensorflow_recursion

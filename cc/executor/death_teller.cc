@@ -7,9 +7,9 @@ namespace tensorflow_recursion {
 
 void DeathTeller::Kill(Frame* frame, const DeathList& list) {
   if (list.begin == list.end) return;
-  ++frame->live;  // what is learned on the way here may end everything else in the frame
+  ++frame->live;  // keeps the frame until its list has been told: a death told before may end all else in it
   lists_.emplace_back(frame, list);
-  if (is_telling_) return;  // the loop below, further up the stack, will come to it
+  if (is_telling_) return;  // the loop below runs already, further up the stack, and will come to this list
   is_telling_ = true;
   while (!lists_.empty()) {
     const auto [where, events] = lists_.back();
@@ -43,13 +43,13 @@ inline void DeathTeller::LearnInMerge(Frame* frame, const DeathEvent& event) {
   if (merge.lets_first_through) {
     uint16_t& state = frame->pending()[event.op];
     const auto input = static_cast<uint16_t>(1 << event.index);
-    if ((state & (kMergeDecided | input)) != 0) return;  // it has its value, or knows
+    if ((state & (kMergeDecided | input)) != 0) return;  // the merge has its value, or knows of the death
     state |= input;
     if (state == (1 << merge.num_inputs) - 1) router_->KillAll(frame, merge);
     return;
   }
   Value* masks = frame->values() + merge.slot;
-  if (!masks[0].is_empty()) return;  // it has its value
+  if (!masks[0].is_empty()) return;  // the merge has its value
   const uint64_t input = uint64_t{1} << (event.index % 64);
   if ((masks[event.index / 64].bits & input) != 0) return;
   masks[event.index / 64].bits |= input;
@@ -65,7 +65,7 @@ inline void DeathTeller::LearnInCall(Frame* frame, const DeathEvent& event) {
   router_->DeliverCallArgument(frame, {event.op, slot, event.index, EdgeKind::kCallArgument}, Value::Dead());
 }
 
-// An operator that fires with dead inputs too.
+// For operators that fire with dead inputs, too.
 inline void DeathTeller::LearnInInput(Frame* frame, const DeathEvent& event) {
   Value& slot = frame->values()[frame->region->ops[event.op].slot + event.index];
   if (!slot.is_empty() || frame->pending()[event.op] == 0) return;

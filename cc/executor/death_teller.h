@@ -1,4 +1,4 @@
-// Tells those who must know that a value will never come.
+// Tells the operators that must know that a value will never come.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_DEATH_TELLER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_DEATH_TELLER_H_
@@ -17,10 +17,11 @@ class TokenRouter;
 
 // When a branch has been decided, the values of its other side are dead. Most operators on that side need not be told:
 // they wait for an input that never comes, and end with their frame. Those that must learn of it (merges that may have
-// lost all their inputs, calls, results, sends, some loops) stand in a list that was computed with the program, one for
-// each source of death. So the cost of a branch that is not taken does not grow with its size.
+// lost all their inputs, calls, results, sends, some loops) stand in a list that was computed with the program
+// (DeathList). So the cost of a branch that is not taken does not grow with its size.
 //
-// What learns of a death may die in turn: these lists are worked off in a loop, never by recursion.
+// An operator that learns of a death may turn out to be dead, and then has a list of its own. These lists are worked
+// off in a loop, never by recursion.
 class DeathTeller {
  public:
   DeathTeller(TokenRouter* router, FrameStore* frames, PartialCalls* partial_calls)
@@ -37,7 +38,9 @@ class DeathTeller {
   TokenRouter* const router_;
   FrameStore* const frames_;
   PartialCalls* const partial_calls_;
-  std::vector<std::pair<Frame*, DeathList>> lists_;  // each counts in its frame's `live`
+  // The lists that are still to be told. Each counts in its frame's `live`.
+  std::vector<std::pair<Frame*, DeathList>> lists_;
+  // Kill() is working the lists off.
   bool is_telling_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What a run says that calls itself too deep.
+// Makes the errors of runs whose recursion goes too deep, or takes too much memory.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_DEPTH_ERRORS_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_DEPTH_ERRORS_H_
@@ -14,7 +14,7 @@
 
 namespace tensorflow_recursion {
 
-// What it is that has come to its limit, and what raises that.
+// Says which limit was reached, and how to raise it.
 inline std::string ReachedLimit(const RunState& run, bool is_too_deep) {
   const Options& options = run.environment.program->options;
   if (is_too_deep) return absl::StrCat("the limit is ", options.max_depth, "; raise it ", options.depth_setting);
@@ -30,7 +30,8 @@ inline std::string ReachedLimit(const RunState& run, bool is_too_deep) {
                       options.depth_setting);
 }
 
-// The call of `callee` at `site` would be at `depth`. It is either too deep, or takes too much memory.
+// The error of a call of `callee` at `site`, which would be at `depth`. If it is not too deep, it takes too much
+// memory.
 inline absl::Status RecursionTooDeep(const RunState& run, const std::string& callee, const std::string& site,
                                      int64_t depth, bool is_too_deep) {
   return absl::ResourceExhaustedError(absl::StrCat("Recursion too deep: call of '", callee, "' would be at depth ",
@@ -38,7 +39,7 @@ inline absl::Status RecursionTooDeep(const RunState& run, const std::string& cal
                                                    "}}]]"));
 }
 
-// No call is the one too many: they were opened before the run took its memory.
+// The error of a run that takes too much memory after all its calls were opened, so that no call can be named.
 inline absl::Status OutOfMemory(const RunState& run) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "Recursion takes too much memory: all its calls are open, and it is ", ReachedLimit(run, /*is_too_deep=*/false)));

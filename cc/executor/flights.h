@@ -13,8 +13,8 @@
 
 namespace tensorflow_recursion {
 
-// A flight begins when a kernel is started or sent to another thread, and ends when the worker learns that it has
-// ended. In the main graph several kernels may be one flight (KernelInFlight::next).
+// A flight begins when a kernel is started or sent to another thread, and ends when the worker learns that the kernel
+// is done. In the main graph several kernels may be one flight (KernelInFlight::next).
 //
 // Not thread-safe: it is the worker's own.
 class Flights {
@@ -26,13 +26,13 @@ class Flights {
 
   int64_t count() const { return num_others_ + num_spread_; }
 
-  // Other devices are slower to answer than calls are to open. With so many kernels in flight, most of them receives,
-  // the worker should wait a little before it opens a further call: else a recursion that goes back and forth between
-  // devices would be unrolled in full breadth before the first answer comes. Kernels that are spread over threads do
-  // not count: they answer as soon as they have computed.
+  // Whether the worker should wait a little before it opens a further call. Most of the kernels in flight are receives,
+  // and other devices take longer to answer than calls take to open. Without a wait, a recursion that goes back and
+  // forth between devices would be unrolled in full breadth before the first answer comes. Kernels that are spread over
+  // threads do not count, because they answer as soon as they have computed.
   bool are_many() const { return num_others_ >= limit_; }
-  // Answers that do not come may wait for calls that are not open yet, as those of a deep recursion do: there may be
-  // twice as many from now on.
+  // From now on twice as many are allowed. To be called when no answer comes: the other device may wait for calls that
+  // are not open yet, as in a deep recursion.
   void AllowMore() { limit_ = 2 * num_others_; }
 
   // A kernel without inputs, in the memory of one that has landed if there is such memory.

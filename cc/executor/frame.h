@@ -1,4 +1,4 @@
-// One invocation of a region: its place in the call tree, its values, its pending counts.
+// A frame is one invocation of a region: its place in the call tree, its values, its pending counts.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_H_
@@ -67,7 +67,7 @@ struct Frame {
     if (value.owns()) owns_tensors = 1;
   }
 
-  // The frame's name in messages between devices; frames whose values stay on one device have none.
+  // The frame's name in messages between devices. The root's name is returned where values stay on one device.
   FrameTag tag() const {
     const SlotId slot = region->tag_slot;
     if (ABSL_PREDICT_TRUE(slot == kNone)) return {};

@@ -10,7 +10,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// A run of a few calls should not pay for more; a deep one should not allocate often.
+// How many frames the first slab of a region has room for. A run of a few calls should not pay for more. A deep one
+// does not allocate often, because slabs double.
 constexpr size_t kFirstSlabFrames = 8;
 
 void ReleaseValues(Frame* frame) {
@@ -51,7 +52,7 @@ FramePool::Slab* FramePool::Grow(RegionSlabs* owner) {
   size_t bytes = sizeof(Slab) + owner->next_size * owner->stride;
   const size_t most = (kSlabBytes - sizeof(Slab)) / owner->stride;
   if (bytes > kSlabBytes / 2 && most > 0) bytes = kSlabBytes;
-  if (most == 0) bytes = sizeof(Slab) + owner->stride;  // one frame is larger than that
+  if (most == 0) bytes = sizeof(Slab) + owner->stride;  // a single frame is larger than a shared slab
   unsigned char* memory = bytes == kSlabBytes ? TakeSlab() : static_cast<unsigned char*>(::operator new(bytes));
   auto* slab = new (memory) Slab;
   slab->owner = owner;
@@ -81,8 +82,8 @@ inline void FramePool::Unlink(Slab* slab) {
   if (slab->owner->room == slab) slab->owner->room = slab->next;
 }
 
-// The last frame of the slab has gone. One such slab is kept: a recursion that goes up and down would give it back
-// each time otherwise. Small slabs are kept as well.
+// Gives a slab back when its last frame has ended. But one such slab of each region is kept, because a recursion that
+// goes up and down would otherwise take and return one each time. Small slabs are kept as well.
 void FramePool::GiveBack(Slab* slab) {
   RegionSlabs& owner = *slab->owner;
   if (!slab->is_shared()) return;
@@ -113,7 +114,7 @@ Frame* FramePool::New(const Region& region) {
     slab->free = frame->parent;
   } else {
     frame = reinterpret_cast<Frame*>(slab->fresh);
-    // A slab of another size holds a single frame, for which this is 0.
+    // This fits into its bits, because a slab that is larger than kSlabBytes holds a single frame, for which it is 0.
     frame->slab_offset = static_cast<uint16_t>((slab->fresh - slab->frames()) / kFrameUnit);
     slab->fresh += owner.stride;
   }

@@ -1,4 +1,4 @@
-// The memory that a worker's frames lie in.
+// Gives a worker's frames the memory that they lie in.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_POOL_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_POOL_H_
@@ -27,7 +27,8 @@ class FramePool {
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
-  // A copy of the region's template; of the header only `region` and the flags are set.
+  // Returns a frame with slots and counts as in the region's template. Of its header, only `region`, the number of
+  // incomplete sites and the flags are set.
   Frame* New(const Region& region);
   void Delete(Frame* frame);
 

@@ -1,4 +1,4 @@
-// How a worker's frames begin and end.
+// Opens and ends a worker's frames.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_STORE_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_STORE_H_
@@ -28,7 +28,8 @@ class FrameStore {
         owner_(owner),
         partial_calls_(partial_calls) {}
 
-  // A frame with one count of `live`, for whoever opens it, to be given back by Unref() once the frame is started.
+  // Returns a frame whose count `live` is one, for whoever opens it, who gives it back by Unref() when the frame is
+  // started.
   Frame* New(const Region& region, Frame* parent, OpId site_op, uint32_t depth) {
     Frame* frame = pool_.New(region);
     frame->parent = parent;
@@ -54,7 +55,7 @@ class FrameStore {
     }
   }
 
-  // Ends a call that has had no frame: its count in the caller's `live` goes.
+  // Ends a call that has had no frame: gives back its count in the caller's `live`.
   void EndCall(Frame* caller) {
     if (ABSL_PREDICT_FALSE(caller->owner != owner_)) return TellOwner(caller);
     Unref(caller);

@@ -1,4 +1,4 @@
-// Names of frames that every device computes by itself and gets the same: keys of what is sent between them.
+// Names frames in the keys of what devices send to one another. Every device computes the same names by itself.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_TAG_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_FRAME_TAG_H_
@@ -9,10 +9,11 @@
 
 namespace tensorflow_recursion {
 
-// What TensorFlow puts into rendezvous keys: a frame's id and the iteration in it. The root is (0, 0).
+// What TensorFlow puts into rendezvous keys: the id of a frame and the iteration in it. The root has (0, 0).
 //
-// Calls, and loops inside of bodies, take both numbers for a hash of 128 bits. Keys meet only within a step: with 2^40
-// of its frames alive at once, far more than memory holds, two are mistaken for each other with probability 2^-49.
+// For calls, and for loops inside of bodies, both numbers together are a hash of 128 bits. Keys meet only within a
+// step: with 2^40 of its frames alive at once, far more than memory holds, two are mistaken for each other with
+// probability 2^-49.
 struct FrameTag {
   uint64_t id = 0;
   int64_t iteration = 0;
@@ -27,7 +28,8 @@ inline FrameTag ChildTag(const FrameTag& parent, uint64_t key, int64_t iteration
           static_cast<int64_t>(tensorflow::Hash64(bytes, sizeof(path), kSeeds[1]))};
 }
 
-// The same for a loop of the main graph. Partitions without calls are run by TensorFlow's own executor: this is its id.
+// The same for a loop of the main graph. TensorFlow's own executor runs partitions without calls, so this is computed
+// as TensorFlow computes it.
 inline FrameTag MainLoopTag(const FrameTag& parent, uint64_t name_hash, int64_t iteration) {
   return {tensorflow::Hash64Combine(parent.id,
                                     tensorflow::Hash64Combine(static_cast<uint64_t>(parent.iteration), name_hash)),

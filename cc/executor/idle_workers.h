@@ -1,4 +1,4 @@
-// Which workers of a run have nothing to do.
+// Knows which workers of a run have nothing to do.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_IDLE_WORKERS_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_IDLE_WORKERS_H_
@@ -17,10 +17,10 @@ class Worker;
 // Thread-safe.
 class IdleWorkers {
  public:
-  // `num_unmade`: how many workers the run may still make, which count as idle.
+  // `num_unmade` is how many workers the run may still make. They count as idle.
   explicit IdleWorkers(int num_unmade) : num_idle_(num_unmade) {}
 
-  // A hint, so that busy workers need not lock to learn that nobody waits.
+  // Whether some worker may be idle. It is a hint, by which busy workers learn without a lock that nobody waits.
   bool MayHaveAny() const { return num_idle_.load(std::memory_order_relaxed) > 0; }
 
   void Add(Worker* worker) {
@@ -29,7 +29,7 @@ class IdleWorkers {
     num_idle_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // The last to have been added; nullptr if there is none.
+  // Takes the worker out that was added last, and returns it; nullptr if there is none.
   Worker* Take() {
     std::lock_guard<std::mutex> lock(mutex_);
     if (workers_.empty()) return nullptr;
@@ -39,10 +39,10 @@ class IdleWorkers {
     return worker;
   }
 
-  // One that was not made yet is not idle any more.
+  // To be called when a further worker has been made: it counts as idle no longer.
   void NoteMade() { num_idle_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // The worker has something to do. No effect if it was taken already.
+  // To be called by a worker that has something to do. It has no effect if the worker was taken already.
   void Leave(Worker* worker) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto position = std::find(workers_.begin(), workers_.end(), worker);
@@ -53,7 +53,8 @@ class IdleWorkers {
 
  private:
   std::atomic<int> num_idle_;
-  std::mutex mutex_;  // any worker may take another
+  // Needed because any worker may take another.
+  std::mutex mutex_;
   std::vector<Worker*> workers_ ABSL_GUARDED_BY(mutex_);
 };
 

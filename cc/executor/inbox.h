@@ -1,4 +1,4 @@
-// What other threads tell a worker.
+// Brings a worker the messages of other threads.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_INBOX_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_INBOX_H_
@@ -25,8 +25,7 @@ namespace tensorflow_recursion {
 class RunState;
 struct Fork;
 
-// A kernel that runs on another thread, or by itself. Owns its inputs and outputs until the owner of the frame takes
-// them.
+// A kernel that runs beside its worker. It owns its inputs and outputs until the frame's owner takes them.
 struct KernelInFlight {
   // How a kernel runs beside the worker: by itself, once it is started (an asynchronous kernel); on another thread, as
   // far as the run has threads to spare; or, if it is the main graph's, on a thread of its own.
@@ -39,13 +38,15 @@ struct KernelInFlight {
   absl::InlinedVector<Value, 4> inputs;
   absl::InlinedVector<Value, 2> outputs;
   absl::Status status;
-  int64_t nanoseconds = 0;  // of a profiled run: how long a thread was busy with it
+  // How long a thread was busy with the kernel, if the run is profiled.
+  int64_t nanoseconds = 0;
 
-  // The kernel that waits for this one's output and nothing else, if it runs on the same thread right after: the output
-  // becomes its input `arrival`.
+  // A kernel that waits for this one's output and nothing else, and runs on the same thread right after it. The output
+  // becomes its input `next->arrival`.
   std::unique_ptr<KernelInFlight> next;
   uint32_t arrival = 0;
-  bool is_handed_on = false;  // the output is the next one's
+  // The output was given to `next`.
+  bool is_handed_on = false;
 
   ~KernelInFlight() { Clear(); }
   static void* operator new(size_t bytes) { return TakeBlock(bytes); }
@@ -68,15 +69,24 @@ struct KernelInFlight {
   }
 };
 
+// What a thread tells a worker. Its kind says which members are set.
 struct Message {
   enum class Kind {
-    kOpenCall,    // open the call at `op` of `frame`, which its owner gives away, with `values` as arguments
-    kArgument,    // argument `index` of `frame`, already open, is values[0]
-    kResult,      // result `index` of the call at `op` of `frame` is values[0]
-    kChildEnded,  // a child of `frame` has ended
-    kKernelDone,  // `kernel` of `op` of `frame` has ended
-    kFork,        // run `fork`
-    kForkEnded,   // `fork`, which the worker has split off, has ended
+    // The worker shall open the call at `op` of `frame`, which the frame's owner gives away, with `values` as
+    // arguments.
+    kOpenCall,
+    // Argument `index` of `frame`, which is open already, is values[0].
+    kArgument,
+    // Result `index` of the call at `op` of `frame` is values[0].
+    kResult,
+    // A child of `frame` has ended.
+    kChildEnded,
+    // `kernel` of `frame` has ended.
+    kKernelDone,
+    // The worker shall run `fork`.
+    kFork,
+    // `fork`, which the worker has split off, has ended.
+    kForkEnded,
   };
   Message(Kind kind, Frame* frame, OpId op = kNone, uint32_t index = 0)
       : kind(kind), frame(frame), op(op), index(index) {}
@@ -104,30 +114,32 @@ class Inbox {
  public:
   Inbox(RunState* run, std::function<void()> wake) : run_(run), wake_(std::move(wake)) {}
 
-  // Any thread. Once the run has failed nobody reads messages: they are dropped, and their values released.
+  // May be called by any thread. Once the run has failed nobody reads messages: they are dropped, and their values
+  // released.
   void Post(Message message);
-  // The same, by a thread that can work for the worker: instead of having another thread wake it, returns whether it
-  // sleeps. Then the caller's activity goes on as the worker's, and the caller has to call Wake().
+  // The same for a thread that can itself go on as the worker. Returns whether the worker sleeps: then the caller's
+  // activity becomes the worker's, and the caller has to call Wake(). No other thread wakes it.
   bool PostHere(Message message);
   void Wake() { wake_(); }
 
-  // The worker's own thread only, from here on.
+  // Only the worker's own thread may call what follows.
 
-  // Whether messages may have come: without the lock, so it may say so a moment late.
+  // Whether messages may have come. It takes no lock, so it may say so a moment late.
   bool MayHaveMail() const { return has_mail_.load(std::memory_order_relaxed); }
-  // All messages that have come, oldest first. The memory of `empty`, which has none, serves for those to come.
+  // Takes all messages that have come, the oldest first. `empty` has none, and its memory serves for further ones.
   std::vector<Message> Take(std::vector<Message> empty = {});
 
-  // The worker is awake, without a message: the run starts with it.
+  // Marks the worker as awake although no message has come. The first worker of a run starts so.
   void Open();
-  // The worker goes to sleep and returns true, unless there are messages.
+  // Marks the worker as asleep and returns true, unless there are messages.
   bool Close();
 
  private:
   RunState* const run_;
   const std::function<void()> wake_;
 
-  std::mutex mutex_;  // any thread may post
+  // Needed because any thread may post.
+  std::mutex mutex_;
   std::vector<Message> messages_ ABSL_GUARDED_BY(mutex_);
   bool is_awake_ ABSL_GUARDED_BY(mutex_) = false;
   // Set with the messages; lets the worker skip the lock when no other thread has written.

@@ -8,7 +8,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Gaps in the list that are left alone: it mostly grows and shrinks at its end.
+// So many gaps in the list are left alone, because it mostly grows and shrinks at its end.
 constexpr size_t kMostGaps = 64;
 
 }  // namespace
@@ -19,7 +19,7 @@ bool IncompleteSites::IsIncomplete(const Frame* frame, OpId index) const {
   const size_t num_pending = frame->pending()[index];
   if (num_pending == 0) return false;
   const PartialCall* const partial = partial_calls_->Find(frame, index);
-  if (partial != nullptr && partial->child != nullptr) return false;  // it is open
+  if (partial != nullptr && partial->child != nullptr) return false;  // the call is open
   if (WaitsForAnnouncement(op)) return IsAnnounced(frame, op);
   const size_t num_dead = partial == nullptr ? 0 : partial->dead_arguments.size();
   return num_pending + num_dead < op.num_tokens && HasInvariants(frame, op);
@@ -30,7 +30,7 @@ void IncompleteSites::Unlink(Frame* frame) {
   ++gaps_;
   for (; !frames_.empty() && frames_.back() == nullptr; --gaps_) frames_.pop_back();
   if (ABSL_PREDICT_FALSE(gaps_ > kMostGaps && gaps_ > frames_.size() / 2)) CloseGaps();
-  --frame->live;  // not the last: the caller holds another
+  --frame->live;  // This is not the last count, because the caller holds another.
 }
 
 void IncompleteSites::CloseGaps() {

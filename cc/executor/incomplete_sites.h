@@ -1,4 +1,4 @@
-// Call sites that have some of their arguments: what to open when nothing else is left to do.
+// Finds call sites that have only some of their arguments, to be opened when nothing else is left to do.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_INCOMPLETE_SITES_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_INCOMPLETE_SITES_H_
@@ -17,13 +17,14 @@
 namespace tensorflow_recursion {
 
 // A call may need a result of its own to get its last argument: f(a, g(f's first result)). So a call site that has some
-// arguments may be opened without the others. That is the last resort, since a call with all its arguments needs no
-// bookkeeping: a worker opens incomplete sites only when nothing else moves, in the newest frame first.
+// arguments may be opened without the others. A worker does so only when it has nothing else to do, in the newest frame
+// first, because a call with all its arguments needs no bookkeeping.
 //
-// A site is incomplete from its first live argument on (dead ones alone must not open a frame: the whole call may be
-// dead) until it has all of them or is opened. Where another device decides whether the call lives, the site is
-// incomplete from that device's announcement on. A call that enters a recursion is never opened without the invariants
-// of that: it is incomplete once it has all of them.
+// A site becomes incomplete when its first live argument comes. (Dead ones alone must not open a frame, because the
+// whole call may be dead.) There are two exceptions: where another device decides whether the call lives, the site
+// becomes incomplete when that device says so; and a call that enters a recursion is never opened without the
+// invariants of that, so its site becomes incomplete when all of these have come. It is incomplete until it has all
+// arguments or is opened.
 //
 // Keeps a list of the frames with incomplete sites, in which a frame counts as one more in its own `live`.
 class IncompleteSites {
@@ -31,19 +32,19 @@ class IncompleteSites {
   IncompleteSites(const Program& program, const PartialCalls* partial_calls)
       : program_(program), partial_calls_(partial_calls) {}
 
-  // An argument has come along `edge`, to a call site with more than one token that is not open. To be called before it
-  // is counted as arrived. `partial` is what is known of the call, nullptr if it is as usual.
+  // To be called when an argument has come along `edge`, to a call site that waits for more than one and is not open,
+  // and before it is counted as arrived. `partial` is what is known of the call; nullptr if it is no partial call.
   // Inlined by force: most arguments of tak come this way, and a call here costs 3 % of all its instructions.
   ABSL_ATTRIBUTE_ALWAYS_INLINE void NoteArgument(Frame* frame, const Edge& edge, bool is_dead,
                                                  const PartialCall* partial);
 
-  // The frames, newest last.
+  // The frames with incomplete sites. `newest` is for when there is one.
   bool empty() const { return frames_.empty(); }
   Frame* newest() const { return frames_.back(); }
 
   // Whether operator `op` is an incomplete call site.
   bool IsIncomplete(const Frame* frame, OpId op) const;
-  // One of the frame's incomplete sites is opened. The caller must hold a count of `live`.
+  // To be called when an incomplete site of the frame is opened. The caller must hold a count of the frame's `live`.
   void NoteOpened(Frame* frame);
 
   void Clear();
@@ -63,12 +64,12 @@ class IncompleteSites {
   size_t gaps_ = 0;
 };
 
-// Whether the device that decides on the call has said that it lives: that is the last input of the call site.
+// Whether the device that decides on the call has said that it lives. It says so by the last input of the call site.
 inline bool IncompleteSites::IsAnnounced(const Frame* frame, const Op& op) {
   return !frame->values()[op.slot + op.num_inputs - 1].is_empty();
 }
 
-// Whether all invariants of the recursion that the call enters are there, or `coming`.
+// Whether all invariants of the recursion that the call enters are there, but for `coming`, which is about to come.
 inline bool IncompleteSites::HasInvariants(const Frame* frame, const Op& op, uint32_t coming) const {
   const uint32_t num_invariants = program_.sites[op.index].num_invariants;
   for (uint32_t i = op.num_inputs - num_invariants; i < op.num_inputs; ++i) {
@@ -81,7 +82,7 @@ inline void IncompleteSites::NoteArgument(Frame* frame, const Edge& edge, bool i
   const Op& op = frame->region->ops[edge.op];
   const bool waits_for_announcement = WaitsForAnnouncement(op);
   const size_t num_pending = frame->pending()[edge.op];
-  // If this one is dead, it is among the dead arguments already; it has not come yet, however.
+  // If this argument is dead, it is among the dead ones already, but does not count as arrived yet.
   const size_t num_dead = ABSL_PREDICT_TRUE(partial == nullptr) ? 0 : partial->dead_arguments.size() - is_dead;
   const bool has_any = num_pending + num_dead < op.num_tokens;
   const bool was_incomplete = waits_for_announcement ? IsAnnounced(frame, op) : has_any && HasInvariants(frame, op);

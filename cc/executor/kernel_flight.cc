@@ -15,8 +15,8 @@ Message EndOf(const KernelFlight& flight) {
   return message;
 }
 
-// Notes how long it takes, if somebody wants to know. The inputs' memory serves the next kernel, before another thread
-// would get to release it.
+// Runs the kernel, and notes how long it takes if the run is profiled. It releases the inputs at once, so that their
+// memory serves the next kernel on this thread.
 void RunNow(const RunEnvironment& environment, KernelInFlight* kernel) {
   const int64_t start = environment.profiles ? ProfileClock() : 0;
   environment.runner->RunAsync(*kernel->node, &kernel->call,
@@ -25,7 +25,8 @@ void RunNow(const RunEnvironment& environment, KernelInFlight* kernel) {
   if (ABSL_PREDICT_FALSE(environment.profiles)) kernel->nanoseconds = ProfileClock() - start;
 }
 
-// Gives the kernel's output to the one that goes on with it. Returns that, or nullptr if there is none or no output.
+// Gives the kernel's output to the kernel that runs after it, and returns that one. Returns nullptr if there is no such
+// kernel, or no output.
 KernelInFlight* HandOn(KernelInFlight* kernel) {
   if (kernel->next == nullptr || !kernel->status.ok() || kernel->outputs[0].is_empty()) return nullptr;
   kernel->next->inputs[kernel->next->arrival] = kernel->outputs[0].Take();

@@ -14,10 +14,12 @@
 namespace tensorflow_recursion {
 namespace {
 
-// An ordinary kernel takes as long as a few calls, an expensive one as long as a poll interval.
+// How many pieces of work an ordinary kernel counts as: it takes as long as a few calls. An expensive one takes as long
+// as all that is done between two looks, kPollInterval.
 constexpr int kKernelWeight = 8;
 
-// With more to do the worker doesn't hold a kernel back: to do it all takes longer than to wake a thread.
+// A worker that has more operators to fire than this does not hold a kernel, because it would take longer to fire them
+// all than to wake a thread.
 constexpr size_t kMostBesideHeld = 8;
 
 }  // namespace
@@ -77,7 +79,8 @@ void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const Ke
   DeliverOutputs(frame, op, node, outputs_.data());
 }
 
-// A wave that this call fills up runs at once.
+// Lets the call wait in a wave, if it can share one, and returns whether it does. A wave that is full then runs at
+// once.
 bool KernelLauncher::Waits(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node) {
   const KernelRunner::Share share = context_->run->environment.runner->ShareOf(node, inputs);
   Wave* const wave = waves_->Add(node, share, frame, index, op, inputs);
@@ -123,7 +126,7 @@ bool KernelLauncher::RunTogether(Wave* wave) {
   return true;
 }
 
-// Moves the inputs into a KernelInFlight.
+// Makes a kernel that is to run beside the worker, and moves the inputs into it.
 std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Frame& frame, OpId index, Value* inputs,
                                                       KernelInFlight::Way way) {
   std::unique_ptr<KernelInFlight> kernel = flights_.NewKernel();
@@ -147,8 +150,8 @@ KernelFlight KernelLauncher::Depart(Frame* frame, OpId index, Value* inputs, Ker
   return {context_->run, frame, Board(*frame, index, inputs, way).release()};
 }
 
-// The edge to the operator that waits for the only output of operator `index`, which is about to run, and for nothing
-// else, if it can run on the same thread; else nullptr.
+// Returns the edge to the operator that waits for nothing but the only output of operator `index`, which is about to
+// run. Returns nullptr if there is none, or if that operator's kernel cannot run on the same thread.
 const Edge* KernelLauncher::OnlyEdge(const Frame& frame, OpId index) const {
   const Region& region = *frame.region;
   const Op& op = region.ops[index];
@@ -172,8 +175,8 @@ const Edge* KernelLauncher::OnlyEdge(const Frame& frame, OpId index) const {
   return nullptr;
 }
 
-// Lets those kernels go along that would be ready as soon as the flight's, or the one before them, has run. What they
-// read besides has come.
+// Adds the kernels to the flight that become ready one by one as those before them run. All that they read besides has
+// come already.
 KernelFlight KernelLauncher::WithChain(const KernelFlight& flight) {
   Frame* const frame = flight.frame;
   KernelInFlight* kernel = flight.kernel;
@@ -186,7 +189,7 @@ KernelFlight KernelLauncher::WithChain(const KernelFlight& flight) {
     kernel->next = Board(*frame, edge->op, inputs, kernel->way);
     kernel = kernel->next.get();
     kernel->arrival = edge->index;
-    kernel->inputs[edge->index].Release();  // in a slot, the number that another operator has read from it
+    kernel->inputs[edge->index].Release();  // a number that another operator has left in the slot it read it from
   }
   return flight;
 }
@@ -207,12 +210,12 @@ bool KernelLauncher::RunHeld() {
   context_->Spend(kPollInterval);
   context_->restarts_slice = true;
   Message message = Fly(flight);
-  // This thread is counted as busy anyway.
+  // The time of this thread is counted already, so that of the kernels must not be counted again.
   for (const KernelInFlight* kernel = message.kernel.get(); kernel != nullptr; kernel = kernel->next.get()) {
     if (context_->profile != nullptr) context_->profile->NoteBusy(-kernel->nanoseconds);
   }
   Land(&message);
-  flight.run->EndActivity();  // not the last: the worker's own goes on
+  flight.run->EndActivity();  // This is not the last one, because the worker's own goes on.
   return true;
 }
 

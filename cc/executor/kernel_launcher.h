@@ -1,4 +1,4 @@
-// Has kernels run: here, on other threads, or by themselves.
+// Runs kernels: on the worker's thread, on other threads, or asynchronously.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_LAUNCHER_H_
@@ -23,17 +23,18 @@
 
 namespace tensorflow_recursion {
 
-// A kernel runs on the worker's own thread, as long as nothing speaks against it. An asynchronous one is started and
-// says itself when it is done; one that is known to be expensive goes to another thread if the worker has something
-// else to do meanwhile and a thread is to be had. Both are then *in flight*: an activity of the run and a count of
-// `live` in the frame, which ends by a message to the frame's owner.
+// Most kernels run on the worker's own thread. An asynchronous one is started, and calls back when it is done. One that
+// is known to be expensive goes to another thread, if the worker has something else to do meanwhile and a thread is
+// free. Both are then *in flight*: each is an activity of the run and counts in the frame's `live`, until a message
+// tells the frame's owner that it has ended.
 //
-// In the main graph, expensive kernels spread over the threads of the pool. Each is *held* at first: the worker does
-// what is cheap before. If that makes a second one ready, one of them goes to another thread. If nothing else is under
-// way, the held one runs here; else the worker goes to sleep and its thread runs the held one beside it, so that
-// whoever ends first can work on. An example: of two chains of products, a thread each computes one, and both take
-// turns as the worker, which only hands products out. What waits for such a kernel's only output, and for nothing else,
-// goes along: the thread runs the whole chain before it looks for the worker.
+// In the main graph, expensive kernels spread over the threads of the pool. Each is *held* at first, while the worker
+// does what is cheap. If that makes a second one ready, one of them goes to another thread. In the end, if no other
+// kernel is in flight, the held one runs here. Else the worker goes to sleep, and its thread runs the held kernel
+// beside it: the first thread to be done goes on as the worker. For example, of two chains of products, two threads
+// compute one each, and take turns as the worker, which only hands products out. An operator that waits for such a
+// kernel's only output, and for nothing else, goes along: the thread runs the whole chain before it looks for the
+// worker.
 //
 // In bodies, a kernel that takes less time for several frames at once waits for others in a *wave*
 // (cc/executor/waves.h).
@@ -48,26 +49,26 @@ class KernelLauncher {
   // Runs or starts the kernel of operator `index`, with its inputs side by side.
   void Fire(Frame* frame, OpId index, const Op& op, Value* inputs);
 
-  // There is nothing else to do: runs the fullest wave. Returns whether there is one.
+  // Runs the fullest wave, when there is nothing else to do. Returns whether there was one.
   bool RunFullestWave();
 
-  // A kernel of one of the worker's frames has ended elsewhere.
+  // To be called with the message that a kernel of one of the worker's frames has ended.
   void Land(Message* message);
 
-  // The kernel that is held, if there is one: the worker has something else to do, so it goes to another thread; or
-  // nothing, and it runs here, unless others are in flight. Returns whether it has run.
+  // Sends the kernel that is held, if there is one, to another thread, because the worker has something else to do.
   void SendHeld();
+  // Runs the kernel that is held, if there is one and no other is in flight. Returns whether it has run.
   bool RunHeld();
   bool has_held() const { return held_.has_value(); }
-  // Takes the kernel that is held, if there is one. It is to run beside the worker, which goes to sleep, or is held
-  // again.
+  // Takes the kernel that is held, if there is one. The caller runs it beside the worker, which goes to sleep, or holds
+  // it again.
   std::optional<KernelFlight> TakeHeld();
   void Hold(const KernelFlight& flight) { held_ = flight; }
 
   Flights& flights() { return flights_; }
 
  private:
-  // How many kernels fly together at most.
+  // How many kernels are one flight at most.
   static constexpr int kLongestFlight = 32;
 
   void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);

@@ -1,4 +1,4 @@
-// The seam between the executor and the kernels: TensorFlow's in production, fakes in tests.
+// Runs the kernels for the executor: TensorFlow's in production, fakes in tests.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_RUNNER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_KERNEL_RUNNER_H_
@@ -13,9 +13,9 @@
 
 namespace tensorflow_recursion {
 
-// One invocation of a node in one frame. `inputs` stay the caller's to release; the runner may move
-// a tensor out of them (leaving them empty) to let the kernel reuse its buffer. `outputs` come in
-// empty and are the caller's once set; one left empty is dead.
+// One invocation of a node in one frame. The caller releases the inputs afterwards. The runner may move a tensor out of
+// them, to let the kernel reuse its buffer, and leaves the input empty then. The outputs are empty at first. The runner
+// sets them, and the caller takes them over. An output that stays empty is dead.
 struct KernelCall {
   Value* inputs = nullptr;
   Value* outputs = nullptr;
@@ -32,13 +32,24 @@ class KernelRunner {
  public:
   virtual ~KernelRunner() = default;
 
-  // Shared: cheap, and cheaper still for several calls of the node at once. Moderate: worth a thread of its own in the
-  // main graph, as in stock execution. Expensive: in a body, too.
-  enum class Cost { kCheap, kShared, kModerate, kExpensive, kAsynchronous };
+  // How long a kernel takes, which decides where it runs.
+  enum class Cost {
+    // It runs on the worker's thread.
+    kCheap,
+    // It is cheap, and even cheaper when several calls of the node run at once.
+    kShared,
+    // It is worth a thread of its own in the main graph, as in stock execution, but not in a body.
+    kModerate,
+    // It is worth a thread of its own in a body, too.
+    kExpensive,
+    // It calls back when it is done.
+    kAsynchronous,
+  };
   virtual Cost CostOf(const KernelNode& node) const = 0;
 
-  // For nodes of Cost::kShared: what their calls must have in common to run together, and how much of kFullWave a call
-  // with these inputs is. A call without an operand has to run by itself.
+  // For nodes of Cost::kShared: the operand that calls must have in common to run together, such as a weight, and how
+  // many rows a call with these inputs adds to a wave, which is full at kFullWave. A call without an operand has to run
+  // by itself.
   struct Share {
     const void* operand = nullptr;
     int rows = 0;
@@ -53,8 +64,8 @@ class KernelRunner {
   // Runs the node once for every call, in order; the first failure ends it.
   virtual absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) = 0;
 
-  // Runs nodes of Cost::kAsynchronous, and others on a thread of their own. `call` and what it points to outlive
-  // `done`.
+  // Runs the node and calls `done`, at once or later on another thread. `call` and what it points to must stay valid
+  // until then. For nodes of Cost::kAsynchronous, and for others that run on a thread of their own.
   virtual void RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) = 0;
 };
 

@@ -14,8 +14,9 @@ bool IsDeadValue(const Value& value) { return value.is_dead(); }
 
 }  // namespace
 
-// Whether the loop does not run at all. If its start fires with dead inputs, its exits and sends are told here that
-// they are dead. A loop that exchanges values with other devices runs even so, because these wait for its iterations.
+// Whether the loop does not run at all, because all its variables are dead. A loop that exchanges values with other
+// devices runs even then, because these wait for its iterations. Operators that read the loop's exits, and sends in it,
+// learn here that they are dead.
 inline bool LoopRunner::IsDead(Frame* frame, const Loop& loop, const Op& op) {
   const Value* const enters = frame->values() + op.slot;
   if (ABSL_PREDICT_FALSE(loop.is_partial)) {
@@ -54,7 +55,7 @@ void LoopRunner::FireNext(Frame* frame, const Op& op) {
   Frame* const next = NewIteration(loop, frame->parent, frame->iteration + 1);
   Value* const values = frame->values() + op.slot;
   Value one = Value::Scalar(0);
-  one.int32 = 1;  // merges read their NextIteration, which is input 1
+  one.int32 = 1;  // The NextIteration is input 1 of its merge.
   for (const LoopDelivery& delivery : loop.nexts) {
     Value& value = values[delivery.slot];
     if (delivery.index_entry != kNone) router_->DeliverEntry(next, delivery.index_entry, value.is_dead() ? value : one);
@@ -63,8 +64,8 @@ void LoopRunner::FireNext(Frame* frame, const Op& op) {
   Start(next);
 }
 
-// Opens the frame of an iteration, with the values that are the same in all iterations: the frame around the loop keeps
-// these.
+// Opens the frame of an iteration, and gives it the values that are the same in all iterations. The frame around the
+// loop keeps these.
 Frame* LoopRunner::NewIteration(const Loop& loop, Frame* parent, uint32_t iteration) {
   ++parent->live;
   Frame* const frame = frames_->New(*loop.body, parent, kNone, parent->depth);

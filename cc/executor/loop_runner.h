@@ -13,12 +13,12 @@
 
 namespace tensorflow_recursion {
 
-// A loop has two operators that collect: its start, in the region around the loop, waits for the values that enter, and
-// opens the first iteration; its next, in the body, waits for the values of the next iteration and opens that.
-// Iterations are frames beside one another: the parent of each is the frame around the loop.
+// Two operators collect the variables of a loop. Its start, in the region around the loop, waits for the values that
+// enter, and opens the first iteration. Its next, in the body, waits for the values of the next iteration, and opens
+// that. The parent of every iteration is the frame around the loop.
 //
-// Most loops run as a whole or not at all. A *partial* loop may start with some of its variables dead (their Enters
-// were in a branch that was not taken), and runs with those that live; its start and its next fire with dead inputs
+// In most loops all variables live or none. A *partial* loop may start with some of its variables dead (their Enters
+// were in a branch that was not taken), and runs with those that live. Its start and its next fire with dead inputs,
 // too.
 //
 // Not thread-safe: it is the worker's own.
@@ -27,7 +27,7 @@ class LoopRunner {
   LoopRunner(WorkerContext* context, FrameStore* frames, TokenRouter* router)
       : context_(context), frames_(frames), router_(router) {}
 
-  // Fire the loop's start or next, which has its inputs in its slots.
+  // These fire the loop's start and its next, whose inputs lie in their slots.
   void FireStart(Frame* frame, const Op& op);
   void FireNext(Frame* frame, const Op& op);
 

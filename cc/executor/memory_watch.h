@@ -11,30 +11,34 @@
 
 namespace tensorflow_recursion {
 
-// Who says how much memory there is, and how often a run asks.
+// How a run learns how much memory there is.
 struct MemoryGauge {
-  int64_t (*available)() = &AvailableMemory;  // bytes, or kUnknownMemory
-  int64_t reserve = MemoryReserve();          // below this a run goes no deeper; 0: nobody asks
+  // Returns how many bytes are available, or kUnknownMemory.
+  int64_t (*available)() = &AvailableMemory;
+  // With less than this available, a run that has grown goes no deeper. If it is 0, the run does not ask at all.
+  int64_t reserve = MemoryReserve();
+  // How often the run asks, usually and while less than twice the reserve is available.
   absl::Duration interval = absl::Milliseconds(50);
-  absl::Duration near_interval = absl::Milliseconds(5);  // the same while less than twice the reserve is available
+  absl::Duration near_interval = absl::Milliseconds(5);
 };
 
-// A run takes less than this while others take the rest: it is not what exhausts the machine.
+// A run has grown when it has taken so much. One that has taken less is not what exhausts the machine.
 inline constexpr int64_t kSmallestGrowth = int64_t{64} << 20;
-// Nor does it where it takes less than this part of the little that there is. TensorFlow's allocator keeps what one run
-// has taken for the next ones, so that each of many that are stopped begins with less.
+// If a run began with little, it has grown when it has taken a quarter of that. TensorFlow's allocator keeps what one
+// run has taken for the next ones, so that each of many that are stopped begins with less.
 inline constexpr int64_t kSmallestPart = 4;
-// A run that is too large, and opens no call by which it would end, may take so much more, or half of what is left.
+// A run that is too large ends at its next call. If it opens none, it ends when it has taken so much more, or half of
+// what was left if that is less.
 inline constexpr int64_t kLargestOverdraft = int64_t{256} << 20;
 
-// Is given what one run finds available, look after look, of which the first is what the run is compared with.
+// Is told at each look of a run how much memory is available. The first look says what the run began with.
 class MemoryWatch {
  public:
   explicit MemoryWatch(int64_t reserve) : reserve_(reserve) {}
 
-  // Whether the run should go no deeper: less is left than the reserve, no more than at any look before, and so much
-  // less than at the first that it has grown. What unwinds, and frees memory as it does, goes on. Where two looks find
-  // the same, nothing was freed: a call on large tensors may come only after the second.
+  // Whether the run should go no deeper. Three things must be true: less memory is left than the reserve, much less
+  // than at the first look, and no more than at any look before. So a run that unwinds, and frees memory as it does,
+  // goes on. Two looks may find the same, because a call on large tensors may be opened only after the second.
   bool IsTooLarge(int64_t available) {
     if (available == kUnknownMemory) return false;
     if (first_ == kUnknownMemory) first_ = least_ = available;
@@ -42,21 +46,26 @@ class MemoryWatch {
     least_ = std::min(least_, available);
     const bool has_grown = first_ - available >= std::min(kSmallestGrowth, first_ / kSmallestPart);
     const bool is_too_large = is_least && available < reserve_ && has_grown;
-    if (is_too_large && left_ == kUnknownMemory) left_ = available;
+    if (is_too_large && left_when_too_large_ == kUnknownMemory) left_when_too_large_ = available;
     return is_too_large;
   }
 
   // Whether a run that is too large should end wherever it is. Calls can be opened before all their arguments are
   // there: then the run takes its memory when the last one is opened already.
-  bool MustEnd() const { return left_ != kUnknownMemory && least_ < left_ - std::min(kLargestOverdraft, left_ / 2); }
+  bool MustEnd() const {
+    return left_when_too_large_ != kUnknownMemory &&
+           least_ < left_when_too_large_ - std::min(kLargestOverdraft, left_when_too_large_ / 2);
+  }
 
-  int64_t least() const { return least_; }  // that was available
+  // The least that was available at any look.
+  int64_t least() const { return least_; }
 
  private:
   int64_t reserve_;
   int64_t first_ = kUnknownMemory;
   int64_t least_ = kUnknownMemory;
-  int64_t left_ = kUnknownMemory;  // when it was too large for the first time
+  // What was left when the run was too large for the first time.
+  int64_t left_when_too_large_ = kUnknownMemory;
 };
 
 }  // namespace tensorflow_recursion

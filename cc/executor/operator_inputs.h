@@ -12,14 +12,14 @@
 
 namespace tensorflow_recursion {
 
-// Brings side by side what lies in slots, in the program's tables and in what has just arrived. Not thread-safe: it is
-// the worker's own.
+// Puts the inputs side by side, which come from slots, from the program's tables, or have just arrived. Not
+// thread-safe: it is the worker's own.
 class OperatorInputs {
  public:
   explicit OperatorInputs(size_t max_inputs) : gathered_(max_inputs, Value::Empty()) {}
 
-  // The inputs of `op` in `frame`, the caller's to release until the next call. `arrival` is the value that was the
-  // last to come, if it lies in no slot. It has to be read before anything is delivered.
+  // Returns the inputs of `op` in `frame`, which the caller has to release before it calls this again. They have to be
+  // read before anything is delivered. `arrival` is the value that was the last to come, if it lies in no slot.
   Value* Of(Frame* frame, const Op& op, Value* arrival) {
     switch (op.inputs) {
       case InputsIn::kSlots:
@@ -35,7 +35,7 @@ class OperatorInputs {
   }
 
  private:
-  // What a table of inputs says without a slot: a constant, or an invariant of the frame's recursion.
+  // The value that an entry of a table stands for: a constant, or an invariant of the frame's recursion.
   static Value Kept(const Frame& frame, const Value& entry) {
     return IsInvariantEntry(entry) ? frame.invariants().Get(entry.position) : entry;
   }
@@ -52,11 +52,12 @@ class OperatorInputs {
     const Value* table = frame.region->inputs.data() + op.slot;
     Value* inputs = gathered_.data();
     for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i] = Kept(frame, table[i]);
-    if (op.only < op.num_inputs) arrival.CopyTo(&inputs[op.only]);
+    if (op.arriving_input < op.num_inputs) arrival.CopyTo(&inputs[op.arriving_input]);
     return inputs;
   }
 
-  std::vector<Value> gathered_;  // of the operator that fires, if they do not lie side by side
+  // The inputs of the operator that fires, if they did not lie side by side.
+  std::vector<Value> gathered_;
 };
 
 }  // namespace tensorflow_recursion

@@ -79,7 +79,7 @@ inline void OperatorRunner::FireScalar(Frame* frame, OpId index, const Op& op, V
     if (ABSL_PREDICT_FALSE(op.reads_element)) return FireSlice(frame, index, op, inputs);
     return kernels_->Fire(frame, index, op, inputs);
   }
-  if (ABSL_PREDICT_FALSE(inputs[0].owns())) inputs[0].Release();  // the vector that a number was read from
+  if (ABSL_PREDICT_FALSE(inputs[0].owns())) inputs[0].Release();  // the tensor that a number was read from
   router_->DeliverDone(frame, op);
   router_->DeliverPort(frame, &frame->region->ports[op.port], Value::Scalar(result.bits));
 }
@@ -105,7 +105,7 @@ inline void OperatorRunner::FireRetval(const Op& op, Value* inputs) {
 
 // --- Records --------------------------------------------------------------------------------------
 
-// Out of line, as is the next: recursions without gradients should not pay for these in Fire().
+// This function and the next are out of line, because recursions without gradients should not pay for them in Fire().
 ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireRetain(Frame* frame, const Op& op, Value* inputs) {
   const RecordType& type = context_->program.records[op.index];
   if (ABSL_PREDICT_FALSE(context_->traces)) LogOperator(context_->program, *frame, type.name);
@@ -115,8 +115,8 @@ ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireRetain(Frame* frame, const Op& 
   router_->DeliverDone(frame, op);
 }
 
-// The last to read a record gets its values as they are: memory shrinks while a gradient unwinds, and kernels find
-// buffers that they may reuse.
+// If nobody else has the record, the values are taken out of it instead of copied. So memory shrinks while a gradient
+// unwinds, and kernels find buffers that they may reuse.
 ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireRecall(Frame* frame, const Op& op, Value* inputs) {
   Value input = inputs[0].Take();
   const RecordType& type = context_->program.records[op.index];

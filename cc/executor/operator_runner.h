@@ -26,7 +26,8 @@ class OperatorRunner {
   OperatorRunner(WorkerContext* context, ReadyQueue* queue, OperatorInputs* inputs, TokenRouter* router,
                  KernelLauncher* kernels, PieceRunner* pieces, LoopRunner* loops, ControlFlow* control_flow);
 
-  // `item` is in the queue's memory and valid until the first push. Its count in the frame's `live` stays the caller's.
+  // `item` lies in the queue's memory and is valid until the first push. The caller gives back its count in the frame's
+  // `live`.
   void Fire(ReadyOperator* item);
 
  private:

@@ -1,4 +1,4 @@
-// Calls that are not as usual: opened before all their arguments had come, or with arguments that have died.
+// Keeps what is known of partial calls: those opened before all their arguments had come, or with dead arguments.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_PARTIAL_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_PARTIAL_CALLS_H_
@@ -27,24 +27,24 @@ struct PartialCall {
   }
 };
 
-// The partial calls of a worker's frames, by caller and operator. They are rare, so frames keep no room for them: only
-// a flag, without which there is nothing to look up.
+// The partial calls of a worker's frames, by caller and operator. They are rare, so frames have no room for them, but
+// only a flag that says whether to look here.
 class PartialCalls {
  public:
-  // nullptr for a call that is as usual.
+  // Returns nullptr if it is no partial call.
   const PartialCall* Find(const Frame* caller, OpId op) const {
     if (ABSL_PREDICT_TRUE(!caller->has_partial_calls)) return nullptr;
     const auto position = calls_.find({caller, op});
     return position == calls_.end() ? nullptr : &position->second;
   }
 
-  // The call has been opened, and some of its arguments are still to come: they go to `child`.
+  // To be called when the call has been opened while some of its arguments are still to come, which go to `child`.
   void SetChild(Frame* caller, OpId op, Frame* child) { Make(caller, op).child = child; }
-  // False if that was known: the same death may be told twice.
+  // Returns false if it was known that the argument is dead, because the same death may be told twice.
   bool AddDeadArgument(Frame* caller, OpId op, uint32_t argument);
 
   void Erase(const Frame* caller, OpId op) { calls_.erase({caller, op}); }
-  // All calls of a frame that ends.
+  // Erases all calls of a frame that ends.
   void EraseAll(const Frame* caller);
   void Clear() { calls_.clear(); }
   bool empty() const { return calls_.empty(); }

@@ -16,7 +16,7 @@ PieceRunner::PieceRunner(WorkerContext* context, TokenRouter* router) : context_
   const Program& program = context->program;
   if (program.piece_code == nullptr) return;
   interpreter_.emplace(*program.piece_code, program.options.max_depth, nullptr, nullptr);
-  arrays_.reserve(program.max_inputs);  // registers point into it
+  arrays_.reserve(program.max_inputs);  // it must not move, because registers point into it
 }
 
 void PieceRunner::Fire(Frame* frame, const Op& op, Value* inputs) {
@@ -39,7 +39,7 @@ void PieceRunner::Fire(Frame* frame, const Op& op, Value* inputs) {
   if (!has_run) Clear();
 }
 
-// Whether the code could do it.
+// Returns whether the code could compute the piece.
 inline bool PieceRunner::RunCode(const Piece& piece, Value* inputs) {
   arrays_.clear();
   registers_.clear();
@@ -61,7 +61,7 @@ inline bool PieceRunner::RunCode(const Piece& piece, Value* inputs) {
 
 // --- One by one -------------------------------------------------------------------------------------
 
-// Whether all of them have run; else the run has failed.
+// Returns whether all of them have run. If not, the run has failed.
 ABSL_ATTRIBUTE_NOINLINE bool PieceRunner::RunMembers(const Frame* frame, const Piece& piece, const Value* inputs) {
   for (size_t i = 0; i < piece.is_array.size(); ++i) {
     if (inputs[i].is_scalar() == piece.is_array[i]) piece.is_unfit.store(true, std::memory_order_relaxed);

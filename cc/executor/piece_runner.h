@@ -17,9 +17,9 @@
 
 namespace tensorflow_recursion {
 
-// Runs a piece's code, at once and to its end: it neither branches nor calls. What the code can't do, as a division by
-// zero, is left to the kernels of the members: then, in a traced run, and where the piece gets a tensor for a number,
-// the members run one by one, from the beginning. None of them has effects.
+// Runs a piece's code, at once and to its end: it neither branches nor calls. In three cases the members run one by one
+// instead, from the beginning, as none of them has effects: when the code meets what it can't do, such as a division by
+// zero, which is left to the member's kernel; in a traced run; and where the piece gets a tensor for a number.
 //
 // Not thread-safe: it is the worker's own.
 class PieceRunner {
@@ -41,11 +41,14 @@ class PieceRunner {
 
   WorkerContext* const context_;
   TokenRouter* const router_;
-  std::optional<Interpreter> interpreter_;  // if there are pieces
-  std::vector<Array> arrays_;               // that the code reads elements of
-  std::vector<uint64_t> registers_;         // what the code begins with
-  std::vector<Value> operands_;             // of the member that runs
-  std::vector<Value> results_;              // of the members that have run
+  // There is one if the program has pieces.
+  std::optional<Interpreter> interpreter_;
+  // What the code begins with: its registers, and the tensors whose elements it reads.
+  std::vector<Array> arrays_;
+  std::vector<uint64_t> registers_;
+  // Where members run one by one: the operands of the one that runs, and the results of those that have run.
+  std::vector<Value> operands_;
+  std::vector<Value> results_;
 };
 
 }  // namespace tensorflow_recursion

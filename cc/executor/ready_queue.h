@@ -1,4 +1,4 @@
-// The order of work: which operator or call comes next.
+// Decides which operator or call comes next.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_READY_QUEUE_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_READY_QUEUE_H_
@@ -31,7 +31,7 @@ struct ReadyCall {
   OpId op;
 };
 
-// A vector whose push is a store and an increment: nothing else is on the hot path as often.
+// A vector whose push is a store and an increment, because no other work is done as often.
 template <typename Item>
 class FastStack {
  public:
@@ -40,9 +40,9 @@ class FastStack {
   Item& operator[](size_t i) { return items_[i]; }
   const Item& operator[](size_t i) const { return items_[i]; }
   void clear() { top_ = items_.get(); }
-  // Stays valid until the next push.
+  // The item stays valid until the next push.
   Item* pop() { return --top_; }
-  // The new item, to be filled in.
+  // Returns the new item, for the caller to fill in.
   Item* push() {
     if (ABSL_PREDICT_FALSE(top_ == end_)) Grow();
     return top_++;
@@ -69,14 +69,14 @@ class FastStack {
 };
 
 // A worker's operators and calls that are ready. Operators come before calls, and of each kind the newest comes first.
-// So a frame does all it can before it calls, and calls go depth first: of fib(24), never more than some 24 frames are
-// open. The oldest call first would go breadth first, with thousands. It is the oldest call, however, that promises the
-// most work, and so the one to give to another worker.
+// So a frame does all it can before it calls, and calls go depth first: in fib(24), never more than some 24 frames are
+// open. If the oldest call came first, calls would go breadth first, and thousands of frames would be open. But the
+// oldest call promises the most work, so it is the one to give to another worker.
 //
 // What is queued counts in its frame's `live`; whoever takes it out takes that count over. Not thread-safe.
 class ReadyQueue {
  public:
-  // With a seed that is not 0, as tests give, the next operator is any of those that are ready.
+  // Tests give a seed other than 0: then the next operator is any of those that are ready.
   explicit ReadyQueue(uint64_t shuffle_seed = 0)
       : shuffles_(shuffle_seed != 0), random_(static_cast<unsigned>(shuffle_seed)) {}
 
@@ -119,7 +119,8 @@ class ReadyQueue {
 
   FastStack<ReadyOperator> operators_;
   FastStack<ReadyCall> calls_;
-  size_t calls_begin_ = 0;  // the calls before this one were the oldest and have been removed
+  // Where the calls begin in `calls_`. Those before were the oldest, and have been removed.
+  size_t calls_begin_ = 0;
   const bool shuffles_;
   std::minstd_rand random_;
 };

@@ -29,7 +29,7 @@ void Run::Start(std::vector<Value> arguments) {
   MakeWorker()->WorkFromRoot(std::move(arguments));
 }
 
-// Workers are made when first needed: most runs are over before a second one would have started.
+// Workers are made when they are needed, because most runs are over before a second one would have started.
 Worker* Run::TakeIdleWorker() {
   if (Worker* const worker = idle_workers.Take(); worker != nullptr) return worker;
   Worker* const worker = MakeWorker();

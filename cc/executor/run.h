@@ -1,4 +1,4 @@
-// One run of a program: its workers.
+// Holds the workers of one run of a program.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_RUN_H_
@@ -15,14 +15,15 @@
 
 namespace tensorflow_recursion {
 
-// Deletes itself when its last activity ends.
+// A run deletes itself when its last activity ends.
 class Run {
  public:
   Run(RunEnvironment environment, RunDone done);
 
   void Start(std::vector<Value> arguments);
 
-  // A worker without work, for a call; it is nobody else's until it has got a message. nullptr if there is none.
+  // Returns a worker without work, to which the caller gives a call by a message. Until then nobody else gets it.
+  // Returns nullptr if there is none.
   Worker* TakeIdleWorker();
 
   RunState state;
@@ -33,7 +34,8 @@ class Run {
   void Finish();
 
   RunDone done_;
-  std::mutex mutex_;  // any worker may make another
+  // Needed because any worker may make another.
+  std::mutex mutex_;
   std::vector<std::unique_ptr<Worker>> workers_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -12,7 +12,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Call sites that a line names at each end of a tag.
+// How many call sites of a tag a line names at each end.
 constexpr size_t kTagEnd = 4;
 
 std::string Step(const Program& program, const Frame& frame) {
@@ -20,7 +20,7 @@ std::string Step(const Program& program, const Frame& frame) {
   return absl::StrCat(program.sites[frame.parent->region->ops[frame.site_op].index].call_id);
 }
 
-// A number, or the type of what may lie in a device's memory, where it can't be read.
+// The text of a value: a number itself, but only the type and shape of a tensor, which may lie in a device's memory.
 std::string Text(const Value& value, tensorflow::DataType dtype) {
   if (value.is_empty() || value.is_dead()) return "dead";
   if (value.is_scalar() && dtype == tensorflow::DT_BOOL) return value.boolean ? "true" : "false";

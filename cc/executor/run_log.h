@@ -19,9 +19,9 @@ namespace tensorflow_recursion {
 // tools/tour draws its pictures of frames from them.
 void LogFrameOpened(const Program& program, const Frame& frame);
 void LogFrameClosed(const Program& program, const Frame& frame);
-// `outputs` as the kernel has left them. An empty one is dead.
+// `outputs` are as the kernel has left them. An empty one is dead.
 void LogKernel(const Program& program, const Frame& frame, const KernelNode& node, const Value* outputs);
-// Operators that have no kernel here: Retain and Recall.
+// For operators that run without a kernel: Retain and Recall.
 void LogOperator(const Program& program, const Frame& frame, const std::string& name);
 
 // The frame's tag, the innermost call site first: "[1,3]"; an iteration of a loop is "name#0", the root "[]".

@@ -21,7 +21,7 @@ std::string CallName(const Program& program, const Frame* frame) {
   return program.sites[frame->parent->region->ops[frame->site_op].index].callee_name;
 }
 
-// The ends of a path of calls, which is walked from the innermost call.
+// Collects the ends of a path of calls, which is walked from the innermost call.
 class PathEnds {
  public:
   explicit PathEnds(int64_t depth) : depth_(depth), level_(depth) {}
@@ -35,7 +35,7 @@ class PathEnds {
     --level_;
   }
 
-  // The next one is at this level: those in between are not known, and need not be named.
+  // Says at which level the next call is. Those in between are not known, and need not be named.
   void SkipTo(int64_t level) { level_ = level; }
 
   std::string Format() const { return FormatCallPath(outermost_, depth_, innermost_); }
@@ -47,7 +47,8 @@ class PathEnds {
   std::vector<std::string> outermost_;
 };
 
-// Appends the calls above and including `frame`, and those in compiled code: "\n  in call Fib > Fib > (94 more) > Fib".
+// Appends the path of calls that led to `frame`, and from there into compiled code, to the message:
+// "\n  in call Fib > Fib > Fib > (94 more) > Fib > Fib > Fib".
 absl::Status WithCallPath(const absl::Status& status, const Program& program, const Frame* frame,
                           const Interpreter* compiled) {
   while (frame != nullptr && frame->site_op == kNone) frame = frame->parent;
@@ -104,7 +105,7 @@ absl::Status RunState::status() const {
 }
 
 void RunState::End() {
-  const std::function<void()> end = end_;  // *this may go with it
+  const std::function<void()> end = end_;  // a copy, because `end` may delete *this
   end();
 }
 

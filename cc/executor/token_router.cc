@@ -18,7 +18,8 @@ void TokenRouter::DeliverPort(Frame* frame, const Port* port, Value value) {
   }
 }
 
-// Serves all readers but the last. Where the value would go on at once it is deferred: to follow it here would recurse.
+// Gives the value to a reader other than the last. If the reader lets it through, where the value goes on is deferred,
+// because to follow it from here would recurse.
 void TokenRouter::DeliverCopy(Frame* frame, const Edge& edge, Value value) {
   if (edge.kind == EdgeKind::kOnly) return queue_->Push(frame, edge.op, value);
   if (edge.kind == EdgeKind::kData) return Store(frame, edge, value);
@@ -69,10 +70,10 @@ const Port* TokenRouter::LetThrough(Frame** frame, const Edge& edge, Value* valu
   }
 }
 
-// Data of a branch: waits in the gate's slot until the branch has its predicate.
+// Data waits in the gate's slot until the branch has its predicate.
 inline const Port* TokenRouter::LetThroughGate(Frame* frame, const Edge& edge, const Value& value) {
   const Op& gate = frame->region->ops[edge.op];
-  const uint16_t decided = frame->pending()[gate.index];  // of the branch: its side plus one
+  const uint16_t decided = frame->pending()[gate.index];  // the side that the branch has taken, plus one
   if (decided == 0) {
     frame->Keep(edge.slot, value);
     return nullptr;
@@ -81,7 +82,7 @@ inline const Port* TokenRouter::LetThroughGate(Frame* frame, const Edge& edge, c
   return &frame->region->ports[gate.port + decided - 1];
 }
 
-// The first input wins.
+// The first live input wins, and later ones are dropped.
 inline const Port* TokenRouter::LetThroughMerge(Frame* frame, const Edge& edge, Value value) {
   const Op& merge = frame->region->ops[edge.op];
   if (ABSL_PREDICT_TRUE(merge.lets_first_through)) {
@@ -103,7 +104,7 @@ inline const Port* TokenRouter::LetThroughMerge(Frame* frame, const Edge& edge, 
   return nullptr;
 }
 
-// Borrowed tensors become owned: the frame that lends them may end before the caller has read them.
+// A borrowed tensor becomes an owned one, because the frame that lends it may end before the caller has read it.
 inline const Port* TokenRouter::ReturnToCaller(Frame** frame, const Op& result, Value* value) {
   *value = value->Escape();
   Frame* const caller = (*frame)->parent;
@@ -170,7 +171,8 @@ void TokenRouter::StartFrame(Frame* frame) {
   for (OpId op : region.sources) queue_->Push(frame, op);
 }
 
-// An operator that fires when each of its input edges has been live or dead: counts each of them once.
+// A union fires when it has heard of each of its input edges, be it live or dead. Some may be told twice, but each
+// counts once.
 void TokenRouter::MarkUnion(Frame* frame, OpId op, uint32_t index) {
   Value& mask = frame->values()[frame->region->ops[op].slot + index / 64];
   const uint64_t bit = uint64_t{1} << (index % 64);

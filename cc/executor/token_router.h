@@ -1,4 +1,4 @@
-// Hands what an operator yields to everybody who waits for it.
+// Hands what an operator yields to all operators that wait for it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_TOKEN_ROUTER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_TOKEN_ROUTER_H_
@@ -19,11 +19,11 @@
 
 namespace tensorflow_recursion {
 
-// Knows the edges. Values go into the slots of the operators that read them, and the operators and calls that have all
-// they wait for go into the queue; a value for a frame of another worker is a message. Operators that only let a value
-// through (gates, merges, results of a frame, exits of a loop) are never queued: the router walks through them on the
-// spot, from frame to frame upwards if need be. It does so in loops, and with a list of deferred values where one value
-// has several ways to go, so the C++ stack does not grow with the depth of the recursion.
+// Follows the edges. It puts values into the slots of the operators that read them, and operators and calls that have
+// all they wait for into the queue. A value for a frame of another worker becomes a message. Operators that only let a
+// value through (gates, merges, results of a frame, exits of a loop) are never queued: the router follows the value
+// through them at once, and from frame to frame upwards. It does so in loops, and where a value has several ways to go
+// it keeps a list of deferred ones, so the C++ stack does not grow with the depth of the recursion.
 //
 // Every method takes over the value it is given, and the frame must belong to the worker unless a comment says
 // otherwise.
@@ -47,27 +47,27 @@ class TokenRouter {
     DeliverEntry(callee, index < entries.size() ? entries[index] : OpId(), value);
   }
 
-  // An argument for a frame that was opened before it came. The frame may be another worker's.
+  // Hands over an argument that came after its frame was opened. The frame may be another worker's.
   void DeliverMissingArgument(Frame* callee, uint32_t index, Value value);
 
-  // Result `index` of the call at `op`. The frame may be another worker's.
+  // Hands over result `index` of the call at `op`. The frame may be another worker's.
   void DeliverResult(Frame* caller, OpId op, uint32_t index, Value value);
 
-  // Fires what waits for nothing but the frame itself.
+  // Queues the operators that wait for nothing but the frame itself.
   void StartFrame(Frame* frame);
 
-  // A value will never come: tells those that must learn of it.
+  // Tells those that must learn of it that values will never come.
   void Kill(Frame* frame, const DeathList& deaths) { death_teller_.Kill(frame, deaths); }
-  // All ports of an operator at once.
+  // The same for all ports of an operator.
   void KillAll(Frame* frame, const Op& op) { Kill(frame, frame->region->port_deaths[op.port + op.num_ports]); }
 
-  // Values that wait for their turn. They come before everything else.
+  // Whether values wait for their turn. A worker delivers these before it does anything else.
   bool has_deferred() const { return !deferred_ports_.empty() || !deferred_arguments_.empty(); }
   void DeliverDeferred();
-  // Releases them; their frames keep their counts.
+  // Releases the values. The frames keep their counts: after an error nobody looks at them.
   void ClearDeferred();
 
-  // One arrival at an operator: a value, a control token, or for those that fire with dead inputs a death.
+  // Counts an arrival at an operator: a value, a control token, or a death if the operator fires with dead inputs.
   void CountDown(Frame* frame, OpId op) {
     if (--frame->pending()[op] == 0) queue_->Push(frame, op);
   }
@@ -75,16 +75,17 @@ class TokenRouter {
   void DeliverCallArgument(Frame* frame, const Edge& edge, Value value);
 
  private:
-  // A value that several operators read, one of which lets it through: where it goes on.
+  // A copy of a value that several operators read, one of which lets it through to `port`. It counts in the frame's
+  // `live`.
   struct DeferredPort {
-    Frame* frame;  // counted in its `live`
+    Frame* frame;
     const Port* port;
     Value value;
   };
-  // An argument for a frame that was opened before it came. When such an argument is passed down a chain of frames that
-  // were all opened so, each of them defers it for the next.
+  // An argument that came after its frame was opened. It counts in the frame's `missing`. When it is passed down a
+  // chain of frames that were all opened without it, each of them defers it for the next.
   struct DeferredArgument {
-    Frame* callee;  // counted in its `missing`
+    Frame* callee;
     uint32_t index;
     Value value;
   };
@@ -97,7 +98,8 @@ class TokenRouter {
     CountDown(frame, edge.op);
   }
 
-  // These return the port at which the value goes on, or nullptr if it stays. *frame becomes that port's.
+  // These return the port at which the value goes on, or nullptr if it stays here. They set *frame to the frame in
+  // which it goes on.
   const Port* LetThrough(Frame** frame, const Edge& edge, Value* value);
   const Port* LetThroughGate(Frame* frame, const Edge& edge, const Value& value);
   const Port* LetThroughMerge(Frame* frame, const Edge& edge, Value value);
@@ -128,7 +130,8 @@ inline void TokenRouter::DeliverControls(Frame* frame, const Port& port) {
   for (uint32_t e = port.controls; e < port.end; ++e) DeliverControl(frame, edges[e]);
 }
 
-// While the frame lives its callees, and theirs, only borrow a tensor that it lends: the slot keeps it.
+// A tensor that goes to an entry with a lending slot stays in that slot while the frame lives. All frames below only
+// borrow it.
 inline void TokenRouter::DeliverEntry(Frame* frame, OpId entry, Value value) {
   if (entry == kNone) return value.Release();
   const Op& op = frame->region->ops[entry];

@@ -1,4 +1,4 @@
-// Calls of a node, in several frames, that wait to be run together.
+// Keeps the kernel calls of a node, in several frames, that wait to be run together.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_WAVES_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_WAVES_H_
@@ -25,6 +25,7 @@ struct WaitingCall {
   std::array<Value, kMostInputsOfWave> inputs;
 };
 
+// The calls of one node that wait together. The wave is full when they have kFullWave rows together.
 struct Wave {
   const KernelNode* node;
   // The memory of the weight that all calls share.
@@ -43,8 +44,8 @@ struct Wave {
 // Not thread-safe: they are the worker's own.
 class Waves {
  public:
-  // Takes the call of `node` over, with its inputs, and returns the wave that it waits in. Returns nullptr if it has to
-  // run by itself: calls with another operand wait at this node, or there are too many waves.
+  // Takes the call of `node` over, with its inputs, and returns the wave that it waits in. Returns nullptr if the call
+  // has to run by itself, because calls with another operand wait at this node, or because there are too many waves.
   Wave* Add(const KernelNode& node, const KernelRunner::Share& share, Frame* frame, OpId op, const Op& shape,
             Value* inputs);
 
@@ -65,8 +66,9 @@ class Waves {
 
   Wave* Find(const KernelNode& node);
 
-  // None is empty.
+  // None of these is empty.
   std::vector<Wave> waves_;
+  // The memory of waves that have run.
   std::vector<std::vector<WaitingCall>> spare_;
 };
 

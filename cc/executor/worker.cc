@@ -24,7 +24,8 @@ constexpr absl::Duration kInFlightNap = absl::Microseconds(20);
 // it takes to wake it again.
 constexpr absl::Duration kLookOut = absl::Microseconds(100);
 
-// How long the pieces of work between two looks may take before the next looks come sooner, and how few these are then.
+// How long the pieces of work between two looks should take. If they take longer, fewer are done before the next look,
+// but at least so many.
 constexpr absl::Duration kLongestInterval = absl::Microseconds(250);
 constexpr int kShortestPollInterval = 8;
 
@@ -42,7 +43,7 @@ void Worker::WorkFromRoot(std::vector<Value> arguments) {
   Work(/*on_own_thread=*/false);
 }
 
-// Works until nothing is left to do here. The caller has begun an activity, which ends with this.
+// Works until nothing is left to do here. The caller has begun an activity of the run for it, which ends in here.
 void Worker::Work(bool on_own_thread) {
   const RunEnvironment& environment = run_->state.environment;
   ProfileTimer timer(parts_.context.profile.get());
@@ -62,9 +63,9 @@ void Worker::Work(bool on_own_thread) {
     if (is_idle) run_->idle_workers.Add(this);
     if (is_idle && (std::exchange(had_fork_, false) || parts_.compiled.waits_for_forks())) LookOut();
     if (parts_.inbox.Close()) {
-      run_->state.EndActivity();  // may delete *this, if no kernel is held
+      run_->state.EndActivity();  // This may delete *this, if no kernel is held.
       if (!held.has_value() || !RunBeside(*held)) return;
-      if (timer.is_on()) timer.Lap();  // the kernel's time, which is counted as such
+      if (timer.is_on()) timer.Lap();  // The time is that of the kernel, which is counted elsewhere.
       StartSlice();
       continue;
     }
@@ -111,14 +112,15 @@ inline bool Worker::Step() {
   return true;
 }
 
-// Before a call is opened, while kernels are under way or wait to be: they come first. Returns whether one has ended.
+// Looks after the kernels in flight before a call is opened: sends the one that is held, and sees whether others have
+// ended. Returns whether messages have come.
 ABSL_ATTRIBUTE_NOINLINE bool Worker::AttendToKernels() {
   parts_.kernels.SendHeld();
   if (parts_.inbox.MayHaveMail() && TakeMail()) return true;
   return parts_.kernels.flights().are_many() && AwaitMail();
 }
 
-// Whether a message has come, which may be the end of a kernel.
+// Waits a little for a message, which may tell that a kernel has ended. Returns whether one has come.
 ABSL_ATTRIBUTE_NOINLINE bool Worker::AwaitMail() {
   const absl::Time end = absl::Now() + kInFlightPatience;
   while (!TakeMail()) {
@@ -160,8 +162,8 @@ void Worker::NextInterval(absl::Duration now) {
   parts_.context.budget = interval_;
 }
 
-// After an error: drops all work. Nothing looks at the frames any more; their pool frees them. Returns whether messages
-// may have come meanwhile.
+// Drops all work, after an error. Nobody looks at the frames any more, and their pool frees them. Returns whether
+// messages had come, so that there may be more.
 bool Worker::Abandon() {
   parts_.queue.Clear();
   parts_.waves.Clear();
@@ -174,21 +176,22 @@ bool Worker::Abandon() {
   return true;
 }
 
-// Waits for a message that a busy worker may soon send. All other work would be held up: kernels that a worker hands to
-// other threads need the one that this takes.
+// Waits a little for a message that a busy worker may soon send. The worker looks out only where calls are compiled:
+// else kernels that other workers hand to threads may need the thread that this one keeps.
 void Worker::LookOut() {
   RunState& state = run_->state;
   const absl::Time end = absl::Now() + kLookOut;
   state.BeginLookOut();
   while (!parts_.inbox.MayHaveMail() && state.others_are_busy() && absl::Now() < end) {
-    std::this_thread::yield();  // to whoever needs the processor more
+    std::this_thread::yield();  // lets others have the processor who need it more
   }
   state.EndLookOut();
 }
 
 // --- Between workers ------------------------------------------------------------------------------
 
-// Gives the oldest call to an idle worker, and keeps at least one; of a single one that is compiled, a part.
+// Gives the oldest call to an idle worker. This worker keeps something to do: another call, or a compiled call. If it
+// has only a compiled call, it gives a part of that.
 void Worker::GiveAway() {
   const size_t kept = parts_.compiled.has_any() ? 0 : 1;
   if (parts_.queue.num_calls() <= kept) return SplitOff();
@@ -243,7 +246,7 @@ void Worker::Handle(Message* message) {
       had_fork_ = true;
       return parts_.calls.EndFork(message->fork.get());
     case Message::Kind::kKernelDone:
-      return;  // see above
+      return;  // was handled above
   }
 }
 

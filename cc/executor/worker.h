@@ -1,4 +1,4 @@
-// One thread's share of a run.
+// A worker is one thread's share of a run.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_H_
@@ -30,15 +30,16 @@ class Worker {
  public:
   Worker(Run* run, int index);
 
-  // The first worker of a run, before any other is made: begins to work on this thread.
+  // Begins to work on this thread, as the first worker of a run.
   void WorkFromRoot(std::vector<Value> arguments);
 
-  // Any thread.
+  // May be called by any thread.
   void Post(Message message) { parts_.inbox.Post(std::move(message)); }
 
  private:
   void Work(bool on_own_thread);
-  ABSL_ATTRIBUTE_ALWAYS_INLINE bool Step();  // saves 2 % of the instructions of a deep recursion of small calls
+  // To inline it saves 2 % of the instructions of a deep recursion of small calls.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool Step();
   void StartSlice();
   bool AttendToKernels();
   bool AwaitMail();
@@ -53,13 +54,18 @@ class Worker {
 
   Run* const run_;
   WorkerParts parts_;
-  std::vector<Message> mail_;                            // that TakeMail handles
-  absl::Time slice_end_ = absl::InfiniteFuture();        // when to leave this thread to others
-  absl::Duration last_poll_ = absl::InfiniteDuration();  // when, on a steady clock
+  // The messages that TakeMail is handling.
+  std::vector<Message> mail_;
+  // When the worker shall leave this thread to others.
+  absl::Time slice_end_ = absl::InfiniteFuture();
+  // When the worker last looked up, by a steady clock, and how many pieces of work it does between two looks.
+  absl::Duration last_poll_ = absl::InfiniteDuration();
   int interval_ = kPollInterval;
+  // The worker has to go on on a thread of its own.
   bool leaves_thread_ = false;
   bool is_on_own_thread_ = false;
-  bool had_fork_ = false;  // or one's own has come back, since the worker last looked out for messages
+  // A fork has come, or one of the worker's own has come back, since it last looked out for messages.
+  bool had_fork_ = false;
 };
 
 }  // namespace tensorflow_recursion

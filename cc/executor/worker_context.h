@@ -1,4 +1,4 @@
-// What every part of a worker knows: the run, and how much may still be done before the worker looks up.
+// Holds what every part of a worker knows: the run, and how much may still be done before the worker looks up.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_CONTEXT_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_CONTEXT_H_
@@ -13,8 +13,8 @@
 
 namespace tensorflow_recursion {
 
-// How much work a worker does between two looks at cancellation, errors, memory, messages and idle workers, at most. A
-// call counts as one, and so does an iteration of a loop.
+// How many pieces of work a worker does at most before it looks up, at cancellation, errors, memory, messages and idle
+// workers. A call counts as one, and so does an iteration of a loop.
 inline constexpr int kPollInterval = 512;
 
 // One for each worker; only the worker's thread uses it.
@@ -28,8 +28,8 @@ struct WorkerContext {
   bool must_poll() const { return budget <= 0; }
   void PollSoon() { budget = 0; }
 
-  // Ends the run with an error in `frame`, and lets the worker see it at its next step.
-  // The error is below that in compiled code, which `compiled` runs, if it is given.
+  // Ends the run with an error in `frame`, or in the compiled code below it that `compiled` runs. The worker sees it at
+  // its next step.
   void FailAt(const absl::Status& status, const Frame* frame, const Interpreter* compiled = nullptr) {
     PollSoon();
     run->FailAt(status, frame, compiled);
@@ -37,11 +37,17 @@ struct WorkerContext {
 
   RunState* const run;
   const Program& program;
-  const int index;    // of the worker
-  const bool traces;  // every kernel is to show: the executor computes nothing by itself, and logs frames
+  // Which of the run's workers it is.
+  const int index;
+  // A trace shall show every operator, so the executor computes nothing by itself, and logs frames.
+  const bool traces;
+  // How many pieces of work may still be done before the worker looks up.
   int budget = kPollInterval;
-  bool restarts_slice = false;             // the thread was held by what would hold it in stock execution, too
-  std::unique_ptr<WorkerProfile> profile;  // nullptr unless the run is profiled
+  // The worker has run an operator of the main graph that would have held the thread in stock execution, too. So the
+  // time until it leaves the thread begins anew.
+  bool restarts_slice = false;
+  // nullptr unless the run is profiled.
+  std::unique_ptr<WorkerProfile> profile;
 };
 
 }  // namespace tensorflow_recursion

@@ -1,4 +1,4 @@
-// The parts that a worker consists of, and who of them knows whom.
+// Lists the parts that a worker consists of, and which of them know which others.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_PARTS_H_
 #define TENSORFLOW_RECURSION_CC_EXECUTOR_WORKER_PARTS_H_
@@ -26,8 +26,8 @@
 
 namespace tensorflow_recursion {
 
-// The parts come in an order, from those that only keep something to those that act. Every part knows only parts above
-// itself here.
+// The parts are ordered from those that only keep something to those that act. Each knows only parts that come before
+// it.
 struct WorkerParts {
   // `wake` has the worker work; it is called on another thread when a message comes and the worker is asleep.
   WorkerParts(RunState* run, int index, std::function<void()> wake)

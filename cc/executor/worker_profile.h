@@ -13,10 +13,11 @@
 
 namespace tensorflow_recursion {
 
-// The time now, by the clock that profiles are in.
+// The time by the clock that profiles use.
 int64_t ProfileClock();
 
-// Adds what it has counted to the process's profile when it ends, with the worker. Not thread-safe: it is the worker's.
+// It ends with its worker, and then adds what it has counted to the process's profile. Not thread-safe: it is the
+// worker's own.
 class WorkerProfile {
  public:
   explicit WorkerProfile(const Program& program)
@@ -25,16 +26,17 @@ class WorkerProfile {
   WorkerProfile& operator=(const WorkerProfile&) = delete;
   ~WorkerProfile();
 
-  // A thread was inside of the worker.
+  // To be called when a thread was inside of the worker for so long.
   void NoteBusy(int64_t nanoseconds) { busy_ += nanoseconds; }
-  // A kernel has run, here, or beside the worker; then its inputs were released.
+  // To be called when a kernel has run, on the worker's thread or beside it.
   void NoteKernel(const KernelNode& node, const Region& region, int64_t nanoseconds) {
     Note(region, nanoseconds, &kernels_[node.id]);
   }
-  // The code of piece `index` of the program has run.
+  // To be called when the code of piece `index` of the program has run.
   void NotePiece(uint32_t index, const Region& region, int64_t nanoseconds) {
     Note(region, nanoseconds, &pieces_[index]);
   }
+  // To be called when the inputs of a kernel have been released.
   void NoteRelease(int64_t nanoseconds) { release_ += nanoseconds; }
 
  private:
@@ -51,20 +53,21 @@ class WorkerProfile {
   static void AddTo(const Kernel& kernel, const std::string& name, RunProfile* counted);
 
   const Program& program_;
-  std::vector<Kernel> kernels_;  // by KernelNode::id
-  std::vector<Kernel> pieces_;   // as the program numbers them
+  // By KernelNode::id, and by the number of the piece.
+  std::vector<Kernel> kernels_;
+  std::vector<Kernel> pieces_;
   int64_t busy_ = 0;
   int64_t release_ = 0;
 };
 
-// Times something if there is a profile.
+// Measures times, if there is a profile.
 class ProfileTimer {
  public:
   explicit ProfileTimer(WorkerProfile* profile) : profile_(profile), start_(profile == nullptr ? 0 : ProfileClock()) {}
 
   bool is_on() const { return profile_ != nullptr; }
   WorkerProfile* profile() const { return profile_; }
-  // Since the last call, or since it was made. Only if it is on.
+  // Returns the time since the last call, or since the timer was made. Only for a timer that is on.
   int64_t Lap() {
     const int64_t before = start_;
     start_ = ProfileClock();

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cc/expand/align_boundaries.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/placement.h"
 
@@ -18,7 +17,7 @@ namespace {
 using tensorflow::Edge;
 using tensorflow::Node;
 
-// An argument or output, by the function and its index.
+// Names an argument or output by its function and its index.
 using Port = std::pair<std::string, int>;
 
 // The nodes where values enter and leave the bodies.
@@ -27,7 +26,8 @@ struct PortNodes {
   std::map<Port, Node*> outputs;
 };
 
-// Visits the nodes of all bodies: functions as they were found, each body's nodes in its graph's order.
+// Visits the nodes of all bodies: one function after the other, as they were found, and each body's nodes in the order
+// of its graph.
 template <typename Visit>
 void ForEachNode(const CallProgram& program, Visit visit) {
   for (const std::string& function : program.order) {
@@ -53,7 +53,7 @@ void Move(Node* node, const std::string& device) {
   }
 }
 
-// The device that all values which `node` only hands on come from; empty if they come from several, or it is not known.
+// The device of all values that `node` only hands on; empty if they are on several, or if it is not known.
 std::string DeviceOfInputs(const Node& node) {
   std::set<std::string> devices;
   for (const Edge* edge : node.in_edges()) {
@@ -87,15 +87,18 @@ class ArgumentDevices {
   // `arguments` must outlive it.
   explicit ArgumentDevices(const std::map<Port, Node*>& arguments) : arguments_(arguments) {}
 
-  // Readers in callees count too; on a tie it is the device that the argument has. Empty if it has no readers.
+  // Readers in callees count, too. If several devices have the most readers, it is the one that the argument has. Empty
+  // if there are no readers.
   const std::string& Of(const Port& first);
 
  private:
   // An argument whose readers are being counted.
   struct Count {
     Port port;
-    std::vector<Port> callees;           // arguments that it is passed on as, still to be looked up
-    std::map<std::string, int> readers;  // by device
+    // The arguments of callees that it is passed on as, and that are still to be looked up.
+    std::vector<Port> callees;
+    // How many readers are on each device.
+    std::map<std::string, int> readers;
   };
 
   void StartCount(const Port& port, std::vector<Count>* counts);
@@ -104,7 +107,8 @@ class ArgumentDevices {
   std::map<Port, std::string> devices_;
 };
 
-// A call reads an argument where its callee does; what only hands the argument on does not count, because it follows.
+// Counts who reads the argument. A call counts where its callee reads the argument. An operator that only hands it on
+// does not count, because it goes where its input is.
 void CountReaders(const Node& argument, std::vector<Port>* callees, std::map<std::string, int>* readers) {
   std::set<const Node*> seen = {&argument};
   std::vector<const Node*> work = {&argument};
@@ -127,7 +131,7 @@ void CountReaders(const Node& argument, std::vector<Port>* callees, std::map<std
   }
 }
 
-// The device with most readers.
+// The device with the most readers.
 std::string MostRead(const Node& argument, std::map<std::string, int> readers) {
   const std::string& now = DeviceOf(argument);
   readers.erase("");
@@ -162,7 +166,7 @@ const std::string& ArgumentDevices::Of(const Port& first) {
 }
 
 void ArgumentDevices::StartCount(const Port& port, std::vector<Count>* counts) {
-  std::string& device = devices_[port];  // empty while it is being found: a recursion does not count
+  std::string& device = devices_[port];  // is empty while it is being found, so a recursive call does not count
   const auto argument = arguments_.find(port);
   if (argument == arguments_.end()) return;
   if (IsHandle(argument->second->output_type(0))) {
@@ -181,7 +185,7 @@ class OutputDevices {
   // `outputs` must outlive it.
   explicit OutputDevices(const std::map<Port, Node*>& outputs) : outputs_(outputs) {}
 
-  // A callee may make it. Empty if only a recursion does.
+  // The device where the output is made, perhaps in a callee. Empty if only recursive calls make it.
   const std::string& Of(const Port& first) {
     std::vector<Port> path;
     std::string device;

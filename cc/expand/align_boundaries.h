@@ -7,8 +7,8 @@
 
 namespace tensorflow_recursion {
 
-// Moves arguments to where they are read and outputs to where they are made, in bodies that have devices already.
-// Handles stay: the Placer has put their readers beside them.
+// Moves arguments to where they are read and outputs to where they are made, in bodies whose nodes have devices
+// already. Handles stay where they are, because the Placer has put their readers beside them.
 void AlignBoundaries(CallProgram* program);
 
 }  // namespace tensorflow_recursion

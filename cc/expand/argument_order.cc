@@ -15,6 +15,7 @@ namespace {
 
 using tensorflow::NodeDef;
 
+// Orders the arguments of all calls in one list of nodes.
 class ArgumentOrder {
  public:
   ArgumentOrder(const CallProgram& program, NameTable* names, NodeList* list)
@@ -29,7 +30,8 @@ class ArgumentOrder {
   }
 
  private:
-  // Fills in `awaited_`: the side effects and reads before a control edge on the way to the node.
+  // Fills in `awaited_`. A node has awaited the side effects and reads that come before a control edge on the way to
+  // it.
   void FindAwaited() {
     const Neighbours readers = ReadersOf(list_);
     EffectStates before = StatesOf(program_, list_);
@@ -54,19 +56,20 @@ class ArgumentOrder {
       producers.insert(producer);
       if (awaited_[producer].IsSeenBy(body)) waits.insert(WaitFor(input));
     }
-    if (producers.size() < 2) return;  // its arguments come together
+    if (producers.size() < 2) return;  // all arguments come together
     for (const std::string& input : inputs) waits.erase(input);
     if (!waits.empty()) list_.nodes[call].add_input(waits.size() == 1 ? *waits.begin() : Join(call, waits));
   }
 
-  // A call with side effects is done when these are.
+  // The control input by which to wait for a value. If it comes from a call with side effects, this is a wait for the
+  // whole call.
   std::string WaitFor(const std::string& input) {
     const int producer = list_.ProducerOf(input);
     const NodeDef& node = list_.nodes[producer];
     return IsInvoke(node) && StateOf(program_, list_, producer).writes ? "^" + node.name() : controls_.By(input);
   }
 
-  // One control input for all of `waits`: every argument of the call gets it.
+  // Makes one control input of all `waits`, because every argument of the call gets it.
   std::string Join(int call, const std::set<std::string>& waits) {
     NodeDef join;
     join.set_name(names_.Unique(list_.nodes[call].name() + "/arguments"));

@@ -1,4 +1,4 @@
-// Calls whose arguments say what has happened before them: which of them have to wait for all of their arguments.
+// Lets calls wait for arguments that come after side effects.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_ARGUMENT_ORDER_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_ARGUMENT_ORDER_H_
@@ -19,8 +19,8 @@ namespace tensorflow_recursion {
 // the call gets a control edge from the Identity. A body that has side effects also waits for arguments that wait for
 // reads, as these must not see what it writes.
 //
-// Other calls go on as their arguments come, those included whose argument is the result of a side effect: nobody has
-// asked for an order. SpreadEffects has run.
+// Other calls go on as their arguments come, even if an argument is the result of a side effect, because nobody has
+// asked for an order. To be called after SpreadEffects().
 void OrderArguments(NameTable* names, CallProgram* program);
 
 }  // namespace tensorflow_recursion

@@ -23,6 +23,7 @@ using tensorflow::FunctionDef;
 using tensorflow::Graph;
 using tensorflow::Node;
 
+// Binds calls one by one. The first call of a function, or the first with resources of other devices, adds a body.
 class CallBinder {
  public:
   CallBinder(BodyFactory* bodies, CallProgram* program)
@@ -41,8 +42,8 @@ class CallBinder {
     return bodies_->library().Find(name) != nullptr || program_->functions.count(name) > 0;
   }
 
-  // Binds a call, but first the calls that return a handle which it takes. They are kept on a stack of its own, as
-  // there may be many.
+  // Binds a call, but first the calls that return a handle which it takes. These are kept in a list rather than on the
+  // C++ stack, because there may be many.
   absl::Status BindWithProducers(const LocatedNode& first) {
     if (bound_.count(first.node) > 0) return absl::OkStatus();
     std::vector<LocatedNode> pending = {first};
@@ -60,7 +61,8 @@ class CallBinder {
     return absl::OkStatus();
   }
 
-  // What the last call in `pending` passes, by argument. Stops at a `*producer` that has to be bound before.
+  // The handles that the last call in `pending` passes, by argument. If one comes from a call that has to be bound
+  // before, stops and sets `*producer` to that.
   std::vector<Handle> FindHandles(const std::vector<LocatedNode>& pending, LocatedNode* producer) const {
     const HandleFinder finder(*program_, bound_);
     const LocatedNode& call = pending.back();
@@ -126,7 +128,7 @@ class CallBinder {
 absl::Status BindCalls(Graph* main, BodyFactory* bodies, CallProgram* program) {
   CallBinder binder(bodies, program);
   TFR_RETURN_IF_ERROR(binder.BindCallsOf(nullptr, main));
-  for (size_t i = 0; i < program->order.size(); ++i) {  // grows on the way
+  for (size_t i = 0; i < program->order.size(); ++i) {  // `order` grows on the way
     const CalledFunction& function = program->functions.at(program->order[i]);
     TFR_RETURN_IF_ERROR(binder.BindCallsOf(&function, function.graph.get()));
   }

@@ -1,4 +1,4 @@
-// Binds calls to bodies: which body every call runs, starting from the calls of the main graph.
+// Binds calls to bodies: decides which body every call runs, starting from the calls of the main graph.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_BINDING_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_BINDING_H_

@@ -39,14 +39,14 @@ void Unmark(Node* node) {
   for (const Expansion mark : kMarks) node->ClearAttr(MarkFor(mark));
 }
 
-// Functions as TensorFlow's lowering pass is to find them.
+// Prepares the functions for TensorFlow's lowering pass.
 //
-// It lowers what it finds inside branches only where it is marked, hence marks in every function. It crashes on what
-// does not fit: such nodes lose the mark they may have.
+// It lowers nodes inside of branches only if they are marked, so nodes are marked in every function. It crashes on
+// nodes that do not fit, so these lose the mark that they may have.
 //
-// What hands a value into a branch asks for the device that the value's operator asks for, and has to be beside it. But
-// records are where the outermost call is, whatever the scope of a tf.device said when a gradient was built. So what
-// packs or unpacks them asks for no device.
+// An operator that hands a value into a branch asks for the device that the value's operator asks for, and has to be
+// beside it. But records are where the outermost call is, whatever the scope of a tf.device was when a gradient was
+// built. So operators that pack or unpack them ask for no device.
 FunctionDefLibrary Prepared(FunctionDefLibrary functions) {
   const FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), functions);
   for (FunctionDef& function : *functions.mutable_function()) {
@@ -65,7 +65,7 @@ absl::Status InFunction(const std::string& function, const absl::Status& status)
   return InvalidArgument("Function '", function, "': ", status.message());
 }
 
-// `requested` with what it leaves open taken from `device`.
+// Fills in from `device` what `requested` leaves open. For example, "/gpu:0" gets the process of the device.
 std::string CompleteDevice(const std::string& requested, const std::string& device) {
   using tensorflow::DeviceNameUtils;
   DeviceNameUtils::ParsedName wanted, base;

@@ -17,7 +17,8 @@ namespace tensorflow_recursion {
 
 // Where new nodes may go. Grappler runs after the Placer, so what it adds must come with full device names.
 struct Placement {
-  const tensorflow::DeviceSet* devices = nullptr;  // null: devices are copied from call sites, not chosen
+  // If this is null, devices are not chosen, but copied from call sites.
+  const tensorflow::DeviceSet* devices = nullptr;
   bool allow_soft_placement = true;
 };
 
@@ -26,23 +27,23 @@ class BodyFactory {
  public:
   BodyFactory(const tensorflow::FunctionDefLibrary& functions, const Placement& placement);
 
-  // The body of `function`, with its `_Arg` and `_Retval` nodes, not placed yet.
-  // Fails with InvalidArgument when the function cannot be instantiated.
+  // Makes the body of `function`, with its `_Arg` and `_Retval` nodes, which are not placed yet. InvalidArgument if the
+  // function cannot be instantiated.
   absl::Status Instantiate(const std::string& function, std::unique_ptr<tensorflow::Graph>* body);
 
-  // Places the nodes of a body that have no assigned device yet. `device` serves those that ask for none.
+  // Places the nodes of a body that have no assigned device yet. Those that ask for none go to `device`.
   absl::Status Place(const std::string& function, const std::string& device, const DeviceOfHandle& device_of_handle,
                      tensorflow::Graph* body);
 
-  // The device that serves a body best whose call is on `device`, but need not be: the one in its process whose type
-  // TensorFlow prefers.
+  // The best device for a body whose call is on `device` without having asked for it: the one in the same process whose
+  // type TensorFlow prefers.
   std::string PreferredBeside(const std::string& device) const;
 
   // Expands the nodes of a main graph whose branches, loop bodies or callees hold an Invoke. TensorFlow's own
   // passes have usually done it already.
   absl::Status ExpandMain(std::unique_ptr<tensorflow::Graph>* graph);
 
-  // The functions, all that can be expanded marked for it.
+  // The functions, in which all nodes are marked that can be expanded.
   const tensorflow::FunctionLibraryDefinition& library() const { return library_; }
 
  private:

@@ -14,8 +14,8 @@ namespace {
 using tensorflow::AddNodeAttr;
 using tensorflow::NodeDef;
 
-// The outputs that a node has which bears the call's name: up to the last one that is wanted. In the place of one that
-// is not, a wanted one is repeated, so that nobody waits for an output that was not asked for.
+// The outputs of the node that has the call's name: as many as up to the last one that is wanted. For one that is not
+// wanted, the first wanted one is repeated, so that nobody waits for an output that was not asked for.
 std::vector<int> FetchedOutputs(const Fetch& fetch, int num_outputs) {
   std::vector<int> outputs;
   if (fetch.whole) {
@@ -28,7 +28,7 @@ std::vector<int> FetchedOutputs(const Fetch& fetch, int num_outputs) {
   return outputs;
 }
 
-// The number of outputs that somebody reads or waits for; each of them has a Return.
+// How many outputs somebody reads or waits for. Each of them has a Return.
 size_t NumReturns(const SiteNames& site) {
   return site.returns.size() - std::count(site.returns.begin(), site.returns.end(), "");
 }
@@ -74,8 +74,7 @@ void CallEmitter::EmitCalls(const NodeList& list, const NodeDef& invoke) {
   }
 }
 
-// For each argument: the node that it has to wait for because it comes from outside of the loop that the call stands
-// in.
+// For each argument that comes from outside of the loop that the call stands in, the node that it has to wait for.
 std::vector<std::string> CallEmitter::Pivots(const NodeList& list, const NodeDef& invoke, size_t num_arguments) {
   std::vector<std::string> pivots(num_arguments);
   std::string condition;
@@ -88,13 +87,14 @@ std::vector<std::string> CallEmitter::Pivots(const NodeList& list, const NodeDef
   return pivots;
 }
 
-// Every Return waits for all Calls, so that what reads an output keeps all arguments from being pruned.
+// Every Return waits for all Calls, so that all arguments are kept from being pruned by whatever reads an output.
 void CallEmitter::EmitReturns(const NodeDef& invoke, bool is_in_main) {
   const std::string& function = CalleeOf(invoke);
   const BodyBoundary& callee = names_.boundary(function);
   const SiteNames& site = *names_.FindSite(invoke.name());
   const int num_outputs = static_cast<int>(site.returns.size()) - 1;
   std::vector<std::string> waits;
+  waits.reserve(site.calls.size());
   for (const std::string& call : site.calls) waits.push_back(Control(call));
   std::vector<std::string> tokens;
   if (is_in_main) tokens.push_back(keep_alives_->Token(invoke));
@@ -115,9 +115,9 @@ void CallEmitter::EmitReturns(const NodeDef& invoke, bool is_in_main) {
   }
 }
 
-// Moves all waits but the first to a KeepAlive, and returns its token: one edge for each Call and each Return, not one
-// for each pair. The Returns may not wait for one of them instead: Grappler takes out a user's wait for that one where
-// there is a wait for another, but at run time each Return is on its own.
+// Moves all waits but the first to a KeepAlive, and returns its token. So there is an edge for each Call and each
+// Return, not for each pair. The Returns may not wait for the first Return instead: Grappler would then take out a
+// user's wait for the first where there is a wait for another, but at run time each Return comes by itself.
 std::string CallEmitter::BundleAllButFirst(const NodeDef& invoke, std::vector<std::string>* waits) {
   NodeDef* bundle = writer_->Add(writer_->Unique(invoke.name() + "/calls"), kKeepAliveOp,
                                  names_.boundary(CalleeOf(invoke)).argument_devices[0]);
@@ -126,7 +126,7 @@ std::string CallEmitter::BundleAllButFirst(const NodeDef& invoke, std::vector<st
   return bundle->name();
 }
 
-// The node that bears the call's name for those who fetch or feed it.
+// Writes the node that has the call's name, for those who fetch or feed it.
 void CallEmitter::EmitFetched(const NodeDef& invoke, const Fetch& fetch, bool awaited) {
   const SiteNames& site = *names_.FindSite(invoke.name());
   const BodyBoundary& callee = names_.boundary(CalleeOf(invoke));

@@ -1,4 +1,4 @@
-// Writes what stands for one call in the final graph: a Call per argument, a Return per output.
+// Writes what one call becomes in the final graph: a Call for each argument, a Return for each output.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_EMISSION_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_CALL_EMISSION_H_
@@ -27,8 +27,8 @@ class CallEmitter {
         writer_(writer),
         loop_pivots_(writer) {}
 
-  // Writes the call at `position` of `list`, which is the main graph or a body. A node has the call's name only where
-  // someone needs it: who fetches it, feeds it or waits for it.
+  // Writes the call at `position` of `list`, which is the main graph or a body. There is a node with the call's name
+  // only if someone fetches it, feeds it or waits for it.
   void Emit(const NodeList& list, int position);
 
  private:

@@ -1,4 +1,4 @@
-// Which nodes of a graph are calls and records, and which functions they name.
+// Tells which nodes of a graph are calls and records, and which functions they name.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_
@@ -24,13 +24,13 @@ bool IsFunctionGraph(const tensorflow::Graph& graph);
 // Whether the node writes, or reads, the record of an invocation.
 bool IsRetain(const tensorflow::NodeDef& node);
 bool IsRecall(const tensorflow::NodeDef& node);
-// Whether it is an operator of gradients that is stateful only so that stock passes leave it alone. Nothing has to wait
-// for it but those that read its outputs, and side effects.
+// Whether it is an operator of gradients that is stateful only so that stock passes leave it alone. Only those that
+// read its outputs, and side effects, have to wait for it.
 bool IsPureGradientOp(const std::string& op);
-// The function whose record it is; empty when the attribute is missing.
+// The function whose record a Retain or Recall handles; empty if the attribute is missing.
 const std::string& RecordOwner(const tensorflow::NodeDef& node);
 
-// The function an Invoke calls; empty when the attribute is missing.
+// The function that an Invoke calls; empty if the attribute is missing.
 const std::string& CalleeOf(const tensorflow::NodeDef& invoke);
 
 // The functions that attributes of a node name, in lists too: branches of a conditional, for example. One may come

@@ -1,4 +1,4 @@
-// What the transformation works on: the main graph and each function's body, and what is known of them.
+// Holds what the transformation works on: the main graph and each function's body, and what is known of them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_CALL_PROGRAM_H_
@@ -23,12 +23,14 @@ namespace tensorflow_recursion {
 // The nodes of the main graph, or of one body, with the names of the final graph. Calls are still single nodes.
 struct NodeList {
   std::vector<tensorflow::NodeDef> nodes;
-  std::unordered_map<std::string, int> index;  // position in `nodes` by name
-  std::vector<bool> has_effect;  // by node: it has a side effect itself; calls are judged by their callees
-
-  // Set by FindReachable.
-  std::vector<bool> reachable;  // by node: the fetches need it
-  std::set<int> awaited;        // reachable calls that a reachable node waits for, by a control edge
+  // Where each node is in `nodes`, by its name.
+  std::unordered_map<std::string, int> index;
+  // By node, whether it has a side effect itself. A call has none itself, but its callee may.
+  std::vector<bool> has_effect;
+  // FindReachable sets these: which nodes the fetches need, and for which calls among them such a node waits by a
+  // control edge.
+  std::vector<bool> reachable;
+  std::set<int> awaited;
 
   void Add(tensorflow::NodeDef node, bool with_effect) {
     index[node.name()] = static_cast<int>(nodes.size());
@@ -46,33 +48,44 @@ struct NodeList {
 // What is known of a value that must stay where it is: the handle of a resource, a record, a list of tensors.
 struct Handle {
   bool is_known = false;
-  std::string device;     // of what makes it
-  std::string record_of;  // of a record: the function that retains it, if known
+  // The device of the operator that makes it.
+  std::string device;
+  // If it is a record: the function that retains it, if that is known.
+  std::string record_of;
 };
 
 // One function that the main graph may reach, or one of several copies of it.
 struct CalledFunction {
   const tensorflow::FunctionDef* definition = nullptr;
-  std::string name;                          // a copy has another one than the definition
-  std::unique_ptr<tensorflow::Graph> graph;  // the body, until it becomes `body`
-  std::string prefix;                        // of the body's node names, ends in '/'
-  std::string device;                        // of its first call site
-  std::vector<Handle> handles;               // that its first call site passes, by argument
-  std::string record_device;                 // of what it and its callees retain, the outermost call's device
-  std::vector<std::string> callees;          // in the order of their sites
-  bool has_effects = false;                  // its own, or its callees'
-  bool reads_state = false;                  // of a variable, itself or in a callee
-  bool is_gradient = false;                  // reads a record
-
+  // The same as the definition's, or a copy's own.
+  std::string name;
+  // The body, until it becomes `body`.
+  std::unique_ptr<tensorflow::Graph> graph;
+  // What the names of the body's nodes begin with; it ends in '/'.
+  std::string prefix;
+  // The device of the first call site, and the handles that are passed there, by argument.
+  std::string device;
+  std::vector<Handle> handles;
+  // Where the function and its callees keep their records: on the device of the outermost call.
+  std::string record_device;
+  // In the order of their call sites.
+  std::vector<std::string> callees;
+  // The function, or one that it calls, has side effects, or reads variables.
+  bool has_effects = false;
+  bool reads_state = false;
+  // The function reads a record.
+  bool is_gradient = false;
   NodeList body;
-  std::vector<int> arguments;        // `_Arg` nodes in body.nodes, by argument
-  std::vector<int> outputs;          // `_Retval` nodes, by output
-  std::vector<std::string> effects;  // nodes of the body that the function is not done without
-
-  // Set by FindReachable.
-  bool reachable = false;    // some reachable node calls it
-  std::vector<bool> needed;  // by output: some reachable node reads it
-  bool needs_done = false;   // someone waits for the side effects
+  // Where in `body` the `_Arg` of each argument and the `_Retval` of each output are.
+  std::vector<int> arguments;
+  std::vector<int> outputs;
+  // The nodes of the body that must have run before the function is done.
+  std::vector<std::string> effects;
+  // FindReachable sets these: whether a reachable node calls the function, which outputs one reads, and whether one
+  // waits for the side effects.
+  bool reachable = false;
+  std::vector<bool> needed;
+  bool needs_done = false;
 
   int num_arguments() const { return definition->signature().input_arg_size(); }
   int num_outputs() const { return definition->signature().output_arg_size(); }
@@ -80,33 +93,42 @@ struct CalledFunction {
 
 // Which of the values that one function may retain for its gradient are in its records.
 struct Retained {
-  std::vector<bool> needed;  // by value: the output of some Recall that reads it is needed; set by FindReachable
+  // FindReachable sets this, by value: the output of some Recall that reads it is needed.
+  std::vector<bool> needed;
 };
 
 // A loop of the main graph.
 struct LoopFrame {
   std::string name;
-  int parent;  // in CallProgram::frames; kNoLoop outside all loops
+  // Where the loop around it is in CallProgram::frames; kNoLoop if there is none.
+  int parent;
   int64_t parallel_iterations;
   std::string device;
 };
 inline constexpr int kNoLoop = -1;
 
-// What the caller wants of a node of the main graph.
+// What is fetched of a node of the main graph: some outputs, or the node as a whole, which means all outputs, and that
+// its side effects have happened.
 struct Fetch {
   std::set<int> outputs;
-  bool whole = false;  // all outputs, and that its side effects have happened
+  bool whole = false;
 };
 
+// The whole program: what is fetched and fed, the main graph, and all functions that it may call.
 struct CallProgram {
   NodeList main;
-  std::map<std::string, Fetch> fetches;   // by node; fed calls too, which must keep all their outputs
-  std::unordered_set<std::string> feeds;  // nodes: their consumers keep reading them
+  // By node. Calls that are fed are among them, because they must keep all their outputs.
+  std::map<std::string, Fetch> fetches;
+  // Nodes that are fed. Whoever reads one of them keeps reading it.
+  std::unordered_set<std::string> feeds;
   std::vector<LoopFrame> frames;
-  std::unordered_map<std::string, int> frame_of;  // frames of the main graph's calls that are inside loops
+  // In which of `frames` a call of the main graph is, if it is in a loop.
+  std::unordered_map<std::string, int> frame_of;
   std::map<std::string, CalledFunction> functions;
-  std::vector<std::string> order;            // functions as they were found
-  std::map<std::string, Retained> retained;  // by attribute `function` of the Retain and Recall operators
+  // The functions as they were found.
+  std::vector<std::string> order;
+  // By the function whose records they are.
+  std::map<std::string, Retained> retained;
 };
 
 }  // namespace tensorflow_recursion

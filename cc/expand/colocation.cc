@@ -14,7 +14,8 @@ namespace {
 
 using tensorflow::NodeDef;
 
-constexpr char kColocationPrefix[] = "loc:@";  // what a group begins with that is named after a node
+// A group that is named after a node begins with this.
+constexpr char kColocationPrefix[] = "loc:@";
 
 // The node that a group is named after.
 std::string ColocatedNode(const std::string& group) { return std::string(absl::StripPrefix(group, kColocationPrefix)); }

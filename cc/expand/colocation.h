@@ -1,4 +1,4 @@
-// Keeps the colocation constraints of nodes right that are renamed or whose partners go.
+// Keeps colocation constraints right when nodes are renamed or removed.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
@@ -13,28 +13,29 @@
 
 namespace tensorflow_recursion {
 
-// Takes the constraint off `node` to be beside nodes whose names `is_left` says true of.
+// Frees `node` from having to be beside the nodes whose names `is_left` accepts.
 void PartFrom(const std::function<bool(const std::string& name)>& is_left, tensorflow::Node* node);
 
-// Which nodes of a graph are to be beside each other: those of which one names the other, directly or not.
+// Says which nodes of a graph have to be on one device: those of which one names the other, directly or not.
 class ColocationGroups {
  public:
   explicit ColocationGroups(const tensorflow::Graph& graph);
 
-  // The name of the node's group: the same for all of its nodes, and for no other one.
+  // The name of the node's group, which all nodes of the group have in common with one another, and with no others.
   std::string Of(const tensorflow::Node& node) const { return RootOf(node.name()); }
 
  private:
   std::string RootOf(const std::string& node) const;
 
-  std::unordered_map<std::string, std::string> parents_;  // of nodes that are not their group's first
+  // A tree for each group, with the parent of every node but the root.
+  std::unordered_map<std::string, std::string> parents_;
 };
 
-// Gives the nodes that `node` is to be beside their new names. `renamed` has new names by old ones.
+// Renames the nodes that `node` has to be beside. `renamed` has new names by old ones.
 void RenameColocation(const std::unordered_map<std::string, std::string>& renamed, tensorflow::NodeDef* node);
 
-// Removes what refers to nodes that are not in the graph: calls are gone, and nodes that were only needed to hold
-// others in place. Placement is done by then, so nothing is lost.
+// Removes constraints that refer to nodes which are no longer in the graph, such as calls. Placement is done by then,
+// so nothing is lost.
 void DropDanglingColocation(tensorflow::GraphDef* graph);
 
 }  // namespace tensorflow_recursion

@@ -17,8 +17,8 @@ const tensorflow::AttrValue::ListValue& ResultTypes(const NodeDef& invoke) {
   return invoke.attr().at(kResultTypesAttr).list();
 }
 
-// Whether waiting for the producer would be for something else than for this value. A record, the output of a call
-// behind its results, is there when the call is done.
+// Whether to wait for the producer would mean something else than to wait for the value. A record, which a call returns
+// behind its results, comes when the call is done, so there is no difference.
 bool NeedsPivot(const NodeDef& producer, const TensorId& value) {
   if (IsInvoke(producer)) return value.index() < ResultTypes(producer).type_size();
   return producer.op() == "Switch";

@@ -1,4 +1,4 @@
-// Control inputs by which a node waits for a value, and lives only where the value does.
+// Makes control inputs by which a node waits for a value, and lives only where the value does.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_CONTROL_INPUTS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_CONTROL_INPUTS_H_
@@ -16,9 +16,9 @@ inline bool IsControl(const std::string& input) {
   return tensorflow::IsTensorIdControl(tensorflow::ParseTensorName(input));
 }
 
-// Makes them for the values of one list of nodes. A Switch says by its values alone which side it has taken, and a call
-// is done when all of its outputs are there; so a value of these gets an Identity to wait for: "switch:1" becomes
-// "^switch/pivot".
+// Makes them for the values of one list of nodes. A wait for a Switch as a whole would not tell which side it has
+// taken, and a wait for a call would be for all of its outputs. So a value of these gets an Identity to wait for:
+// "switch:1" becomes "^switch/pivot".
 class ControlInputs {
  public:
   ControlInputs(NameTable* names, NodeList* list) : names_(*names), list_(*list) {}
@@ -29,7 +29,8 @@ class ControlInputs {
  private:
   NameTable& names_;
   NodeList& list_;
-  std::map<std::string, std::string> pivots_;  // by value of a Switch
+  // The Identities, by the value that they hand on.
+  std::map<std::string, std::string> pivots_;
 };
 
 }  // namespace tensorflow_recursion

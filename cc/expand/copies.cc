@@ -14,7 +14,8 @@ namespace {
 
 using tensorflow::FunctionDef;
 
-// Copies of one function. More than any real cluster needs, fewer than what a forged graph could ask for.
+// How many copies of one function there may be: more than any real cluster needs, and fewer than a forged graph could
+// ask for.
 constexpr int kMaxCopies = 1024;
 
 // Says of each argument whether calls that pass values of different devices there need different bodies. Those that
@@ -31,8 +32,8 @@ std::vector<bool> FindWhatTellsApart(const FunctionDef& function) {
   return tells_apart;
 }
 
-// Whether a call with `handles` may run the body that was made for `made_for`. What is not known of the call's does
-// not count.
+// Whether a call with `handles` may run the body that was made for `made_for`. Handles of which nothing is known do not
+// count.
 bool Suits(const std::vector<bool>& tells_apart, const std::vector<Handle>& made_for,
            const std::vector<Handle>& handles) {
   for (size_t i = 0; i < tells_apart.size(); ++i) {
@@ -66,7 +67,7 @@ absl::Status CopyTable::Find(const FunctionDef& function, const std::vector<Hand
   return absl::OkStatus();
 }
 
-// The first copy is called what the function is called.
+// The first copy has the name of the function.
 std::string CopyTable::NewName(const std::string& function, int number) const {
   if (number == 0) return function;
   for (;; ++number) {

@@ -1,4 +1,4 @@
-// Which bodies stand in the graph for one function: one, or a copy for each combination of devices of its resources.
+// Decides which bodies a function has in the graph: one, or a copy for each combination of devices of its resources.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_COPIES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_COPIES_H_
@@ -20,29 +20,31 @@ class CopyTable {
  public:
   using IsTaken = std::function<bool(const std::string& name)>;
 
-  // `is_taken` says whether a function has that name already; it must live as long as the table.
+  // `is_taken` says whether a function has that name already. It must live as long as the table.
   explicit CopyTable(IsTaken is_taken) : is_taken_(std::move(is_taken)) {}
 
-  // Finds the copy of a function that a call with `handles` (by argument) may run, and makes a new one if there is
-  // none:
-  // `*is_new` says so. `*name` is the copy's. InvalidArgument if there would be more copies than make sense.
+  // Sets `*name` to that of the copy that a call with `handles` (by argument) may run, and `*is_new` to whether the
+  // copy is a new one, made because there was none. InvalidArgument if there would be more copies than make sense.
   absl::Status Find(const tensorflow::FunctionDef& function, const std::vector<Handle>& handles, std::string* name,
                     bool* is_new);
 
  private:
   struct Copy {
     std::string name;
-    std::vector<Handle> handles;  // that its first call passes, by argument
+    // What its first call passes, by argument.
+    std::vector<Handle> handles;
   };
   struct Copies {
     std::vector<Copy> all;
-    std::vector<bool> tells_apart;  // by argument: whether there may be several copies because of it
+    // By argument, whether calls that pass different devices there need different copies.
+    std::vector<bool> tells_apart;
   };
 
   std::string NewName(const std::string& function, int number) const;
 
   const IsTaken is_taken_;
-  std::map<std::string, Copies> copies_;  // by function
+  // By function.
+  std::map<std::string, Copies> copies_;
 };
 
 }  // namespace tensorflow_recursion

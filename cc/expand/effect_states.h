@@ -9,29 +9,30 @@
 
 namespace tensorflow_recursion {
 
-// What others see of a node, or of some that it comes before or after.
+// Whether a node, or several nodes together, have side effects, or read state.
 struct EffectState {
-  bool writes = false;  // has a side effect
+  bool writes = false;
   bool reads = false;
 
-  // Says whether that is news.
+  // Returns whether anything has changed.
   bool Add(EffectState other);
-  // Whether the order of the two can be seen.
+  // Whether it makes a difference that `later` comes after this.
   bool IsSeenBy(EffectState later) const {
     return (writes && (later.writes || later.reads)) || (reads && later.writes);
   }
 };
 
-using EffectStates = std::vector<EffectState>;     // by node
-using Neighbours = std::vector<std::vector<int>>;  // by node: other nodes of the list
+// Both are by node. Neighbours are other nodes of the list, such as all that read the node.
+using EffectStates = std::vector<EffectState>;
+using Neighbours = std::vector<std::vector<int>>;
 
-// What a node does itself; a call does what its callee does.
+// What a node does itself. A call does what its callee does.
 EffectState StateOf(const CallProgram& program, const NodeList& list, int node);
 EffectStates StatesOf(const CallProgram& program, const NodeList& list);
 
 Neighbours ReadersOf(const NodeList& list);
 
-// Adds what a node has to its neighbours, to theirs, and so on.
+// Adds the state of each node to its neighbours, to theirs, and so on.
 void Spread(const Neighbours& neighbours, EffectStates* states);
 
 }  // namespace tensorflow_recursion

@@ -27,6 +27,7 @@ bool HoldsBodies(const NodeList& list) {
   });
 }
 
+// Writes the main graph first, then the bodies, and at last the KeepAlives, which wait for nodes of the bodies.
 class Emitter {
  public:
   Emitter(const CallProgram& program, const Options& options, int64_t first_call_id, NameTable* names,
@@ -109,8 +110,8 @@ class Emitter {
     }
   }
 
-  // One more Result, which waits for all side effects of the frame. The ControlTrigger in front of it is live even if
-  // some of them are dead, as those of an untaken branch are.
+  // Writes one more Result, which waits for all side effects of the frame. The ControlTrigger in front of it lives even
+  // if some of them are dead, as those of a branch are that is not taken.
   void EmitDone(const CalledFunction& function, const BodyBoundary& boundary) {
     const std::string& device = boundary.argument_devices[0];
     const std::string name = writer_.Unique(function.prefix + "recursion_done");

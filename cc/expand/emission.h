@@ -1,4 +1,4 @@
-// Writes the transformed graph: calls expanded, one body per reachable function.
+// Writes the transformed graph, with calls expanded, and the body of each reachable function once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_EMISSION_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_EMISSION_H_
@@ -13,8 +13,8 @@
 namespace tensorflow_recursion {
 
 // Appends the reachable nodes of `program` to `graph`. `first_call_id` is the first id that is free. Each node says in
-// attribute `_recursion_body` whose body it is part of. Only nodes of a main graph that holds bodies of an earlier
-// transformation keep what they say.
+// attribute `_recursion_body` which function's body it is part of. Only if the main graph holds bodies of an earlier
+// transformation, its nodes keep the attribute that they have.
 void Emit(const CallProgram& program, const Options& options, int64_t first_call_id, NameTable* names,
           tensorflow::GraphDef* graph);
 

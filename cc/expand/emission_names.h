@@ -1,4 +1,4 @@
-// The names that emission needs before the first node is written, because edges run both ways.
+// Chooses the names that emission needs before the first node is written, because edges run both ways.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_EMISSION_NAMES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_EMISSION_NAMES_H_
@@ -15,21 +15,26 @@
 
 namespace tensorflow_recursion {
 
-// Names of the nodes that stand for one call.
+// Names the nodes that stand for one call.
 struct SiteNames {
   int64_t call_id = 0;
-  std::vector<std::string> calls;    // by argument
-  std::vector<std::string> returns;  // by output, empty where there is no Return; the last one: side effects are done
+  // The Call of each argument.
+  std::vector<std::string> calls;
+  // The Return of each output, and at the end the one that says that the side effects are done. A name is empty where
+  // there is no Return.
+  std::vector<std::string> returns;
 
   const std::string& done() const { return returns.back(); }
 };
 
-// What lies between a body and its callers.
+// Describes the boundary between a body and its callers.
 struct BodyBoundary {
   std::string frame_start;
-  std::vector<std::string> argument_devices;  // one at least, as a Call opens the frame
+  // There is at least one argument, because a Call opens the frame.
+  std::vector<std::string> argument_devices;
   std::vector<tensorflow::DataType> argument_types;
-  std::vector<std::string> output_devices;  // the last one is for the side effects
+  // The last output says that the side effects are done.
+  std::vector<std::string> output_devices;
   std::vector<tensorflow::DataType> output_types;
 };
 

@@ -36,7 +36,8 @@ using tensorflow::Graph;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// Bodies that the graph holds already, with calls of the same functions beside them, would be there twice.
+// Fails if the graph holds the body of a function already and also has calls of it that are not expanded, because the
+// body would then be there twice.
 absl::Status VerifyNotExpanded(const GraphDef& graph, const CallProgram& program) {
   for (const NodeDef& node : graph.node()) {
     std::string function;

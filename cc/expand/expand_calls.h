@@ -1,5 +1,5 @@
-// The transformation: every call of a recursive function becomes Call and Return operators around one body.
-// A function of GraphDefs, with no session, no device and no state. docs/design.md describes its result.
+// Transforms a graph: every call of a recursive function becomes Call and Return operators around one body.
+// It is a function from GraphDef to GraphDef, without session, device or state. docs/design/graph.md shows its result.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_EXPAND_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_EXPAND_CALLS_H_
@@ -16,17 +16,18 @@
 namespace tensorflow_recursion {
 
 struct ExpandOptions {
-  // Tensors ("n:0") or nodes ("n": all outputs and side effects) of the main graph. What none of them needs is
-  // left out of the result. Empty: every node counts.
+  // What is fetched of the main graph: tensors ("n:0"), or nodes as a whole, with all outputs and side effects ("n").
+  // What none of them needs is left out of the result. If there are none, every node counts.
   std::vector<std::string> fetches;
   std::vector<std::string> feeds;
   Options run;
   Placement placement;
-  bool is_cut = false;  // the feeds and fetches of the main graph are `_Arg` and `_Retval` nodes of it already
+  // The feeds and fetches of the main graph are `_Arg` and `_Retval` nodes of it already.
+  bool is_cut = false;
 };
 
-// Whether ExpandCalls would change `graph`: a main graph with a call in it. A graph with `_Arg` or `_Retval` nodes is
-// a function's body, unless it is said to be a main graph that has been cut.
+// Whether ExpandCalls would change `graph`, because it is a main graph with a call in it. A graph with `_Arg` or
+// `_Retval` nodes is taken for a function's body, unless it is said to be a main graph that has been cut.
 bool HasExpandableCalls(const tensorflow::GraphDef& graph, bool is_cut = false);
 
 // Transforms `graph` into `*expanded`. Deterministic. Any fault of the graph, its functions or its calls is

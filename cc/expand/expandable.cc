@@ -34,7 +34,8 @@ bool Fits(const std::string& function, const DataTypeVector& inputs, const DataT
   return matches(definition->signature().input_arg(), inputs) && matches(definition->signature().output_arg(), outputs);
 }
 
-// The node's functions by attribute name; false when one of them is missing or does not fit.
+// Collects the functions that attributes of a node name. Types() and Add() return false if an attribute is missing, or
+// if a function is missing or does not fit.
 class FunctionCollector {
  public:
   FunctionCollector(const NodeDef& node, const FunctionLibraryDefinition& library) : node_(node), library_(library) {}
@@ -74,10 +75,10 @@ bool IsTrue(const NodeDef& node, const char* attr) {
   return it != node.attr().end() && it->second.b();
 }
 
-// These collect the functions of one kind of operator; false if it cannot be expanded.
+// These collect the functions of one kind of operator, and return false if it cannot be expanded.
 
 bool CollectIf(const NodeDef& node, FunctionCollector* found) {
-  // Switches take no other predicate than a bool; the kernel does.
+  // The kernel takes predicates that are no bool, but Switches do not.
   const auto predicate = node.attr().find("Tcond");
   if (predicate == node.attr().end() || predicate->second.type() != tensorflow::DT_BOOL) return false;
   DataTypeVector in, out;
@@ -92,7 +93,7 @@ bool CollectCase(FunctionCollector* found) {
 
 bool CollectWhile(FunctionCollector* found) {
   DataTypeVector variables;
-  // A loop without variables has nothing to enter its frame with.
+  // A loop without variables has nothing by which to enter its frame.
   return found->Types("T", &variables) && !variables.empty() && found->Add("cond", variables, {tensorflow::DT_BOOL}) &&
          found->Add("body", variables, variables);
 }
@@ -105,7 +106,7 @@ bool CollectCall(const NodeDef& node, FunctionCollector* found) {
 
 enum class Which { kAll, kMarked };
 
-// The functions that expansion of `function`'s nodes brings in, one level deep.
+// The functions that come in when the nodes of `function` are expanded, one level deep.
 std::vector<std::string> ExpandedInto(const std::string& function, const FunctionLibraryDefinition& library,
                                       Which which) {
   std::vector<std::string> result;
@@ -140,7 +141,8 @@ Expandable FindExpandable(const NodeDef& node, const FunctionLibraryDefinition& 
 std::unordered_set<std::string> FunctionsWithInvoke(const tensorflow::FunctionDefLibrary& functions,
                                                     const FunctionLibraryDefinition& library) {
   std::unordered_set<std::string> found;
-  std::map<std::string, std::vector<std::string>> expanded_into;  // users by the function they would take in
+  // For each function, those into which it can be expanded.
+  std::map<std::string, std::vector<std::string>> expanded_into;
   std::vector<std::string> work;
   for (const FunctionDef& function : functions.function()) {
     const std::string& name = function.signature().name();

@@ -1,4 +1,4 @@
-// Which nodes can become plain operators: control flow and ordinary calls, with the functions that they hold.
+// Finds the nodes that can become plain operators: control flow and ordinary calls, with the functions that they hold.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_EXPANDABLE_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_EXPANDABLE_H_
@@ -15,13 +15,16 @@ namespace tensorflow_recursion {
 
 // How a node that holds functions can become plain operators.
 enum class Expansion {
-  kNone,         // an ordinary operator, or one that must stay a kernel
-  kControlFlow,  // If, Case, While: switches, merges and loops around its functions' bodies
-  kInline,       // a call of an ordinary function: its body
+  // It cannot: it is an ordinary operator, or must stay a kernel.
+  kNone,
+  // An If, Case or While becomes switches, merges and loops around its functions' bodies.
+  kControlFlow,
+  // A call of an ordinary function becomes its body.
+  kInline,
 };
 
-// What expanding `node` would bring in. A node whose functions are missing, take attributes, or do not
-// fit its inputs and outputs is not expandable: its kernel is the one to complain.
+// How a node can be expanded, and the functions that this would bring in. A node whose functions are missing, take
+// attributes, or do not fit its inputs and outputs is not expandable: its kernel reports the error.
 struct Expandable {
   Expansion kind = Expansion::kNone;
   std::vector<std::string> functions;
@@ -32,7 +35,7 @@ Expandable FindExpandable(const tensorflow::NodeDef& node, const tensorflow::Fun
 std::unordered_set<std::string> FunctionsWithInvoke(const tensorflow::FunctionDefLibrary& functions,
                                                     const tensorflow::FunctionLibraryDefinition& library);
 
-// Whether TensorFlow's lowering pass will expand `node`; it does so to what is marked, and checks nothing.
+// Whether TensorFlow's lowering pass will expand `node`. It expands all nodes that are marked, without any checks.
 bool IsMarkedForLowering(const tensorflow::NodeDef& node);
 
 // Names a function on a cycle of marked expansions that starts at `function`; empty when all of them end.

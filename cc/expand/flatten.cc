@@ -22,7 +22,8 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-using NewNames = std::unordered_map<std::string, std::string>;  // by name in the body
+// New names of nodes by their names in the body.
+using NewNames = std::unordered_map<std::string, std::string>;
 
 std::unordered_set<std::string> NodesWithEffect(const Graph& graph) {
   std::unordered_set<std::string> names;
@@ -32,7 +33,8 @@ std::unordered_set<std::string> NodesWithEffect(const Graph& graph) {
   return names;
 }
 
-// New names of all nodes of a body. Results take what the others leave, as output names may repeat node names.
+// New names of all nodes of a body. Results are named last, because an output may have the name of a node, which comes
+// first.
 NewNames NameNodes(const CalledFunction& function, const GraphDef& body, NameTable* names) {
   NewNames renamed;
   for (const NodeDef& node : body.node()) {

@@ -25,7 +25,7 @@ namespace {
 using tensorflow::Edge;
 using tensorflow::Node;
 
-// Lets `stand_in` take the place of what the edge carries; makes it if there is none yet.
+// Lets `stand_in` take the place of the value that the edge carries. It is made if there is none yet.
 absl::Status StandIn(const Edge* edge, Node** stand_in, tensorflow::Graph* graph) {
   Node* const reader = edge->dst();
   const int input = edge->dst_input();
@@ -49,7 +49,8 @@ bool CarriesHandle(const Edge& edge) {
   return !edge.IsControlEdge() && edge.src()->output_type(edge.src_output()) == tensorflow::DT_RESOURCE;
 }
 
-// The devices, by input, of what `merge` chooses from; empty if they are one, or not processors of one process.
+// The devices of the resources that `merge` chooses from, by input; empty if all are one, or if they are not processors
+// of one process.
 std::vector<std::string> DevicesChosenFrom(const DeviceOfHandle& device_of, const Node& merge) {
   using tensorflow::DeviceNameUtils;
   std::vector<std::string> devices(merge.num_inputs());
@@ -98,7 +99,7 @@ absl::Status DetachRecalledHandles(const DeviceOfHandle& device_of, tensorflow::
     const std::string device = device_of(*edge);
     if (device.empty()) continue;
     Node*& stand_in = stand_ins[{edge->src(), edge->src_output()}];
-    // Lowering colocates what hands a value into a branch with the operator that makes the value.
+    // Lowering colocates an operator that hands a value into a branch with the one that makes the value.
     PartFrom([recall = edge->src()->name()](const std::string& name) { return name == recall; }, edge->dst());
     TFR_RETURN_IF_ERROR(StandIn(edge, &stand_in, graph));
     stand_in->set_assigned_device_name(device);

@@ -26,7 +26,8 @@ Node* OutputOf(const tensorflow::Graph& body, int index) {
   return nullptr;
 }
 
-// Where the function writes the records that `recall` reads. A gradient's own forward function writes several.
+// The Retain of the function that writes the records that `recall` reads. The forward function of a gradient writes
+// several kinds of records.
 Node* RetainFor(const Node& recall, const tensorflow::Graph& graph) {
   for (Node* node : graph.op_nodes()) {
     if (IsRetain(node->def()) && RecordOwner(node->def()) == RecordOwner(recall.def())) return node;
@@ -38,7 +39,7 @@ Node* RetainFor(const Node& recall, const tensorflow::Graph& graph) {
 
 Handle HandleFinder::Find(const LocatedNode& call, int index, const std::vector<LocatedNode>& pending,
                           LocatedNode* unbound) const {
-  std::vector<Port> work;  // the last is followed first
+  std::vector<Port> work;  // the last one is followed first
   std::set<std::pair<const Node*, int>> seen;
   AddInput(call, index, &work);
   while (!work.empty()) {
@@ -70,7 +71,7 @@ void HandleFinder::AddInput(const LocatedNode& place, int index, std::vector<Por
   if (place.node->input_edge(index, &edge).ok()) work->push_back({{place.function, edge->src()}, edge->src_output()});
 }
 
-// The first input is followed first. What a loop computed is what came into it.
+// The first input is followed first. A handle that comes from an iteration of a loop is one that came into the loop.
 void HandleFinder::AddMerged(const Port& port, std::vector<Port>* work) const {
   for (int i = port.place.node->num_inputs() - 1; i >= 0; --i) {
     const Edge* edge = nullptr;
@@ -99,7 +100,7 @@ bool HandleFinder::AddRetained(const Port& port, std::vector<Port>* work) const 
 }
 
 Handle HandleFinder::HandleAt(const CalledFunction* function, const Node& node) {
-  if (node.type_string() == "FakeParam") return {};  // of a branch that has no such value
+  if (node.type_string() == "FakeParam") return {};  // stands in a branch for a value that only another branch has
   if (node.IsArg() && function != nullptr) return function->handles.at(IndexOf(node));
   Handle handle;
   handle.device = DeviceOf(node);

@@ -1,4 +1,4 @@
-// KeepAlive nodes: what keeps bodies in the graph although no edge leads from them to their callers.
+// Makes KeepAlive nodes, which keep bodies in the graph although no edge leads from them to their callers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_KEEP_ALIVES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_KEEP_ALIVES_H_
@@ -16,19 +16,20 @@
 
 namespace tensorflow_recursion {
 
-// Stock pruning keeps what the fetches can be reached from. The executor adds the edges into bodies and out of them
-// only later, so each Return of the main graph reads a token of a KeepAlive, and that waits for all bodies that its
-// call may run. There is one KeepAlive for each set of mutually recursive functions that the main graph calls.
+// Stock pruning keeps the nodes from which the fetches can be reached. The edges into bodies and out of them are added
+// only later, by the executor. So each Return of the main graph reads a token of a KeepAlive, and that waits for all
+// bodies that the call may run. There is one KeepAlive for each set of mutually recursive functions that the main graph
+// calls.
 //
 // In order of use: Token for the calls of the main graph, AddResult while bodies are written, Emit at the end.
 class KeepAlives {
  public:
   KeepAlives(const CallProgram& program, const EmissionNames& names, NodeWriter* writer);
 
-  // The tensor that a Return of the call, which is in the main graph, reads: in the loop that the call stands in.
+  // The token that Returns of the call read, which is in the main graph: inside of the loop that the call stands in.
   std::string Token(const tensorflow::NodeDef& invoke);
 
-  // Learns of a Result of the function's body, which the KeepAlive is to wait for.
+  // Adds a Result of the function's body, for which the KeepAlive is to wait.
   void AddResult(const std::string& function, const std::string& result) { results_[function].push_back(result); }
 
   // Writes the KeepAlives whose tokens someone reads.
@@ -42,9 +43,11 @@ class KeepAlives {
   const EmissionNames& names_;
   NodeWriter* const writer_;
   const CallGraph call_graph_;
-  std::map<std::string, std::vector<std::string>> results_;  // by function
-  std::map<int, std::string> keep_alives_;                   // by component
-  std::map<std::pair<int, int>, std::string> entered_;       // tokens by component and loop
+  // The Results of each function.
+  std::map<std::string, std::vector<std::string>> results_;
+  // The KeepAlive of each component of the call graph, and the token that enters each loop from there.
+  std::map<int, std::string> keep_alives_;
+  std::map<std::pair<int, int>, std::string> entered_;
 };
 
 }  // namespace tensorflow_recursion

@@ -24,11 +24,11 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// What decides which waits to keep, of a list of nodes or of a graph.
+// What has to be known of a list of nodes, or of a graph, to decide which waits to keep.
 struct Waits {
-  explicit Waits(size_t count) : is_call(count), does(count), readers(count), producers(count) {}
+  explicit Waits(size_t count) : is_call(count), states(count), readers(count), producers(count) {}
 
-  // One for several edges between two nodes, which are added one after the other.
+  // Several edges between two nodes, which are added one after the other, count as one.
   void AddEdge(int from, int to) {
     if (!readers[from].empty() && readers[from].back() == to) return;
     readers[from].push_back(to);
@@ -37,12 +37,13 @@ struct Waits {
 
   // Each of these has an element for each node.
   std::vector<bool> is_call;
-  EffectStates does;
+  EffectStates states;
   Neighbours readers;
   Neighbours producers;
 };
 
-// Says of each node whether a walk from some call to neighbours, theirs, and so on, comes to it, or starts there.
+// Says of each node whether it is a call, or whether a walk from some call to neighbours, theirs, and so on, comes to
+// it.
 std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbours) {
   std::vector<bool> found(neighbours.size());
   std::vector<int> work;
@@ -62,12 +63,12 @@ std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbou
   return found;
 }
 
-// Which control edges a path through a call may go beside, if the order of their ends can be seen.
+// Finds the control edges that order something, and beside which there may be a path through a call.
 class WaitsToKeep {
  public:
   explicit WaitsToKeep(const Waits& waits)
-      : before_(waits.does),
-        after_(waits.does),
+      : before_(waits.states),
+        after_(waits.states),
         is_before_call_(FindBesideCalls(waits, waits.producers)),
         is_after_call_(FindBesideCalls(waits, waits.readers)) {
     Spread(waits.readers, &before_);
@@ -91,15 +92,19 @@ class WaitsToKeep {
     return counts;
   }
 
-  EffectStates before_;               // by node: what it comes after, itself included
-  EffectStates after_;                // what comes after it, itself included
-  std::vector<bool> is_before_call_;  // whether it comes before a call, or is one
+  // All of these are by node. What the node does itself, together with all that comes before it, or after it:
+  EffectStates before_;
+  EffectStates after_;
+  // Whether the node comes before a call, or after one, or is one.
+  std::vector<bool> is_before_call_;
   std::vector<bool> is_after_call_;
+  // How many of its readers come before a call, and how many of the nodes it reads come after one.
   std::vector<int> ways_to_call_;
   std::vector<int> ways_from_call_;
 };
 
-// What waits for all effects, and what Grappler takes no edge out of.
+// Whether the wait is kept anyway: a ControlTrigger, which waits for all effects, gets its waits back after Grappler,
+// and edges out of a Merge are left alone.
 bool IsSafe(const std::string& from, const std::string& to) { return to == "ControlTrigger" || from == "Merge"; }
 
 NodeDef ConstantAfter(const std::string& node, const std::string& name, const std::string& device) {
@@ -131,7 +136,7 @@ class ListWaits {
       : names_(*names), list_(*list), keep_(WaitsOf(program, *list)) {}
 
   void Keep() {
-    const int count = static_cast<int>(list_.nodes.size());  // before others are added
+    const int count = static_cast<int>(list_.nodes.size());  // keepers, which are added behind, are not looked at
     for (int node = 0; node < count; ++node) {
       for (int i = 0; i < list_.nodes[node].input_size(); ++i) {
         const std::string input = list_.nodes[node].input(i);  // a copy: new nodes move the old ones
@@ -147,7 +152,7 @@ class ListWaits {
  private:
   static Waits WaitsOf(const CallProgram& program, const NodeList& list) {
     Waits waits(list.nodes.size());
-    waits.does = StatesOf(program, list);
+    waits.states = StatesOf(program, list);
     for (size_t i = 0; i < list.nodes.size(); ++i) {
       waits.is_call[i] = IsInvoke(list.nodes[i]);
       for (const std::string& input : list.nodes[i].input()) {
@@ -157,7 +162,7 @@ class ListWaits {
     return waits;
   }
 
-  // The Merge that lives where the node does.
+  // The Merge to wait for in place of the node. It lives where the node does.
   const std::string& KeeperOf(int node) {
     std::string& keeper = keepers_[node];
     if (!keeper.empty()) return keeper;
@@ -174,7 +179,8 @@ class ListWaits {
   NameTable& names_;
   NodeList& list_;
   const WaitsToKeep keep_;
-  std::map<int, std::string> keepers_;  // by node
+  // By node.
+  std::map<int, std::string> keepers_;
 };
 
 // The same for a graph. Nothing is known of its functions, so calls may do anything.
@@ -205,7 +211,7 @@ class GraphWaits {
     for (const Node* node : graph.op_nodes()) {
       const int id = node->id();
       waits.is_call[id] = node->type_string() == kInvokeOp;
-      waits.does[id] = {waits.is_call[id] || HasEffect(*node), waits.is_call[id] || ReadsState(node->type_string())};
+      waits.states[id] = {waits.is_call[id] || HasEffect(*node), waits.is_call[id] || ReadsState(node->type_string())};
       for (const Edge* edge : node->in_edges()) {
         if (edge->src()->IsOp()) waits.AddEdge(edge->src()->id(), id);
       }
@@ -232,7 +238,8 @@ class GraphWaits {
 
   Graph* const graph_;
   const WaitsToKeep keep_;
-  std::map<int, Node*> keepers_;  // by node
+  // By node.
+  std::map<int, Node*> keepers_;
 };
 
 }  // namespace

@@ -16,17 +16,17 @@ namespace tensorflow_recursion {
 //     with tf.control_dependencies([assign, y]):
 //       value = v.read_value()
 //
-// it keeps the edge from the call alone. But a call returns before all of its arguments have come if its result does
-// not need them, and `value` would be read before the assignment. Grappler never counts an edge out of a Merge as part
-// of a path, nor takes one out. So `assign`, if a call may come after it, is waited for by a constant and a Merge of
-// it, and what comes after a call waits for that Merge.
+// it keeps only the edge from the call. But a call returns before all of its arguments have come if its result does not
+// need them, and then `value` would be read before the assignment. Grappler never counts an edge out of a Merge as part
+// of a path, nor takes one out. So a constant waits for `assign`, a Merge reads the constant, and `value` waits for the
+// Merge. This is done where a call may come after the first node, and the second one after a call.
 //
-// What waits for all side effects of a body is left as it is: it gets its waits back after Grappler
-// (cc/passes/restore_waits.h). SpreadEffects has run.
+// A node that waits for all side effects of a body is left as it is: it gets its waits back after Grappler
+// (cc/passes/restore_waits.h). To be called after SpreadEffects().
 void KeepWaits(NameTable* names, CallProgram* program);
 
-// The same for a main graph before Grappler, whose first iteration sees calls as single nodes. Taken for granted is
-// that every call has side effects.
+// The same for a main graph before Grappler, whose first iteration sees calls as single nodes. Every call is taken to
+// have side effects.
 absl::Status KeepWaits(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

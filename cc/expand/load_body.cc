@@ -15,8 +15,9 @@ namespace {
 
 using tensorflow::Node;
 
-// An argument that is a handle or a record goes where what it stands for is. By the Placer's rules whoever reads a
-// handle goes there too. A record that is read so decides where the records of this body are.
+// Assigns an argument that is a handle or a record to the device where its resource or its record is. By the Placer's
+// rules an operator that reads a handle goes there, too. A record that is read decides where the records of this body
+// are.
 void PlaceHandles(CalledFunction* function) {
   for (Node* node : function->graph->op_nodes()) {
     if (!node->IsArg() || !IsHandle(node->output_type(0))) continue;

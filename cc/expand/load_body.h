@@ -10,7 +10,7 @@
 namespace tensorflow_recursion {
 
 // Fills in `graph`, `has_effects`, `reads_state` and `is_gradient` of `function`, whose definition, devices and handles
-// are known. What holds a handle, a record or a contribution is placed first, the other nodes around it.
+// are known. Nodes that hold a handle, a record or a contribution are placed first, and the others around them.
 // `device_of_handle` says where the resource is whose handle a node of the body reads out of a record.
 absl::Status LoadBody(BodyFactory* bodies, const DeviceOfHandle& device_of_handle, CalledFunction* function);
 

@@ -19,14 +19,14 @@ namespace {
 using tensorflow::ControlFlowInfo;
 using tensorflow::Node;
 
-// Frames are told by name, as a frame has an Enter node for each of its loop's variables.
+// Finds the frames of loops. A frame is known by its name, because there is an Enter for each of its loop's variables.
 class FrameFinder {
  public:
   FrameFinder(const std::vector<ControlFlowInfo>& info, CallProgram* program) : info_(info), program_(program) {}
 
   // Adds the frame of `enter` and the frames around it to the program. Returns the position of its own.
   int Add(const Node* enter) {
-    std::vector<const Node*> path;  // innermost first, up to a known frame
+    std::vector<const Node*> path;  // up to a known frame, the innermost first
     for (; !enter->IsSource() && !positions_.count(Name(enter)); enter = info_[enter->id()].parent_frame) {
       path.push_back(enter);
     }
@@ -45,7 +45,8 @@ class FrameFinder {
 
   const std::vector<ControlFlowInfo>& info_;
   CallProgram* const program_;
-  std::map<std::string, int> positions_;  // by the frame's name
+  // Where each frame is in the program, by its name.
+  std::map<std::string, int> positions_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The while loops that calls of the main graph stand in.
+// Finds the while loops that calls of the main graph stand in.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_LOOP_FRAMES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_LOOP_FRAMES_H_
@@ -9,8 +9,8 @@
 
 namespace tensorflow_recursion {
 
-// Fills in `frames` and `frame_of` of `program` where calls of `main` stand in while loops. Connects nodes of `main`
-// that have no inputs or outputs with its source and sink. InvalidArgument if the loops are malformed.
+// Fills in `frames` and `frame_of` of `program`, for calls of `main` that stand in while loops. Connects nodes of
+// `main` that have no inputs or outputs with its source and sink. InvalidArgument if the loops are malformed.
 absl::Status FindLoopFrames(tensorflow::Graph* main, CallProgram* program);
 
 }  // namespace tensorflow_recursion

@@ -18,9 +18,10 @@ bool IsExit(const NodeDef& node) { return node.op() == "Exit" || node.op() == "R
 bool IsNextIteration(const NodeDef& node) { return node.op() == "NextIteration" || node.op() == "RefNextIteration"; }
 bool IsSwitch(const NodeDef& node) { return node.op() == "Switch" || node.op() == "RefSwitch"; }
 
+// A node, and how many loops deeper it is than the node that the walk has started from.
 struct Place {
   int node;
-  int depth;  // of loops inside the one that the walk has started in
+  int depth;
 
   bool operator<(const Place& other) const { return std::tie(node, depth) < std::tie(other.node, other.depth); }
 };

@@ -1,4 +1,4 @@
-// The main graph: the part of it that the fetches need, as a graph of plain operators and calls.
+// Makes a graph of plain operators and calls of the part of the main graph that the fetches need.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_MAIN_GRAPH_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_MAIN_GRAPH_H_

@@ -1,4 +1,4 @@
-// The names of the final graph: which are taken, and what the nodes of bodies are called.
+// Knows the names of the final graph: which are taken, and what the nodes of bodies are called.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_NAME_TABLE_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_NAME_TABLE_H_
@@ -12,27 +12,27 @@
 
 namespace tensorflow_recursion {
 
-// Names that are in use. Hands out new ones that are free.
+// Knows the names that are in use, and hands out new ones that are free.
 class NameTable {
  public:
   void Take(const std::string& name) { taken_.insert(name); }
 
-  // `wanted`, or with a number behind it if that is taken: "F/n_1". The name is taken afterwards.
+  // Returns `wanted`, with a number behind it if that is taken, as in "F/n_1". The name is taken afterwards.
   std::string Unique(const std::string& wanted);
 
  private:
   std::unordered_set<std::string> taken_;
 };
 
-// Loops are told apart by the names of their frames, which are a set of their own.
+// Frames of loops have names of their own, which do not clash with those of nodes.
 struct GraphNames {
   NameTable nodes;
   NameTable frames;
 };
 
 // The names of `graph`, and those that its Invokes are marked with. The graph may have lost nodes that the fetches do
-// not need. The names of a body's nodes, which the state of its kernels is kept under, must not depend on the fetches;
-// so a pass that saw the whole graph has marked the Invokes.
+// not need. But the names of a body's nodes must not depend on the fetches, because the state of its kernels is kept
+// under these names. So a pass that saw the whole graph has marked the Invokes.
 GraphNames NamesOf(const tensorflow::GraphDef& graph);
 
 // What the names of a body's nodes begin with: the function's name as far as node names allow it, and a slash.

@@ -1,4 +1,4 @@
-// Adds nodes to the final graph, and says of each what it is part of.
+// Adds nodes to the final graph, and notes which function's body each is part of.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_NODE_WRITER_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_NODE_WRITER_H_
@@ -14,26 +14,26 @@
 namespace tensorflow_recursion {
 
 // Every node gets an attribute that names its owner, see kBodyAttr: the function whose body it is part of, or nothing
-// for the main graph. Here that is known; from then on nobody has to find it out again, but for nodes that stock passes
-// add. The graph and the names must outlive the writer.
+// for the main graph. It is known here, so that nobody has to find it out again later, except for nodes that stock
+// passes add. The graph and the names must outlive the writer.
 class NodeWriter {
  public:
   NodeWriter(NameTable* names, tensorflow::GraphDef* graph) : names_(names), graph_(graph) {}
 
-  // What the nodes to come are part of: a function's body, or the main graph if `function` is empty.
+  // Says that the nodes to come are part of the body of `function`, or of the main graph if it is empty.
   void SetOwner(const std::string& function) { owner_ = function; }
 
-  // A node without inputs. The pointers stay valid.
+  // Adds a node without inputs. The pointer stays valid.
   tensorflow::NodeDef* Add(const std::string& name, const char* op, const std::string& device);
 
-  // A constant bool, true.
+  // Adds the constant `true`.
   tensorflow::NodeDef* AddTrue(const std::string& name, const std::string& device);
 
-  // An Entry, Result, Call or Return: argument or output `index` of `function`.
+  // Adds an Entry, Result, Call or Return, for argument or output `index` of `function`.
   tensorflow::NodeDef* AddPort(const std::string& name, const char* op, const std::string& device,
                                tensorflow::DataType type, const std::string& function, int index);
 
-  // A copy of `node` without its inputs.
+  // Adds a copy of `node` without its inputs.
   tensorflow::NodeDef* AddCopy(const tensorflow::NodeDef& node);
 
   // Does what AddCopy does, but the copy has the owner that `node` names, or no owner if it names none.
@@ -42,8 +42,9 @@ class NodeWriter {
   // A name that is free.
   std::string Unique(const std::string& wanted) { return names_->Unique(wanted); }
 
-  // The nodes so far. Those from `first` on that have no input get a control edge from `source`.
+  // How many nodes there are so far.
   int size() const { return graph_->node_size(); }
+  // Gives a control edge from `source` to the nodes from `first` on that have no input.
   void StartWith(const std::string& source, int first);
 
  private:
@@ -54,7 +55,7 @@ class NodeWriter {
   std::string owner_;
 };
 
-// "^node".
+// Returns "^node".
 std::string Control(const std::string& node);
 
 // The shape at `index` of an attribute that lists `expected_count` of them. Unknown if the node does not say.

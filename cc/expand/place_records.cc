@@ -32,7 +32,7 @@ bool HasKernel(const Node& node, const std::string& device) {
          tensorflow::FindKernelDef(tensorflow::DeviceType(name.type), node.def(), nullptr, nullptr).ok();
 }
 
-// The processor of the process that a device is of.
+// The CPU in the process that the device belongs to.
 std::string HostOf(const std::string& device) {
   DeviceNameUtils::ParsedName name;
   if (!DeviceNameUtils::ParseFullName(device, &name)) return device;
@@ -47,18 +47,18 @@ bool HoldsVariant(const Node& node) {
   return node.output_type(0) == tensorflow::DT_VARIANT;
 }
 
-// Whether the operator is one of lists of tensors. Of lists of records, what holds for records holds.
+// Whether the operator works on lists of tensors. Lists of records count as records.
 bool IsOfList(const Node& node) {
   tensorflow::DataType element;
   return GetNodeAttr(node.attrs(), "element_dtype", &element).ok() && element != tensorflow::DT_VARIANT;
 }
 
-// Whether the operator makes zeros like a variant, or a sum of variants. Its kernel says nothing of the types that it
-// can do that with: each type registers functions by type of device.
+// Whether the operator makes zeros like a variant, or a sum of variants. Its kernel does not say for which types it can
+// do that, because each type registers functions of its own for each type of device.
 bool IsZeros(const Node& node) { return node.type_string() == "ZerosLike" || node.type_string() == kListOrZerosOp; }
 bool IsSum(const Node& node) { return node.type_string() == "AddN" || node.type_string() == "AddV2"; }
 
-// Whether lists have zeros and sums on a device: not on those that a plugin adds.
+// Whether lists have zeros and sums on a device. They have none on devices that a plugin adds.
 bool HasListFunctions(const std::string& device) {
   DeviceNameUtils::ParsedName name;
   if (!DeviceNameUtils::ParseFullName(device, &name) || !name.has_type) return true;
@@ -74,8 +74,8 @@ bool TakesApart(const Edge& edge) {
          edge.src()->output_type(edge.src_output()) == tensorflow::DT_VARIANT;
 }
 
-// The operators that variants pass through, in groups: those that one variant may reach from another, inside of this
-// frame. What a Retain takes is in its record, but it is not the record; the same with what a Recall gives.
+// Divides the operators that variants pass through into groups: a group has all operators that one variant may pass
+// through inside of a frame. A Retain and a Recall end a group, because what they pack and unpack is not the record.
 class VariantGroups {
  public:
   explicit VariantGroups(const Graph& graph) : parents_(graph.num_node_ids()), facts_(graph.num_node_ids()) {
@@ -87,9 +87,11 @@ class VariantGroups {
 
   struct Facts {
     bool is_list = false;
-    bool has_zeros = false;  // of something, which may be a list
+    // Some operator makes zeros, perhaps of a list; or sums.
+    bool has_zeros = false;
     bool has_sums = false;
-    bool lacks_kernel = false;  // of some operator, on the device of the records
+    // Some operator has no kernel on the device of the records.
+    bool lacks_kernel = false;
   };
   Facts& Of(const Node& node) { return facts_[RootOf(node.id())]; }
 
@@ -105,8 +107,9 @@ class VariantGroups {
     return id;
   }
 
-  std::vector<int> parents_;  // by node
-  std::vector<Facts> facts_;  // by node that is its group's root
+  // By node: its parent in the tree of its group, and for the root the facts of the group.
+  std::vector<int> parents_;
+  std::vector<Facts> facts_;
 };
 
 VariantGroups GroupVariants(const Graph& body, const std::string& record_device) {
@@ -125,8 +128,9 @@ VariantGroups GroupVariants(const Graph& body, const std::string& record_device)
   return groups;
 }
 
-// Lowering colocates what a branch or a loop yields with the operator that makes it: a call, or what is left of a loop.
-// A record that comes out of one need not be beside it, as the user may have pinned that elsewhere.
+// Frees operators that hold variants from being beside others. Lowering colocates an operator that hands a value out of
+// a branch or a loop with the one that makes the value, such as a call. A record need not be beside the call, which the
+// user may have pinned elsewhere.
 void PartFromOthers(Graph* body) {
   std::unordered_set<std::string> holders;
   for (const Node* node : body->op_nodes()) {
@@ -143,7 +147,7 @@ bool HasRecords(const Graph& body) {
                      [](const Node* node) { return IsRetain(node->def()) || IsRecall(node->def()); });
 }
 
-// The device that a node goes to; empty if that is left to the Placer.
+// The device that a node goes to; empty if the Placer may choose.
 std::string DeviceFor(const Node& node, const std::string& record_device, VariantGroups* groups) {
   if (IsPureGradientOp(node.type_string())) return HasKernel(node, record_device) ? record_device : "";
   if (!HoldsVariant(node)) return "";
@@ -163,15 +167,16 @@ void PlaceRecords(const std::string& record_device, Graph* body) {
   PartFromOthers(body);
   VariantGroups groups = GroupVariants(*body, record_device);
   const ColocationGroups colocated(*body);
-  std::unordered_set<std::string> held;  // groups of which something is on the device of the records
+  // The groups of colocated nodes of which some are on the device of the records.
+  std::unordered_set<std::string> held;
   for (Node* node : body->op_nodes()) {
     const std::string device = DeviceFor(*node, record_device, &groups);
     if (device.empty()) continue;
     node->set_assigned_device_name(device);
     if (device == record_device) held.insert(colocated.Of(*node));
   }
-  // A pin gives way where it parts a list from the operators that must be beside it: lowered loops hand on by such
-  // operators what is pinned inside of them.
+  // A pin is ignored where it would separate a list from operators that must be beside it. In lowered loops such
+  // operators hand on what is pinned inside of the loop.
   for (Node* node : body->op_nodes()) {
     if (HoldsVariant(*node) && held.count(colocated.Of(*node)) > 0) node->set_assigned_device_name(record_device);
   }

@@ -9,13 +9,13 @@
 
 namespace tensorflow_recursion {
 
-// A record, and what is summed over frames, are memory of one process. So the operators that make them, read them or
-// hand them on are assigned to `record_device`, whatever device the user's scope asked for: a branch of a function that
-// is pinned elsewhere hands its callee's record on, and must not carry it there and back. Lists of tensors go there,
-// too, but for those of their operators that are pinned. If that device lacks a kernel for one operator of a list, the
-// list as a whole goes to the host beside it: a GPU has kernels that make a list and none that take it apart.
+// Records, and gradients that are summed over frames, are memory of one process. So the operators that make them, read
+// them or hand them on are assigned to `record_device`, whatever device the user's scope asked for. For example, a
+// branch that is pinned elsewhere hands its callee's record on, and must not carry it there and back. Lists of tensors
+// go there, too, except for operators of theirs that are pinned. If that device lacks a kernel for one operator of a
+// list, the list as a whole goes to the host beside it: a GPU has kernels that make a list and none that take it apart.
 //
-// Only bodies that have to do with records are changed. Called before the body's other operators are placed.
+// Only bodies with records are changed. To be called before the body's other operators are placed.
 void PlaceRecords(const std::string& record_device, tensorflow::Graph* body);
 
 }  // namespace tensorflow_recursion

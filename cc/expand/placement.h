@@ -1,4 +1,4 @@
-// Questions about where a node is placed, and what has to stay where it is.
+// Answers questions about where a node is placed, and what has to stay where it is.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_PLACEMENT_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_PLACEMENT_H_
@@ -13,10 +13,10 @@ namespace tensorflow_recursion {
 // The device that the node is assigned to, or asks for.
 const std::string& DeviceOf(const tensorflow::Node& node);
 
-// Whether a requested device says of what type it is to be, a CPU for instance.
+// Whether a requested device names a type, such as CPU.
 bool AsksForType(const std::string& device);
 
-// Handles, records and lists: what stays where it was made.
+// Whether values of this type stay where they were made: handles, records and lists.
 bool IsHandle(tensorflow::DataType type);
 
 // The number of the argument or result that an `_Arg` or `_Retval` node stands for.

@@ -14,7 +14,7 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-// The node that makes an input or a tensor: "n" of "n:1" and of "^n".
+// The node that makes an input or a tensor: "n" for "n:1" and for "^n".
 std::string ProducerOf(const std::string& tensor) { return std::string(tensorflow::ParseTensorName(tensor).node()); }
 
 absl::Status ReadFetch(const std::string& fetch, const Pruner& pruner, CallProgram* program) {

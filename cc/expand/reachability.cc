@@ -16,7 +16,7 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-// Whether a record may come from another program, or be read by another one: a feed or a fetch that may hold one.
+// Whether the node is a feed or a fetch of a variant: a record may come from another program there, or go to one.
 bool IsVariantBoundary(const NodeDef& node) {
   const auto type = node.attr().find("T");
   const bool is_boundary = node.op() == "_Arg" || node.op() == "_Retval";
@@ -36,14 +36,16 @@ bool MayTakeRecords(const NodeDef& node) {
   return has_functions && has_variants;
 }
 
-// A part of a function's graph is called with all of its arguments, those too that only an unread record would keep.
-// They have no inputs. Marked last, because one that is read may be a record.
+// Keeps all arguments, because a part of a function's graph is called with all of them, even with those that would only
+// go into a record that nobody reads. They have no inputs. To be called last, because an argument that is reachable may
+// be a record, of which all values would then be needed.
 void KeepArguments(NodeList* main) {
   for (size_t node = 0; node < main->nodes.size(); ++node) {
     if (main->nodes[node].op() == "_Arg") main->reachable[node] = true;
   }
 }
 
+// Walks backwards from what is fetched, through calls into bodies, until nothing more is found to be needed.
 class ReachabilityFinder {
  public:
   explicit ReachabilityFinder(CallProgram* program)
@@ -104,7 +106,7 @@ class ReachabilityFinder {
     NeedNode(&function->body, function->outputs[output]);
   }
 
-  // A control edge from a call means what it means for any operator: outputs computed, side effects done.
+  // A control edge from a call means the same as for any operator: its outputs are computed, and its side effects done.
   void NeedCompletion(NodeList* list, int call) {
     list->awaited.insert(call);
     CalledFunction* function = Callee(list->nodes[call]);
@@ -149,8 +151,9 @@ class ReachabilityFinder {
   CalledFunction* Callee(const NodeDef& invoke) { return &program_->functions.at(CalleeOf(invoke)); }
 
   CallProgram* const program_;
-  std::vector<std::pair<NodeList*, int>> nodes_;  // reachable, their inputs not yet followed
-  std::vector<CalledFunction*> done_;             // awaited, their effects not yet followed
+  // Reachable nodes whose inputs are still to be followed, and awaited functions whose effects are.
+  std::vector<std::pair<NodeList*, int>> nodes_;
+  std::vector<CalledFunction*> done_;
   RecordNeeds records_;
 };
 

@@ -1,4 +1,4 @@
-// Which nodes, function outputs and side effects the fetches need: a fixpoint over all bodies.
+// Finds the nodes, function outputs and side effects that the fetches need: a fixpoint over all bodies.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_REACHABILITY_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_REACHABILITY_H_
@@ -7,8 +7,8 @@
 
 namespace tensorflow_recursion {
 
-// Fills in the fields of `program` that say so. An output that nobody reads costs nothing: neither its Return is made
-// nor the part of the body that serves only this output.
+// Fills in the fields of `program` that say what is needed. An output that nobody reads costs nothing: it has no
+// Return, and the part of the body that serves only this output is left out.
 void FindReachable(CallProgram* program);
 
 }  // namespace tensorflow_recursion

@@ -40,7 +40,7 @@ void RecordNeeds::Need(const std::string& function, int value) {
   needed[value] = true;
   for (const auto& [list, node] : retains_[function]) {
     const NodeDef& def = list->nodes[node];
-    if (value >= def.input_size()) continue;  // a forged graph: the kernel will complain
+    if (value >= def.input_size()) continue;  // the graph is forged, which the kernel will report
     if (!IsControlInput(def.input(value))) follow_input_(list, def.input(value));
   }
 }

@@ -1,4 +1,4 @@
-// Which values of records the fetches need, so that nothing else is computed only to be retained.
+// Finds the values of records that the fetches need, so that nothing else is computed only to be retained.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_RECORD_NEEDS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_RECORD_NEEDS_H_
@@ -25,27 +25,29 @@ class RecordNeeds {
   RecordNeeds(std::map<std::string, Retained>* retained, FollowInput follow_input)
       : retained_(*retained), follow_input_(std::move(follow_input)) {}
 
-  // Say that a Retain, or a Recall, is reachable; each is said once.
+  // Say that a Retain, or a Recall, is reachable. Each is to be added once.
   void AddRetain(NodeList* list, int node);
   void AddRecall(NodeList* list, int node);
 
   // Says that value `value` of the records of `function` is read.
   void Need(const std::string& function, int value);
-  // Says that all values which `recall` may read are, so that its outputs stay where they are.
+  // Says that all values which `recall` may read are read. So none is dropped, and its outputs keep their numbers.
   void NeedAllOf(const tensorflow::NodeDef& recall);
-  // Says that records come from other programs or go there, which must know all of their values, whichever they read.
+  // Says that records come from other programs, or go to them. Both must then have all values, whichever are read.
   void NeedAll();
 
  private:
-  using Place = std::pair<NodeList*, int>;  // a node
+  // A node and the list that it is in.
+  using Place = std::pair<NodeList*, int>;
 
   void NeedAllRetained(const tensorflow::NodeDef& retain);
 
   std::map<std::string, Retained>& retained_;
   const FollowInput follow_input_;
   bool needs_all_ = false;
-  std::map<std::string, std::vector<Place>> retains_;  // that are reachable, by function
-  std::vector<Place> recalls_;                         // that are reachable
+  // The reachable Retains, by function, and the reachable Recalls.
+  std::map<std::string, std::vector<Place>> retains_;
+  std::vector<Place> recalls_;
 };
 
 }  // namespace tensorflow_recursion

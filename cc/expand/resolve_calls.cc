@@ -20,7 +20,7 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// Adds the record to what the call says it returns.
+// Lets the call run the forward function, which returns a record, too.
 void CallForward(NodeDef* call) {
   auto& attrs = *call->mutable_attr();
   attrs[kCalleeAttr].mutable_func()->set_name(attrs[kForwardAttr].s());
@@ -29,8 +29,8 @@ void CallForward(NodeDef* call) {
   if (shapes != attrs.end() && shapes->second.list().shape_size() > 0) shapes->second.mutable_list()->add_shape();
 }
 
-// The definition of the call with its first `num_inputs` inputs, without what it says of further ones. The inputs are
-// read from the edges, because a pass may have changed them.
+// The definition of the call with its first `num_inputs` inputs only. They are read from the edges, because a pass may
+// have changed them.
 NodeDef WithInputs(const Node& call, int num_inputs) {
   NodeDef def = call.def();
   (*def.mutable_attr())[kIgnoredTypesAttr].mutable_list()->clear_type();
@@ -44,7 +44,7 @@ NodeDef WithInputs(const Node& call, int num_inputs) {
   return def;
 }
 
-// Puts a node with `def` in the place of `call`, whose first `num_inputs` inputs it has.
+// Replaces `call` by a node with definition `def`, which keeps the first `num_inputs` inputs.
 absl::Status Replace(Node* call, NodeDef def, int num_inputs, Graph* graph) {
   absl::Status status;
   Node* resolved = graph->AddNode(std::move(def), &status);
@@ -75,8 +75,8 @@ absl::Status Replace(Node* call, NodeDef def, int num_inputs, Graph* graph) {
 
 bool IsIdentityN(const Node& node) { return node.type_string() == "IdentityN"; }
 
-// Conditionals whose branches return all that they compute pack it into optional values; loops around them push those
-// onto lists, one for each value.
+// Whether the node only packs a value. Conditionals whose branches return all that they compute pack it into optional
+// values, and loops around them push these onto lists, one for each value.
 bool OnlyPacks(const Node& node) {
   return node.type_string() == "OptionalFromValue" || node.type_string() == "TensorListPushBack";
 }
@@ -85,7 +85,7 @@ bool OnlyHandsOn(const Node& node) {
   return node.IsIdentity() || IsIdentityN(node) || node.IsControlFlow() || OnlyPacks(node);
 }
 
-// The edges by which the reader at the end of `edge`, which only hands on, may hand on what comes in by it.
+// The edges by which the node at the end of `edge` hands on what comes in there. It must be one that only hands on.
 std::vector<const Edge*> HandedOn(const Edge& edge) {
   std::vector<const Edge*> edges;
   for (const Edge* out : edge.dst()->out_edges()) {
@@ -97,7 +97,7 @@ std::vector<const Edge*> HandedOn(const Edge& edge) {
 
 // Whether anything reads the record that is output `record`. Operators that only hand it on do not count.
 bool IsRecordRead(const Node& call, int record, bool is_body) {
-  std::set<std::pair<const Node*, int>> seen;  // inputs
+  std::set<std::pair<const Node*, int>> seen;  // nodes with the input that was followed
   std::vector<const Edge*> work;
   for (const Edge* edge : call.out_edges()) {
     if (edge->src_output() == record) work.push_back(edge);

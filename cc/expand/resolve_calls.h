@@ -1,4 +1,4 @@
-// Which function a call runs: the plain one, or the one that keeps what its gradient needs.
+// Decides which function a call runs: the plain one, or the one that keeps what its gradient needs.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_RESOLVE_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_RESOLVE_CALLS_H_
@@ -9,9 +9,9 @@
 
 namespace tensorflow_recursion {
 
-// Makes the calls of a graph that holds only what is fetched say what they run: a call whose record is read
-// becomes one of its attribute `forward`, whose last output that is, with `suffix` behind its name; and no call
-// keeps inputs that are not passed on. The others keep their names and everything else.
+// Makes the calls of a graph say what they run. The graph must hold only what is fetched. A call whose record is read
+// becomes a call of the function in its attribute `forward`, whose last output is the record, and gets `suffix` behind
+// its name. Inputs that a call does not pass on are dropped. All else stays as it is.
 absl::Status ResolveCalls(absl::string_view suffix, tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

@@ -18,8 +18,8 @@ namespace {
 
 using tensorflow::NodeDef;
 
-// Finds the nodes that have a side effect, or that one depends on. Data edges count too, because
-// `tf.control_dependencies` leaves out the control edge of an operator with an input that waits already.
+// Finds the nodes that have a side effect, or that one depends on. Data edges count, too, because
+// `tf.control_dependencies` adds no control edge to an operator with an input that waits already.
 std::vector<bool> FindOrdered(const CallProgram& program, const NodeList& list) {
   std::vector<bool> is_ordered(list.nodes.size(), false);
   std::vector<int> work;
@@ -41,23 +41,25 @@ std::vector<bool> FindOrdered(const CallProgram& program, const NodeList& list) 
   return is_ordered;
 }
 
-// Which nodes a pass over a list has taken waits from, and what these waited for.
+// By node: what it no longer waits for, and whether it is a NoOp that waits for nothing any more.
 struct LostWaits {
-  std::vector<std::vector<int>> producers;  // by node
-  std::vector<bool> is_idle;                // by node: a NoOp that waits for nothing any more
+  std::vector<std::vector<int>> producers;
+  std::vector<bool> is_idle;
 };
 
 bool IsPartOfGradient(const CallProgram& program, const NodeDef& node) {
   return IsInvoke(node) ? program.functions.at(CalleeOf(node)).is_gradient : IsPureGradientOp(node.op());
 }
 
-// Whether TensorFlow has put the node here in the place of a branch, a loop or a call: the waits in a function are
-// mostly its own, while those of the main graph, and of a body, are what the user has written.
+// Whether TensorFlow has put the node here when it expanded a branch, a loop or an ordinary call. The waits of such
+// nodes are mostly TensorFlow's own, while other waits are what the user has written.
 bool IsInlined(const NodeDef& node) { return node.experimental_debug_info().original_func_names_size() > 0; }
 
+// Drops the waits for gradients in one list of nodes.
 class WaitDropper {
  public:
-  // `roots` are the nodes that `list` is there for; none if all waits for gradients in it are TensorFlow's own.
+  // `roots` are the nodes for which `list` is run, such as fetches. There are none if all waits for gradients in the
+  // list are TensorFlow's own.
   WaitDropper(const CallProgram& program, const std::vector<int>& roots, NodeList* list)
       : program_(program), list_(*list), is_ordered_(FindOrdered(program, *list)) {
     lost_.producers.resize(list->nodes.size());
@@ -75,7 +77,8 @@ class WaitDropper {
   }
 
  private:
-  // Says whether a NoOp has lost all that it waited for: who waits for it need not either.
+  // Drops what the node need not wait for. Returns whether it is a NoOp that now waits for nothing, so that nobody need
+  // wait for it either.
   bool DropWaitsOf(int waiting) {
     NodeDef& node = list_.nodes[waiting];
     const auto is_superfluous = [&](const std::string& input) { return IsSuperfluous(input, waiting); };
@@ -104,7 +107,7 @@ class WaitDropper {
   // Whether a gradient is computed only because somebody waits for it, as `tf.group(dx)` does.
   bool IsAskedFor(int producer) const { return !is_needed_[producer] && !IsInlined(list_.nodes[producer]); }
 
-  // Finds what is needed even if nobody waits for gradients.
+  // Finds the nodes that are needed even if nobody waits for gradients.
   void FindNeeded(std::vector<int> work) {
     while (!work.empty()) {
       const int node = work.back();
@@ -119,14 +122,14 @@ class WaitDropper {
 
   const CallProgram& program_;
   NodeList& list_;
-  const std::vector<bool> is_ordered_;  // by node
-  std::vector<bool> is_needed_;         // by node
+  // Both are by node.
+  const std::vector<bool> is_ordered_;
+  std::vector<bool> is_needed_;
   LostWaits lost_;
 };
 
-// Lets nodes stay in their branch or iteration which only a wait for a gradient has kept there: a constant, for
-// example, runs whenever its function does if nothing else is its input. Such a node waits for what the gradient is
-// called with.
+// Keeps nodes in their branch or iteration that only a wait for a gradient has kept there. For example, a constant
+// without any input would run whenever its function does. Such a node waits for what the gradient is called with.
 class PlaceKeeper {
  public:
   PlaceKeeper(const CallProgram& program, const LostWaits& lost, NameTable* names, NodeList* list)
@@ -140,7 +143,8 @@ class PlaceKeeper {
   }
 
  private:
-  // Whether an input of the node is of the same branch and iteration. One from outside of the loop lives in every one.
+  // Whether some input keeps the node in its branch and iteration. One from outside of the loop does not, because it
+  // lives in every iteration.
   bool HasPlace(const NodeDef& node) const {
     return std::any_of(node.input().begin(), node.input().end(),
                        [&](const std::string& input) { return IsControl(input) || !ComesFromOutside(list_, input); });
@@ -152,8 +156,8 @@ class PlaceKeeper {
     for (const std::string& wait : waits) list_.nodes[node].add_input(wait);
   }
 
-  // What the gradients are called with that the node has waited for. Results of other calls only if there is nothing
-  // else, because a wait for a call is for all that it does.
+  // The values with which those gradients are called that the node has waited for. Results of other calls are among
+  // them only if there is nothing else, because to wait for a call is to wait for all that it does.
   std::vector<std::string> FindPlaces(int node) const {
     std::vector<std::string> values, results;
     std::vector<int> work = lost_.producers[node];
@@ -190,11 +194,12 @@ void DropWaits(const CallProgram& program, const std::vector<int>& roots, NameTa
 
 std::vector<int> FetchedNodes(const CallProgram& program) {
   std::vector<int> nodes;
+  nodes.reserve(program.fetches.size());
   for (const auto& [name, fetch] : program.fetches) nodes.push_back(program.main.index.at(name));
   return nodes;
 }
 
-// None of a gradient: TensorFlow builds it, waits included.
+// The nodes for which a body is run. A gradient has none here, because TensorFlow has made all its waits.
 std::vector<int> RootsOf(const CalledFunction& function) {
   if (function.is_gradient) return {};
   std::vector<int> nodes = function.outputs;
@@ -212,7 +217,7 @@ CallersByName FindCallers(const CallProgram& program) {
   return callers;
 }
 
-// What is true of a function becomes true of those that call it, of gradients apart.
+// Sets the property of all functions that call one with it, directly or not, except for gradients.
 void Spread(bool CalledFunction::* property, const CallersByName& callers, CallProgram* program) {
   std::vector<std::string> work;
   for (const auto& [name, function] : program->functions) {

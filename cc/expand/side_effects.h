@@ -1,4 +1,4 @@
-// Side effects across calls: which functions have them, and who waits for gradients because of them.
+// Follows side effects across calls: finds the functions that have them, and who need not wait for gradients.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_SIDE_EFFECTS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_SIDE_EFFECTS_H_
@@ -8,17 +8,19 @@
 
 namespace tensorflow_recursion {
 
-// Says of a function that it has effects, or reads state, if a function does that it calls. Gradients do neither.
+// Marks a function as having effects, or as reading state, if a function that it calls does. Gradients do neither.
 void SpreadEffects(CallProgram* program);
 
-// Removes control edges out of gradient calls, records and contributions that order no side effect. TensorFlow lets the
-// nodes of a branch wait for each other as if gradients had side effects, and the wait for a gradient call would be for
-// all of its outputs, asked for or not. Edges to side effects outside of gradients stay, direct or not: an assignment
-// must not change what the gradient before it reads. So do those that a user must have written: out of a gradient that
-// is computed for nothing else, as that of `tf.group(dx)` is, and that TensorFlow has not inlined with a branch.
+// Removes control edges that lead out of gradient calls, records and contributions and order no side effect. TensorFlow
+// lets the nodes of a branch wait for one another as if gradients had side effects, and to wait for a gradient call
+// would be to wait for all of its outputs, even for those that nobody asks for.
 //
-// A node that such an edge has kept in its branch or iteration, a constant for example, gets edges from what the
-// gradient is called with instead. Those live where the gradient call does, and do not wait for it.
+// Two kinds of such edges stay. Those on the way to a side effect outside of gradients do, because an assignment must
+// not change what the gradient before it reads. And those do that a user must have written: if a gradient is computed
+// for nothing else than such a wait, as in `tf.group(dx)`, and TensorFlow has not inlined it with a branch.
+//
+// Some nodes, such as constants, were kept in their branch or iteration only by such an edge. They get edges from what
+// the gradient is called with instead, which lives where the gradient call does.
 void DropGradientWaits(NameTable* names, CallProgram* program);
 
 }  // namespace tensorflow_recursion

@@ -22,7 +22,7 @@ std::string Describe(const NodeDef& invoke) {
   return absl::StrCat("Call of '", CalleeOf(invoke), "' (node '", invoke.name(), "')");
 }
 
-// `what` is "argument" or "output", `verb` what the function does with it.
+// `what` is "argument" or "output", and `verb` says what the function does with it: "takes" or "returns".
 absl::Status VerifyTypes(const NodeDef& invoke, const DataTypeVector& given,
                          const google::protobuf::RepeatedPtrField<OpDef::ArgDef>& expected, const char* what,
                          const char* verb) {

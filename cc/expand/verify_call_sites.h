@@ -10,7 +10,8 @@
 
 namespace tensorflow_recursion {
 
-// InvalidArgument unless the function that a call names exists, and takes and returns what the call gives and expects.
+// InvalidArgument unless the function that the call names exists, takes what the call passes, and returns what the call
+// expects.
 absl::Status VerifyCallSite(const tensorflow::NodeDef& invoke, const tensorflow::FunctionLibraryDefinition& library);
 absl::Status VerifyCallSite(const tensorflow::Node& invoke, const tensorflow::FunctionLibraryDefinition& library);
 

@@ -41,7 +41,7 @@ Holders FindHolders(const FunctionLibraryDefinition& library) {
 
 // The function that the user wrote, of which `function` is a part.
 std::string WholeFunction(const Holders& holders, std::string function) {
-  for (size_t i = 0; i < holders.size(); ++i) {  // no longer: a forged library may have cycles
+  for (size_t i = 0; i < holders.size(); ++i) {  // ends even if a forged library has cycles
     const auto holder = holders.find(function);
     if (holder == holders.end()) break;
     function = holder->second;
@@ -106,12 +106,13 @@ class Verifier {
                            TypeNames(), kernels, Place(function, node));
   }
 
-  // Whether functions run in its place.
+  // Whether functions run in place of the node.
   bool IsReplaced(const NodeDef& node) const {
     return functions_.Contains(node.op()) || !FunctionsInAttributes(node).empty();
   }
 
-  // False only if nothing else is wrong with the node: other errors are for who makes its kernel.
+  // Whether a device of these types has a kernel for the node. True also if something else is wrong with the node,
+  // which is reported when its kernel is made.
   static bool HasKernel(const std::vector<DeviceType>& types, const NodeDef& node) {
     const auto has_at_once = [&](const DeviceType& type) { return tensorflow::KernelDefAvailable(type, node); };
     if (std::any_of(types.begin(), types.end(), has_at_once)) return true;
@@ -132,7 +133,7 @@ class Verifier {
     return absl::StrCat("Function '", WholeFunction(FindHolders(functions_), function), "': node '", node.name(), "'");
   }
 
-  // What Python finds the line by that made the node.
+  // The text by which Python finds the line that made the node.
   static std::string Place(const std::string& function, const NodeDef& node) {
     return absl::StrCat("\n\t [[{{function_node ", function, "}}{{node ", node.name(), "}}]]");
   }

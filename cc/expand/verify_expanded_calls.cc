@@ -17,7 +17,7 @@ using tensorflow::DataType;
 using tensorflow::DataTypeString;
 using tensorflow::NodeDef;
 
-// Attributes of one Entry, Result, Call or Return.
+// The attributes of an Entry, Result, Call or Return.
 struct Port {
   std::string function;
   int64_t index = 0;
@@ -65,7 +65,8 @@ class ExpandedCalls {
     Port port;
   };
   using Definitions = std::map<std::pair<std::string, int64_t>, Definition>;
-  using Users = std::map<std::pair<int64_t, int64_t>, User>;  // by call_id, index
+  // By call_id and index.
+  using Users = std::map<std::pair<int64_t, int64_t>, User>;
 
   absl::Status Define(const NodeDef& node, Definitions* definitions) {
     Port port;
@@ -119,7 +120,8 @@ class ExpandedCalls {
 
   Definitions entries_, results_;
   Users calls_, returns_;
-  std::map<int64_t, std::string> functions_;  // by call_id
+  // The callee of each call_id.
+  std::map<int64_t, std::string> functions_;
   std::map<std::string, const NodeDef*> frame_starts_;
 };
 

@@ -1,4 +1,4 @@
-// Says what is wrong with the transformed calls that a graph already holds.
+// Reports what is wrong with the transformed calls that a graph already holds.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_VERIFY_EXPANDED_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_VERIFY_EXPANDED_CALLS_H_

@@ -24,7 +24,7 @@ absl::Status FindOp(const NodeDef& node, const tensorflow::FunctionLibraryDefini
   return status.ok() ? status : InvalidArgument("Node '", node.name(), "': ", status.message());
 }
 
-// More inputs or outputs than any real node has; fewer than a forged number that exhausts memory.
+// How many inputs or outputs a list may have: more than any real node has, and too few to exhaust memory.
 constexpr int64_t kMaxListLength = 1 << 20;
 
 absl::Status VerifyLengths(const NodeDef& node, const OpDef& op) {
@@ -48,7 +48,7 @@ bool TakesAttributes(const tensorflow::AttrValue& value, const tensorflow::Funct
 absl::Status VerifyLoweringOf(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library) {
   if (!IsMarkedForLowering(node) || FindExpandable(node, library).kind != Expansion::kNone) return absl::OkStatus();
   for (const auto& [name, value] : node.attr()) {
-    if (TakesAttributes(value, library)) return absl::OkStatus();  // what fits is known only to the instance
+    if (TakesAttributes(value, library)) return absl::OkStatus();  // whether it fits is known when it is instantiated
   }
   return InvalidArgument("Node '", node.name(), "' (", node.op(),
                          "): its functions are missing or do not fit its inputs and outputs");
@@ -61,7 +61,7 @@ absl::Status VerifyAttributes(const NodeDef& node, const OpDef& op) {
       if (attr.has_default_value()) continue;
       return InvalidArgument("Node '", node.name(), "' (", node.op(), "): attribute ", attr.name(), " is missing");
     }
-    if (value->second.value_case() == tensorflow::AttrValue::kPlaceholder) continue;  // known to the instance
+    if (value->second.value_case() == tensorflow::AttrValue::kPlaceholder) continue;  // known when instantiated
     const absl::Status status = tensorflow::AttrValueHasType(value->second, attr.type());
     if (!status.ok()) {
       return InvalidArgument("Node '", node.name(), "' (", node.op(), "): attribute ", attr.name(), ": ",
@@ -71,7 +71,7 @@ absl::Status VerifyAttributes(const NodeDef& node, const OpDef& op) {
   return absl::OkStatus();
 }
 
-// Grappler reads a constant as what its attribute says that it is, and dies if it is something else.
+// Grappler reads a constant as of the dtype that its attribute states, and crashes if it is of another one.
 absl::Status VerifyConstant(const NodeDef& node) {
   if (node.op() != "Const") return absl::OkStatus();
   const auto dtype = node.attr().find("dtype");
@@ -87,7 +87,7 @@ absl::Status VerifyConstant(const NodeDef& node) {
 absl::Status VerifyFunctionNode(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library) {
   TFR_RETURN_IF_ERROR(VerifyConstant(node));
   const OpDef* op = nullptr;
-  if (!FindOp(node, library, &op).ok()) return absl::OkStatus();  // TensorFlow's own checks get that far
+  if (!FindOp(node, library, &op).ok()) return absl::OkStatus();  // TensorFlow reports that itself
   TFR_RETURN_IF_ERROR(VerifyLengths(node, *op));
   TFR_RETURN_IF_ERROR(VerifyAttributes(node, *op));
   return VerifyLoweringOf(node, library);
@@ -99,7 +99,7 @@ absl::Status VerifyNode(NodeDef node, const OpDef& op) {
   return status.ok() ? status : InvalidArgument(status.message());
 }
 
-// `frames` are those of the nodes, by id.
+// `frames` has the frame of each node, by its id.
 absl::Status VerifyExitsLeaveLoops(const tensorflow::Graph& graph,
                                    const std::vector<tensorflow::ControlFlowInfo>& frames) {
   for (const tensorflow::Edge* edge : graph.edges()) {

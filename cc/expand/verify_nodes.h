@@ -1,4 +1,4 @@
-// Says what is wrong with the nodes of a graph before it is transformed. All failures are InvalidArgument.
+// Reports what is wrong with the nodes of a graph before it is transformed. All failures are InvalidArgument.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_VERIFY_NODES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_VERIFY_NODES_H_
@@ -12,8 +12,8 @@
 
 namespace tensorflow_recursion {
 
-// The node's definition, with an input for each that the node has: what its edges say counts, and not the inputs that
-// the definition remembers.
+// The node's definition with as many inputs as the node has. The inputs that the definition itself lists may be out of
+// date.
 tensorflow::NodeDef DefinitionWithEdges(const tensorflow::Node& node);
 
 // Checks that each node suits its operator: attributes, number of inputs, list lengths that fit into memory. TensorFlow

@@ -18,7 +18,7 @@ bool IsNeeded(const std::vector<bool>& needed, int value) {
   return value < static_cast<int>(needed.size()) && needed[value];
 }
 
-// Types and shapes of the values of a record that nobody reads: they are neither written nor read.
+// Drops the types and shapes of those values of a record that nobody reads, because they are not retained.
 void DropUnread(const std::vector<bool>& needed, const NodeDef& node, NodeDef* copy) {
   const auto types = node.attr().find("T");
   const auto shapes = node.attr().find("shapes");

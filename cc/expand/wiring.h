@@ -1,4 +1,4 @@
-// What the nodes of the final graph read: Returns in the place of calls, and of records only what someone reads.
+// Says what the nodes of the final graph read: Returns instead of calls, and of records only what someone reads.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_WIRING_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_WIRING_H_
@@ -13,7 +13,8 @@
 
 namespace tensorflow_recursion {
 
-// Translates inputs of a program's nodes to the final graph. Both arguments must outlive it. Reads only.
+// Translates inputs of a program's nodes to the final graph. Both arguments must outlive it. It changes nothing in
+// them.
 class Wiring {
  public:
   Wiring(const CallProgram& program, const EmissionNames& names);
@@ -25,8 +26,8 @@ class Wiring {
   // Gives `copy` the inputs of `node`. A Retain keeps only those that someone reads from its record.
   void AddInputs(const tensorflow::NodeDef& node, tensorflow::NodeDef* copy) const;
 
-  // Drops the types and shapes of values that nobody reads from `copy` of `node`, a Retain or Recall. Says which of the
-  // values that are left are in the host's memory.
+  // Completes `copy` of `node`, a Retain or Recall: drops the types and shapes of values that nobody reads, and says
+  // which of the others are in the host's memory.
   void FinishRecord(const tensorflow::NodeDef& node, tensorflow::NodeDef* copy) const;
 
  private:
@@ -35,7 +36,8 @@ class Wiring {
 
   const CallProgram& program_;
   const EmissionNames& names_;
-  std::unordered_map<std::string, std::string> recalls_;  // owner of the record, by name of the Recall
+  // By the name of each Recall, the function whose record it reads.
+  std::unordered_map<std::string, std::string> recalls_;
 };
 
 }  // namespace tensorflow_recursion

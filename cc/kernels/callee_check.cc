@@ -46,7 +46,7 @@ absl::Status CheckCallee(const tensorflow::FunctionLibraryDefinition& library, c
                            "' is declared but has no definition");
   }
   for (const tensorflow::NodeDef& node : definition->node_def()) {
-    if (node.op() == "_Arg" || node.op() == "_Retval") {  // a wrong index in one ends the process
+    if (node.op() == "_Arg" || node.op() == "_Retval") {  // with a wrong index, one would end the process
       return InvalidArgument("Function '", UserName(function.name()), "': node '", node.name(), "' is a ", node.op(),
                              ", which a definition may not hold");
     }

@@ -1,4 +1,4 @@
-// Whether a call fits the function that it names.
+// Checks whether a call fits the function that it names.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_CALLEE_CHECK_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_CALLEE_CHECK_H_
@@ -12,9 +12,9 @@
 
 namespace tensorflow_recursion {
 
-// What a call passes and reads.
+// The node's name, and the types of what the call passes and reads.
 struct CallSignature {
-  std::string name;  // of the node
+  std::string name;
   tensorflow::DataTypeVector arguments;
   tensorflow::DataTypeVector results;
 };

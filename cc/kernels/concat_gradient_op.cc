@@ -19,7 +19,7 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::TensorShapeUtils;
 
-// Behind the axis and the gradient.
+// The parts come behind the axis and the gradient.
 constexpr int kFirstPart = 2;
 
 using SizesOfPart = std::vector<int64_t>;
@@ -39,7 +39,7 @@ absl::Status ReadSizes(const Tensor& part, bool is_shape, int index, SizesOfPart
 
 std::string Listed(const SizesOfPart& sizes) { return absl::StrCat("[", absl::StrJoin(sizes, " "), "]"); }
 
-// Fails where ConcatOffset would.
+// Fails with the errors of ConcatOffset.
 absl::Status CheckTogether(const std::vector<SizesOfPart>& parts, int64_t given_axis, int64_t* axis) {
   const auto dims = static_cast<int64_t>(parts[0].size());
   *axis = given_axis < 0 ? given_axis + dims : given_axis;
@@ -59,7 +59,7 @@ absl::Status CheckTogether(const std::vector<SizesOfPart>& parts, int64_t given_
   return absl::OkStatus();
 }
 
-// Fails where Slice would, given a piece that begins at `begin` along the axis.
+// Fails with the errors of Slice, for a piece that begins at `begin` along the axis.
 absl::Status CheckPiece(const Tensor& gradient, const SizesOfPart& sizes, int64_t axis, int64_t begin) {
   if (static_cast<int64_t>(sizes.size()) != gradient.dims()) {
     return InvalidArgument("Expected begin and size arguments to be 1-D tensors of size ", gradient.dims(),
@@ -75,7 +75,7 @@ absl::Status CheckPiece(const Tensor& gradient, const SizesOfPart& sizes, int64_
   return absl::OkStatus();
 }
 
-// Whether dimensions of a piece from `first` on are those of the gradient.
+// Whether a piece is as large as the gradient in all dimensions from `first` on.
 bool IsWhole(const Tensor& gradient, const SizesOfPart& sizes, int first) {
   for (int d = first; d < gradient.dims(); ++d) {
     if (sizes[d] != gradient.dim_size(d)) return false;
@@ -83,9 +83,9 @@ bool IsWhole(const Tensor& gradient, const SizesOfPart& sizes, int first) {
   return true;
 }
 
-// Copies the piece that begins at `begin` along the axis, run by run of what lies side by side in both.
+// Copies the piece that begins at `begin` along the axis. It copies at once what lies side by side in both tensors.
 void CopyPiece(const Tensor& gradient, int64_t axis, int64_t begin, Tensor* piece) {
-  int inner = gradient.dims() - 1;  // the dimensions behind it are whole
+  int inner = gradient.dims() - 1;  // in the dimensions behind it, the piece is as large as the gradient
   int64_t unit = tensorflow::DataTypeSize(gradient.dtype());
   while (inner > axis && piece->dim_size(inner) == gradient.dim_size(inner)) unit *= gradient.dim_size(inner--);
   const int64_t run = piece->dim_size(inner) * unit;
@@ -108,7 +108,7 @@ absl::Status SetPiece(OpKernelContext* context, int index, const SizesOfPart& si
   TFR_RETURN_IF_ERROR(TensorShape::BuildTensorShape(sizes, &shape));
   if (axis == 0 && shape.num_elements() > 0 && IsWhole(gradient, sizes, 1)) {
     const Tensor rows = gradient.Slice(begin, begin + sizes[0]);
-    if (rows.IsAligned()) {  // then they need no memory of their own, as Slice has it
+    if (rows.IsAligned()) {  // then the piece shares the gradient's memory, as in TensorFlow's Slice
       context->set_output(index, rows);
       return absl::OkStatus();
     }

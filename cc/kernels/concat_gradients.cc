@@ -28,7 +28,7 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Inputs of the operators, and of the one that they become.
+// Which inputs the operators have, and the one that they become.
 constexpr int kAxis = 0;
 constexpr int kFirstShape = 1;
 constexpr int kSliced = 0;
@@ -45,16 +45,21 @@ struct NodeOutput {
   bool operator==(const NodeOutput& other) const { return node == other.node && output == other.output; }
 };
 
-// A concatenation's gradient.
+// The nodes that make a concatenation's gradient, and what the one operator reads that they become.
 struct ConcatGradient {
-  Node* offset = nullptr;     // the ConcatOffset; nullptr: the slices lie where constants say
-  std::vector<Node*> slices;  // by part
+  // The ConcatOffset; nullptr if the slices lie where constants say.
+  Node* offset = nullptr;
+  // The Slice of each part.
+  std::vector<Node*> slices;
   NodeOutput axis;
   NodeOutput gradient;
-  std::vector<NodeOutput> parts;  // values or shapes; behind those of the parts, what is only waited for
+  // The value or the shape of each part; behind these, values that the operator only waits for.
+  std::vector<NodeOutput> parts;
   std::vector<bool> are_shapes;
-  std::vector<Node*> waiting;  // the ConcatOffset, and those that made its shapes for nobody else
-  std::vector<Node*> waits;    // what the new operator waits for, besides
+  // What goes besides the slices: the ConcatOffset, and nodes that made its shapes for nobody else.
+  std::vector<Node*> removed;
+  // What the operator waits for by control edges, besides.
+  std::vector<Node*> awaited;
 };
 
 NodeOutput InputOf(const Node& node, int index) {
@@ -72,7 +77,8 @@ bool IsPlainValue(tensorflow::DataType dtype) {
   return tensorflow::DataTypeCanUseMemcpy(dtype) && !tensorflow::IsRefType(dtype);
 }
 
-// Finds the slices of one tensor that take all that the ConcatOffset says, and nothing else.
+// Finds the slices if they cut one tensor, take each part that the ConcatOffset has a beginning for, and nobody else
+// reads the ConcatOffset. Returns false if it is otherwise.
 bool FindSlices(ConcatGradient* found) {
   const Node& offset = *found->offset;
   found->axis = InputOf(offset, kAxis);
@@ -88,7 +94,7 @@ bool FindSlices(ConcatGradient* found) {
   }
   for (size_t i = 0; i < found->slices.size(); ++i) {
     const Node* const slice = found->slices[i];
-    // One that waits for another one's reader would close a circle.
+    // If a slice waited for a reader of another slice, the new operator would wait for itself.
     if (slice == nullptr || HasControlInputs(*slice) || !IsPlainValue(slice->output_type(0))) return false;
     if (!(InputOf(*slice, kSize) == InputOf(offset, kFirstShape + static_cast<int>(i)))) return false;
     if (i == 0) found->gradient = InputOf(*slice, kSliced);
@@ -97,8 +103,8 @@ bool FindSlices(ConcatGradient* found) {
   return !found->slices.empty() && !tensorflow::IsRefType(found->gradient.node->output_type(found->gradient.output));
 }
 
-// A vector of constants, none of them negative (a Slice takes -1 for all that is left, which no shape has). False if
-// the node is none.
+// Reads the sizes if the node is a constant vector without negative numbers. (To a Slice, -1 means all that is left,
+// which is no size.) Returns false if it is not.
 bool ReadSizes(const Node& node, std::vector<int32_t>* sizes) {
   Tensor value;
   if (!node.IsConstant() || !tensorflow::GetNodeAttr(node.attrs(), "value", &value).ok()) return false;
@@ -118,8 +124,8 @@ bool IsShapeOfValues(const Node& node) {
   return node.num_inputs() > 0 && !tensorflow::IsRefType(node.input_type(0));
 }
 
-// Where Grappler knows an output of a ShapeN, it puts a constant in its place, which waits for the ShapeN, and names it
-// after both. That output, if `node` is such a constant.
+// If Grappler knows an output of a ShapeN, it puts a constant in its place, which waits for the ShapeN and is named
+// after it. Returns that output if `node` is such a constant.
 NodeOutput ReplacedShape(const Node& node) {
   for (const tensorflow::Edge* edge : node.in_edges()) {
     absl::string_view name = node.name();
@@ -132,8 +138,8 @@ NodeOutput ReplacedShape(const Node& node) {
   return {};
 }
 
-// Who reads the shapes of the parts: `slices` and the ConcatOffset, and constants that wait for the ShapeN that they
-// have replaced, if they are for those alone.
+// Knows who reads the shapes of the parts: the slices, the ConcatOffset, and constants that have replaced an output of
+// a ShapeN and that nobody else reads.
 class ShapeReaders {
  public:
   explicit ShapeReaders(const ConcatGradient& gradient) : readers_(gradient.slices.begin(), gradient.slices.end()) {
@@ -149,8 +155,7 @@ class ShapeReaders {
     return constants_.count(shape.node) > 0 ? ReplacedShape(*shape.node) : shape;
   }
 
-  // Whether nobody else reads the node, and they only as a shape. A Slice may also cut the shape itself, as its first
-  // input, and needs it then.
+  // Whether only these read the node, and only as a shape. (A Slice may also cut the shape itself, as its first input.)
   bool ReadShape(const Node& node) const {
     return std::all_of(node.out_edges().begin(), node.out_edges().end(), [this](const tensorflow::Edge* edge) {
       const bool is_shape = edge->dst_input() >= kFirstShape && readers_.count(edge->dst()) > 0;
@@ -163,11 +168,12 @@ class ShapeReaders {
   std::set<Node*> constants_;
 };
 
-// Says what the shapes are made of. False if one of them may be no shape of a tensor.
+// Finds the values or shapes of the parts, and the nodes that go. Returns false if one of the shapes may be no shape of
+// a tensor.
 bool FindParts(ConcatGradient* found) {
   const ShapeReaders readers(*found);
   std::set<std::pair<const Node*, int>> taken;
-  found->waiting = {found->offset};
+  found->removed = {found->offset};
   for (size_t i = 0; i < found->slices.size(); ++i) {
     const NodeOutput given = InputOf(*found->offset, kFirstShape + static_cast<int>(i));
     const NodeOutput shape = readers.Origin(given);
@@ -179,21 +185,21 @@ bool FindParts(ConcatGradient* found) {
     if (!is_ours) continue;
     taken.emplace(shape.node, shape.output);
     for (Node* node : {shape.node, given.node}) {
-      if (std::count(found->waiting.begin(), found->waiting.end(), node) == 0) found->waiting.push_back(node);
+      if (std::count(found->removed.begin(), found->removed.end(), node) == 0) found->removed.push_back(node);
     }
   }
-  // A ShapeN has waited for all of its inputs.
-  for (size_t i = 1; i < found->waiting.size(); ++i) {
-    for (int j = 0; j < found->waiting[i]->num_inputs(); ++j) {
-      if (!taken.emplace(found->waiting[i], j).second) continue;
-      found->parts.push_back(InputOf(*found->waiting[i], j));
+  // A ShapeN that goes has waited for all of its inputs, so the new operator does.
+  for (size_t i = 1; i < found->removed.size(); ++i) {
+    for (int j = 0; j < found->removed[i]->num_inputs(); ++j) {
+      if (!taken.emplace(found->removed[i], j).second) continue;
+      found->parts.push_back(InputOf(*found->removed[i], j));
       found->are_shapes.push_back(false);
     }
   }
   return true;
 }
 
-// The operator whose name and place the new one takes.
+// The operator whose name and device the new one gets.
 const Node& ModelOf(const ConcatGradient& gradient) {
   return gradient.offset != nullptr ? *gradient.offset : *gradient.slices[0];
 }
@@ -244,30 +250,30 @@ absl::Status Merge(const ConcatGradient& gradient, Graph* graph) {
   graph->AddEdge(gradient.axis.node, gradient.axis.output, merged, input++);
   graph->AddEdge(gradient.gradient.node, gradient.gradient.output, merged, input++);
   for (const NodeOutput& part : gradient.parts) graph->AddEdge(part.node, part.output, merged, input++);
-  for (const Node* node : gradient.waiting) {
+  for (const Node* node : gradient.removed) {
     for (const tensorflow::Edge* edge : node->in_edges()) {
       if (edge->IsControlEdge()) graph->AddControlEdge(edge->src(), merged);
     }
   }
-  for (Node* node : gradient.waits) graph->AddControlEdge(node, merged);
+  for (Node* node : gradient.awaited) graph->AddControlEdge(node, merged);
   for (size_t i = 0; i < gradient.slices.size(); ++i) {
     MoveReaders(gradient.slices[i], merged, static_cast<int>(i), graph);
   }
   for (Node* slice : gradient.slices) graph->RemoveNode(slice);
-  for (Node* node : gradient.waiting) graph->RemoveNode(node);
+  for (Node* node : gradient.removed) graph->RemoveNode(node);
   return absl::OkStatus();
 }
 
 // --- Where all shapes are known -------------------------------------------------------------------
 
-// A slice that begins at, and has the size of, constants.
+// A Slice whose beginning and size are constants.
 struct ConstantSlice {
   Node* node;
   std::vector<int32_t> begin, size;
 };
 
-// Whether a constant waits for no more than its branch: what waits for the reader of another slice would close a
-// circle.
+// Whether a constant waits only for its branch. If it waited for a reader of another slice, the new operator would wait
+// for itself.
 bool WaitsForItsBranch(const Node& constant) {
   return std::all_of(constant.in_edges().begin(), constant.in_edges().end(), [](const tensorflow::Edge* edge) {
     const Node& source = *edge->src();
@@ -285,7 +291,8 @@ bool ReadConstantSlice(Node* node, ConstantSlice* slice) {
          WaitsForItsBranch(size) && slice->begin.size() == slice->size.size();
 }
 
-// The dimension along which the slices, which are sorted, lie one behind the other from 0 on; kNoAxis if they do not.
+// The dimension along which the slices lie one behind the other from 0 on; kNoAxis if there is none. `slices` are
+// sorted by their beginnings.
 int AxisOf(const std::vector<ConstantSlice>& slices) {
   int axis = kNoAxis;
   int64_t end = 0;
@@ -308,7 +315,7 @@ int AxisOf(const std::vector<ConstantSlice>& slices) {
   return axis;
 }
 
-// A number that waits for what the first of the sizes waits for.
+// Adds a constant for the axis, which waits for the same as the size of the first slice.
 absl::Status AddAxis(const ConstantSlice& first, int axis, Graph* graph, Node** node) {
   NodeDef def = DefLike(*first.node, graph->NewName(absl::StrCat(first.node->name(), "/axis")), "Const");
   Tensor value(static_cast<int32_t>(axis));
@@ -336,7 +343,7 @@ absl::Status MergeConstantSlices(std::vector<ConstantSlice> slices, Graph* graph
     gradient.slices.push_back(slice.node);
     gradient.parts.push_back(InputOf(*slice.node, kSize));
     gradient.are_shapes.push_back(true);
-    gradient.waits.push_back(InputOf(*slice.node, kBegin).node);
+    gradient.awaited.push_back(InputOf(*slice.node, kBegin).node);
   }
   TFR_RETURN_IF_ERROR(AddAxis(slices[0], axis, graph, &gradient.axis.node));
   return Merge(gradient, graph);
@@ -371,8 +378,8 @@ absl::Status MergeConcatGradients(Graph* graph) {
   std::vector<Node*> offsets = NodesOf(*graph, "ConcatOffset"), slices = NodesOf(*graph, "Slice");
   if (slices.empty()) return absl::OkStatus();
   GraphRegions regions;
-  if (!regions.Build(*graph).ok()) return absl::OkStatus();  // who builds the program finds the same fault
-  // The main graph is the session's: its concatenations are large, and TensorFlow slices by several threads.
+  if (!regions.Build(*graph).ok()) return absl::OkStatus();  // BuildProgram() reports the same fault
+  // Concatenations of the main graph are large, and TensorFlow slices them by several threads.
   auto is_in_main_graph = [&regions](const Node* node) { return !regions.IsInFunction(node); };
   for (std::vector<Node*>* nodes : {&offsets, &slices}) {
     nodes->erase(std::remove_if(nodes->begin(), nodes->end(), is_in_main_graph), nodes->end());

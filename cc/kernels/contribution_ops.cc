@@ -26,7 +26,8 @@ void SetVariant(OpKernelContext* context, Contributions contributions) {
   context->set_output(0, BoxContributions(std::move(contributions)));
 }
 
-// A term has a row or two, so what is done for each of them beside copying its numbers is what collecting takes.
+// Compares the shape dimension by dimension, because to build another shape for each term would cost time: terms have
+// only a row or two, and there are many.
 
 bool HasRows(const Tensor& part, tensorflow::DataType dtype, const TensorShape& row_shape) {
   if (part.dtype() != dtype || part.dims() != row_shape.dims() + 1) return false;
@@ -36,7 +37,7 @@ bool HasRows(const Tensor& part, tensorflow::DataType dtype, const TensorShape& 
   return true;
 }
 
-// How many rows tensor `which` of all terms has together. InvalidArgument if one of them has other rows than expected.
+// Counts the rows that tensor `which` has in all terms together. InvalidArgument if one has other rows than expected.
 absl::Status CountRows(OpKernelContext* context, const std::vector<const Term*>& terms, int which,
                        const TensorShape& row_shape, int64_t* rows) {
   const tensorflow::DataType dtype = context->expected_output_dtype(which);
@@ -64,7 +65,7 @@ void CopyOnHost(const std::vector<const Term*>& terms, int which, int64_t row_by
   }
 }
 
-// Copies the tensors on a device that is no CPU. Each copy is queued behind what has been launched there.
+// Copies the tensors on a device that is no CPU. Each copy is queued behind all that has been launched there.
 absl::Status CopyOnDevice(OpKernelContext* context, const std::vector<const Term*>& terms, int which, Tensor* result) {
   auto* const device = static_cast<tensorflow::Device*>(context->device());
   int64_t row = 0;

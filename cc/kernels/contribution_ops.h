@@ -1,4 +1,4 @@
-// The operators that collect the gradient of a weight over all frames: Contribute, ContributeNone, Collect, Total.
+// Computes the gradient of a weight over all frames, by the operators Contribute, ContributeNone, Collect and Total.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
@@ -7,14 +7,14 @@
 
 namespace tensorflow_recursion {
 
-// Makes one term of input 0 and input 1.
+// Makes a sum of one term, which consists of input 0 and input 1.
 class ContributeOp : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(tensorflow::OpKernelContext* context) override;
 };
 
-// Makes a sum without terms: zero.
+// Makes a sum without terms, which is zero.
 class ContributeNoneOp : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;

@@ -15,13 +15,13 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Assumed where the system does not tell: what the smallest pool threads have.
-constexpr size_t kFallbackStackBytes = 256 * 1024;
+// How large stacks are taken to be where the system does not tell: as those of the smallest pool threads.
+constexpr size_t kFallbackStackBytes = size_t{256} << 10;
 
-// The work that waits for this thread's outermost RunFlat to get to it; null outside of any.
+// The work that this thread's outermost RunFlat() has still to do; null outside of any.
 thread_local std::vector<std::function<void()>>* waiting = nullptr;
 
-// The address that this thread's stack may grow down to.
+// The middle of this thread's stack. The stack grows downwards, to lower addresses.
 uintptr_t HalfOfStack() {
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   uintptr_t half = here - kFallbackStackBytes / 2;

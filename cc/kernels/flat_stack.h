@@ -7,18 +7,18 @@
 
 namespace tensorflow_recursion {
 
-// A function's executor usually hands its work to a thread pool, and nothing nests. But a pool runs
-// work inline when its queue is full, and sessions without a pool run everything inline: then each
-// call would sit on the stack of its caller, and each return on the stack of its callee.
+// A function's executor usually hands its work to a thread pool, and nothing nests. But a pool runs work inline when
+// its queue is full, and sessions without a pool run everything inline. Then each call would lie on the stack above its
+// caller, and each return above its callee.
 
-// Runs `work`; inside of another RunFlat on this thread, only once that one's own work has returned.
-// The latest comes first, so nested calls run depth first. Nothing that `work` does may wait for
-// what it starts in this way.
+// Runs `work`. Inside of another RunFlat() on this thread it runs only when that one's own work has returned. The
+// newest work comes first, so nested calls run depth first. Nothing that `work` does may wait for other work that it
+// starts so.
 void RunFlat(std::function<void()> work);
 
-// Runs `work` on top of whatever is on the stack until half of the stack is used, then on another
-// thread; for callers that may wait for `work` to be done. Returns false, with nothing run, when
-// `max_threads` threads run such work already.
+// Runs `work` on this thread as long as less than half of its stack is used, and else on another thread. For callers
+// that may wait for `work` to be done. Returns false, and has run nothing, if `max_threads` threads run such work
+// already.
 bool RunNested(std::function<void()> work, int max_threads);
 
 }  // namespace tensorflow_recursion

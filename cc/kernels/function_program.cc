@@ -28,9 +28,10 @@ int CountIf(const tensorflow::Graph& graph, bool (Node::*is)() const) {
   return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [is](const Node* node) { return (node->*is)(); }));
 }
 
-// One run: what must live until its end.
+// What must live until the end of a run.
 struct Flight {
-  std::unique_ptr<tensorflow::PrivateIntraProcessRendezvous> rendezvous;  // if it is of its own
+  // The run's own rendezvous, if it has one.
+  std::unique_ptr<tensorflow::PrivateIntraProcessRendezvous> rendezvous;
   std::vector<Tensor> arguments;
   std::vector<Tensor> results;
 };
@@ -70,7 +71,7 @@ absl::Status FunctionProgram::MakePlain(const tensorflow::Graph& graph, Function
 
 absl::Status FunctionProgram::Make(const tensorflow::Graph& graph, FunctionLibraryRuntime* library, bool is_spread,
                                    DeadResults dead_results, std::unique_ptr<RunnableProgram>* program) {
-  static std::atomic<int64_t> next_id{0};  // several threads make programs at once
+  static std::atomic<int64_t> next_id{0};  // atomic, because several threads may make programs at once
   const std::string name = absl::StrCat("recursion_call_", next_id.fetch_add(1));
   tensorflow::FunctionDef function;
   TFR_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(graph, name, &function));
@@ -96,8 +97,8 @@ void FunctionProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::D
   options.allow_dead_tensors = dead_results_ == DeadResults::kAreEmpty;
   if (is_spread_) {
     NoteOutermostCall(/*is_static=*/true);
-    // Each call has a rendezvous of its own, because another call of the same function uses the same keys for what
-    // devices send each other.
+    // Each call has a rendezvous of its own, because devices send each other values with the same keys in another call
+    // of the same function.
     flight->rendezvous = std::make_unique<tensorflow::PrivateIntraProcessRendezvous>(library_->device_mgr());
     options.rendezvous = flight->rendezvous.get();
     // Parts that wait for each other cannot all run in the thread of the caller.

@@ -1,4 +1,4 @@
-// A graph that TensorFlow's function runtime runs in the place of a kernel.
+// Runs a graph by TensorFlow's function runtime in place of a kernel.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_FUNCTION_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_FUNCTION_PROGRAM_H_
@@ -13,16 +13,16 @@
 
 namespace tensorflow_recursion {
 
-// Made once, then constant, as a StaticProgram is. The graph becomes a function. It lies between `_Arg` and `_Retval`
-// nodes on the device of `library`.
+// Makes a function of a graph, which lies between `_Arg` and `_Retval` nodes on the device of `library`. Made once,
+// then constant, as a StaticProgram is.
 class FunctionProgram : public RunnableProgram {
  public:
-  // Makes the program of a transformed graph on several devices of the process. TensorFlow places and cuts it; each
-  // device runs its part as a Recursion>Run, which CompositePass makes of the part as in a session.
+  // Makes the program of a transformed graph on several devices of the process. TensorFlow places and divides it. Each
+  // device runs its part as a Recursion>Run, which CompositePass makes of the part as it does in a session.
   static absl::Status MakeSpread(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library,
                                  std::unique_ptr<RunnableProgram>* program);
 
-  // Makes the program of a graph that is run as it is, part of the step that is around it.
+  // Makes the program of a graph that is run as it is, as a part of the step around it.
   static absl::Status MakePlain(const tensorflow::Graph& graph, tensorflow::FunctionLibraryRuntime* library,
                                 DeadResults dead_results, std::unique_ptr<RunnableProgram>* program);
 

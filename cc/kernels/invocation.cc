@@ -27,23 +27,24 @@ using tensorflow::OpKernelContext;
 using tensorflow::RendezvousInterface;
 using tensorflow::Tensor;
 
-// Dynamic calls under way in this process that no other call of ours made. A recursion that passes
-// through an operator with a rendezvous of its own (PartitionedCall) shows only here.
+// How many dynamic calls are under way in this process that no other call of ours has made. A recursion that goes
+// through an operator with a rendezvous of its own (PartitionedCall) is noticed only here.
 std::atomic<int64_t> outermost_calls{0};
 
-// Where operators run inline (some tf.data functions), While waits for its body, so calls cannot be
-// put off and nest on stacks: this many of them, of 8 MB each. Returns get more, they cannot fail.
+// Where operators run inline (in some functions of tf.data), a While waits for its body, so calls cannot be put off,
+// and nest on stacks. They may use so many stacks, of 8 MB each. Returns may use more, because they cannot fail.
 constexpr int kMaxThreadsOfCalls = 200;
 constexpr int kMaxThreadsOfReturns = 2000;
 
-// One call under way: the call frame its executor reads arguments from and writes results to.
+// One call that is under way. It is the call frame from which the callee's executor reads arguments and to which it
+// writes results.
 //
-// It is also the rendezvous of that executor, because the rendezvous is what If, While and Case hand
-// on to their branches (the call frame they replace): so a call inside the body, however deep in
-// control flow, finds the call around it. Everything asked of the rendezvous goes to the real one.
+// It is also the rendezvous of that executor. If, While and Case hand the rendezvous on to their branches, though not
+// the call frame. So a call inside of the body, however deep in control flow, finds the call around it. Everything that
+// is asked of the rendezvous goes to the real one.
 //
-// Created and started by StartInvocation, deletes itself when the callee is done.
-// A call outlives all calls that its body makes.
+// StartInvocation() makes and starts it, and it deletes itself when the callee is done. A call outlives all calls that
+// its body makes.
 class Invocation final : public CallFrameInterface, public RendezvousInterface {
  public:
   Invocation(InvokeOp& kernel, OpKernelContext* ctx, tensorflow::AsyncOpKernel::DoneCallback done)
@@ -53,7 +54,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
         parent_(Enclosing(ctx->rendezvous())),
         recursion_(parent_ == nullptr ? new Recursion(ctx->rendezvous()) : parent_->recursion_),
         depth_(parent_ == nullptr ? outermost_calls.fetch_add(1, std::memory_order_relaxed) + 1 : parent_->depth_ + 1) {
-    // Outermost calls count each other only to bound a recursion that goes unseen.
+    // That outermost calls are counted together only limits a recursion that is not noticed otherwise.
     if (parent_ == nullptr && depth_ <= kernel.max_depth()) depth_ = 1;
   }
 
@@ -79,14 +80,14 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
     }
   }
 
-  // The call that has a rendezvous, or nullptr.
+  // The call that `rendezvous` is, or nullptr if it is none.
   static Invocation* Enclosing(RendezvousInterface* rendezvous) {
     if (rendezvous == nullptr || typeid(*rendezvous) != typeid(Invocation)) return nullptr;
     return static_cast<Invocation*>(rendezvous);
   }
 
-  // CallFrameInterface: the kernel's own inputs and outputs, without a copy between. Arguments are
-  // read, results are written by executor threads, each index by its own _Arg and _Retval node.
+  // CallFrameInterface: hands over the kernel's own inputs and outputs, without copies. Threads of the executor read
+  // arguments and write results, each index by its own _Arg or _Retval node.
   size_t num_args() const override { return kernel_.num_arguments(); }
   size_t num_retvals() const override { return kernel_.num_results(); }
 
@@ -109,7 +110,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
     return absl::OkStatus();
   }
 
-  // RendezvousInterface.
+  // RendezvousInterface: hands everything on to the real rendezvous.
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value, const bool is_dead) override {
     return recursion_->rendezvous == nullptr ? NoRendezvous() : recursion_->rendezvous->Send(key, args, value, is_dead);
   }
@@ -151,8 +152,8 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
     }
   }
 
-  // Hands the result to the caller. An inner call passes on only the code of its error: every
-  // executor on the way appends its node's name, which at depth n would cost n^2 characters.
+  // Hands the result to the caller. An inner call passes on only the code of its error, because every executor on the
+  // way appends its node's name, which would cost n^2 characters at depth n.
   void Return() {
     if (!status_.ok()) {
       ctx_->SetStatus(parent_ == nullptr ? recursion_->FirstError() : absl::Status(status_.code(), "in a nested call"));
@@ -162,7 +163,7 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
     done();
   }
 
-  // A Retval that got no value (a dead branch) leaves no trace but this.
+  // Finds outputs that got no value, as those of a dead branch do. Nobody else reports them.
   absl::Status CheckOutputs() const {
     for (int i = 0; i < kernel_.num_results(); ++i) {
       if (ctx_->mutable_output(i) == nullptr) {
@@ -213,8 +214,10 @@ class Invocation final : public CallFrameInterface, public RendezvousInterface {
   OpKernelContext* const ctx_;
   FunctionLibraryRuntime::Handle handle_ = tensorflow::kInvalidHandle;
   tensorflow::AsyncOpKernel::DoneCallback done_;
-  Invocation* const parent_;    // null for the outermost call
-  Recursion* const recursion_;  // owned by the outermost call
+  // The call around this one; null for the outermost.
+  Invocation* const parent_;
+  // The outermost call owns it.
+  Recursion* const recursion_;
   int64_t depth_;
   absl::Status status_;
 };

@@ -1,4 +1,4 @@
-// One dynamic call under way.
+// Runs dynamic calls.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_INVOCATION_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_INVOCATION_H_
@@ -9,7 +9,7 @@ namespace tensorflow_recursion {
 
 class InvokeOp;
 
-// Whether another call of ours, which runs dynamically, is around the kernel that `ctx` is for.
+// Whether a dynamic call of ours is around the kernel that `ctx` is for.
 bool IsInsideOfInvocation(const tensorflow::OpKernelContext& ctx);
 
 // Runs the callee of `kernel` with the kernel's inputs and outputs, and calls `done` when it has ended.

@@ -73,7 +73,7 @@ void InvokeOp::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
 absl::StatusOr<FunctionLibraryRuntime::Handle> InvokeOp::HandleIn(FunctionLibraryRuntime* library,
                                                                   Recursion& recursion) {
   const auto find = [&]() -> const Target* {
-    const Target* target = targets_.load(std::memory_order_acquire);  // pairs with the release below
+    const Target* target = targets_.load(std::memory_order_acquire);  // sees what the release below has written
     while (target != nullptr && target->library != library) target = target->next;
     return target;
   };

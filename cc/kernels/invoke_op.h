@@ -18,17 +18,17 @@
 
 namespace tensorflow_recursion {
 
-// Depth of dynamic recursion that ends in ResourceExhausted unless the environment variable
-// kDynamicMaxDepthVariable says otherwise. A call takes 2 to 3 KB, and as much again for every other
-// call of the same body that waits its turn: a runaway recursion ends near 1 GiB, in seconds.
+// How deep dynamic calls may nest before they end in ResourceExhausted, unless the environment variable
+// kDynamicMaxDepthVariable says otherwise. A call takes 2 to 3 KB, and as much again for every other call of the same
+// body that waits for its turn. So a runaway recursion ends near 1 GiB, in seconds.
 inline constexpr int64_t kDefaultDynamicMaxDepth = 250'000;
 inline constexpr char kDynamicMaxDepthVariable[] = "TENSORFLOW_RECURSION_DYNAMIC_MAX_DEPTH";
 
 struct Recursion;
 
-// A node that says so, and is called by no other call of ours, runs as a static program that the kernel makes at its
-// first run. Otherwise each call is one run of the callee's own executor, as for any function of stock TensorFlow:
-// dynamic execution, the baseline of the static one.
+// If the node has the attribute kStaticAttr, and no other call of ours is around it, the call runs as a static program,
+// which the kernel makes at its first run. Otherwise the call is dynamic: one run of the callee's own executor, as for
+// any function of stock TensorFlow.
 //
 // The constructor checks the node against the callee's definition. ComputeAsync may run concurrently.
 class InvokeOp : public tensorflow::AsyncOpKernel {
@@ -36,7 +36,7 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
   explicit InvokeOp(tensorflow::OpKernelConstruction* ctx);
   ~InvokeOp() override;
 
-  // The kernel only starts the callee, whose kernels decide for themselves.
+  // The kernel only starts the callee. Whether that is expensive is for the callee's kernels to say.
   bool IsExpensive() override { return false; }
 
   void ComputeAsync(tensorflow::OpKernelContext* ctx, DoneCallback done) override;
@@ -49,12 +49,14 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
   const std::string& function() const { return function_.name(); }
   int64_t max_depth() const { return max_depth_; }
 
-  // The callee's handle in `library`, instantiated at the first call of each recursion's first kernel.
+  // The callee's handle in `library`. The first call of a recursion instantiates it, and all calls of that callee in
+  // the recursion share it.
   absl::StatusOr<tensorflow::FunctionLibraryRuntime::Handle> HandleIn(tensorflow::FunctionLibraryRuntime* library,
                                                                       Recursion& recursion);
 
  private:
-  // A session keeps this kernel and uses it under several function runtimes, one per set of fetches.
+  // The callee's handle in one function runtime. A session keeps this kernel and uses it under several function
+  // runtimes, one for each set of fetches.
   struct Target {
     tensorflow::FunctionLibraryRuntime* library;
     tensorflow::FunctionLibraryRuntime::Handle handle;
@@ -66,13 +68,17 @@ class InvokeOp : public tensorflow::AsyncOpKernel {
   absl::Status CheckDefinition(const tensorflow::FunctionLibraryRuntime& library) const;
 
   tensorflow::NameAttrList function_;
-  std::unique_ptr<StaticCalls> static_calls_;  // null: all calls are dynamic
-  tensorflow::DataTypeVector arguments_;       // types of those that are passed on
+  // Null if all calls are dynamic.
+  std::unique_ptr<StaticCalls> static_calls_;
+  // The types of the inputs that are passed on.
+  tensorflow::DataTypeVector arguments_;
   const tensorflow::Tensor no_record_{tensorflow::DT_VARIANT, tensorflow::TensorShape({})};
-  std::string key_;  // of the callee with its attributes
+  // A text that names the callee with its attributes.
+  std::string key_;
   int64_t max_depth_ = kDefaultDynamicMaxDepth;
   std::mutex mu_;
-  std::atomic<Target*> targets_{nullptr};  // grows under mu_, is read without it by every call
+  // A list that grows under mu_, and that every call reads without it.
+  std::atomic<Target*> targets_{nullptr};
 };
 
 }  // namespace tensorflow_recursion

@@ -1,4 +1,4 @@
-// Schemas of the operators that calls of recursive functions are made of.
+// Registers the schemas of the operators that calls of recursive functions are made of.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
@@ -15,7 +15,8 @@ using tensorflow::PartialTensorShape;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
-// A record is a scalar. What it is a handle of says that it is no number: nobody is to build zeros for it.
+// A record is a scalar. The types of what it is a handle of say that it is no number, so that nobody makes zeros for
+// it.
 absl::Status RecordShape(InferenceContext* c, int output, tensorflow::DataType elements) {
   c->set_output(output, c->Scalar());
   c->set_output_handle_shapes_and_types(
@@ -23,7 +24,7 @@ absl::Status RecordShape(InferenceContext* c, int output, tensorflow::DataType e
   return absl::OkStatus();
 }
 
-// The shapes the user stated, else unknown ones. Never looks into the callee: that would not end.
+// The shapes that the user has stated, else unknown ones. It never looks into the callee, because that would not end.
 absl::Status StatedShapes(InferenceContext* c) {
   std::vector<PartialTensorShape> shapes;
   TF_RETURN_IF_ERROR(c->GetAttr("output_shapes", &shapes));
@@ -35,7 +36,7 @@ absl::Status StatedShapes(InferenceContext* c) {
     }
     c->set_output(i, shape);
   }
-  return RecordShape(c, num_results, tensorflow::DT_INT64);  // no gradient: TensorFlow makes no zeros like it
+  return RecordShape(c, num_results, tensorflow::DT_INT64);  // int64 has no gradient, so TensorFlow makes no zeros
 }
 
 absl::Status ShapeFromAttr(InferenceContext* c) {
@@ -49,8 +50,8 @@ absl::Status ShapeFromAttr(InferenceContext* c) {
 
 }  // namespace
 
-// Operators are stateful, so that no stock pass folds, merges or moves them; those that compute a value, and nothing
-// else, need not be.
+// The operators are stateful, so that no stock pass folds, merges or moves them. Those that only compute a value need
+// not be.
 
 REGISTER_OP(kInvokeOp)
     .Input("args: Tin")
@@ -121,7 +122,8 @@ REGISTER_OP(kHasRunOp)
     .SetShapeFn(tensorflow::shape_inference::ScalarShape)
     .Doc("A token that comes when what this waits for has run: operators, or others of its kind.");
 
-// The shape of contributions is that of the gradient they stand for, as far as Python tells; the value is a scalar.
+// Contributions have the shape of the gradient that they stand for, as far as Python knows it, though the value is a
+// scalar.
 REGISTER_OP(kContributeOp)
     .Input("first: T")
     .Input("second: U")

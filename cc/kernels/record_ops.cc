@@ -22,11 +22,12 @@ using tensorflow::TypeIndex;
 using tensorflow::UnaryVariantOpRegistry;
 using tensorflow::Variant;
 using tensorflow::VariantDeviceCopyDirection;
-namespace variant_op_registry_fn_registration = tensorflow::variant_op_registry_fn_registration;  // for the macros
+// The macros below need it.
+namespace variant_op_registry_fn_registration = tensorflow::variant_op_registry_fn_registration;
 
 namespace {
 
-// Scalars and records without their boxes, so that a record is as small as in the tagged executor.
+// Takes scalars and records out of their tensors, so that a record is as small here as one that our executor makes.
 Value Unbox(const Tensor& tensor, bool is_on_host) {
   const bool is_number = is_on_host && tensor.dims() == 0 && IsUnboxed(tensor.dtype()) && tensor.IsInitialized();
   if (is_number) return ScalarFromTensor(tensor);
@@ -55,7 +56,7 @@ class Copier {
   }
 
  private:
-  // The copy of a record, with a reference for the caller. Its values are filled in later.
+  // Returns the copy of a record, with a reference for the caller. Its values are filled in later.
   Record* CopyOf(Record* from) {
     if (from == nullptr) return nullptr;
     const auto [position, is_new] = copies_.try_emplace(from, nullptr);
@@ -82,7 +83,7 @@ class Copier {
       copy = Tensor(dtype, tensor.shape());
       TFR_RETURN_IF_ERROR(VariantDeviceCopy(direction_, tensor.scalar<Variant>()(), &copy.scalar<Variant>()(), copy_));
     } else if (tensorflow::MTypeFromDType(dtype) == tensorflow::HOST_MEMORY || tensor.NumElements() == 0) {
-      to->Set(index, value.Copy(), dtype);  // in the host's memory for every device
+      to->Set(index, value.Copy(), dtype);  // is in the host's memory for every device
       return absl::OkStatus();
     } else {
       TFR_RETURN_IF_ERROR(copy_(tensor, &copy));
@@ -93,7 +94,9 @@ class Copier {
 
   const VariantDeviceCopyDirection direction_;
   const UnaryVariantOpRegistry::AsyncTensorDeviceCopyFn& copy_;
-  absl::flat_hash_map<Record*, Record*> copies_;  // kept alive by the whole
+  // The copy of each record. The first copy keeps all others alive.
+  absl::flat_hash_map<Record*, Record*> copies_;
+  // Records whose values are still to be copied, and their copies.
   std::vector<std::pair<Record*, Record*>> work_;
 };
 

@@ -1,4 +1,4 @@
-// Records where TensorFlow's own executor runs a body: Retain and Recall as kernels.
+// Handles records where TensorFlow's own executor runs a body, by kernels of Retain and Recall.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_RECORD_OPS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_RECORD_OPS_H_
@@ -37,8 +37,8 @@ class RecallOp : public tensorflow::OpKernel {
   RecordType type_;
 };
 
-// What the gradient of gradients reads from a record of zeros, in place of a list: the list, or zeros like another list
-// where there is only an empty record, which stands for zeros of anything. The operators of lists know no records.
+// Hands on a list that the gradient of a gradient reads from a record. If there is only an empty record in its place,
+// which stands for zeros of anything, makes zeros like another list: the operators of lists know no records.
 class ListOrZerosOp : public tensorflow::OpKernel {
  public:
   explicit ListOrZerosOp(tensorflow::OpKernelConstruction* construction)

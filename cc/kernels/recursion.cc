@@ -10,7 +10,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// An error that only tells of another one: where a kernel fails, TensorFlow cancels all the others.
+// Whether the error only follows from another one: when a kernel fails, TensorFlow cancels all others.
 bool IsConsequence(const absl::Status& status) { return absl::IsCancelled(status) || absl::IsAborted(status); }
 
 absl::Status WithMessage(const absl::Status& status, absl::string_view message) {

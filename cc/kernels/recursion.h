@@ -1,4 +1,4 @@
-// What the dynamic calls of one recursion share.
+// Holds what the dynamic calls of one recursion share.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_RECURSION_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_RECURSION_H_
@@ -17,23 +17,25 @@
 
 namespace tensorflow_recursion {
 
-// What the outermost call and all calls below it share. Thread-safe: calls in different branches run on different
-// threads.
+// The outermost call and all calls below it share this. Thread-safe, because calls in different branches run on
+// different threads.
 struct Recursion {
   explicit Recursion(tensorflow::RendezvousInterface* rendezvous) : rendezvous(rendezvous) {}
 
   // Keeps the first error of the whole recursion, with the function in whose body it happened, written as TensorFlow
-  // writes it (`{{function_node F}}`, which Python takes out of what it shows), and the path of calls. `path` is only
-  // asked for if the error is kept: to write it takes time in proportion to the depth.
+  // writes it (`{{function_node F}}`, which Python does not show), and the path of calls. `path` is only called if the
+  // error is kept, because to write the path takes time in proportion to the depth.
   void Record(const absl::Status& status, absl::string_view function, const std::function<std::string()>& path);
   absl::Status FirstError();
 
-  tensorflow::RendezvousInterface* const rendezvous;  // the real one; may be null
-  std::atomic<bool> aborted{false};                   // the rendezvous knows of an error
+  // The real rendezvous, which may be null.
+  tensorflow::RendezvousInterface* const rendezvous;
+  // The rendezvous has been told of an error.
+  std::atomic<bool> aborted{false};
   std::mutex mu;
   absl::Status first_error ABSL_GUARDED_BY(mu);
-  // Handles by InvokeOp::key. In tf.data's functions every instance of a function gets a function
-  // library of its own, in which its callees would be instantiated anew: at every depth once more.
+  // The handles of callees, by InvokeOp::key_. In functions of tf.data every instance of a function gets a function
+  // library of its own, in which its callees would be instantiated anew, once more at every depth.
   absl::flat_hash_map<std::string, tensorflow::FunctionLibraryRuntime::Handle> handles ABSL_GUARDED_BY(mu);
 };
 

@@ -20,7 +20,7 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// Whether the executor hands the node's inputs on itself.
+// Whether the executor itself hands the node's inputs on, without a kernel.
 bool HasNoKernel(const Node& node) {
   if (node.IsControlFlow() || node.IsRetval()) return true;
   const std::string& op = node.type_string();
@@ -33,7 +33,7 @@ bool IsReadWithoutKernel(const tensorflow::Edge& edge) {
          !tensorflow::IsRefType(edge.dst()->input_type(edge.dst_input()));
 }
 
-// An Identity of what `edge` carries, in the body that this is part of.
+// Describes an Identity of what `edge` carries, in the same body.
 NodeDef ReadOf(const tensorflow::Edge& edge, const std::string& name) {
   const Node& source = *edge.src();
   NodeDef read;
@@ -42,7 +42,7 @@ NodeDef ReadOf(const tensorflow::Edge& edge, const std::string& name) {
   read.set_device(source.assigned_device_name().empty() ? source.requested_device() : source.assigned_device_name());
   const int output = edge.src_output();
   read.add_input(output == 0 ? source.name() : absl::StrCat(source.name(), ":", output));
-  read.mutable_experimental_debug_info()->add_original_node_names(edge.dst()->name());  // errors speak of that one
+  read.mutable_experimental_debug_info()->add_original_node_names(edge.dst()->name());  // errors name that one
   tensorflow::AddNodeAttr("T", tensorflow::BaseType(source.output_type(edge.src_output())), &read);
   const tensorflow::AttrValue* const body = source.attrs().Find(kBodyAttr);
   if (body != nullptr) tensorflow::AddNodeAttr(kBodyAttr, *body, &read);
@@ -62,8 +62,8 @@ CallsById FindCalls(const Graph& graph) {
   return calls;
 }
 
-// What the value of a reference is read after. A call is one operator in stock execution, which reads when all of its
-// arguments are there; a merge takes what comes first.
+// The nodes after which the reader reads the value of a reference. In stock execution a call is one operator, which
+// reads when all of its arguments are there. A merge waits for nothing, because it takes what comes first.
 std::vector<Node*> WaitsOf(const tensorflow::Edge& edge, const CallsById& calls) {
   const Node* const reader = edge.dst();
   std::vector<Node*> waits;

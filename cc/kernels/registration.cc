@@ -1,4 +1,4 @@
-// The kernels that the library registers with TensorFlow when it is loaded.
+// Registers kernels with TensorFlow when the library is loaded.
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/base/names.h"
 #include "cc/kernels/concat_gradient_op.h"
@@ -17,8 +17,9 @@ using tensorflow::DataTypeVector;
 using tensorflow::DEVICE_CPU;
 using tensorflow::DEVICE_DEFAULT;
 
-// What may be in a device's own memory. TensorFlow keeps int32, which sizes and indices are made of, in the host's
-// for any device, and what has no plain bytes (strings, resources) of its own accord.
+// The types of values that may be in a device's own memory. TensorFlow keeps int32, of which sizes and indices are
+// made, in the host's memory for any device. It does so by itself for values that are no plain bytes (strings,
+// resources).
 const DataTypeVector& TypesOnDevice() {
   static const auto* const types = [] {
     auto* all = new DataTypeVector;
@@ -30,11 +31,11 @@ const DataTypeVector& TypesOnDevice() {
   return *types;
 }
 
-// DEVICE_DEFAULT: any device that is no CPU.
+// DEVICE_DEFAULT stands for any device that is no CPU.
 #define REGISTER_KERNEL(op, kernel, ...)                        \
   REGISTER_KERNEL_BUILDER(Name(op).Device(DEVICE_CPU), kernel); \
   REGISTER_KERNEL_BUILDER(Name(op).Device(DEVICE_DEFAULT) __VA_ARGS__, kernel)
-// One that carries a `value` of type T.
+// For operators that carry a `value` of type T.
 #define REGISTER_CARRIER(op, ...)                                                  \
   REGISTER_KERNEL(op, StrayOp, .TypeConstraint("T", TypesOnDevice()) __VA_ARGS__); \
   REGISTER_KERNEL_BUILDER(                                                         \

@@ -21,7 +21,8 @@ using tensorflow::OpKernelContext;
 
 namespace {
 
-// The kernel of an inner Run might be the outer one's own, which would run itself without end.
+// Checks that no Run is inside of the graph: its kernel might be that of the outer one, which would run itself without
+// end.
 absl::Status CheckHoldsNoRun(const tensorflow::Graph& graph) {
   for (const tensorflow::Node* node : graph.op_nodes()) {
     if (node->type_string() == kRunOp) {

@@ -1,4 +1,4 @@
-// The kernel of Recursion>Run: a partition graph as one operator.
+// The kernel of Recursion>Run runs a partition graph as one operator.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_RUN_OP_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_RUN_OP_H_
@@ -13,16 +13,14 @@
 
 namespace tensorflow_recursion {
 
-// A graph that holds calls still is a function's, and is run as a WholeFunction.
-//
-// Builds the program and its kernels at the first run, when the session holds this kernel, and shares
-// them among all runs, concurrent ones included.
+// Builds the program and its kernels at the first run, when the session has this kernel already. All runs share them,
+// also at the same time. A graph with calls that are not transformed is a function's, and is run as a WholeFunction.
 class RunOp : public tensorflow::AsyncOpKernel {
  public:
   explicit RunOp(tensorflow::OpKernelConstruction* construction);
 
   void ComputeAsync(tensorflow::OpKernelContext* context, DoneCallback done) override;
-  // Runs on the executor's own thread: a call that returns at once should not pay for a hand-over.
+  // So the kernel runs on the executor's own thread: a call that returns at once should not pay for another thread.
   bool IsExpensive() override { return false; }
 
  private:
@@ -33,7 +31,7 @@ class RunOp : public tensorflow::AsyncOpKernel {
   bool is_built_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status build_status_ ABSL_GUARDED_BY(mutex_);
 
-  // Written once under mutex_, then constant.
+  // These are written once under mutex_, and then constant.
   tensorflow::GraphDef graph_def_;
   bool holds_calls_ = false;
   DeadResults dead_results_ = DeadResults::kAreErrors;

@@ -14,8 +14,10 @@
 namespace tensorflow_recursion {
 namespace {
 
+// How long an idle thread waits for more work before it ends.
 constexpr std::chrono::seconds kPatience(10);
 
+// Keeps the threads that are idle. Each waits in a Seat for its next work.
 class SpareThreads {
  public:
   void Run(std::function<void()> work) {
@@ -40,7 +42,7 @@ class SpareThreads {
   void Serve(std::function<void()> work) {
     while (work != nullptr) {
       work();
-      work = nullptr;  // with what it holds
+      work = nullptr;  // releases what the closure holds
       Seat seat;
       std::unique_lock<std::mutex> lock(mutex_);
       idle_.push_back(&seat);
@@ -51,13 +53,14 @@ class SpareThreads {
   }
 
   std::mutex mutex_;
-  std::vector<Seat*> idle_ ABSL_GUARDED_BY(mutex_);  // the last to come is the first to go
+  // The thread that became idle last gets work first.
+  std::vector<Seat*> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 void RunOnSpareThread(std::function<void()> work) {
-  static auto* const threads = new SpareThreads;  // never destroyed: its threads may outlive everything else
+  static auto* const threads = new SpareThreads;  // is never destroyed, because its threads may outlive all else
   threads->Run(std::move(work));
 }
 

@@ -1,4 +1,4 @@
-// Threads for what takes long: work that leaves the threads of a pool to others.
+// Has threads for work that takes long, so that it leaves the threads of a pool to others.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_SPARE_THREADS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_SPARE_THREADS_H_
@@ -7,8 +7,8 @@
 
 namespace tensorflow_recursion {
 
-// Runs `work` on a thread of its own: the one that became idle last, if there is one, because its allocator
-// holds the memory of what it ran before; else a new one. Idle threads end after some seconds.
+// Runs `work` on a thread of its own. It is the thread that became idle last, because its allocator still has the
+// memory of what it ran before, or a new one if none is idle. Idle threads end after some seconds.
 void RunOnSpareThread(std::function<void()> work);
 
 }  // namespace tensorflow_recursion

@@ -34,7 +34,8 @@ using tensorflow::NodeDef;
 struct CallSettings {
   Options options;
   OnFallback on_fallback = OnFallback::kWarn;
-  bool is_of_session = false;  // a session has said so, for a call in a function that it runs
+  // The settings come from a session, for a call in a function that it runs.
+  bool is_of_session = false;
 };
 
 // The options that the node has as attributes, in the form in which a session's configuration has them.
@@ -47,7 +48,7 @@ tensorflow::RewriterConfig_CustomGraphOptimizer OptionsOf(const NodeDef& call) {
   return entry;
 }
 
-// What the process says, unless the node says otherwise.
+// Reads the settings of the node. What it does not say is as the process has it.
 absl::Status ReadSettings(const NodeDef& call, const StaticSettings& of_process, CallSettings* settings) {
   const auto entry = OptionsOf(call);
   settings->options = of_process.options;
@@ -70,7 +71,8 @@ std::string KeyOfCall(const NodeDef& call) {
   return key;
 }
 
-// What the function that holds the call was prepared with, if it was; else what its runtime has.
+// Whether operators may go to other devices than they ask for: as noted when the call's function was prepared, or else
+// as the function's runtime has it.
 bool AllowsSoftPlacement(const NodeDef& call, FunctionLibraryRuntime* library) {
   bool allows = library->config_proto() == nullptr || library->config_proto()->allow_soft_placement();
   (void)tensorflow::TryGetNodeAttr(call, kSoftPlacementAttr, &allows);
@@ -83,26 +85,28 @@ bool IsOnOneDevice(const tensorflow::Graph& graph, const std::string& device) {
                      [&](const tensorflow::Node* node) { return node->assigned_device_name() == device; });
 }
 
-// Whether the kernels of one device put every value into the memory where it is read. Only partitioning puts copies
-// between a device's own memory and the host's.
+// Whether the kernels of one device put every value into the memory where it is read. Only when a graph is partitioned
+// are copies between a device's own memory and the host's added.
 bool NeedsNoCopies(const tensorflow::Graph& graph, const tensorflow::Device& device) {
   return DeviceMemory(device.device_type(), nullptr).Verify(graph).ok();
 }
 
 }  // namespace
 
-// What is made static.
+// What is made static: one call, or a whole graph with calls.
 struct StaticCalls::Source {
-  NodeDef call;  // the call, or one of the whole graph's: all of them have the same settings
+  // The call, or one of the graph's, all of which have the same settings.
+  NodeDef call;
   MainGraph main;
-  std::string key;  // of all that may share a program
+  // Sources with the same key may share a program.
+  std::string key;
   bool is_whole = false;
   DeadResults dead_results = DeadResults::kAreErrors;
 };
 
 class StaticCalls::Shared {
  public:
-  // All that have one key at a time have one Shared.
+  // Returns the one object that all have in common who use this key at a time.
   static std::shared_ptr<Shared> Of(const std::string& key) {
     static std::mutex* const mu = new std::mutex;
     static auto* const known = new absl::flat_hash_map<std::string, std::weak_ptr<Shared>>;
@@ -121,7 +125,9 @@ class StaticCalls::Shared {
     return shared;
   }
 
-  // nullptr if there is none: then an error, or a notice. The calls of a whole graph tell of themselves.
+  // Returns the program, and makes it if it is the first time. If there is none, this is an error, or nullptr after a
+  // notice to the user. Of a whole graph there is only a line in the log, because its calls tell by themselves if they
+  // cannot be made static.
   absl::StatusOr<const RunnableProgram*> Get(const Source& source, FunctionLibraryRuntime* library,
                                              const CallSettings& settings) {
     const std::lock_guard<std::mutex> lock(mu_);
@@ -158,13 +164,15 @@ class StaticCalls::Shared {
     return absl::OkStatus();
   }
 
-  std::mutex mu_;  // whoever comes while the program is made waits for it
+  // Whoever comes while the program is made waits for it here.
+  std::mutex mu_;
   bool is_made_ = false;
   bool is_told_ = false;
   absl::Status status_;
   std::unique_ptr<RunnableProgram> program_;
 };
 
+// What was found for one function runtime under one version of the process's settings.
 struct StaticCalls::Target {
   FunctionLibraryRuntime* library;
   int64_t settings_version;
@@ -211,7 +219,7 @@ const GraphDef& StaticCalls::graph() const { return source_->main.graph; }
 
 absl::StatusOr<const RunnableProgram*> StaticCalls::Find(FunctionLibraryRuntime* library) {
   const int64_t version = StaticSettingsVersion();
-  const Target* target = targets_.load(std::memory_order_acquire);  // pairs with the release in MakeTarget
+  const Target* target = targets_.load(std::memory_order_acquire);  // sees what the release in MakeTarget has written
   while (target != nullptr && (target->library != library || target->settings_version != version)) {
     target = target->next;
   }

@@ -1,4 +1,4 @@
-// The static programs that calls outside of a session's graph make for themselves.
+// Makes the static programs of calls that are outside of a session's graph.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_STATIC_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_STATIC_CALLS_H_
@@ -19,30 +19,31 @@
 
 namespace tensorflow_recursion {
 
-// Those of one Invoke's kernel, or that of a whole function's graph. Calls of one function in one function runtime
-// share a program, whichever node makes them: a function runtime is that of one tf.function, or one iterator of a
-// dataset, and what a body keeps (the seeds of random operators, for example) lives as long.
+// Has the static programs of one Invoke's kernel, or of a whole function's graph. All calls of one function in one
+// function runtime share a program, whichever node makes them. Each tf.function, and each iterator of a dataset, has a
+// function runtime of its own, and the state of a body (of random operators, for example) lives as long as that.
 //
 // Thread-safe. Must not outlive the function runtimes that it was asked for.
 class StaticCalls {
  public:
-  // `call` is the kernel's node, on `device`; InvalidArgument if its options are none.
+  // `call` is the kernel's node, on `device`. InvalidArgument if its options are wrong.
   static absl::StatusOr<std::unique_ptr<StaticCalls>> Make(const tensorflow::NodeDef& call, const std::string& device);
-  // All calls of `partition`, with what is between them. `name` is unique in the process.
+  // For a whole graph, `partition`: all calls in it, with what is between them. `name` must be unique in the process.
   static absl::StatusOr<std::unique_ptr<StaticCalls>> MakeWhole(tensorflow::GraphDef partition, const std::string& name,
                                                                 DeadResults dead_results);
   ~StaticCalls();
 
-  // What is made static, as it is before: the whole graph, or one of the call.
+  // What is made static, as it was before: the whole graph, or a graph of the call alone.
   const tensorflow::GraphDef& graph() const;
 
-  // The program that runs the call in `library`, made if there is none. nullptr if the call is to run dynamically:
-  // static execution is off, or nothing can be made static, of which the user has been told. An error if the user wants
-  // that to be one. A whole graph for which there is nullptr is to run as it is; the kernels of its calls decide.
+  // Returns the program that runs the call in `library`, and makes it if there is none. Returns nullptr if the call has
+  // to run dynamically, because static execution is off, or because the call cannot be made static. In the second case
+  // the user has been told, or it is an error if the user wants that. If it returns nullptr for a whole graph, the
+  // graph has to run as it is, and the kernels of its calls decide each for itself.
   absl::StatusOr<const RunnableProgram*> Find(tensorflow::FunctionLibraryRuntime* library);
 
  private:
-  // What is shared: a program, or why there is none.
+  // What several objects share: a program, or why there is none.
   class Shared;
   struct Source;
   struct Target;
@@ -55,7 +56,8 @@ class StaticCalls {
 
   const std::unique_ptr<const Source> source_;
   std::mutex mu_;
-  std::atomic<Target*> targets_{nullptr};  // grows under mu_, is read without it by every call
+  // A list that grows under mu_, and that every call reads without it.
+  std::atomic<Target*> targets_{nullptr};
 };
 
 }  // namespace tensorflow_recursion

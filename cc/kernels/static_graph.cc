@@ -41,7 +41,7 @@ NodeDef Boundary(const char* op, int index, tensorflow::DataType type, const Nod
   return node;
 }
 
-// The call as a node of such a graph: what the user's graph says of it besides its schema means nothing there.
+// The call as a node of such a graph, with the attributes of its schema: others of the user's graph mean nothing there.
 NodeDef PlainCall(const NodeDef& original, const std::string& device) {
   NodeDef call;
   call.set_name(original.name());
@@ -67,8 +67,8 @@ absl::Status MakeGraph(GraphDef def, const tensorflow::FunctionLibraryDefinition
   return absl::OkStatus();
 }
 
-// The configuration of the runtime, but for what does not fit here: one iteration, as bodies are in the graph already,
-// and functions as they are, because those of the runtime's library are run.
+// The configuration of the runtime, with a few changes. One iteration is enough, because bodies are in the graph
+// already. Functions stay as they are, because those of the runtime's library are run.
 tensorflow::ConfigProto OptimizerConfig(FunctionLibraryRuntime* library) {
   tensorflow::ConfigProto config;
   if (library->config_proto() != nullptr) config = *library->config_proto();

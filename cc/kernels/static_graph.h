@@ -1,4 +1,4 @@
-// Makes static graphs without a session: what the optimizer and the passes make of a session's graph.
+// Makes static graphs without a session, as the optimizer and the passes make them of a session's graph.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_STATIC_GRAPH_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_STATIC_GRAPH_H_
@@ -18,9 +18,11 @@ namespace tensorflow_recursion {
 
 // A graph with calls in it, between `_Arg`s and `_Retval`s. All of it is on one device.
 struct MainGraph {
-  tensorflow::GraphDef graph;          // without functions
-  std::vector<std::string> arguments;  // names of nodes
-  std::vector<std::string> fetches;    // names of nodes; all are computed, read or not
+  // Has no function library.
+  tensorflow::GraphDef graph;
+  // The names of the nodes of arguments, and of nodes that are always computed.
+  std::vector<std::string> arguments;
+  std::vector<std::string> fetches;
 };
 
 // Makes the main graph of one Invoke, which takes all arguments and makes all results.
@@ -30,8 +32,9 @@ absl::Status MakeMainGraph(const tensorflow::NodeDef& call, const std::string& d
 // part.
 void MakeMainGraph(tensorflow::GraphDef partition, MainGraph* main);
 
-// `main` with the bodies that its calls run, transformed, optimized by TensorFlow and placed: `main` on the device of
-// `library`, whose functions it calls, and bodies where they ask to be. An error says why there is none.
+// Makes the static graph of `main`, with the bodies that its calls run: transformed, optimized by TensorFlow, and
+// placed. `main` is on the device of `library`, whose functions it calls, and bodies are where they ask to be. An error
+// says why there is no such graph.
 absl::Status MakeStaticGraph(MainGraph main, tensorflow::FunctionLibraryRuntime* library, const Options& options,
                              bool allow_soft_placement, std::unique_ptr<tensorflow::Graph>* graph);
 

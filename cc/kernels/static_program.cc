@@ -32,7 +32,8 @@ using tensorflow::Tensor;
 
 namespace {
 
-// A step of a net over one sentence takes 100 to 300 us, and more with two workers than with one.
+// How long a run goes on with one worker. A step of a net over one sentence takes 100 to 300 us, and takes longer with
+// two workers than with one.
 constexpr absl::Duration kAlone = absl::Microseconds(200);
 
 std::vector<Value> Arguments(OpKernelContext* context, int count, const tensorflow::DeviceType& device) {
@@ -51,9 +52,9 @@ void AbortStep(OpKernelContext* context, const absl::Status& status) {
   if (context->cancellation_manager() != nullptr) context->cancellation_manager()->StartCancel();
 }
 
-// The run's own cancellation, for its kernels. Cancelling thousands of receives takes a while, and a gRPC master
-// cancels a step on the thread that takes the next one's requests: the step's cancellation only starts ours on another
-// thread.
+// The run's own cancellation, for its kernels. When the step is cancelled, this is started on another thread: to cancel
+// thousands of receives takes a while, and a gRPC master cancels a step on the thread that takes the requests of the
+// next one.
 class Cancellation {
  public:
   static std::shared_ptr<Cancellation> Of(tensorflow::CancellationManager* step) {
@@ -66,7 +67,7 @@ class Cancellation {
   }
 
   bool IsCancelled() { return manager.IsCancelled() || (step_ != nullptr && step_->IsCancelled()); }
-  // When nothing of the run is in flight any more.
+  // To be called when nothing of the run is in flight any more.
   void End() {
     if (step_ != nullptr) step_->TryDeregisterCallback(token_);
   }
@@ -106,7 +107,7 @@ int MaxWorkers(const OpKernelContext& context, const Options& options) {
 
 }  // namespace
 
-// A variant is a scalar without a value: zeros like it can be made.
+// A variant becomes a scalar without a value, because zeros can be made like that.
 Tensor DeadResult(tensorflow::DataType type) {
   return type == tensorflow::DT_VARIANT ? Tensor(type, tensorflow::TensorShape({})) : Tensor(type);
 }

@@ -1,4 +1,4 @@
-// A static graph that is ready to run: its program, and the kernels of its operators.
+// Runs a static graph, by its program and the kernels of its operators.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_STATIC_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_STATIC_PROGRAM_H_
@@ -18,15 +18,15 @@
 
 namespace tensorflow_recursion {
 
-// What a result of a graph becomes that is dead: an error, as in a session, or an empty tensor, as the caller of a
-// function gets it from TensorFlow.
+// What a dead result of a graph becomes: an error, as in a session, or an empty tensor, as TensorFlow gives it to the
+// caller of a function.
 enum class DeadResults { kAreErrors, kAreEmpty };
 
-// The empty tensor that a dead result becomes. It is of the result's type, so that a gradient may take it; TensorFlow's
-// is a float.
+// The empty tensor that a dead result becomes. It has the type of the result, so that a gradient may take it, while
+// TensorFlow's is always a float.
 tensorflow::Tensor DeadResult(tensorflow::DataType type);
 
-// What the kernel of a call may run in its place.
+// A program that the kernel of a call may run in place of the call.
 class RunnableProgram {
  public:
   virtual ~RunnableProgram() = default;
@@ -45,7 +45,7 @@ class StaticProgram : public RunnableProgram {
   static absl::Status Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                            const std::string& session_handle, std::unique_ptr<StaticProgram>* program);
 
-  // Runs count their calls as outermost ones, see cc/base/static_settings.h.
+  // From now on runs count their calls as outermost ones, see cc/base/static_settings.h.
   void CountCalls() { counts_calls_ = true; }
   void SetDeadResults(DeadResults dead_results) { dead_results_ = dead_results; }
 
@@ -57,7 +57,8 @@ class StaticProgram : public RunnableProgram {
  private:
   StaticProgram() = default;
 
-  std::unique_ptr<tensorflow::Graph> graph_;  // the program refers to its nodes
+  // Kept because the program refers to its nodes.
+  std::unique_ptr<tensorflow::Graph> graph_;
   std::unique_ptr<Program> program_;
   KernelTable kernels_;
   tensorflow::DeviceType device_type_{""};

@@ -28,13 +28,13 @@ using tensorflow::TensorValue;
 
 namespace {
 
-// What a kernel of the main graph must take for another thread: as TensorFlow's executor has it, which counts 8000
-// cycles of the processor.
+// A kernel of the main graph that takes longer than this may go to another thread. TensorFlow's executor does the same
+// from 8000 cycles of the processor on.
 constexpr int64_t kModerateNanoseconds = 3'000;
-// What a kernel must take for its worker to look for help right after: handing a call over costs a few
-// microseconds on both sides.
+// A kernel that takes longer than this is worth another thread anywhere: to hand it over costs a few microseconds on
+// both sides.
 constexpr int64_t kExpensiveNanoseconds = 20'000;
-// How much of the average a measurement is.
+// A new measurement changes the average by this part of the difference: a quarter.
 constexpr int64_t kWeightOfNew = 4;
 
 int64_t Now() {
@@ -42,8 +42,8 @@ int64_t Now() {
       .count();
 }
 
-// A tensor for a kernel that reads values, whatever the edge carries. Constants and references are
-// copied (sharing the buffer), so that the kernel can't take the buffer for its output.
+// Makes a tensor for a kernel that reads values, whatever the edge carries. Constants and references are copied into
+// `box` (sharing the buffer), so that the kernel can't take the buffer for its output.
 TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
   switch (value->kind) {
     case Value::Kind::kTensor:
@@ -70,14 +70,16 @@ bool IsInitialized(const TensorValue& value) {
   return value.tensor->IsInitialized();
 }
 
-// Whether the tensor is a number that has kept its box: what reads a scalar variable by reference shares its buffer.
+// Whether the value is a number that is still in a tensor. The value of a scalar variable that was read by reference
+// is, because it shares the variable's buffer.
 bool IsBoxedNumber(const Value& value) {
   const Tensor* const tensor = value.tensor_or_null();
   return tensor != nullptr && tensor->dims() == 0 && IsUnboxed(tensor->dtype());
 }
 
-// Whether a kernel has handed on the memory of a variable that it was given by reference, or what was read of one. As
-// in stock execution, such a value is what the variable holds when it is looked at, not when it was handed on.
+// Whether a kernel has handed on memory that may be a variable's: of one that it was given by reference, or of a value
+// that was read from one. As in stock execution, such a value shows what the variable holds when it is looked at, not
+// when it was handed on.
 bool IsPartOfVariable(const Tensor& output, const KernelNode& node, const KernelCall& call,
                       const std::vector<TensorValue>& inputs) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -87,7 +89,7 @@ bool IsPartOfVariable(const Tensor& output, const KernelNode& node, const Kernel
   return false;
 }
 
-// Makes tensors of ropes among the inputs; false if there are none.
+// Makes tensors of ropes among the inputs. Returns false if there are none.
 bool FlattenRopes(const KernelNode& node, KernelCall* call) {
   bool have_been = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -97,8 +99,9 @@ bool FlattenRopes(const KernelNode& node, KernelCall* call) {
   return have_been;
 }
 
-// A reference variable changes in place, under tensors that share its memory, and so do the inputs of some operators.
-// One on another device of the process shares its memory with what is received from there.
+// Whether the node may lead to tensors that change while others share their memory. Reference variables change in
+// place, and so do the inputs of some operators. What is received from another device of the process may share the
+// memory of a variable there.
 bool MayChangeTensors(const KernelNode& node) {
   const bool refers = std::any_of(node.outputs.begin(), node.outputs.end(), tensorflow::IsRefType);
   bool is_of_client = false;
@@ -113,8 +116,8 @@ bool MayBeSameDevice(const std::string& a, const std::string& b) {
   return DeviceNameUtils::AreCompatibleDevNames(parsed_a, parsed_b);
 }
 
-// Whether a kernel that the session has under the name of `node` was made for such a node. In graphs that sessions make
-// it was; another kernel would read inputs that are not there.
+// Checks that the kernel that the session has under the name of `node` was made for such a node. In graphs that
+// sessions make it always was. In a forged graph another kernel would read inputs that are not there.
 absl::Status CheckServes(const OpKernel& kernel, const KernelNode& node) {
   const bool is_same_op =
       kernel.type_string() == node.op && kernel.input_types() == node.inputs && kernel.output_types() == node.outputs;
@@ -126,8 +129,8 @@ absl::Status CheckServes(const OpKernel& kernel, const KernelNode& node) {
                          "'; give one of the two another name");
 }
 
-// Creates a kernel by itself, and by the runtime only if the operator is the name of a function: the runtime of a
-// tf.function refuses to create kernels.
+// Creates a kernel. It asks the runtime for one only if the operator is the name of a function, because the runtime of
+// a tf.function refuses to create other kernels.
 absl::Status Create(const std::shared_ptr<const tensorflow::NodeProperties>& properties,
                     tensorflow::FunctionLibraryRuntime* library, OpKernel** kernel) {
   const std::string& op = properties->node_def.op();
@@ -141,8 +144,8 @@ int TraceLevel(const KernelTable::Entry& entry) {
   return tsl::profiler::GetTFTraceMeLevel(/*is_expensive=*/entry.may_be_expensive || entry.async != nullptr);
 }
 
-// Datasets have a collector of another class, which adds up the times of the operators of a dataset's function. The
-// time of the operator that runs the whole program is all it needs.
+// The step's collector, if it wants to know of each operator. Datasets have one of another class, which only adds up
+// times, for which that of the operator that runs the whole program is enough.
 tensorflow::StepStatsCollector* StatsCollectorOf(const OpKernelContext& context) {
   return dynamic_cast<tensorflow::StepStatsCollector*>(context.stats_collector());
 }
@@ -160,8 +163,7 @@ absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::Funct
   const auto& properties = node.node->properties();
   if (tensorflow::OpSegment::ShouldOwnKernel(library, node.op)) {
     auto create = [&](OpKernel** created) { return Create(properties, library, created); };
-    const absl::Status status =
-        library->device()->op_segment()->FindOrCreate(session_handle, node.name, kernel, create);
+    absl::Status status = library->device()->op_segment()->FindOrCreate(session_handle, node.name, kernel, create);
     if (status.ok()) return CheckServes(**kernel, node);
     if (!absl::IsNotFound(status)) return status;
   }
@@ -199,10 +201,10 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
   return absl::OkStatus();
 }
 
-// Bodies of functions, and of loops in them, get native kernels. The main graph is the session's: its operators are few
-// and large.
+// Gives native kernels to bodies of functions, and of loops in them. The main graph gets none, because its operators
+// are few and large.
 void KernelTable::BindNativeKernels(const Program& program) {
-  // What a rope stands for must be what it was when the rope was made.
+  // A rope shares the memory of its parts, which must not change before the rope is read.
   const bool may_make_ropes = std::none_of(program.kernels.begin(), program.kernels.end(), MayChangeTensors);
   for (const Region& region : program.regions) {
     if (!region.is_function() && (region.loop == nullptr || !region.loop->in_function)) continue;
@@ -220,14 +222,15 @@ void KernelTable::BindNativeKernels(const Program& program) {
 TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
     : params(shared) {
   params.cancellation_manager = cancellation;
-  params.eigen_gpu_device = nullptr;  // owned by the Params it was made for
+  params.eigen_gpu_device = nullptr;  // the Params that it was made for own it
   params.forward_from_array = nullptr;
   params.outputs_required_array = nullptr;
-  params.call_frame = nullptr;  // arguments and results of the step are the executor's, not a kernel's
+  params.call_frame = nullptr;  // the executor reads and writes the step's arguments and results, and no kernel does
 }
 
-// Which of several variables a handle names may be known only now: a branch has chosen, or a caller did. A processor's
-// kernel serves the others of the process just as well, if it looks for the variable there.
+// Lets the kernel look for resources on the device that the handle names, if that is another CPU of the process. Which
+// variable a handle names may be known only now, when a branch or a caller has chosen. A kernel of one CPU serves the
+// others just as well.
 void TfKernelRunner::UseDeviceOfHandle(const KernelNode& node, Scratch* scratch) const {
   tensorflow::DeviceBase* device = context_->device();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -246,7 +249,7 @@ void TfKernelRunner::UseDeviceOfHandle(const KernelNode& node, Scratch* scratch)
                                          : static_cast<tensorflow::Device*>(device)->resource_manager();
 }
 
-// The first failing input's name is the one that stock execution names.
+// Names the first input that fails, as stock execution does.
 absl::Status TfKernelRunner::CheckInitialized(const KernelNode& node, const KernelTable::Entry& entry,
                                               const KernelCall& call, const Scratch& scratch) const {
   if (entry.takes_uninitialized) return absl::OkStatus();
@@ -297,7 +300,7 @@ KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
   const int64_t nanoseconds = entry.nanoseconds.load(std::memory_order_relaxed);
   if (nanoseconds > kExpensiveNanoseconds) return Cost::kExpensive;
   if (entry.native.share != nullptr && !shows_operators_) return Cost::kShared;
-  // What runs natively isn't measured.
+  // A native kernel is not measured.
   const bool is_unknown = nanoseconds == KernelTable::Entry::kUnmeasured && entry.native.run == nullptr;
   return is_unknown || nanoseconds > kModerateNanoseconds ? Cost::kModerate : Cost::kCheap;
 }
@@ -412,6 +415,7 @@ absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> 
   return absl::OkStatus();
 }
 
+// What an asynchronous kernel needs until it is done.
 struct TfKernelRunner::InFlight {
   InFlight(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
       : scratch(shared, cancellation) {}
@@ -443,7 +447,7 @@ void TfKernelRunner::GiveBack(std::unique_ptr<Scratch> scratch) {
 void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
   const KernelTable::Entry& entry = table_->entry(node);
   if (entry.async == nullptr) {
-    if (RunNative(node, entry, call)) return done(absl::OkStatus());  // as on the worker: to the last bit
+    if (RunNative(node, entry, call)) return done(absl::OkStatus());  // as on the worker, for the same bits
     std::unique_ptr<Scratch> scratch = TakeSpareScratch();
     absl::Status status = RunOne(node, entry, call, scratch.get());
     GiveBack(std::move(scratch));

@@ -24,25 +24,30 @@ namespace tensorflow_recursion {
 
 // The kernels of one program. Built once, shared by concurrent runs.
 //
-// Stateful kernels live in the device's OpSegment under the session's handle and the node's name, as
-// they do in stock execution: a random op or a queue keeps its state whichever fetch runs it. Without a
-// session, in a function for instance, they live as long as this object.
+// Stateful kernels live in the device's OpSegment under the session's handle and the node's name, as they do in stock
+// execution. So a random operator or a queue keeps its state whichever fetch runs it. Without a session, as in a
+// function, they live as long as this object.
 class KernelTable {
  public:
   struct Entry {
     tensorflow::OpKernel* kernel = nullptr;
-    tensorflow::AsyncOpKernel* async = nullptr;  // the same kernel, if it is asynchronous
-    NativeKernel native;                         // tried first
+    // The same kernel, if it is asynchronous.
+    tensorflow::AsyncOpKernel* async = nullptr;
+    // A native kernel that is tried first, if there is one.
+    NativeKernel native;
     bool may_be_expensive = false;
-    bool takes_uninitialized = false;  // of references: an assignment needs no value before it
-    bool looks_up_devices = false;     // it takes resources that may be on other processors of the process
-    bool is_on_host = true;            // all its outputs are in memory that the host can read
+    // The kernel takes references to variables without a value, as an assignment does.
+    bool takes_uninitialized = false;
+    // The kernel takes resources that may be on other CPUs of the process.
+    bool looks_up_devices = false;
+    // The host can read the memory of all outputs.
+    bool is_on_host = true;
     std::vector<tensorflow::AllocatorAttributes> output_attributes;
     std::vector<tensorflow::AllocatorAttributes> input_attributes;
     // Whether the host can read output `index`.
     bool IsReadable(int index) const { return is_on_host || output_attributes[index].on_host(); }
-    // Moving average of sampled run times; kUnmeasured at first. Relaxed: workers of all runs write it, a lost sample
-    // is fine.
+    // A moving average of run times that were measured; kUnmeasured at first. Workers of all runs write it. Relaxed,
+    // because a measurement may well be lost.
     mutable std::atomic<int64_t> nanoseconds{kUnmeasured};
     static constexpr int64_t kUnmeasured = -1;
     void NoteTime(int64_t measured) const;
@@ -55,7 +60,7 @@ class KernelTable {
   const Entry& entry(const KernelNode& node) const { return entries_[node.id]; }
   // The device that launches the kernels; nullptr if they need none, on a CPU.
   tensorflow::Device* launcher() const { return launcher_; }
-  // Another one for every run, so that no two measure the same kernels of a program.
+  // Returns another seed for every run, so that runs do not all measure the same kernels of a program.
   uint32_t NextSeed() const { return next_seed_.fetch_add(0x9e3779b9, std::memory_order_relaxed); }
 
  private:
@@ -64,13 +69,14 @@ class KernelTable {
   void BindNativeKernels(const Program& program);
 
   std::deque<Entry> entries_;
-  mutable std::atomic<uint32_t> next_seed_{1};  // runs of any thread take one
+  // Atomic, because runs of any thread take one.
+  mutable std::atomic<uint32_t> next_seed_{1};
   tensorflow::Device* launcher_ = nullptr;
   std::vector<std::unique_ptr<tensorflow::OpKernel>> owned_;
 };
 
-// One run: the kernels, in the environment of the step that `context` belongs to, cancelled by `cancellation`. Both
-// must outlive it.
+// Runs the kernels in one run, in the environment of the step that `context` belongs to. `cancellation` cancels them.
+// Both must outlive it.
 class TfKernelRunner : public KernelRunner {
  public:
   TfKernelRunner(const KernelTable* table, tensorflow::OpKernelContext* context,
@@ -82,35 +88,38 @@ class TfKernelRunner : public KernelRunner {
   absl::Status Run(const KernelNode& node, absl::Span<KernelCall> calls) override;
   void RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) override;
 
-  // Whether the step is traced, so that every operator is to be seen.
+  // Whether the step is traced, so that it has to show every operator.
   bool is_traced() const { return stats_collector_ != nullptr; }
 
  private:
-  // What a kernel reads while it runs. One per worker, reused; one per call in flight.
+  // What a kernel reads while it runs. Each worker has one, which it uses again and again, and so has each call in
+  // flight.
   struct Scratch {
     Scratch(const tensorflow::OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation);
 
     tensorflow::OpKernelContext::Params params;
     std::vector<tensorflow::TensorValue> inputs;
-    std::vector<tensorflow::Tensor> tensors;  // boxes of inputs that came without one
-    bool reads_variables = false;             // some input is a reference, or a number read of one
+    // Tensors made for inputs that are none.
+    std::vector<tensorflow::Tensor> tensors;
+    // Some input is a reference, or a number that was read from one.
+    bool reads_variables = false;
     uint32_t random = 0;
 
     // True once in kSampleInterval calls on average, and not for the same kernels in every run.
     bool IsSampled() {
-      random = random * 1664525 + 1013904223;  // of "Numerical Recipes"; its upper bits are the good ones
+      random = random * 1664525 + 1013904223;  // from "Numerical Recipes"; the upper bits are the good ones
       return (random >> 16) % kSampleInterval == 0;
     }
-    // One run in so many is timed: reading the clock twice costs as much as a small kernel's tenth.
+    // Only one run in so many is measured: to read the clock twice takes a tenth of the time of a small kernel.
     static constexpr uint32_t kSampleInterval = 16;
   };
   struct InFlight;
 
-  // Whether a native kernel has done it.
+  // Runs the native kernel, if there is one. Returns whether that has done the work.
   bool RunNative(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) const;
 
   absl::Status RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call, Scratch* scratch);
-  // What a kernel needs that runs beside the workers; it is to be given back.
+  // Takes what a kernel needs that runs beside the workers. The caller has to give it back.
   std::unique_ptr<Scratch> TakeSpareScratch();
   void GiveBack(std::unique_ptr<Scratch> scratch);
   // FailedPrecondition if the kernel reads a reference to a variable that was never assigned.
@@ -128,10 +137,14 @@ class TfKernelRunner : public KernelRunner {
   tensorflow::OpKernelContext* const context_;
   tensorflow::CancellationManager* const cancellation_;
   const NativeContext native_context_;
-  tensorflow::StepStatsCollector* const stats_collector_;  // of a step that is traced, else nullptr
-  const bool shows_operators_;  // to the profiler or in a trace: every operator runs by its stock kernel
+  // nullptr unless the step is traced.
+  tensorflow::StepStatsCollector* const stats_collector_;
+  // A profiler or a trace shows every operator, so all run by their stock kernels.
+  const bool shows_operators_;
+  // By worker.
   std::deque<Scratch> scratch_;
-  std::mutex mutex_;  // kernels beside the workers run on any thread
+  // Needed because kernels beside the workers run on any thread.
+  std::mutex mutex_;
   std::vector<std::unique_ptr<Scratch>> spare_scratch_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Kernels of the operators that only our executor can run, for graphs that reach another one.
+// Reports operators that only our executor can run, in graphs that reach another one.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_STRAY_KERNELS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_STRAY_KERNELS_H_
@@ -7,8 +7,8 @@
 
 namespace tensorflow_recursion {
 
-// Entry, FrameStart, Result, Call, Return, AnnounceCall, JoinCall, KeepAlive. Placement needs a kernel of each; running
-// one fails with an InvalidArgument that names the node and what should have run it.
+// The kernel of Entry, FrameStart, Result, Call, Return, AnnounceCall, JoinCall and KeepAlive, which placement needs.
+// To run it fails with an InvalidArgument that names the node and what should have run it.
 class StrayOp : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;

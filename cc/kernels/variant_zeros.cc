@@ -1,4 +1,4 @@
-// Zeros and sums of variants that have no gradient of their own, where a gradient of gradients asks for them.
+// Registers zeros and sums of variants, for which gradients of gradients ask.
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/status/status.h"
 #include "cc/values/record.h"
@@ -21,7 +21,7 @@ absl::Status ZerosLike(OpKernelContext* /*context*/, const Variant& /*like*/, Va
   return absl::OkStatus();
 }
 
-// A record without values: of the type of records, because TensorFlow only adds variants of one type.
+// Zeros are a record without values. It is of the type of records, because TensorFlow only adds variants of one type.
 absl::Status ZerosLikeRecord(OpKernelContext* /*context*/, const Variant& /*like*/, Variant* zero) {
   *zero = RecordVariant(Record::New(0));
   return absl::OkStatus();
@@ -31,7 +31,8 @@ bool IsZero(const RecordVariant* record) {
   return record == nullptr || record->get() == nullptr || record->get()->size() == 0;
 }
 
-// One call has one gradient call in a differentiated body, so at most one of the two gradients for its record is not 0.
+// Returns the gradient that is not zero. At most one is, because a call has only one gradient call in a body that is
+// differentiated.
 absl::Status AddRecords(OpKernelContext* /*context*/, const Variant& a, const Variant& b, Variant* sum) {
   const bool is_first = !IsZero(a.get<RecordVariant>());
   if (is_first && !IsZero(b.get<RecordVariant>())) {
@@ -48,9 +49,10 @@ absl::Status Add(OpKernelContext* /*context*/, const Variant& /*a*/, const Varia
   return absl::OkStatus();
 }
 
-// What an If yields for a list of the branch that it has not taken is a variant without a value, and a loop keeps
-// records in lists. TensorFlow makes zeros like both: nobody reads those, so they are without a value too.
-bool Register() {
+// Registers zeros and sums of records, and of variants without a value, which an If yields for a list of the branch
+// that it has not taken. TensorFlow makes zeros like both, because a loop keeps records in lists. Nobody reads the
+// zeros, so they need no value.
+bool Register() noexcept {
   UnaryVariantOpRegistry* registry = UnaryVariantOpRegistry::Global();
   const TypeIndex no_value = Variant().TypeId();
   for (const char* device : {tensorflow::DEVICE_CPU, tensorflow::DEVICE_GPU}) {
@@ -68,7 +70,7 @@ bool Register() {
       registry->RegisterBinaryOpFn(tensorflow::ADD_VARIANT_BINARY_OP, device, no_value, Add);
     }
   }
-  // Between the memories of devices they go as they are.
+  // To copy a variant without a value between the memories of devices is to make another one.
   for (const auto direction : {VariantDeviceCopyDirection::HOST_TO_DEVICE, VariantDeviceCopyDirection::DEVICE_TO_HOST,
                                VariantDeviceCopyDirection::DEVICE_TO_DEVICE}) {
     if (registry->GetDeviceCopyFn(direction, no_value) != nullptr) continue;
@@ -82,8 +84,8 @@ bool Register() {
 
 [[maybe_unused]] const bool is_registered = Register();
 
-// What an untaken branch yields for a record or a list is an operator of its own where dynamic execution runs it.
-// TensorFlow's kernel makes variants in the memory of its device, which on a GPU ends the process.
+// Where dynamic execution runs a branch, an operator FakeParam stands for a record or a list of the branch that is not
+// taken. TensorFlow's kernel would make the variant in the memory of its device, which on a GPU ends the process.
 class FakeVariantOp : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;

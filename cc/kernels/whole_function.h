@@ -1,4 +1,4 @@
-// A function's part on one device that holds calls: all of it as one program.
+// Runs a part of a function's graph that holds calls, on one device, as one program.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_WHOLE_FUNCTION_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_WHOLE_FUNCTION_H_
@@ -19,9 +19,9 @@
 
 namespace tensorflow_recursion {
 
-// Runs the part as a static program. It runs as it is, by TensorFlow's function runtime, while static execution is off,
-// inside of a dynamic call, and if it cannot be made static as a whole; the kernels of its calls then decide each for
-// itself.
+// Runs the part as a static program. In three cases TensorFlow's function runtime runs it as it is, and the kernels of
+// its calls decide each for itself: while static execution is off, inside of a dynamic call, and if the part cannot be
+// made static as a whole.
 class WholeFunction : public RunnableProgram {
  public:
   // `name` is that of the kernel, unique in the process.
@@ -42,7 +42,8 @@ class WholeFunction : public RunnableProgram {
   const DeadResults dead_results_;
   const std::unique_ptr<StaticCalls> static_calls_;
   mutable std::mutex mu_;
-  mutable std::unique_ptr<RunnableProgram> as_it_is_ ABSL_GUARDED_BY(mu_);  // made when it is needed
+  // Is made when it is needed.
+  mutable std::unique_ptr<RunnableProgram> as_it_is_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tensorflow_recursion

@@ -59,7 +59,7 @@ absl::Status AddOps(bool fires, bool is_counted, Layout* layout) {
   return absl::OkStatus();
 }
 
-// Those with a pending count come first, then the others that fire: a count's place is its operator's number.
+// Operators with a pending count come first, so that operator i has count i. Then come the others that fire.
 absl::Status NumberOps(Layout* layout) {
   std::deque<Region>& regions = layout->program->regions;
   TFR_RETURN_IF_ERROR(AddOps(/*fires=*/true, /*is_counted=*/true, layout));

@@ -9,8 +9,8 @@
 
 namespace tensorflow_recursion {
 
-// `flow` has been freed of superfluous waits. Its constants, records and kernels become the program's. InvalidArgument
-// if a node has more inputs than can be counted, or reads what its source does not have.
+// `flow` must have no superfluous waits. Its constants, records and kernels become the program's. InvalidArgument if a
+// node has more inputs than can be counted, or reads an output that its source does not have.
 absl::Status Assemble(FlowGraph flow, Program* program);
 
 }  // namespace tensorflow_recursion

@@ -7,11 +7,12 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Follows the edges out of dead ports to what must be told of the death; everything in between just never fires.
+// Follows the edges out of dead ports to the operators that must be told of the death. Those in between need not be
+// told, because they just never fire.
 class DeathWalk {
  public:
-  // If `ends_at_lists`, the walk ends at operators that may die by themselves and so have lists of their own. Each of
-  // their inputs is told, the last of which begins the next list when the program runs.
+  // If `ends_at_lists`, the walk ends at merges and calls, even if all their inputs are dead: they have death lists of
+  // their own. When the program runs, they are told of one input after the other, and at the last one tell their lists.
   DeathWalk(const Region& region, bool ends_at_lists) : region_(region), ends_at_lists_(ends_at_lists) {}
 
   void KillPort(const Port& port) {
@@ -21,7 +22,7 @@ class DeathWalk {
     for (int i = 0; i <= op.num_ports; ++i) KillPort(region_.ports[op.port + i]);
   }
 
-  // What must be told: what is wholly dead first, then those that have lost some inputs.
+  // Returns who must be told: first what is dead as a whole, then what has lost some of its inputs.
   std::vector<DeathEvent> Finish() {
     while (!edges_.empty()) {
       const Edge& edge = region_.edges[edges_.back()];
@@ -74,7 +75,7 @@ class DeathWalk {
     }
   }
 
-  // A merge or a call dies when all its inputs have, or any of its control inputs.
+  // A merge or a call is dead when all its inputs are, or when any of its control inputs is.
   void LoseInput(const Edge& edge) {
     if (edge.kind == EdgeKind::kControl) return Die(edge.op);
     std::set<uint16_t>& inputs = partly_dead_[edge.op];
@@ -82,13 +83,15 @@ class DeathWalk {
     if (!ends_at_lists_ && inputs.size() == NumTokens(region_.ops[edge.op])) Die(edge.op);
   }
 
-  // Inputs that come as tokens: all of a merge, the ones of a call that are no constants.
+  // How many inputs come as tokens: all of a merge, and those of a call that are no constants.
   static size_t NumTokens(const Op& op) { return op.kind == OpKind::kMerge ? op.num_inputs : op.num_tokens; }
 
   const Region& region_;
   const bool ends_at_lists_;
-  std::vector<uint32_t> edges_;  // to be followed
-  std::set<OpId> dead_;          // operators
+  // The edges that are still to be followed.
+  std::vector<uint32_t> edges_;
+  // Operators that are dead or have been told, and the dead inputs of others.
+  std::set<OpId> dead_;
   std::map<OpId, std::set<uint16_t>> partly_dead_;
   std::vector<DeathEvent> events_;
 };
@@ -99,14 +102,15 @@ bool PortsDieApart(const Op& op) {
          op.kind == OpKind::kEntry || (op.kind == OpKind::kLoopStart && op.takes_dead) || op.may_be_dead;
 }
 
-// Whether all that the operator's ports kill is told in one step: a branch kills one side whenever it fires. The other
-// deaths are rare, and there may be one for each operator of a body. Were each of their lists to reach to the body's
-// end, as those of one call or conditional after the other would, the lists would take the square of the body.
+// Whether a death list of the operator's ports goes on through calls and merges, to all that dies in the end. It does
+// where deaths are frequent: a branch kills one side whenever it fires. The other deaths are rare, and there may be one
+// for each operator of a body. If each of their lists reached to the end of the body, as they would in a chain of calls
+// or conditionals, the lists would take the square of the body's size.
 bool TellsAllAtOnce(const Op& op) {
   return op.kind == OpKind::kBranch || op.kind == OpKind::kSwitchN || op.kind == OpKind::kEntry;
 }
 
-// Whether the operator may die by something that happens when the program runs.
+// Whether it may turn out when the program runs that all outputs of the operator are dead.
 bool DiesAsAWhole(const Op& op) {
   return op.kind == OpKind::kMerge || op.kind == OpKind::kCallSite || op.may_be_dead ||
          (op.kind == OpKind::kLoopStart && op.takes_dead);

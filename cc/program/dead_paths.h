@@ -11,7 +11,8 @@
 
 namespace tensorflow_recursion {
 
-// The switches of a region by the branch on their predicate, all as operators: they die with the branch's sides.
+// The switches of a region by the branch on their predicate. When a branch takes one side, the outputs of its switches
+// for the other side are dead.
 using SwitchesByBranch = std::map<OpId, std::vector<OpId>>;
 
 // Fills in `port_deaths` and `deaths` of a region whose operators, ports, edges and gates are in place.

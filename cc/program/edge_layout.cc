@@ -9,7 +9,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// The edges out of a port before all edges of its region are laid out one after another.
+// The edges out of a port, as long as they are collected: later those of a region lie one after the other.
 struct PortEdges {
   std::vector<Edge> data;
   std::vector<Edge> controls;
@@ -48,7 +48,7 @@ void PlaceControls(const Layout& layout, NodeId id, EdgesByPort* edges) {
   const FlowNode& node = layout.flow.nodes[id];
   EdgeKind kind = WaitsForOne(node) ? EdgeKind::kOnly : EdgeKind::kControl;
   if (node.kind == OpKind::kUnion) kind = EdgeKind::kUnion;
-  auto bit = static_cast<uint16_t>(node.inputs.size());  // of a union
+  auto bit = static_cast<uint16_t>(node.inputs.size());  // only a union reads it
   for (const Source& control : node.controls) {
     const Op& source = layout.OpOf(control.node);
     const uint32_t port = control.port == Source::kWholeNode ? source.num_ports : static_cast<uint32_t>(control.port);
@@ -68,7 +68,7 @@ void LayOut(const EdgesByPort& edges, Region* region) {
   }
 }
 
-// What operators know of their own edges, when all are in place.
+// Tells the operators what they have to know of their own edges, when all are in place.
 void DescribeEdges(Region* region) {
   for (Op& op : region->ops) {
     const Port& control = region->ports[op.port + op.num_ports];

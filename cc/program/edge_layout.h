@@ -1,4 +1,4 @@
-// Turns sources into edges: each port gets the list of those who read it.
+// Turns the sources that nodes read into edges: each port gets the list of those who read it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_EDGE_LAYOUT_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_EDGE_LAYOUT_H_
@@ -8,8 +8,9 @@
 
 namespace tensorflow_recursion {
 
-// When the operators have been numbered: fills in the regions' edges and ports, and what operators wait for. The slots
-// of the edges come with PlaceFrames. InvalidArgument if a node reads what its source does not have.
+// Fills in the regions' edges and ports, and how much operators wait for. To be called when the operators have been
+// numbered. PlaceFrames says later which slots the edges lead to. InvalidArgument if a node reads an output that its
+// source does not have.
 absl::Status PlaceEdges(Layout* layout);
 
 }  // namespace tensorflow_recursion

@@ -20,12 +20,13 @@ using tensorflow::DataType;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-// Where inputs of the operator are.
+// Which inputs of the operator are the tensor, its first index, and the strides.
 constexpr int kArray = 0;
 constexpr int kFirstIndex = 1;
 constexpr int kStrides = 3;
 
-// Whether there is such an element; then sets *position. Negative indices count from the end.
+// Sets *position to where the index leads. A negative index counts from the end. Returns false if the index is no
+// number, or leads out of the tensor.
 template <typename Index>
 bool FindPosition(const Value& index, int64_t length, int64_t* position) {
   if (!index.is_scalar()) return false;
@@ -68,6 +69,7 @@ ScalarFunction ReadOf(const ElementAccess& access) {
   }
 }
 
+// Changes the reads of a flow graph, and counts who reads each node, so that nodes which nobody reads can go.
 class Rewriter {
  public:
   explicit Rewriter(FlowGraph* flow) : flow_(*flow), found_(FindElementReads(*flow)), readers_(flow->nodes.size(), 0) {}
@@ -77,7 +79,7 @@ class Rewriter {
     std::vector<NodeId> bounds;
     for (const auto& [id, read] : found_.reads) {
       FlowNode& node = flow_.nodes[id];
-      if (node.kind != OpKind::kKernel) continue;  // a Gather, which is one already
+      if (node.kind != OpKind::kKernel) continue;  // a Gather, which is a kScalar already
       for (const int i : {1, 2}) {
         if (!node.inputs[i].is_constant()) bounds.push_back(node.inputs[i].source.node);
       }
@@ -110,10 +112,10 @@ class Rewriter {
       if (!inputs.back().is_constant()) ++readers_[inputs.back().source.node];
     }
     inputs.resize(kStrides + 1, strides);
-    // The bounds are live when x is, or what they were made of; constant ones where others are that guard them.
+    // The operator no longer reads the upper bound. If this was a constant, what guards it now guards the strides.
     const std::vector<Source>& guards = node->inputs[2].guards;
     inputs[kStrides].guards.insert(inputs[kStrides].guards.end(), guards.begin(), guards.end());
-    // What the Packs waited for besides.
+    // The operator waits for what the Packs waited for by control edges.
     for (const int i : {1, 2}) {
       if (node->inputs[i].is_constant()) continue;
       const std::vector<Source>& controls = flow_.nodes[node->inputs[i].source.node].controls;
@@ -133,7 +135,8 @@ class Rewriter {
     return input;
   }
 
-  // One reader of the node has gone; where it was the last, so has the node, if it only computes.
+  // To be called when `first` has lost a reader. If that was the last one, and the node only computes, it is removed;
+  // then the nodes that it read have lost a reader, and so on.
   void Release(NodeId first) {
     std::vector<NodeId> released = {first};
     while (!released.empty()) {

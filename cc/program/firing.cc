@@ -8,9 +8,9 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Whether control inputs of the node would have no effect. Nothing in the frame waits for results and exits to fire. A
-// send has to be told when its value is dead, and has no way to learn that a control input is. In both cases a node in
-// front, which waits for the control inputs and hands the value on, makes them count.
+// Whether control inputs of a node of this kind would have no effect. Results and exits never wait: a value that
+// reaches them goes straight on. A send has to be told when its value is dead, and has no way to learn that a control
+// input is. In both cases a node in front waits for the control inputs and hands the value on.
 bool IgnoresControls(OpKind kind) { return kind == OpKind::kResult || kind == OpKind::kExit || kind == OpKind::kSend; }
 
 // Moves the node's control inputs to a new node in front of it.

@@ -1,4 +1,4 @@
-// When a flow node fires, and so what a frame has to keep for it.
+// Says when a flow node fires, and so what a frame has to keep for it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_H_
@@ -13,13 +13,13 @@ namespace tensorflow_recursion {
 // Pending counts and input positions are held in 16 bits.
 inline constexpr size_t kMaxInputs = 0xffff;
 
-// Whether operators of this kind fire from a queue; a value that reaches others goes straight on.
+// Whether operators of this kind fire from a queue. A value that reaches one of another kind goes straight on.
 inline bool Fires(OpKind kind) { return kind < OpKind::kGate; }
 
-// Arrivals that the node waits for.
+// How many arrivals the node waits for.
 size_t NumTokens(const FlowNode& node);
 
-// Whether the node fires as soon as anything comes, or at once.
+// Whether the node fires when the first thing comes, or as soon as its frame opens because it waits for nothing.
 bool WaitsForOne(const FlowNode& node);
 
 // Whether a frame has a pending count for the node.
@@ -28,8 +28,8 @@ bool IsCounted(const FlowNode& node);
 // The kind of the data edges into the node.
 EdgeKind EdgeKindInto(const FlowNode& node);
 
-// Chooses the form of each node that is known when it is clear who waits for what: a switch that waits for its data and
-// its predicate alone becomes a gate. Where a node cannot wait for all its control inputs, adds others that do.
+// Gives each node the form that it can have once it is clear who waits for what: a switch that waits only for its data
+// and its predicate becomes a gate. For a node that cannot wait for all its control inputs, it adds nodes that do.
 void SpecializeNodes(FlowGraph* flow);
 
 }  // namespace tensorflow_recursion

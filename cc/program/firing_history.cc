@@ -31,7 +31,8 @@ FiringHistory::FiringHistory(const FlowGraph& flow, std::vector<NodeId> members)
   std::copy_if(members_.begin(), members_.end(), std::back_inserter(branches_), is_branch);
 }
 
-// Kahn's algorithm, as nodes form no cycle; computes on the way what has happened when each fires.
+// Visits each node after all its sources, and computes what has happened when it fires. (Kahn's algorithm. Nodes form
+// no cycle.)
 void FiringHistory::Compute() {
   std::vector<int> waiting(members_.size(), 0);
   std::vector<std::vector<NodeId>> readers(members_.size());
@@ -76,7 +77,6 @@ void FiringHistory::ComputeNode(NodeId id) {
   Add(Fired(id), &bits);
 }
 
-// What has happened when a value comes from `source`.
 FiringHistory::Events FiringHistory::Before(const Source& source) const {
   const FlowNode& from = flow_.nodes[source.node];
   Events bits = happened_[Local(source.node)];
@@ -88,7 +88,6 @@ FiringHistory::Events FiringHistory::Before(const Source& source) const {
   return bits;
 }
 
-// What has happened when any of the node's inputs has come.
 FiringHistory::Events FiringHistory::BeforeAny(const FlowNode& node) const {
   Events all;
   for (const Input& input : node.inputs) {

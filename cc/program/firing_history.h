@@ -1,4 +1,4 @@
-// What has surely happened in a frame when one of its operators fires.
+// Finds what has surely happened in a frame when one of its operators fires.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_HISTORY_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_FIRING_HISTORY_H_
@@ -25,14 +25,14 @@ class FiringHistory {
 
   size_t num_nodes() const { return members_.size(); }
 
-  // To be called before everything below. The sets take space by the square of num_nodes().
+  // To be called before everything below. The sets take space in proportion to the square of num_nodes().
   void Compute();
 
   // A node's position in an order in which the nodes may fire.
   int PositionOf(NodeId node) const { return position_[Local(node)]; }
 
-  // What has happened when a value comes from `source`; when any of the node's inputs has come; and when all has come
-  // that the node waits for, without its own firing.
+  // What has happened when a value comes from `source`, when any of the node's inputs has come, and when everything has
+  // come that the node waits for, but it has not fired yet.
   Events Before(const Source& source) const;
   Events BeforeAny(const FlowNode& node) const;
   Events BeforeFired(NodeId node) const;
@@ -42,23 +42,25 @@ class FiringHistory {
 
   static bool Has(const Events& events, int event) { return ((events[event / 64] >> (event % 64)) & 1) != 0; }
 
-  // Whether the two never happen in one frame: they take both sides of some branch.
+  // Whether the two never happen in one frame, because some branch takes different sides in them.
   bool Exclude(const Events& a, const Events& b) const;
 
  private:
   void ComputeNode(NodeId node);
-  // Its position among members_. A table of all nodes of the graph, for each of its regions, would take the square.
+  // The node's position among members_. It is searched for, because a table of all nodes of the graph for each of its
+  // regions would be large.
   int Local(NodeId node) const {
     return static_cast<int>(std::lower_bound(members_.begin(), members_.end(), node) - members_.begin());
   }
   int Side(NodeId branch, int port) const { return 3 * Local(branch) + 2 + port; }
 
   const FlowGraph& flow_;
-  std::vector<NodeId> members_;  // sorted
+  // The nodes of the region, sorted, and those of them that are branches.
+  std::vector<NodeId> members_;
   std::vector<NodeId> branches_;
-  // By position among members_:
-  std::vector<int> position_;     // in the order
-  std::vector<Events> happened_;  // when it has fired
+  // By position among members_: where the node comes in the order of firing, and what has happened when it has fired.
+  std::vector<int> position_;
+  std::vector<Events> happened_;
 };
 
 }  // namespace tensorflow_recursion

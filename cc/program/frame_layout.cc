@@ -13,10 +13,10 @@ namespace {
 
 using SlotKind = SlotRequest::Kind;
 
-// Slots that hold one bit for each of `inputs`.
+// How many slots hold one bit for each of `inputs`.
 uint32_t MaskSlots(size_t inputs) { return static_cast<uint32_t>((inputs + 63) / 64); }
 
-// A loop's start: its variables, and of a partial loop a bit for each Exit that has let its value out.
+// How many slots the start of a loop has: one for each variable, and in a partial loop those for a bit for each Exit.
 uint32_t StartSlots(const FlowNode& start, const Op& op) {
   return op.num_inputs + (start.is_partial ? MaskSlots(op.num_ports) : 0);
 }
@@ -27,15 +27,15 @@ SlotRequest RequestOfSite(NodeId id, const FlowNode& node, const FlowCallSite& s
     const SlotKind kind = node.inputs[i].is_constant() ? SlotKind::kAlone : SlotKind::kArgument;
     request.items.push_back({kind, static_cast<int>(i)});
   }
-  // What another device says is looked for before anything of the call has come.
+  // The executor looks for what another device says before anything else of the call has come.
   if (site.join != nullptr) request.items.back().kind = SlotKind::kAlone;
   return request;
 }
 
-// The slots of an operator that takes its inputs when it fires: one for each input that is no constant.
+// The slots of an operator that takes its inputs when it fires: one for each input that comes as a token.
 SlotRequest RequestOfInputs(NodeId id, const FlowNode& node) {
   SlotRequest request{id, /*is_block=*/false, {}};
-  // One with several outputs delivers some of its inputs while the others still lie in their slots.
+  // An operator with several outputs delivers some of its inputs while the others still lie in their slots.
   const bool is_alone = node.kind == OpKind::kPass && node.num_ports > 1;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i].is_token()) continue;
@@ -54,7 +54,7 @@ class FrameLayout {
     PlaceSlots();
     PlaceTag();
     PlaceInvariants();
-    TellEdges();
+    SetSlotsOfEdges();
     FindLendingSlots();
     MakeTemplate();
   }
@@ -75,20 +75,20 @@ class FrameLayout {
     SlotRequest request{id, /*is_block=*/true, {}};
     auto add = [&](uint32_t count, SlotKind kind) { request.items.resize(count, {kind, 0}); };
     switch (node.kind) {
-      case OpKind::kMerge:  // until the value comes: the inputs that are dead
+      case OpKind::kMerge:  // says which inputs are dead, until the value comes
         if (!op.lets_first_through) add(std::max(1u, MaskSlots(op.num_inputs)), SlotKind::kAlone);
         return request;
       case OpKind::kGate:
         add(1, node.inputs[0].is_constant() ? SlotKind::kAlone : SlotKind::kGate);
         return request;
-      case OpKind::kUnion:  // the inputs that have come, dead or alive
+      case OpKind::kUnion:  // says which inputs have come, dead or alive
         add(MaskSlots(op.num_inputs), SlotKind::kAlone);
         return request;
       case OpKind::kLoopStart:
         add(StartSlots(node, op), SlotKind::kAlone);
         return request;
       case OpKind::kLoopNext:
-      case OpKind::kSend:  // which is told of a death in its slot
+      case OpKind::kSend:  // is told of a death in its slot
         add(op.num_inputs, SlotKind::kAlone);
         return request;
       case OpKind::kCallSite:
@@ -103,7 +103,7 @@ class FrameLayout {
     Op& op = layout_.OpOf(request.node);
     if (!slots.empty()) op.slot = slots[0];
     if (Fires(node.kind) && (WaitsForOne(node) || !request.is_block)) return MakeTable(node, slots, &op);
-    // Calls, loops and gates find their constants in their slots.
+    // Calls, loops and gates find constants in their slots, too.
     if (node.kind == OpKind::kMerge || node.kind == OpKind::kUnion) return;
     const size_t num_placed = node.kind == OpKind::kGate ? 1 : node.inputs.size();
     for (size_t i = 0; i < num_placed; ++i) {
@@ -112,7 +112,7 @@ class FrameLayout {
     }
   }
 
-  // Says where the operator finds its inputs, of which those that wait are in `slots`.
+  // Says where the operator finds its inputs. Those that wait are in `slots`.
   void MakeTable(const FlowNode& node, const std::vector<uint32_t>& slots, Op* op) {
     const bool is_only = WaitsForOne(node);
     if (is_only && op->num_inputs == 1 && node.inputs[0].is_token()) {
@@ -124,14 +124,14 @@ class FrameLayout {
     if (is_in_order) return;
     op->inputs = is_only ? InputsIn::kTableAndArrival : InputsIn::kTable;
     op->slot = static_cast<uint32_t>(region_.inputs.size());
-    op->only = op->num_inputs;
+    op->arriving_input = op->num_inputs;
     size_t next = 0;
     for (uint16_t i = 0; i < op->num_inputs; ++i) {
       const Input& input = node.inputs[i];
       region_.inputs.push_back(TableEntryOf(input));
       if (!input.is_token()) continue;
       if (is_only) {
-        op->only = i;
+        op->arriving_input = i;
       } else {
         region_.inputs.back().position = slots[next++];
       }
@@ -151,11 +151,11 @@ class FrameLayout {
     if (region_.is_function()) region_.num_invariants = function->second.num_invariants;
     const size_t first = region_.first_invariant();
     for (size_t i = first; region_.is_function() && i < region_.entries.size(); ++i) {
-      if (region_.entries[i] != kNone) region_.told_invariants.push_back(static_cast<uint32_t>(i - first));
+      if (region_.entries[i] != kNone) region_.delivered_invariants.push_back(static_cast<uint32_t>(i - first));
     }
   }
 
-  void TellEdges() {
+  void SetSlotsOfEdges() {
     for (Edge& edge : region_.edges) {
       const Op& op = region_.ops[edge.op];
       if (edge.kind == EdgeKind::kOnly || edge.kind == EdgeKind::kControl || edge.kind == EdgeKind::kUnion) continue;
@@ -190,7 +190,7 @@ class FrameLayout {
       ports.pop_back();
       for (uint32_t e = port->begin; e < port->controls; ++e) {
         const Edge& edge = region_.edges[e];
-        if (edge.kind == EdgeKind::kGate) {  // whose readers count, on both sides
+        if (edge.kind == EdgeKind::kGate) {  // its readers count, on both sides
           const PortId gate = region_.ops[edge.op].port;
           ports.insert(ports.end(), {&region_.ports[gate], &region_.ports[gate + 1]});
         } else {
@@ -220,16 +220,17 @@ class FrameLayout {
     unsigned char* const counts = region_.frame_template.data() + region_.num_slots * sizeof(Value);
     for (uint32_t index = 0; index < region_.num_counted; ++index) {
       const Op& op = region_.ops[index];
-      // The counts of branches, and of merges with nothing else to do, hold what has been decided.
+      // The counts of these branches and merges say what has been decided: see kMergeDecided.
       const bool is_counted = op.kind != OpKind::kBranch && !op.lets_first_through;
       const uint16_t pending = is_counted ? static_cast<uint16_t>(op.num_tokens) : 0;
       std::memcpy(counts + index * sizeof(pending), &pending, sizeof(pending));
     }
     for (uint32_t op = 0; op < region_.num_firing; ++op) {
-      if (region_.ops[op].num_tokens == 0) region_.sources.push_back(OpId(op));
+      if (region_.ops[op].num_tokens == 0) region_.sources.emplace_back(op);
     }
   }
 
+  // A slot that holds a constant from the beginning.
   struct Prefilled {
     uint32_t slot;
     ConstantId constant;

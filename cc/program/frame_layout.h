@@ -7,7 +7,8 @@
 
 namespace tensorflow_recursion {
 
-// When edges and gates are in place: fills in all that has to do with slots, and the regions' frame templates.
+// Fills in all that has to do with slots, and the regions' frame templates. To be called when edges and gates are in
+// place.
 void PlaceFrames(Layout* layout);
 
 }  // namespace tensorflow_recursion

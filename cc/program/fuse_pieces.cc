@@ -13,6 +13,7 @@
 namespace tensorflow_recursion {
 namespace {
 
+// Replaces pieces one by one, and in the end lets all other nodes read the new nodes.
 class Fuser {
  public:
   Fuser(FlowGraph* flow, Program* program) : flow_(*flow), program_(*program) {}
@@ -35,7 +36,7 @@ class Fuser {
   }
 
  private:
-  // Adds the node. Those that read the members are told of it in the end.
+  // Adds the node of a piece, and notes what those that read the members shall read instead.
   void Fuse(const PieceOfBody& from, const std::string& name) {
     const FlowNode& first = flow_.nodes[from.members[0]];
     FlowNode node(OpKind::kPiece, first.region, first.node);

@@ -1,4 +1,4 @@
-// Puts arithmetic on numbers together: many operators of a frame become one.
+// Makes one operator of a frame of many that compute with numbers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_FUSE_PIECES_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_FUSE_PIECES_H_

@@ -1,4 +1,4 @@
-// What the functions that lay a flow graph out as tables share while they do.
+// Holds what the functions share that lay a flow graph out as tables.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_LAYOUT_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_LAYOUT_H_
@@ -12,11 +12,12 @@
 
 namespace tensorflow_recursion {
 
-// The constant as operators read it.
+// The value that operators read of a constant.
 inline Value ValueOfConstant(const ConstantTensor& constant) {
   return constant.is_number() ? ScalarFromTensor(constant.tensor) : Value::Constant(&constant.tensor);
 }
 
+// A flow graph, the program that it becomes, and which node becomes which operator.
 struct Layout {
   Layout(const FlowGraph& flow, Program* program)
       : flow(flow), program(program), op_of(flow.nodes.size()), nodes_of(flow.regions.regions().size()) {}
@@ -29,8 +30,9 @@ struct Layout {
 
   const FlowGraph& flow;
   Program* const program;
-  IdVector<NodeId, OpId> op_of;                      // in its region
-  IdVector<RegionId, std::vector<NodeId>> nodes_of;  // the reverse, by operator
+  // The operator that each node became, in its region; and the node of each operator of a region.
+  IdVector<NodeId, OpId> op_of;
+  IdVector<RegionId, std::vector<NodeId>> nodes_of;
 };
 
 }  // namespace tensorflow_recursion

@@ -66,7 +66,7 @@ class LoopLinker {
     }
   }
 
-  // Loop variables that are the same may share their NextIteration.
+  // Loop variables may share their NextIteration. The last delivery of its value can move the value out of the slot.
   void MarkLast() {
     std::set<uint32_t> taken;
     for (auto next = loop_->nexts.rbegin(); next != loop_->nexts.rend(); ++next) {

@@ -8,7 +8,7 @@
 
 namespace tensorflow_recursion {
 
-// All of these are for when the operators have been numbered.
+// All of these are to be called when the operators have been numbered.
 
 // InvalidArgument if a call reads an output that its callee does not have.
 absl::Status LinkCallSites(Layout* layout);

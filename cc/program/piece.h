@@ -1,4 +1,4 @@
-// Arithmetic on numbers that is one operator of a frame: what the executor has to know of it.
+// Says what the executor has to know of a piece: arithmetic on numbers that is one operator of a frame.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_PIECE_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_PIECE_H_
@@ -14,29 +14,36 @@
 
 namespace tensorflow_recursion {
 
-// One of the operators that a piece is made of, for when they run one by one: in a traced run, and when one of them has
-// to ask its kernel.
+// One of the operators that a piece is made of. They run one by one in a traced run, and when one of them needs its
+// kernel.
 struct PieceMember {
+  // An operand is a constant, an input of the piece, or the result of a member before this one. Two of the three are
+  // empty or kNone.
   struct Operand {
-    Value constant = Value::Empty();  // else empty
-    uint32_t input = kNone;           // of the piece
-    uint32_t member = kNone;          // one before this
+    Value constant = Value::Empty();
+    uint32_t input = kNone;
+    uint32_t member = kNone;
   };
   ScalarFunction scalar = nullptr;
-  uint32_t kernel = 0;         // in Program::kernels
-  bool reads_element = false;  // as Op::reads_element
+  // Its place in Program::kernels.
+  uint32_t kernel = 0;
+  // Its kernel takes what PackIndices() makes of its operands.
+  bool reads_element = false;
   std::vector<Operand> operands;
 };
 
 // Immutable but for the flag.
 struct Piece {
   std::string name;
-  int function = 0;            // in Program::piece_code
-  std::vector<bool> is_array;  // by input: a tensor of which elements are read; else it is a number
+  // Which function of Program::piece_code computes it.
+  int function = 0;
+  // Which inputs are tensors whose elements are read. The others are numbers.
+  std::vector<bool> is_array;
   std::vector<PieceMember> members;
-  std::vector<uint32_t> outputs;  // members, by port
-  // Set by a run that finds a tensor where the code takes a number, or the other way round: the members run one by one
-  // from then on. Relaxed: whoever sees it late finds the same out.
+  // The members whose results go to the operator's ports.
+  std::vector<uint32_t> outputs;
+  // A run sets this when it finds a tensor where the code takes a number, or the other way round. From then on the
+  // members run one by one. Relaxed, because a run that sees the flag too late finds out the same.
   mutable std::atomic<bool> is_unfit{false};
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 using tensorflow::Node;
 
-// All FrameStarts have the same.
+// Reads the options from one FrameStart: all have the same.
 absl::Status ReadOptions(const tensorflow::Graph& graph, Options* options) {
   for (const Node* node : graph.op_nodes()) {
     if (node->type_string() != kFrameStartOp) continue;
@@ -52,7 +52,8 @@ std::set<RegionId> RegionsOf(const CompiledFunctions& compiled) {
   return regions;
 }
 
-// Calls whose callee has parts on several devices open frames on all of them.
+// Lets the call sites of compiled functions know their code. Calls of a function with parts on several devices open
+// frames on all of them, and do without.
 void LinkCompiled(CompiledFunctions compiled, Program* program) {
   program->code = std::move(compiled.code);
   std::map<uint32_t, const CompiledFunction*> by_region;
@@ -85,7 +86,7 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   const ElementReads reads = MakeElementOperators(&flow);
   const std::set<RegionId> compiled_regions = RegionsOf(compiled);
   if (result->options.compile) FusePieces(reads, compiled_regions, &flow, result.get());
-  // The last one to look at inputs: to all before it, an input that is no constant is a value that comes.
+  // Comes after all others that look at inputs, because they take every input that is no constant for a token.
   TFR_RETURN_IF_ERROR(KeepInvariants(compiled_regions, &flow));
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());

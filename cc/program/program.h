@@ -1,13 +1,14 @@
 // The immutable tables that the executor runs: regions, their operators, and the edges between them.
 //
-// A region is a piece of graph whose operators share a frame: the root, a function's body, a loop's
-// body. A frame is an array of Values ("slots", for inputs that have to wait for others) followed by
-// pending counts. An operator fires when its count reaches zero, and delivers its outputs along its
-// ports' edges. One that waits for a single thing has neither slot nor count: it fires with what comes.
+// A region is a part of a graph whose operators share a frame: the root, a function's body, or a loop's body. A frame
+// is an array of Values, its slots, in which inputs wait for others, followed by pending counts. An operator fires when
+// its count reaches zero, and delivers its outputs along its ports' edges. One that waits for a single thing has
+// neither slot nor count: it fires with what comes. For example, the addition of fib has two slots and a count that
+// begins with 2; the comparison n < 2 has neither, because it waits for n alone.
 //
-// Death is not a token that travels. An operator with a dead input would never do anything, so its
-// count is simply left above zero; what must learn of a death (merges, calls, results, sends, some
-// loops) is computed per source of death when the program is built (DeathList), and told in one step.
+// Within a frame no token tells that a value is dead. An operator with a dead input never fires, because its count
+// stays above zero. Some must learn of a death (merges, calls, results, sends, some loops). When the program is built,
+// these are listed for each place where something can die (DeathList), so that they are told in one step.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_PROGRAM_H_
@@ -35,11 +36,26 @@
 
 namespace tensorflow_recursion {
 
-// kOnly, data or control: the one thing that its operator waits for.
-enum class EdgeKind : uint8_t { kData, kControl, kOnly, kMerge, kGate, kCallArgument, kResult, kExit, kUnion };
+// What happens to a value, or to a control signal, at the end of an edge.
+enum class EdgeKind : uint8_t {
+  // A value goes into its slot and counts as one arrival.
+  kData,
+  // A control signal counts as one arrival.
+  kControl,
+  // A value or a control signal is the only thing that the operator waits for, and fires it.
+  kOnly,
+  // These values go on at once, or wait for their branch or their call, as the operator's kind says.
+  kMerge,
+  kGate,
+  kCallArgument,
+  kResult,
+  kExit,
+  // A control signal sets its bit in a union's slots.
+  kUnion,
+};
 
-// One consumer of a port. `slot` is where a data edge stores its value; `index` is the input's position, or of a
-// control edge into a union the bit that it sets.
+// Leads from a port to one operator that reads it. `slot` is where the value waits; `index` says which of the
+// operator's inputs it is, or at a union which bit.
 struct Edge {
   OpId op;
   SlotId slot;
@@ -47,21 +63,22 @@ struct Edge {
   EdgeKind kind;
 };
 
-// A half-open range in Region::edges, control edges last.
+// The edges out of a port: those in Region::edges from `begin` on, before `end`. Control edges come last, from
+// `controls` on.
 struct Port {
   uint32_t begin = 0;
   uint32_t controls = 0;
   uint32_t end = 0;
 };
 
-// Something that learns of a death: that input `index` of `op` is dead, or of a kResult that it is dead itself. What an
-// operator does about it follows from its kind (cc/executor/death_teller.cc).
+// Operator `op` learns that its input `index` is dead. (A kResult has one input only, so its index is 0.) What it does
+// about that follows from its kind (cc/executor/death_teller.cc).
 struct DeathEvent {
   OpId op;
   uint16_t index;
 };
 
-// A half-open range in Region::deaths.
+// Who has to learn of a death: the entries of Region::deaths from `begin` on, before `end`.
 struct DeathList {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -69,62 +86,80 @@ struct DeathList {
 
 struct Region;
 
-// A function that is compiled besides being a region. Immutable but for the flag.
+// A function that is compiled. It is a region as well, for the calls that run in frames. Immutable but for the flag.
 struct CompiledFunction {
-  int number = 0;  // in the code
-  // Set by a run that finds that the function does what compiled code can't, as reading a row of a matrix where it was
-  // thought to read a number: it runs in frames from then on. Relaxed: whoever sees it late finds the same out.
+  // Which function of Program::code it is.
+  int number = 0;
+  // A run sets this when it finds that the function does what compiled code can't. For example, it reads a row of a
+  // matrix where it was thought to read a number. From then on the function runs in frames. Relaxed, because a run that
+  // sees the flag too late finds out the same.
   mutable std::atomic<bool> is_unfit{false};
 };
 
 // A call site, which an operator of kind kCallSite in the caller names by its index.
 struct CallSite {
   int64_t call_id = 0;
-  std::string name;         // of the call node
-  std::string callee_name;  // kept even when this partition holds no part of the callee
+  // The name of the call's node, and the name by which users know the callee.
+  std::string name;
+  std::string callee_name;
   const Region* callee = nullptr;
-  const CompiledFunction* compiled = nullptr;  // nullptr: calls open frames
-  uint32_t announce_port = 0;                  // tells other devices that the call lives; kNone on one device
-  bool waits_for_announcement = false;         // another device says by the last input whether the call lives
-  uint32_t num_invariants = 0;                 // of a recursion that it enters, its last inputs
+  // The callee's code; nullptr if calls open frames.
+  const CompiledFunction* compiled = nullptr;
+  // The port that tells other devices that the call lives; kNone if no other device waits for this one.
+  uint32_t announce_port = 0;
+  // Another device says by the last input whether the call lives.
+  bool waits_for_announcement = false;
+  // If the call enters a recursion: how many of its last inputs are invariants of that.
+  uint32_t num_invariants = 0;
 };
 
-// A value that a loop hands to one of its iterations: from slot `slot` of the operator that collected
-// it to entry `entry` of the body, and to `index_entry` which merge input it was (kNone: unread).
+// Hands a value to an iteration of a loop: what lies in slot `slot` of the operator that has collected the values goes
+// to `entry` in the body. If the body reads which input of its merge the value is, that number goes to `index_entry`,
+// which is else kNone.
 struct LoopDelivery {
   uint32_t slot = 0;
   OpId entry;
   OpId index_entry;
-  bool is_last = true;  // of the deliveries from this slot
+  // No further delivery reads the slot.
+  bool is_last = true;
 };
 
+// A loop, whose iterations are frames of `body`. For example, `tf.while_loop` over i and x has two variables: their
+// values enter by `starts`, go from one iteration to the next by `nexts`, and leave by the ports of the start.
 struct Loop {
-  std::string name;  // the frame_name attribute
-  uint64_t key = 0;  // its hash
+  // The attribute frame_name of its Enters, and a hash of that.
+  std::string name;
+  uint64_t key = 0;
   bool in_function = false;
-  bool crosses_devices = false;  // iterations take place also if nothing lives in them: other devices wait for that
-  bool is_partial = false;       // runs with those variables that live; else they all do or none
+  // An iteration takes place even if nothing lives in it, because other devices wait for that.
+  bool crosses_devices = false;
+  // The loop runs with those variables that live. In any other loop all variables live or none.
+  bool is_partial = false;
+  // The region around the loop, and that of its body.
   const Region* parent = nullptr;
   const Region* body = nullptr;
-  OpId start_op;                        // kLoopStart, in the parent: collects the Enters
-  std::vector<LoopDelivery> starts;     // Enters, delivered to the first iteration
-  std::vector<LoopDelivery> constants;  // constant Enters, delivered to every iteration
-  std::vector<LoopDelivery> nexts;      // NextIterations, collected by the body's kLoopNext
+  // The kLoopStart in the parent, which collects the Enters.
+  OpId start_op;
+  // What the start hands to the first iteration, and what it hands to every iteration (constant Enters).
+  std::vector<LoopDelivery> starts;
+  std::vector<LoopDelivery> constants;
+  // What the kLoopNext in the body, which collects the NextIterations, hands to the next iteration.
+  std::vector<LoopDelivery> nexts;
   // The kLoopNext of a partial loop has further inputs: what goes to the Exits, and at the end what lives if the
   // condition holds. Behind its inputs, the kLoopStart has a bit for each Exit that has let its value out.
   uint32_t num_nexts = 0;
   uint32_t num_exits = 0;
 };
 
-// A merge that lets its first input through, and a branch, wait for nothing that has to be counted. So the 16 bits of
-// their pending counts say what has been decided. In a merge's, bit i says that input i is dead, and kMergeDecided that
-// a live input has come: there is room for 15 inputs. A branch's is 0 until the predicate comes, then 1 or 2: the side
-// that was taken, plus one.
+// Merges that only let their first input through, and branches, have nothing to count. The 16 bits of their pending
+// counts say instead what has been decided. In a merge's, bit i says that input i is dead, and kMergeDecided says that
+// a live input has come: there is room for 15 inputs. A branch's is 0 until the predicate comes, then 1 if the
+// predicate is false and 2 if it is true.
 inline constexpr uint16_t kMergeDecided = 0x8000;
 inline constexpr uint16_t kMaxFirstThroughInputs = 15;
 
-// What a table of inputs says of an invariant: its number among those of the recursion. No input is dead, so Dead can
-// stand for that.
+// In a table of inputs (Region::inputs), a dead value stands for an invariant, and tells its number among those of the
+// recursion. Nothing else in such a table is dead.
 inline Value InvariantEntry(uint32_t invariant) {
   Value entry = Value::Dead();
   entry.position = invariant;
@@ -134,85 +169,123 @@ inline bool IsInvariantEntry(const Value& entry) { return entry.is_dead(); }
 
 // Where an operator finds its inputs when it fires.
 enum class InputsIn : uint8_t {
-  kSlots,            // in `num_inputs` slots from `slot` on
-  kArrival,          // its only input is the value that has just arrived, which was never put into a slot
-  kTable,            // by Region::inputs from `slot` on: a constant, an invariant (InvariantEntry()), or Empty and the
-                     // slot in `position`
-  kTableAndArrival,  // the same, but input `only` is the value that has just arrived
+  // They lie in slots `slot`, `slot` + 1 and so on.
+  kSlots,
+  // The operator's only input is the value that has just arrived, which was never put into a slot.
+  kArrival,
+  // Region::inputs has a table of them, which begins at `slot`. Each entry is a constant, an invariant
+  // (InvariantEntry()), or Empty with the number of a slot in `position`.
+  kTable,
+  // There is such a table, but input `arriving_input` is the value that has just arrived.
+  kTableAndArrival,
 };
 
+// An operator of a region, which exists once for all frames. What belongs to one frame (inputs that wait, the pending
+// count) lies in that frame, at the place that is said here.
 struct Op {
   OpKind kind;
   InputsIn inputs = InputsIn::kSlots;
-  bool has_controls = false;        // the last port holds control edges alone, and is not empty
-  bool may_be_dead = false;         // its kernel may leave outputs unset
-  bool lets_first_through = false;  // a merge with nothing to do but to hand its first live input on
-  bool takes_dead = false;          // of a loop's start or next: fires with dead inputs too, which lie in their slots
-  bool reads_element = false;       // a kScalar whose kernel takes what PackIndices() makes of its inputs
+  // Some operator waits by a control edge for this one as a whole.
+  bool has_controls = false;
+  // The kernel may leave outputs unset, which are then dead.
+  bool may_be_dead = false;
+  // A merge that does no more than hand on its first live input.
+  bool lets_first_through = false;
+  // The start or the end of an iteration that fires when inputs are dead, too. Dead ones lie in their slots.
+  bool takes_dead = false;
+  // A kScalar whose kernel takes what PackIndices() makes of its inputs.
+  bool reads_element = false;
   uint16_t num_inputs = 0;
-  uint16_t num_ports = 0;   // data ports; port num_ports is the control port
-  uint16_t only = 0;        // of kTableAndArrival
-  uint32_t num_tokens = 0;  // arrivals it waits for: its pending count in a new frame
-  uint32_t slot = 0;        // the first input, or where it is told; of a gate its data
-  PortId port;              // of its port 0: an index in Region::ports and Region::port_deaths
-  uint32_t index = 0;       // site, loop, kernel, piece, record, result, exit, argument or retval index; of a
-                            // branch its first gate in Region::gates; of a gate its branch
-  uint32_t gates_end = 0;   // of a branch
-  SlotId lending_slot;      // of an entry: the slot that keeps its tensor while others borrow it
+  // How many ports yield values. Behind them is one more, for the control edges of the operator as a whole.
+  uint16_t num_ports = 0;
+  // For kTableAndArrival: which input it is that arrives.
+  uint16_t arriving_input = 0;
+  // How many arrivals the operator waits for: its pending count in a new frame.
+  uint32_t num_tokens = 0;
+  // The slot of the first input, or the first entry of the table of inputs. The slot of a gate keeps its data.
+  uint32_t slot = 0;
+  // Port 0: its place in Region::ports and Region::port_deaths, where the other ports follow.
+  PortId port;
+  // Which call site, loop, kernel, piece, record, result, exit, argument or return value the operator is about; its
+  // `kind` says which of these it is. For a branch, its gates are those in Region::gates from `index` on, before
+  // `gates_end`. For a gate, `index` is its branch.
+  uint32_t index = 0;
+  uint32_t gates_end = 0;
+  // For an entry: the lending slot, which keeps its tensor while frames below borrow it; else kNone.
+  SlotId lending_slot;
+  // What a kScalar computes.
   ScalarFunction scalar = nullptr;
 };
 
+// The operators of a function's body, of a loop's body or of the main graph, and what a frame of it looks like.
 struct Region {
   RegionKind kind = RegionKind::kRoot;
-  std::string name;  // function or loop name; empty for the root
+  // The name of the function or the loop; empty for the root.
+  std::string name;
   uint32_t id = 0;
+  // The loop that the region is the body of, if it is one.
   const Loop* loop = nullptr;
 
-  std::vector<Op> ops;       // the ones that fire come first, and of these the ones with a count
-  uint32_t num_counted = 0;  // pending counts
+  // First come the operators with a pending count, then the others that fire, then those that never do. Operator i has
+  // pending count i.
+  std::vector<Op> ops;
+  uint32_t num_counted = 0;
   uint32_t num_firing = 0;
+  // The ports of all operators, one operator after the other, and who must learn of it when one of them is dead.
   std::vector<Port> ports;
-  std::vector<DeathList> port_deaths;  // parallel to ports: what dies when this port is dead
+  std::vector<DeathList> port_deaths;
   std::vector<Edge> edges;
   std::vector<DeathEvent> deaths;
 
-  std::vector<OpId> entries;  // ops of kind kEntry, by argument or loop entry; kNone if unused
-  OpId frame_start;           // op of kind kFrameStart
-  std::vector<OpId> sources;  // firing ops that wait for nothing
-  std::vector<OpId> gates;    // ops of kind kGate, by branch
+  // The kEntry of each argument, or of each value that an iteration is given; kNone where nobody reads it.
+  std::vector<OpId> entries;
+  OpId frame_start;
+  // The operators that fire when the frame opens, because they wait for nothing.
+  std::vector<OpId> sources;
+  // The gates of one branch after the other.
+  std::vector<OpId> gates;
   uint32_t num_results = 0;
 
-  std::vector<Value> inputs;  // by operator, of those that find theirs by a table
-  SlotId tag_slot;            // where a frame keeps its tag (two slots), if values cross devices
+  // The tables of inputs of all operators that have one.
+  std::vector<Value> inputs;
+  // The first of two slots in which a frame keeps its tag, if values cross devices.
+  SlotId tag_slot;
 
-  SlotId invariants_slot;                 // where a frame keeps its recursion's invariants, if that has any
-  uint32_t num_invariants = 0;            // of a function: its last arguments
-  std::vector<uint32_t> told_invariants;  // of a function: those that some read as they read other arguments
+  // Where a frame finds the invariants of its recursion, if there are any.
+  SlotId invariants_slot;
+  // Of a function: how many of its last arguments are invariants. Some operators cannot read invariants by a table.
+  // They get those of `delivered_invariants` from entries, as other arguments.
+  uint32_t num_invariants = 0;
+  std::vector<uint32_t> delivered_invariants;
 
-  // A frame's slots and pending counts at birth.
+  // The slots and pending counts of a frame that has just been opened.
   uint32_t num_slots = 0;
   std::vector<unsigned char> frame_template;
 
-  // The arguments that every call passes come first.
+  // The invariants come behind the arguments that every call passes.
   size_t first_invariant() const { return entries.size() - num_invariants; }
   bool is_function() const { return kind == RegionKind::kFunction; }
-  // The root, and the loops that stand in it: everything outside of all bodies.
+  // Whether it is outside of all bodies: the root, or a loop in it.
   bool is_in_main_graph() const { return kind == RegionKind::kRoot || (loop != nullptr && !loop->in_function); }
 };
 
 // Owns every table of one partition graph. Immutable once built; shared by concurrent runs.
 struct Program {
   Options options;
-  std::deque<Region> regions;  // regions[0] is the root
+  // The first is the root.
+  std::deque<Region> regions;
+  // By Op::index of operators of the right kind.
   std::deque<CallSite> sites;
   std::deque<Loop> loops;
   std::vector<KernelNode> kernels;
-  std::unique_ptr<const Code> code;  // nullptr if no function is compiled
+  std::vector<RecordType> records;
+  std::deque<Piece> pieces;
+  // The code of the functions that are compiled, and that of the pieces; nullptr if there are none.
+  std::unique_ptr<const Code> code;
+  std::unique_ptr<const Code> piece_code;
   std::deque<CompiledFunction> compiled;
-  std::unique_ptr<const Code> piece_code;  // nullptr if there are no pieces
-  std::deque<Piece> pieces;                // by Op::index of a kPiece
-  size_t max_inputs = 0;                   // of an operator
-  std::vector<RecordType> records;         // by Op::index of a Retain or Recall
+  // How many inputs the operator with the most has.
+  size_t max_inputs = 0;
   std::deque<ConstantTensor> constants;
   tensorflow::DataTypeVector argument_types;
   tensorflow::DataTypeVector retval_types;

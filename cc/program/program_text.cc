@@ -97,7 +97,7 @@ const char* Name(EdgeKind kind) {
   return "";
 }
 
-// What tells the operator from others of its kind.
+// The text that tells the operator from others of its kind.
 std::string Label(const Program& program, const Op& op) {
   switch (op.kind) {
     case OpKind::kScalar:

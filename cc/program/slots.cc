@@ -7,9 +7,9 @@
 namespace tensorflow_recursion {
 namespace {
 
-// The sets of a history take space by the square of this.
+// In larger regions slots are not shared, because the sets of a history take space in proportion to the square.
 constexpr size_t kMostNodes = 2000;
-// A value that comes out of merges of merges may have come by many ways.
+// A value that comes out of merges of merges may have come by many ways. Beyond so many a merge is taken as a whole.
 constexpr size_t kMostWays = 8;
 
 }  // namespace
@@ -26,7 +26,8 @@ void SlotPlanner::Sort(std::vector<SlotRequest>* requests) const {
   });
 }
 
-// What has happened when a value comes from `source`, for each input of the merges that it passed last.
+// Appends what has happened when a value comes from `source`, for each way in which it may come. For example, a value
+// that a merge hands on comes from either branch of a conditional, which are two ways.
 void SlotPlanner::CollectWays(const Source& source, std::vector<Events>* ways) const {
   std::vector<Source> sources = {source};
   for (size_t next = 0; next < sources.size(); ++next) {
@@ -112,9 +113,11 @@ std::vector<uint32_t> SlotPlanner::PlaceBehind(std::vector<Use> uses) {
   return result;
 }
 
-// Together where that takes no more room: an operator then reads its inputs where they are.
+// Places the slots of an operator side by side where that takes no more room, because it then reads its inputs where
+// they are.
 std::vector<uint32_t> SlotPlanner::Place(const SlotRequest& request) {
   std::vector<Use> uses;
+  uses.reserve(request.items.size());
   for (const SlotRequest::Item& item : request.items) uses.push_back(UseOf(request, item));
   if (std::all_of(uses.begin(), uses.end(), [](const Use& use) { return use.released == 0; })) {
     return PlaceBehind(std::move(uses));

@@ -1,4 +1,4 @@
-// Which slots of a frame hold the inputs that wait, and which inputs may share one.
+// Says which slots of a frame hold the inputs that wait, and which inputs may share one.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PROGRAM_SLOTS_H_
 #define TENSORFLOW_RECURSION_CC_PROGRAM_SLOTS_H_
@@ -14,22 +14,28 @@ namespace tensorflow_recursion {
 // What an operator keeps in slots until it fires.
 struct SlotRequest {
   enum class Kind {
-    kInput,     // an input of an operator that takes its inputs when it fires
-    kArgument,  // of a call: its slot must be empty until it comes, as the call may be opened without it
-    kGate,      // data that waits for the branch: its slot must be empty until then
-    kAlone,     // shares with nothing
+    // An input of an operator that takes its inputs when it fires.
+    kInput,
+    // An argument of a call. Its slot must be empty until it comes, because the call may be opened without it.
+    kArgument,
+    // Data that waits for a branch. Its slot must be empty until then.
+    kGate,
+    // Something that shares its slot with nothing.
+    kAlone,
   };
   NodeId node;
-  bool is_block = false;  // its slots must follow one another
+  // The slots must follow one another.
+  bool is_block = false;
+  // What one slot is for: the kind says how it is used, and unless that is kAlone, `input` is the node's input in it.
   struct Item {
     Kind kind = Kind::kAlone;
-    int input = 0;  // of the node, unless kAlone
+    int input = 0;
   };
   std::vector<Item> items;
 };
 
-// Two inputs share a slot if one has always been taken before the other can come, or if they are on the
-// two sides of a branch. A frame that waits for a call keeps what is read after it, and little else.
+// Lets two inputs share a slot if one has always been taken before the other can come, or if they are on the two sides
+// of a branch. So a frame that waits for a call keeps what is read after the call, and little else.
 class SlotPlanner {
  public:
   // `nodes` are those of the region.
@@ -50,7 +56,9 @@ class SlotPlanner {
     // What has surely happened when the value comes, for each way in which it may come. A slot that is looked at before
     // its value has come has one entry more: what has happened by then.
     std::vector<Events> before;
-    int released = 0;  // the event with which the value has gone; 0: never
+    // The event after which the value has gone; 0 if it stays.
+    int released = 0;
+    // The slot must be empty until the value comes; and it is empty again when the value has gone.
     bool needs_empty = false;
     bool leaves_empty = false;
   };
@@ -66,7 +74,9 @@ class SlotPlanner {
 
   const FlowGraph& flow_;
   FiringHistory history_;
-  const bool shares_;  // whether slots are shared at all
+  // Whether slots are shared at all.
+  const bool shares_;
+  // All uses of each slot.
   std::vector<std::vector<Use>> slots_;
 };
 

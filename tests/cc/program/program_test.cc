@@ -92,7 +92,7 @@ TEST(ProgramTest, OperatorsThatWaitForOneThingNeedNoSlot) {
   const Region& root = built->regions[0];
   const Op& sub = KernelOp(built, root, "a");
   EXPECT_EQ(sub.inputs, InputsIn::kTableAndArrival);
-  EXPECT_EQ(sub.only, 1);
+  EXPECT_EQ(sub.arriving_input, 1);
   EXPECT_EQ(KernelOp(built, root, "k").inputs, InputsIn::kArrival);
   EXPECT_EQ(root.num_slots, 0);
   EXPECT_EQ(root.num_counted, 0);
@@ -239,7 +239,7 @@ TEST(ProgramTest, InvariantsHaveNoSlots) {
   EXPECT_EQ(f.num_slots, 2);  // n1 for the call, and the invariants
   EXPECT_EQ(OnlyOp(f, OpKind::kCallSite).num_inputs, 1);
   EXPECT_EQ(f.entries, (std::vector<OpId>{f.entries[0], OpId()}));
-  EXPECT_TRUE(f.told_invariants.empty());
+  EXPECT_TRUE(f.delivered_invariants.empty());
   const Op& outer = OnlyOp(built->regions[0], OpKind::kCallSite);
   EXPECT_EQ(outer.num_inputs, 2);
   EXPECT_EQ(built->sites[outer.index].num_invariants, 1);
