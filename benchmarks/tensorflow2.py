@@ -122,14 +122,17 @@ def _against_session(
     count: int,
     check: Callable[[int, Any], None],
     checked_calls: int | None = None,
+    **others: Callable[[], Any],
 ) -> Case:
+    """`others` are more ways to do the same, by name."""
+    runners = {"static": in_session, "tf.function": in_function, **others}
     return Case(
         suite="tensorflow2",
         name=name,
-        variants=[Variant("static", in_session, static=True), Variant("tf.function", in_function, static=True)],
+        variants=[Variant(way, runner, static=True) for way, runner in runners.items()],
         inputs=[(number,) for number in range(count)],
         check=check,
-        ratios=[("tf.function", "static")],
+        ratios=[(way, "static") for way in runners if way != "static"],
         checked_calls=checked_calls,
     )
 
@@ -243,11 +246,12 @@ def _any_length(values: Sequence[Any]) -> list[tf.TensorSpec]:
 
 
 def _treernn_case(setting: suite.Setting) -> Case:
-    def in_function() -> _EagerRunner:
+    values = _treernn_values(setting)
+
+    def compiled() -> Any:
         net = _TreeRNN(setting.start, setting.training is not None)
         step = net.rows if setting.training is None else net.train
-        values = _treernn_values(setting)
-        return _EagerRunner(tf.function(step, input_signature=_any_length(values[0])), values)
+        return tf.function(step, input_signature=_any_length(values[0]))
 
     mode = "infer" if setting.training is None else "train"
     trees = "" if setting.batch == 1 else f"-b{setting.batch}"
@@ -255,10 +259,11 @@ def _treernn_case(setting: suite.Setting) -> Case:
     return _against_session(
         f"tf2-treernn-{mode}-d{DIM}{trees}",
         lambda: suite.METHODS["static"](setting),
-        in_function,
+        lambda: _EagerRunner(compiled(), values),
         len(setting.batches),
         check,
         checked_calls=None if setting.training is None else suite.CHECKED_STEPS,
+        concrete=lambda: _EagerRunner(compiled().get_concrete_function(), values),
     )
 
 
@@ -419,6 +424,7 @@ def measure(repeats: int, quick: bool) -> tuple[list[CaseResult], list[Figure]]:
             " times",
         ),
         Figure("the same, the tf.function's own call left out", _net_of_call(train, empties[2]), None, " times"),
+        Figure("the same, its concrete function called", train.ratio("concrete", "static"), None, " times"),
         Figure(
             f"the same, {BATCH} trees a step",
             batch.ratio("tf.function", "static"),
