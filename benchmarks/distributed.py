@@ -236,7 +236,11 @@ def _measure_treernn(cluster: Cluster, trees: int, repeats: int, progress: Progr
 
 
 def _over_allowed(result: CaseResult) -> float:
-    """Returns the step's time over that of one process and of the transfers: what a lookup takes longer when apart."""
+    """Returns the time of a step with the table apart over the time that it is allowed to take.
+
+    It is allowed the time of a step in one process and that of the transfers: how much longer a lookup takes when the
+    table is apart than when it is not.
+    """
     names = ("table-apart", "one-process", "lookup-apart", "lookup-here")
     rounds = zip(*(result.variants[name].samples for name in names), strict=True)
     return float(statistics.median(apart / (one + max(0.0, far - near)) for apart, one, far, near in rounds))

@@ -113,7 +113,7 @@ def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Or
 
 
 def _origins_in_branches(graph: tf.Graph, function: str, around: Sequence[str], node: str) -> list[Origin]:
-    """The same for a node of the functions that conditionals and loops of a function run.
+    """Where a node was made that is in a function which a conditional or a loop of `function` runs.
 
     Args:
       graph: the tf.function's.
@@ -136,7 +136,7 @@ def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
 
 
 def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]:
-    """The same for a node that may be in any function of the trace of `function`, if one alone has such a node."""
+    """Where a node was made that may be in any function of the same trace; nothing unless exactly one has it."""
     suffix = names.trace_suffix(function)
     known = [name for name in functions.function_names(graph) if suffix and names.trace_suffix(name) == suffix]
     found = [origin for name in known for origin in _origins_in(graph, name, node)]
@@ -144,7 +144,7 @@ def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]
 
 
 def _description(node: str, origin: Origin) -> str:
-    """What TensorFlow would say of a node of the main graph."""
+    """Where a node was made, in the words in which TensorFlow says it of a node of the main graph."""
     lines = [f"Detected at node {node!r} defined at (most recent call last):", *origin.lines(is_ours)]
     if forward := origin.forward_lines(is_ours):
         lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]

@@ -17,10 +17,11 @@ from tensorflow_recursion.specializations import Specialization
 class Inference:
     """What the functions of one outermost graph return.
 
-    A body is built in a graph that is thrown away. A call in it of a function of which nothing is known gives up what
-    is being built, up to the innermost conditional, which goes by its other branches. So what is found may lack what
-    the given up paths return; that is left to the trace. Where no path is left, the function that was called comes
-    first.
+    A body is built in a graph that is thrown away. A call of a function whose results are not known gives up the branch
+    in which it stands, and the conditional around it returns what its other branches return. For example, of
+    `tf.cond(n < 2, lambda: n, lambda: fib(n - 1) + fib(n - 2))` the second branch is given up, and the body returns
+    what `n` is. A branch that was given up may return other shapes, which the trace of the body finds out. Where no
+    branch is left, the function that was called is looked at first.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Inference:
         self._open: list[Specialization] = []
 
     def result_of(self, function: Specialization, tensors: Sequence[tf.Tensor]) -> Any:
-        """What a call with these tensors returns in a graph that is built for inference; just the specs are known."""
+        """What a call with these tensors returns in a graph that is built for inference: placeholders, in a nest."""
         self.require(function)
         return inferring.any_of(function.returns, tensors)
 
@@ -68,7 +69,11 @@ class Inference:
             raise _endless(circular[0])
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
-        """Build the body of a function, which learns from that; returns others of which one has to be known first."""
+        """Build the body of a function, to learn what it returns.
+
+        Returns the functions whose results it needs for that. One of them has to be known first; if there is none, what
+        `function` returns is known now.
+        """
         self._open.append(function)
         try:
             with inferring.inferring(self._graph, function.user_name), self._building(function):

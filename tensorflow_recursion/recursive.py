@@ -32,7 +32,7 @@ _making = threading.RLock()
 
 
 class Options(TypedDict):
-    """What `recursive` takes besides the function; see there."""
+    """The arguments of `recursive` besides the function; its docstring explains them."""
 
     input_signature: Sequence[Any] | None
     output_signature: Any
@@ -65,9 +65,10 @@ class RecursiveFunction:
     def __init__(
         self, func: Callable[..., Any], options: Options, owner: Any = None, *, is_local: bool | None = None
     ) -> None:
-        """Makes a function of `func`, or of the method of `owner` that it is.
+        """Makes a function of `func`; if there is an `owner`, of the method of that object which `func` is.
 
-        `is_local` says whether a body makes the function anew each time it is built; by default, whether one does now.
+        `is_local` says whether the code of a body makes the function, which is another one each time that body is
+        traced. By default that is so if a body is being built now.
         """
         self._func = func
         self._options = options

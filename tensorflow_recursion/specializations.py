@@ -34,7 +34,7 @@ class Source:
       max_depth: how deep calls may nest, None if that is not stated.
       is_local: whether it was made by a body, which makes another one each time it is built.
       lasting_name: what it is called whenever that body is traced; None if it is not local.
-      numbers: those of its specializations.
+      numbers: gives each of its specializations a number.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Specialization:
 
     Attributes:
       returns: the spec of what it returns, as a nest; None before it is known.
-      is_known: whether it is.
+      is_known: whether what it returns is known.
       has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
       caller: the function whose body was the first to call it; None if that was no body.
     """
@@ -108,9 +108,10 @@ class Specialization:
 
     @property
     def arg_shapes(self) -> tuple[tf.TensorShape, ...]:
-        """Those of its kind of arguments: for less, a body need not make sense, `x[0]` of an empty vector for example.
+        """The static shapes of its kind of arguments. The body is traced for these even if a call's shapes say more.
 
-        A call may pass less, as the last one of a recursion on `x[1:]` does.
+        For example, the last call of a recursion on `x[1:]` passes an empty vector. A body that reads `x[0]` makes no
+        sense for that shape, `[0]`; so it is traced for `[None]`.
         """
         return tuple(spec.shape for spec in self.specs)
 
@@ -125,7 +126,7 @@ class Specialization:
         return str(self.output_shapes)
 
     def check_against(self, declared: Signature) -> None:
-        """It is declared as it is."""
+        """Nothing can be wrong where the declaration is made from the function."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph."""
@@ -188,7 +189,7 @@ class Specialization:
         self.is_known = True
 
     def trace_options(self) -> TraceOptions:
-        """Those of a function without names of outputs or a device of its own."""
+        """The options of a function without names of outputs or a device of its own."""
         options = {"capture_resource_var_by_value": False}
         return {"doc": self.source.doc, "out_names": None, "device": None, "options": options}
 
@@ -222,7 +223,10 @@ def innermost_being_built() -> Specialization | None:
 
 
 def unrolled(source: Source) -> int:
-    """How many specializations of one function led to each other, and then to the body that is being built."""
+    """How many specializations of one function are among the body that is being built and the callers that led to it.
+
+    For example, it is 3 if `f(x, 0)` has called `f(x, 1)`, that one `f(x, 2)`, and the body of the last is being built.
+    """
     count, function = 0, innermost_being_built()
     while function is not None:
         count += function.source is source
@@ -231,7 +235,7 @@ def unrolled(source: Source) -> int:
 
 
 def _unique(arg_names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that are there already."""
+    """The names, with a number appended to each that has come before: `x`, `x_1`."""
     found: list[str] = []
     for name in arg_names:
         number = 0

@@ -42,12 +42,12 @@ class Unknown(BaseException):  # not an Exception: what is built may catch those
 
 
 def is_inferring() -> bool:
-    """Whether the default graph is one of these, not part of another function made while one is built."""
+    """Whether the default graph is built for inference. (The graph of a function that is made in it is not.)"""
     return is_for_inference(tf1.get_default_graph())
 
 
 def is_for_inference(graph: tf.Graph) -> bool:
-    """Whether `graph` is one of these."""
+    """Whether `graph` is built to find out what a function returns."""
     return hasattr(graph, _ATTRIBUTE)
 
 
@@ -67,7 +67,7 @@ def placeholders(specs: Sequence[tf.TensorSpec]) -> list[tf.Tensor]:
 
 
 def any_of(spec: Any, sources: Sequence[tf.Tensor]) -> Any:
-    """A nest of which just the spec is known, and that it is computed from `sources`: tapes see that."""
+    """A nest of placeholders for `spec`, which tapes take for computed from `sources`."""
     tensors = placeholders(nests.tensor_specs(spec))
     tapes.record_unknown(tensors, sources)
     return nests.pack(spec, tensors)
@@ -77,8 +77,8 @@ def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any], cho
     """What a conditional returns: what its branches do, as far as that is known.
 
     Args:
-      branches: what makes them.
-      build: makes the conditional.
+      branches: the functions that build the branches.
+      build: builds the conditional by TensorFlow's own function.
       chosen_by: says which branch is taken; TensorFlow returns it in place of an operation, as `tf.no_op()` makes one.
     """
     known: list[Any] = []
