@@ -40,6 +40,8 @@ _CALIBRATION_PRODUCTS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
+    """How large the four cases are: the arguments of fib, the numbers of trees and leaves, and the time of a leaf."""
+
     fib_on_devices: int = 16
     fib_on_processes: int = 12
     trees: int = 10

@@ -140,7 +140,7 @@ class MadeDefinition(abc.ABC):
 
     @property
     def lasting_name(self) -> str:
-        """Its name."""
+        """Its name, which is the same in all traces: no body makes such a function."""
         return self.user_name
 
     @property

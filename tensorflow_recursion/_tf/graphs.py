@@ -1,4 +1,4 @@
-"""Which graph stands in which, and what kind of graph it is."""
+"""Tells which graph stands in which, and of what kind a graph is."""
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib

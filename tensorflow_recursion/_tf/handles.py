@@ -1,4 +1,7 @@
-"""What is known of the variable behind a resource handle or of the elements of a list, and what has a gradient."""
+"""Handle data: what is known of the variable behind a resource handle, or of the elements of a list of tensors.
+
+It tells which handles and lists have a gradient.
+"""
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Hashable, Sequence

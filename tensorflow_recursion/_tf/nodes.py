@@ -1,4 +1,4 @@
-"""Operations that are changed after they were made, and the conditionals among them."""
+"""Changes operations after they were made, and looks into the branches of conditionals."""
 # SPDX-License-Identifier: Apache-2.0
 
 import collections

@@ -1,8 +1,8 @@
-"""Which functions are differentiated together, for which static shapes, until what is assumed of them holds.
+"""Decides which functions are differentiated together, and for which static shapes.
 
-A function is traced for the shapes that it states, or else for the static shapes of its outermost call, along with
-what it reaches, and again when a call in a body passes something else, when it returns something else than was
-guessed, or when weights turn out to be used in another way.
+A function is traced for the shapes that it states, or else for the static shapes of its outermost call, along with the
+functions that it reaches. It is traced again when a call in a body passes something else, when it returns something
+else than was guessed, or when weights turn out to be used in another way: until all that was assumed holds.
 """
 # SPDX-License-Identifier: Apache-2.0
 
