@@ -232,7 +232,7 @@ class OverloadedFunction:
     def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
         """Add a call to the default graph; result and errors as for `Declare`."""
         signatures.check_call_keywords(self.user_name, unknown)
-        tensors = [tf.convert_to_tensor(arg) for arg in args]
+        tensors = [signatures.convert_argument(self.user_name, i, arg) for i, arg in enumerate(args)]
         return self.instantiate([tensor.dtype for tensor in tensors])(*tensors, name=name)
 
 

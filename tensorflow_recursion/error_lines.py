@@ -37,6 +37,8 @@ _NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
 # An operator that Grappler has moved into the branch that needs it, and a branch of which it has made a further one.
 _MOVED = re.compile(r"_tfg_cf_sunk_.*$")
 _SPECIALIZED = re.compile(r"_tfg_region_specialized_.*$")
+# What comes before the name of a node whose conditional or loop the runtime has taken apart.
+_AROUND = re.compile(r"^.*/(?:then|else|branch\d*|cond|body)/_\d+/")
 # A further body of a function is called F__copy1, and is made where F is.
 _COPY = re.compile(re.escape(names.COPY_SUFFIX) + r"\d+$")
 
@@ -131,8 +133,11 @@ def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
     if (moved := _MOVED.sub("", node)) != node:
         return _origins_in_trace(graph, function, moved)
     known = functions.function_in(graph, _SPECIALIZED.sub("", function))
-    origin = None if known is None else origins.origin_in(known, node)
-    return [] if origin is None else [origin]
+    if known is None:
+        return []
+    if (origin := origins.origin_in(known, node)) is not None:
+        return [origin]
+    return [found for run, inner in functions.taken_apart(known, node) for found in _origins_in(graph, run, inner)]
 
 
 def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]:
@@ -145,7 +150,8 @@ def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]
 
 def _description(node: str, origin: Origin) -> str:
     """Where a node was made, in the words in which TensorFlow says it of a node of the main graph."""
-    lines = [f"Detected at node {node!r} defined at (most recent call last):", *origin.lines(is_ours)]
+    shown = names.shown(_AROUND.sub("", node))
+    lines = [f"Detected at node {shown!r} defined at (most recent call last):", *origin.lines(is_ours)]
     if forward := origin.forward_lines(is_ours):
         lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]
-    return "\n  ".join(lines) + f"\nNode: {node!r}\n"
+    return "\n  ".join(lines) + f"\nNode: {shown!r}\n"

@@ -32,6 +32,8 @@ class Inference:
         self._building = building
         # The functions whose bodies are being built. All but the first are made in the body of the one before.
         self._open: list[Specialization] = []
+        # For functions that need the results of others in a loop: which variable of the loop does (`Unknown.loop`).
+        self._loops: dict[Specialization, str] = {}
 
     def result_of(self, function: Specialization, tensors: Sequence[tf.Tensor]) -> Any:
         """What a call with these tensors returns in a graph that is built for inference: placeholders, in a nest."""
@@ -66,7 +68,7 @@ class Inference:
                 circular += [known for known in needed if known in waiting]
                 hopeless.append(waiting.pop())
         if hopeless:
-            raise _endless(circular[0])
+            raise self._error(hopeless, circular[0])
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
         """Build the body of a function, to learn what it returns.
@@ -82,10 +84,32 @@ class Inference:
             needed = [known for known in unknown.of if isinstance(known, Specialization)]
             if not needed:  # what is needed is a Defun, which is looked at elsewhere
                 raise
+            if unknown.loop:
+                self._loops[function] = unknown.loop
             return needed
         finally:
             self._open.pop()
         return []
+
+    def _error(self, hopeless: Sequence[Specialization], circular: Specialization) -> TypeError:
+        """What to say of functions of which nothing can be found out; `circular` needs its own results."""
+        in_loop = [function for function in hopeless if function in self._loops]
+        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circular)
+
+
+def _unknown_in_loop(function: Specialization, variable: str) -> TypeError:
+    name = function.source.name
+    if variable == "return":
+        return TypeError(
+            f"Function '{name}': its body has a `return` in a loop over tensors, and what it returns there needs the "
+            "result of a call that is not known yet; assign it to a variable that is defined before the loop, leave "
+            "the loop by `break`, and return the variable behind it"
+        )
+    return TypeError(
+        f"Function '{name}': '{variable}' has no value before a loop over tensors, and what the loop assigns to it "
+        "needs the result of a call that is not known yet; give it a value before the loop, or state what the function "
+        "returns: @tfr.recursive(output_signature=tf.TensorSpec(shape, dtype))"
+    )
 
 
 def _endless(function: Specialization) -> TypeError:

@@ -16,6 +16,7 @@ from tensorflow_recursion import names, signatures
 from tensorflow_recursion._tf import bodies, function_types, graphs, keras_scopes, nests
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.definitions import TraceOptions
+from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.results import checked
 from tensorflow_recursion.signatures import Signature
@@ -176,7 +177,8 @@ class Specialization:
             with explained(self.source.name):
                 yield
         except (TypeError, ValueError) as error:
-            if not self.is_known or self.source.has_signature or str(error).startswith(("Function '", "Call of '")):
+            says_what_is_wrong = isinstance(error, CallError) or str(error).startswith(("Function '", "Call of '"))
+            if not self.is_known or self.source.has_signature or says_what_is_wrong:
                 raise
             raise type(error)(
                 f"{error}\n\nFunction '{self.source.name}': from the paths through its body that do not call it, it is "
@@ -220,6 +222,14 @@ class Specialization:
 def innermost_being_built() -> Specialization | None:
     """The function whose body is being built in this thread, None if there is none."""
     return _building.functions[-1] if _building.functions else None
+
+
+def last_built(source: Source) -> Specialization | None:
+    """The nearest specialization of one function among the body that is being built and the callers that led to it."""
+    function = innermost_being_built()
+    while function is not None and function.source is not source:
+        function = function.caller
+    return function
 
 
 def unrolled(source: Source) -> int:
