@@ -40,8 +40,8 @@ class _Explanation:
 
 
 _NO_SESSION = (
-    "a session cannot compute tensors of a body, which have no values before the graph runs; run the session outside "
-    "of the function, and pass what it returns as an argument, or write TensorFlow's operators, or tf.py_function"
+    "a session cannot compute a tensor of a body, which has no value before the graph runs; run the session outside of "
+    "the function, and pass what it returns as an argument, or write TensorFlow's operators, or tf.py_function"
 )
 
 _EXPLANATIONS = (
@@ -73,7 +73,7 @@ _EXPLANATIONS = (
     ),
     _Explanation(
         r"Argument `fetch` = (?:Tensor\(|name: )|Cannot interpret feed_dict key as Tensor: Tensor"
-        r"|Cannot use the default session to (?:evaluate tensor|execute operation)"
+        r"|Cannot use the (?:default|given) session to (?:evaluate tensor|execute operation)"
         r"|Cannot (?:evaluate tensor|execute operation) using|The Session graph is empty"
         r"|You must feed a value for placeholder tensor '",
         _NO_SESSION,

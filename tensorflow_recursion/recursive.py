@@ -19,7 +19,7 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
-from tensorflow_recursion.specializations import Source, Specialization, last_built, unrolled
+from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Specialization, last_built, unrolled
 from tensorflow_recursion.tracing import lasting_name
 
 __all__ = ["recursive"]
@@ -228,9 +228,7 @@ class RecursiveFunction:
                 how = "" if last is None else f" ({function_types.difference(last.call_type, call_type)})"
                 raise CallError(
                     f"Call of '{self._name}': one led to the next one with other kinds of arguments {count} times in a "
-                    f"row, and here is another one{how}. Python values and shapes that differ from call to call of a "
-                    "recursion make it trace without end; pass numbers as tensors, tf.constant(n), or state "
-                    "input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions that differ"
+                    f"row, and here is another one{how}. {REMEDY_FOR_KINDS}"
                 )
             found = known.table.add(call_type, generalize=self._options["reduce_retracing"])
             known.by_type[found] = Specialization(self._source, found)

@@ -21,6 +21,16 @@ from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.results import checked
 from tensorflow_recursion.signatures import Signature
 
+# With so many kinds of its own arguments in a row, a recursion may be one that never ends.
+_MANY_KINDS = 16
+
+# What to do about such a recursion.
+REMEDY_FOR_KINDS = (
+    "Python values and shapes that differ from call to call of a recursion make it trace without end; pass numbers as "
+    "tensors, tf.constant(n), or state input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions "
+    "that differ"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -177,8 +187,18 @@ class Specialization:
             with explained(self.source.name):
                 yield
         except (TypeError, ValueError) as error:
-            says_what_is_wrong = isinstance(error, CallError) or str(error).startswith(("Function '", "Call of '"))
-            if not self.is_known or self.source.has_signature or says_what_is_wrong:
+            message = str(error)
+            says_it = message.startswith(("Function '", "Call of '")) or REMEDY_FOR_KINDS in message
+            if says_it or isinstance(error, CallError):
+                raise
+            before = [function for function in _callers(self.caller) if function.source is self.source]
+            if len(before) >= _MANY_KINDS:
+                raise type(error)(
+                    f"{error}\n\nFunction '{self.source.name}': {len(before)} calls of it led here, each with other "
+                    f"kinds of arguments ({function_types.difference(before[0].call_type, self.call_type)}). "
+                    f"{REMEDY_FOR_KINDS}"
+                ) from error
+            if not self.is_known or self.source.has_signature:
                 raise
             raise type(error)(
                 f"{error}\n\nFunction '{self.source.name}': from the paths through its body that do not call it, it is "
@@ -226,10 +246,7 @@ def innermost_being_built() -> Specialization | None:
 
 def last_built(source: Source) -> Specialization | None:
     """The nearest specialization of one function among the body that is being built and the callers that led to it."""
-    function = innermost_being_built()
-    while function is not None and function.source is not source:
-        function = function.caller
-    return function
+    return next((function for function in _callers(innermost_being_built()) if function.source is source), None)
 
 
 def unrolled(source: Source) -> int:
@@ -237,11 +254,14 @@ def unrolled(source: Source) -> int:
 
     For example, it is 3 if `f(x, 0)` has called `f(x, 1)`, that one `f(x, 2)`, and the body of the last is being built.
     """
-    count, function = 0, innermost_being_built()
+    return sum(function.source is source for function in _callers(innermost_being_built()))
+
+
+def _callers(function: Specialization | None) -> Iterator[Specialization]:
+    """The function, the one whose body was the first to call it, and so on."""
     while function is not None:
-        count += function.source is source
+        yield function
         function = function.caller
-    return count
 
 
 def _unique(arg_names: Sequence[str]) -> list[str]:
