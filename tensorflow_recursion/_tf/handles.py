@@ -76,8 +76,15 @@ def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | N
 
 
 def with_gradient(data: HandleData | None) -> HandleData | None:
-    """The handle data of a tensor once its gradient is asked for: a record without a gradient becomes one with it."""
-    return OF_RECORD if data == _WITHOUT_GRADIENT else data
+    """The handle data of a tensor once its gradient is asked for: a record without a gradient becomes one with it.
+
+    TensorFlow adds the type of a list to the data of a list of integers, and an empty type to those of a record.
+    """
+    if data is None or len(data.shape_and_type) != 1:
+        return data
+    known, without = data.shape_and_type[0], _WITHOUT_GRADIENT.shape_and_type[0]
+    is_without = (known.dtype, known.shape, known.type.type_id) == (without.dtype, without.shape, without.type.type_id)
+    return OF_RECORD if is_without else data
 
 
 def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:

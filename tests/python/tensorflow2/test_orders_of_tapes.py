@@ -104,6 +104,21 @@ def test_third_derivative_beside_vectors_that_the_body_reads(way):
     np.testing.assert_allclose(third, 6 * product(tf.ones([3], F64), tf.constant(2)), rtol=1e-9)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("in_function", [False, True])
+def test_fourth_derivative_of_what_is_computed_with_a_call(in_function):
+    @tfr.recursive
+    def cube(x):
+        return x * x * x
+
+    def square(x, n):
+        return cube(x) ** n
+
+    x, n = tf.constant(0.8, F64), tf.constant(2.0, F64)
+    f = tf.function(square) if in_function else square
+    np.testing.assert_allclose(nested_tapes(f, x, n, 4), 360 * 0.8**2)
+
+
 @pytest.mark.parametrize("in_function", [False, True])
 def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_function):
     @tfr.recursive
