@@ -1,4 +1,4 @@
-"""Fourth derivatives, in which there are records that hold nothing but records."""
+"""Higher derivatives of functions whose records hold nothing but records: of calls alone, and those of fourth order."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
@@ -25,6 +25,34 @@ def recursive_cube():
     power, define = recursive("Power", [F64, I32], [F64], shapes=[[]])
     define(lambda x, n: tf.cond(n < 1, lambda: tf.ones([], F64), lambda: x * power(x, n - 1)))
     return lambda x: power(x, 3)
+
+
+def only_calls(cube):
+    return tfr.Defun(tf.TensorSpec([], F64), func_name="Calls", output_shapes=[[]])(lambda x: cube(x))
+
+
+def sums_calls(cube):
+    return tfr.Defun(tf.TensorSpec([], F64), func_name="Sums", output_shapes=[[]])(lambda x: (cube(x) + cube(x)) / 2)
+
+
+@pytest.mark.parametrize("define", [only_calls, sums_calls])
+def test_derivatives_of_a_function_that_only_calls(run, define):
+    """It keeps nothing but records: what it gives the function that it calls is its argument."""
+    call = define(cube())
+    x = tf.constant(X, F64)
+    derivatives = [call(x) * x + call(call(x))]
+    for _ in range(2):
+        derivatives += tf.gradients(derivatives[-1], x)
+    power = np.polynomial.Polynomial.basis(4) + np.polynomial.Polynomial.basis(9)
+    np.testing.assert_allclose(run(derivatives), [power(X), *(power.deriv(order)(X) for order in (1, 2))])
+
+
+def test_second_derivative_for_a_variable_that_only_a_called_function_reads(run):
+    v = tf1.get_variable("v", initializer=np.float64(X), use_resource=True)
+    inner = tfr.Defun(func_name="Inner", output_shapes=[[]])(lambda: v * v * v)
+    outer = tfr.Defun(func_name="Outer", output_shapes=[[]])(lambda: inner())
+    [first] = tf.gradients(outer(), v)
+    np.testing.assert_allclose(run([first, *tf.gradients(first, v)]), [3 * X**2, 6 * X])
 
 
 USES = {
