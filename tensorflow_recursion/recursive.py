@@ -225,7 +225,7 @@ class RecursiveFunction:
         if found is None:
             if (count := unrolled(self._source)) >= _MAX_UNROLLED:
                 last = last_built(self._source)
-                how = "" if last is None else f" ({function_types.difference(last.call_type, call_type)})"
+                how = "" if last is None else function_types.difference(last.call_type, call_type)
                 raise CallError(
                     f"Call of '{self._name}': one led to the next one with other kinds of arguments {count} times in a "
                     f"row, and here is another one{how}. {REMEDY_FOR_KINDS}"

@@ -195,7 +195,7 @@ class Specialization:
             if len(before) >= _MANY_KINDS:
                 raise type(error)(
                     f"{error}\n\nFunction '{self.source.name}': {len(before)} calls of it led here, each with other "
-                    f"kinds of arguments ({function_types.difference(before[0].call_type, self.call_type)}). "
+                    f"kinds of arguments{function_types.difference(before[0].call_type, self.call_type)}. "
                     f"{REMEDY_FOR_KINDS}"
                 ) from error
             if not self.is_known or self.source.has_signature:

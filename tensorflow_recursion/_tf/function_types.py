@@ -80,10 +80,11 @@ def _explained(error: TypeError) -> str:
 
 
 def difference(before: CallType, after: CallType) -> str:
-    """How the arguments of two calls of a function differ, for messages: "'n' is 8, and was 4"."""
+    """How the arguments of two calls of a function differ, to be appended to a message: " ('n' is 8, and was 4)"."""
     old, new = ({name: one.type_constraint for name, one in kind.parameters.items()} for kind in (before, after))
     found = [name for name in new if name in old and old[name] != new[name]]
-    return ", ".join(f"'{name}' is {_text(new[name])}, and was {_text(old[name])}" for name in found)
+    text = ", ".join(f"'{name}' is {_text(new[name])}, and was {_text(old[name])}" for name in found)
+    return f" ({text})" if text else ""
 
 
 def _text(kind: Any) -> str:
