@@ -40,6 +40,8 @@ _CALIBRATION_PRODUCTS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
+    """How large the four cases are: the arguments of fib, the numbers of trees and leaves, and the time of a leaf."""
+
     fib_on_devices: int = 16
     fib_on_processes: int = 12
     trees: int = 10
@@ -236,7 +238,11 @@ def _measure_treernn(cluster: Cluster, trees: int, repeats: int, progress: Progr
 
 
 def _over_allowed(result: CaseResult) -> float:
-    """Returns the step's time over that of one process and of the transfers: what a lookup takes longer when apart."""
+    """Returns the time of a step with the table apart over the time that it is allowed to take.
+
+    It is allowed the time of a step in one process and that of the transfers: how much longer a lookup takes when the
+    table is apart than when it is not.
+    """
     names = ("table-apart", "one-process", "lookup-apart", "lookup-here")
     rounds = zip(*(result.variants[name].samples for name in names), strict=True)
     return float(statistics.median(apart / (one + max(0.0, far - near)) for apart, one, far, near in rounds))

@@ -61,7 +61,8 @@ SUM_BYTES_PER_FRAME = 64.0
 CALL_OVER_ADD = 2.0
 # Rounds are short here, and the question is about percents.
 SWITCH_ROUNDS_FACTOR = 3
-# Two measurements of the very same thing differ by a few percent; what is measured twice says by how much today.
+# Two measurements of the very same thing differ by a few percent, so the figure allows at least this much. The variant
+# "off", which is measured twice, says by how much they differ today.
 SWITCH_NOISE_FLOOR = 0.03
 
 _PROBE_TIMEOUT_SECONDS = 600
@@ -86,7 +87,7 @@ class Figure:
 
     @property
     def margin(self) -> float:
-        """How far the limit is kept, as a share of it: from 1 on it is. Without a limit, 1."""
+        """By which factor the limit is kept: 1 or more if it is kept, less if it is missed; 1 without a limit."""
         if self.limit is None:
             return 1.0
         return self.value / self.limit if self.at_least else self.limit / self.value

@@ -38,7 +38,7 @@ STEPS = 100
 RATE = 1e-10
 START = 1.0
 
-# Larger ones are left out, and why.
+# The largest n that each variant is measured with, and why larger ones are left out.
 LARGEST = {
     "eager": (1000, "its 100 steps would take some ten minutes"),
     "function": (1000, "to trace the unrolled graph would take many minutes"),

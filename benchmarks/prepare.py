@@ -1,8 +1,8 @@
 """How the time to prepare a graph grows with it: the first run of a session, by the processor, static and dynamic.
 
-Each workload makes a graph of a size, of which a run itself does little. Measured are the smaller and the larger of two
-sizes, static and dynamic by turns; the exponent says how the time grows between them: 1 with the size, 2 with its
-square.
+Each workload makes a graph of a given size, in whose run little is computed. Two sizes are measured, static and dynamic
+by turns. The exponent says how the time grows from the smaller one to the larger: with the size if it is 1, with the
+square of the size if it is 2.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -28,7 +28,7 @@ MOST_EXPONENT = 1.2
 MOST_OVER_DYNAMIC = 2.0
 QUICK_FACTOR = 10  # sizes are divided by this
 
-Build = Callable[[int], tuple[tf.Tensor, float]]  # of a size: what to fetch, and what comes out
+Build = Callable[[int], tuple[tf.Tensor, float]]  # takes a size; returns what to fetch, and its expected value
 
 
 def _recursive(name: str, body: Callable[[Any], Callable[..., Any]], arguments: int = 1, outputs: int = 1) -> Any:

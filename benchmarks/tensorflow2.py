@@ -138,9 +138,10 @@ def _against_session(
 
 
 def _empty_case(arguments: Sequence[Any], num_weights: int = 0) -> Case:
-    """What a tf.function of as many arguments and captured weights takes that does next to nothing.
+    """The time that a tf.function takes which has as many arguments and captured weights, but does next to nothing.
 
-    A function of trees has a signature, as that of `_treernn_case`: to check it takes Python 80 us of a call.
+    With weights it has a signature, as the function of trees in `_treernn_case` has: checking it takes Python 80 us a
+    call.
     """
 
     def in_function() -> _EagerRunner:
@@ -224,9 +225,9 @@ class _TreeRNN(tf.Module):  # type: ignore[misc]
 
 
 def _treernn_setting(training: Training | None, trees: int, batch: int = 1) -> suite.Setting:
-    """Steps over batches of trees, on TensorFlow's pool of threads in the session, too.
+    """Steps over batches of trees. The session, too, runs them on TensorFlow's pool of threads.
 
-    A tf.function has no other place.
+    A tf.function cannot run them elsewhere, as a session of `benchmarks.nets` does for a tree at a time.
     """
     source = suite.load_input()
     chosen = (source.test if training is None else source.train)[:trees]

@@ -1,6 +1,7 @@
-"""Calls of the functions of one graph: what is called is found, traced, added to the graph, and given its captures.
+"""Makes calls: finds the function that is called, traces it, adds it to the graph, and passes it its captures.
 
-A graph that builds no function (an *outermost* graph) has one Library.
+A graph that builds no function is an *outermost* graph. It has one Library, which the graphs in it share: those of its
+branches and loop bodies, for example.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -30,7 +31,8 @@ from tensorflow_recursion.unresolved import UnresolvedCalls
 tf1 = tf.compat.v1
 
 _LIBRARY_ATTRIBUTE = "_recursion_library"
-# The library in which a function is, by its name, for names that no other function of the process has.
+# The library of a function, by the function's name. Only names with the number of a trace are in it, such as
+# `fib__trace3`, because no other function of the process has the same.
 _libraries: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
 
 
@@ -92,7 +94,7 @@ class Library:
     def adopt(self, definition: Definition, *, is_local: bool = False) -> None:
         """Let `definition` be the one of its name in this graph; errors as for `define`.
 
-        `is_local` says that a body has made it, and makes it anew each time it is traced.
+        `is_local` says that the code of a body makes the function, so that each trace of that body makes another one.
         """
         name = definition.user_name
         if is_local and name not in self.registry.definitions:
@@ -232,7 +234,7 @@ class Library:
         return self.differentiation.result_handles(name) or (() if body is None else body.output_handles)
 
     def _bring_up_to_date(self) -> None:
-        """After traces have settled: the graph's function library, and the calls that waited for definitions."""
+        """After traces have settled, update the graph's function library and the calls that waited for definitions."""
         to_move = self._unresolved.to_move()
         self._installation.bring_up_to_date()
         for call in to_move:
@@ -244,7 +246,10 @@ class Library:
             functions.make_sessions_take_library(self.graph)
 
     def _forward_name(self, name: str, arguments: Sequence[tf.Tensor]) -> str:
-        """What a call of `name` runs if it is differentiated; in bodies that is decided when they are."""
+        """The forward function that a call of `name` runs if it is differentiated; empty if that is forbidden.
+
+        Which one a call in a body runs is decided when that body is differentiated.
+        """
         definition = self.registry.definitions.get(name)
         if definition is not None and definition.create_grad_func is False:
             return ""
@@ -360,7 +365,7 @@ def library_of(graph: tf.Graph) -> Library:
 def library_of_call(op: tf.Operation) -> Library:
     """The library whose function an Invoke node calls: its graph's, unless TensorFlow copied it to another graph.
 
-    So it does with what vectorized maps and gradients make of a tf.function.
+    `tf.vectorized_map` and gradients copy calls from a tf.function to functions of their own.
     """
     trace = names.trace_in(ops.callee_of(op))
     return (_libraries.get(trace) if trace is not None else None) or library_of(op.graph)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import _native, names
 
-# Least value of each option that is a number, and the values of each that is a word.
+# The least value of each option that is a number, and the allowed values of each that is a word.
 _LEAST = {names.MAX_DEPTH: 1, names.WORKERS: 0}
 _WORDS = {names.ON_FALLBACK: ("warn", "error")}
 _FLAGS = (names.COMPILE,)
@@ -26,8 +26,9 @@ def session_config(
       config: what to start from; left unchanged. Everything the user set stays set, but for
         `graph_options.rewrite_options.min_graph_nodes`, which becomes -1 (no graph is too small).
       **options: options of static execution:
-        max_depth (int >= 1): how deep calls may nest before the run ends in `ResourceExhaustedError`.
-        workers (int >= 0): most threads that share the work of one run; 0 lets the runtime choose.
+        max_depth (int >= 1): how many frames deep calls may nest; one more ends the run in `ResourceExhaustedError`.
+          The default is 2,000,000.
+        workers (int >= 0): how many threads share the work of one run at most; 0, the default, lets the runtime choose.
         compile (bool): whether functions that compute with single numbers run as bytecode. True unless said otherwise;
           results are the same.
         on_fallback ("warn" or "error"): what happens when calls cannot be made static, and run dynamically: a
@@ -178,7 +179,7 @@ def outermost_calls() -> dict[str, int]:
     return dict(_native.outermost_calls())
 
 
-_changes = threading.Lock()  # what is set at once in two threads must not be lost
+_changes = threading.Lock()  # two threads may set options at the same time, and no change may be lost
 
 
 def _change(**settings: Any) -> None:

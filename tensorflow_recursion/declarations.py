@@ -141,7 +141,10 @@ class Declare:
 
 
 class Options(TypedDict, total=False):
-    """What Defun takes by keyword, to type checkers; they refuse the attributes `experimental_...`, which it takes."""
+    """The keyword arguments of Defun, for type checkers.
+
+    Defun also takes attributes `experimental_...`. Type checkers refuse these, because they have no list of them.
+    """
 
     func_name: str | None
     out_names: Sequence[str] | None

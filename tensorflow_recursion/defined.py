@@ -1,4 +1,4 @@
-"""What Defun makes: functions of a graph that can be called, and those whose dtypes depend on the call."""
+"""The classes that Defun makes: functions of stated dtypes, and functions whose dtypes are those of each call."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ tf1 = tf.compat.v1
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What Defun was given besides name and dtypes; see there."""
+    """The arguments of Defun besides the name and the dtypes; Defun explains them."""
 
     out_names: list[str] | None
     grad_func: Callable[..., Any] | None
@@ -183,7 +183,7 @@ class DefinedFunction:
         library.adopt(self)
 
     def _traced(self) -> functions.TracedFunction:
-        """The trace the properties speak of."""
+        """The trace that the properties describe: of the current graph, or else of the graph of the definition."""
         library = calls.current_library()
         defined_in = self._defined_in()
         if library.registry.definitions.get(self.user_name) is not self and defined_in is not None:
@@ -232,7 +232,7 @@ class OverloadedFunction:
     def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
         """Add a call to the default graph; result and errors as for `Declare`."""
         signatures.check_call_keywords(self.user_name, unknown)
-        tensors = [tf.convert_to_tensor(arg) for arg in args]
+        tensors = [signatures.convert_argument(self.user_name, i, arg) for i, arg in enumerate(args)]
         return self.instantiate([tensor.dtype for tensor in tensors])(*tensors, name=name)
 
 

@@ -1,4 +1,4 @@
-"""What a function of a graph is to those who trace, call and differentiate it; and who is called what in a graph."""
+"""What tracing, calling and differentiating need to know of a function, and the names of functions in a graph."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Definition(Protocol):
     Attributes:
       user_name: the name that the user gave it, by which a graph's functions know one another; messages say it, without
         the number that a function of one trace has in it (`names.shown`).
-      lasting_name: its name; of a function that a body makes each time, what it is called in all traces of that body.
+      lasting_name: a name that stays the same when a body is traced again. A function that a body makes is another one,
+        with another `user_name`, in each trace of that body; `outer/inner1` is its lasting name, for example.
       inputs: `(name, dtype)` of each declared argument.
       arg_shapes: the static shapes of the arguments that its body is always traced for; None if they are the call's.
       output_shapes: the stated static shapes of the outputs, or None.
@@ -48,8 +49,10 @@ class Definition(Protocol):
       gradient_name: what the user calls the gradient function in the graph, or None.
       create_grad_func: False if the function must not be differentiated.
       base: the function whose gradient this is; None for a function of the user's.
-      promise: what else calls rely on that a trace of the body may change.
-      needs_trace: whether its body is traced for its calls; not if the graph has it, or only its derivatives run.
+      promise: what calls assume of the function besides its signature, the shapes of its results for example. Where a
+        trace of the function changes that, the bodies that call it are traced again.
+      needs_trace: whether a call requires a trace of the body. It does not where the graph has the function already,
+        by import for example, nor where only derivatives of the function run.
       wants_shapes: whether its body is traced again so that the static shapes of its results are known.
       max_depth: how deep calls may nest, None if that is not stated.
       orders_effects: whether the side effects of the body happen in the order in which they are written.
@@ -107,7 +110,7 @@ def original_of(definition: Definition) -> Definition:
 
 
 def graph_name(name: str) -> str:
-    """What a function is called in a graph where it is traced once: as the user says, but never like an operator."""
+    """The name of a function in a graph where it is traced once: the user's, with a suffix if an operator has that."""
     return f"{name}{names.MANGLED_SUFFIX}" if graphs.is_registered_op(name) else name
 
 
@@ -137,7 +140,7 @@ class MadeDefinition(abc.ABC):
 
     @property
     def lasting_name(self) -> str:
-        """Its name."""
+        """Its name, which is the same in all traces: no body makes such a function."""
         return self.user_name
 
     @property
@@ -147,7 +150,7 @@ class MadeDefinition(abc.ABC):
 
     @abc.abstractmethod
     def check_against(self, declared: Signature) -> None:
-        """Its declaration is made of its signature."""
+        """Nothing can be wrong where the declaration is made of the signature."""
 
     @abc.abstractmethod
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
@@ -159,15 +162,21 @@ class MadeDefinition(abc.ABC):
 
 
 class Registry:
-    """Who is called what in one graph. Knows no tensors, so that declarations may outlive their graph.
+    """The functions of one graph by name, and the names by which the graph knows them.
+
+    It holds no tensors, so that declarations may outlive their graph.
 
     Attributes:
-      declarations: by the user's names.
-      definitions: by the user's names.
+      declarations: the declarations, by the user's names.
+      definitions: the definitions, by the user's names.
     """
 
     def __init__(self, *, numbers_traces: bool = False) -> None:
-        """Knows nobody yet; `numbers_traces` says whether the functions meet other traces of them in one library."""
+        """Starts empty.
+
+        `numbers_traces` says whether functions get a number in the graph, as `fib__trace3`, because several traces of
+        one function are in the same function library.
+        """
         self._numbers_traces = numbers_traces
         self._graph_names: dict[str, str] = {}
         self.declarations: dict[str, Signature] = {}
@@ -209,7 +218,7 @@ class Registry:
 
 
 class Waiter(Protocol):
-    """The functions of a graph in which one was called before it was defined."""
+    """The functions of a graph in which a function was called before its definition; a `Library` is one."""
 
     @property
     def registry(self) -> Registry: ...

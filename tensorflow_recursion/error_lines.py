@@ -37,6 +37,8 @@ _NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
 # An operator that Grappler has moved into the branch that needs it, and a branch of which it has made a further one.
 _MOVED = re.compile(r"_tfg_cf_sunk_.*$")
 _SPECIALIZED = re.compile(r"_tfg_region_specialized_.*$")
+# What comes before the name of a node whose conditional or loop the runtime has taken apart.
+_AROUND = re.compile(r"^.*/(?:then|else|branch\d*|cond|body)/_\d+/")
 # A further body of a function is called F__copy1, and is made where F is.
 _COPY = re.compile(re.escape(names.COPY_SUFFIX) + r"\d+$")
 
@@ -113,7 +115,7 @@ def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Or
 
 
 def _origins_in_branches(graph: tf.Graph, function: str, around: Sequence[str], node: str) -> list[Origin]:
-    """The same for a node of the functions that conditionals and loops of a function run.
+    """Where a node was made that is in a function which a conditional or a loop of `function` runs.
 
     Args:
       graph: the tf.function's.
@@ -131,12 +133,15 @@ def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
     if (moved := _MOVED.sub("", node)) != node:
         return _origins_in_trace(graph, function, moved)
     known = functions.function_in(graph, _SPECIALIZED.sub("", function))
-    origin = None if known is None else origins.origin_in(known, node)
-    return [] if origin is None else [origin]
+    if known is None:
+        return []
+    if (origin := origins.origin_in(known, node)) is not None:
+        return [origin]
+    return [found for run, inner in functions.taken_apart(known, node) for found in _origins_in(graph, run, inner)]
 
 
 def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]:
-    """The same for a node that may be in any function of the trace of `function`, if one alone has such a node."""
+    """Where a node was made that may be in any function of the same trace; nothing unless exactly one has it."""
     suffix = names.trace_suffix(function)
     known = [name for name in functions.function_names(graph) if suffix and names.trace_suffix(name) == suffix]
     found = [origin for name in known for origin in _origins_in(graph, name, node)]
@@ -144,8 +149,9 @@ def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]
 
 
 def _description(node: str, origin: Origin) -> str:
-    """What TensorFlow would say of a node of the main graph."""
-    lines = [f"Detected at node {node!r} defined at (most recent call last):", *origin.lines(is_ours)]
+    """Where a node was made, in the words in which TensorFlow says it of a node of the main graph."""
+    shown = names.shown(_AROUND.sub("", node))
+    lines = [f"Detected at node {shown!r} defined at (most recent call last):", *origin.lines(is_ours)]
     if forward := origin.forward_lines(is_ours):
         lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]
-    return "\n  ".join(lines) + f"\nNode: {node!r}\n"
+    return "\n  ".join(lines) + f"\nNode: {shown!r}\n"

@@ -39,6 +39,11 @@ class _Explanation:
     quotes: bool = False
 
 
+_NO_SESSION = (
+    "a session cannot compute a tensor of a body, which has no value before the graph runs; run the session outside of "
+    "the function, and pass what it returns as an argument, or write TensorFlow's operators, or tf.py_function"
+)
+
 _EXPLANATIONS = (
     _Explanation(
         r"[Uu]sing a (?:symbolic )?`tf\.Tensor` as a Python `bool`",
@@ -65,6 +70,19 @@ _EXPLANATIONS = (
         r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
         "Python takes a number here (in `range`, say), and a tensor has no value before the graph runs; write tf.range "
         "or tf.while_loop",
+    ),
+    _Explanation(
+        r"Argument `fetch` = (?:Tensor\(|name: )|Cannot interpret feed_dict key as Tensor: Tensor"
+        r"|Cannot use the (?:default|given) session to (?:evaluate tensor|execute operation)"
+        r"|Cannot (?:evaluate tensor|execute operation) using|The Session graph is empty"
+        r"|You must feed a value for placeholder tensor '",
+        _NO_SESSION,
+    ),
+    _Explanation(
+        r"a return statement cannot be placed inside this TensorFlow loop",
+        "AutoGraph cannot convert a `return` in a loop over tensors that not every iteration comes to; assign the "
+        "result to a variable that is defined before the loop, leave the loop by `break`, and return the variable "
+        "behind it",
     ),
     _Explanation(
         r"(?s)(?:Operation name: |Tensor Tensor\()\"(\S+)\".* is not an element of this graph",
@@ -110,7 +128,7 @@ _EXPLANATIONS = (
     ),
     _Explanation(
         r"^len is not well defined for a symbolic|^Cannot convert a symbolic tf\.Tensor|has no attribute 'numpy'"
-        r"|^must be real number, not \w*Tensor$|^Cannot evaluate tensor using `eval\(\)`",
+        r"|^must be real number, not \w*Tensor$",
         "Python and NumPy cannot read a tensor, which has no value before the graph runs; write TensorFlow's operators "
         "(tf.shape(x)[0] for len(x)), or tf.py_function",
     ),
@@ -155,6 +173,7 @@ def explained(function: str) -> Iterator[None]:
     Raises:
       TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does (a
         NotImplementedError is a RuntimeError).
+      tf.errors.InvalidArgumentError: if a session was run for a tensor of the body.
     """
     try:
         yield
@@ -163,6 +182,12 @@ def explained(function: str) -> Iterator[None]:
         if text is None:
             raise
         raise type(error)(f"Function '{function}'{_place(error)}: {text}") from error
+    except tf.errors.InvalidArgumentError as error:
+        text = _explanation(str(error))
+        if text is None or error.op is None or not error.op.graph.building_function:  # of a session of another graph
+            raise
+        message = f"Function '{function}'{_place(error)}: {text}"
+        raise tf.errors.InvalidArgumentError(error.node_def, None, message) from error
 
 
 def with_users_frames(error: Exception) -> Exception:

@@ -41,14 +41,14 @@ class ImportedDefinition(MadeDefinition):
         self.signature = Signature(self.user_name, inputs, outputs)
 
     def check_against(self, declared: Signature) -> None:
-        """Its declaration is made from its definition."""
+        """Nothing can be wrong where the declaration is made from the definition."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
-        """The body."""
+        """Build the nodes of the definition anew in the default graph; returns the outputs."""
         return loading.inline(self._function, list(args), self._graph)
 
     def trace_options(self) -> TraceOptions:
-        """Those of a Defun without options."""
+        """The options of a Defun that was given none."""
         return {"doc": None, "out_names": None, "device": None, "options": {"capture_resource_var_by_value": False}}
 
 
@@ -62,20 +62,20 @@ def register() -> None:
 
 
 def _of_constants(name: str, numbers: dict[str, str]) -> str:
-    """The name of a function whose variables became constants: TensorFlow puts a number of its own at the end."""
+    """A new name for a function whose variables became constants; TensorFlow has put a number of its own at the end."""
     original = _FROZEN.sub("", name)
     return names.renumbered(original if names.is_of_trace(original) else name, numbers)
 
 
 def _forget_gradient(call: Any) -> None:
-    """Let a call say nothing of what it runs once it is differentiated; that is made if need be."""
+    """Let a call name no forward function; one is made if the call is differentiated."""
     call.attr[names.FORWARD].s = b""
 
 
 def _rename(node: Any, new_names: Mapping[str, str]) -> None:
-    """Let a node speak of functions by their new names."""
+    """Let a node call functions by their new names."""
     node.op = new_names.get(node.op, node.op)
-    if node.op == names.INVOKE:  # of a call whose callee was replaced, they are those before
+    if node.op == names.INVOKE:  # the callee may have been replaced, and the shapes be those of the one before
         node.attr.pop("_output_shapes", None)
     for value in node.attr.values():
         for function in [value.func] if value.HasField("func") else value.list.func:

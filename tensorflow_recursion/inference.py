@@ -17,10 +17,11 @@ from tensorflow_recursion.specializations import Specialization
 class Inference:
     """What the functions of one outermost graph return.
 
-    A body is built in a graph that is thrown away. A call in it of a function of which nothing is known gives up what
-    is being built, up to the innermost conditional, which goes by its other branches. So what is found may lack what
-    the given up paths return; that is left to the trace. Where no path is left, the function that was called comes
-    first.
+    A body is built in a graph that is thrown away. A call of a function whose results are not known gives up the branch
+    in which it stands, and the conditional around it returns what its other branches return. For example, of
+    `tf.cond(n < 2, lambda: n, lambda: fib(n - 1) + fib(n - 2))` the second branch is given up, and the body returns
+    what `n` is. A branch that was given up may return other shapes, which the trace of the body finds out. Where no
+    branch is left, the function that was called is looked at first.
     """
 
     def __init__(
@@ -31,9 +32,11 @@ class Inference:
         self._building = building
         # The functions whose bodies are being built. All but the first are made in the body of the one before.
         self._open: list[Specialization] = []
+        # For functions that need the results of others in a loop: which variable of the loop does (`Unknown.loop`).
+        self._loops: dict[Specialization, str] = {}
 
     def result_of(self, function: Specialization, tensors: Sequence[tf.Tensor]) -> Any:
-        """What a call with these tensors returns in a graph that is built for inference; just the specs are known."""
+        """What a call with these tensors returns in a graph that is built for inference: placeholders, in a nest."""
         self.require(function)
         return inferring.any_of(function.returns, tensors)
 
@@ -65,10 +68,14 @@ class Inference:
                 circular += [known for known in needed if known in waiting]
                 hopeless.append(waiting.pop())
         if hopeless:
-            raise _endless(circular[0])
+            raise self._error(hopeless, circular[0])
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
-        """Build the body of a function, which learns from that; returns others of which one has to be known first."""
+        """Build the body of a function, to learn what it returns.
+
+        Returns the functions whose results it needs for that. One of them has to be known first; if there is none, what
+        `function` returns is known now.
+        """
         self._open.append(function)
         try:
             with inferring.inferring(self._graph, function.user_name), self._building(function):
@@ -77,10 +84,32 @@ class Inference:
             needed = [known for known in unknown.of if isinstance(known, Specialization)]
             if not needed:  # what is needed is a Defun, which is looked at elsewhere
                 raise
+            if unknown.loop:
+                self._loops[function] = unknown.loop
             return needed
         finally:
             self._open.pop()
         return []
+
+    def _error(self, hopeless: Sequence[Specialization], circular: Specialization) -> TypeError:
+        """What to say of functions of which nothing can be found out; `circular` needs its own results."""
+        in_loop = [function for function in hopeless if function in self._loops]
+        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circular)
+
+
+def _unknown_in_loop(function: Specialization, variable: str) -> TypeError:
+    name = function.source.name
+    if variable == "return":
+        return TypeError(
+            f"Function '{name}': its body has a `return` in a loop over tensors, and what it returns there needs the "
+            "result of a call that is not known yet; assign it to a variable that is defined before the loop, leave "
+            "the loop by `break`, and return the variable behind it"
+        )
+    return TypeError(
+        f"Function '{name}': '{variable}' has no value before a loop over tensors, and what the loop assigns to it "
+        "needs the result of a call that is not known yet; give it a value before the loop, or state what the function "
+        "returns: @tfr.recursive(output_signature=tf.TensorSpec(shape, dtype))"
+    )
 
 
 def _endless(function: Specialization) -> TypeError:

@@ -11,7 +11,7 @@ from tensorflow_recursion.tracing import Body, Traces
 
 
 class Installation:
-    """What of the traces of an outermost graph stands in its function library."""
+    """Puts the traced functions of an outermost graph into its function library, and into those of nested graphs."""
 
     def __init__(self, graph: tf.Graph, traces: Traces) -> None:
         self._graph = graph

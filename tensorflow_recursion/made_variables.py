@@ -30,14 +30,18 @@ class VariableLog:
     """
 
     def __init__(self, *, is_kept: bool) -> None:
-        """Logs nothing made by `tf.Variable` if the body is known to keep all of these: a tf.function has to."""
+        """Starts empty.
+
+        `is_kept` says that the body keeps each `tf.Variable` that it makes, as that of a tf.function has to; these are
+        not logged then.
+        """
         self._is_kept = is_kept
         self._by_name: dict[str, Any] = {}
         self._created: dict[Lines, list[Any]] = {}
 
     @contextlib.contextmanager
     def replay(self) -> Iterator[None]:
-        """Give the code inside the logged variables; those it makes beyond them are logged."""
+        """Give logged variables to the code inside, which asks for them again, and log those that it makes besides."""
         logged = dict(self._by_name)
         made: collections.Counter[Lines] = collections.Counter()
         around = _frames()
@@ -81,7 +85,7 @@ _replaying = _Replaying()
 
 
 def _frames() -> list[FrameType]:
-    """What Python is in, the innermost first."""
+    """The frames on Python's stack, the innermost first."""
     found, frame = [], inspect.currentframe()
     while frame is not None:
         found.append(frame)
@@ -90,7 +94,10 @@ def _frames() -> list[FrameType]:
 
 
 def _users_lines(around: list[FrameType]) -> Lines:
-    """The user's lines between what was `around`, and here: which way led into TensorFlow's branches is left out."""
+    """The user's lines on Python's stack, from here out to the frames `around`.
+
+    TensorFlow's lines are left out: they differ from trace to trace where a branch is built in another way.
+    """
     known, lines = set(map(id, around)), []
     for frame in _frames():
         if id(frame) in known:

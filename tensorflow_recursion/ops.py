@@ -67,7 +67,7 @@ def invoke(
 
 
 def repeat(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Add a node like `op` to the default graph, with other inputs; returns what its outputs are for `op`'s."""
+    """Add a node like `op` to the default graph, with other inputs; returns an output for each output of `op`."""
     attrs = dict(op.node_def.attr)
     types = [output.dtype for output in op.outputs]
     if op.type == names.INVOKE:  # one that calls a forward function has a record of its own, besides what it returns
@@ -135,7 +135,11 @@ def set_forward(op: tf.Operation, forward: str) -> None:
 
 
 def retain(values: Sequence[tf.Tensor], owner: str) -> tf.Operation:
-    """Add a node that packs `values` into a record; `owner` is what all records have in common that hold the same."""
+    """Add a node that packs `values` into a record.
+
+    `owner` is the name that all records share which hold the same values: that of the forward function which makes
+    them, `F__forward1` for example. A record is unpacked under the same name.
+    """
     attrs = {
         names.TYPE: _type_list([tensor.dtype.base_dtype for tensor in values]),
         names.FUNCTION: tf1.AttrValue(s=owner.encode()),
@@ -157,7 +161,7 @@ def recall(record: tf.Tensor, values: Sequence[tf.Tensor | tf.TensorSpec], owner
 
 
 def list_or_zeros(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Add a node that returns a list, or zeros like another where an empty record stands for them."""
+    """Add a node that returns the list `value`, or zeros like the list `like` where `value` is an empty record."""
     return _add_node(names.LIST_OR_ZEROS, [value, like], [tf.variant], "list_or_zeros", {}).outputs[0]
 
 
@@ -167,20 +171,23 @@ def _list_or_zeros_gradient(_: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor 
 
 
 def contribute(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Add a node that makes one term of a gradient, not computed yet, of two tensors."""
+    """Add a node that makes a contribution of two tensors: a term of a weight's gradient, which is not computed yet."""
     attrs = {names.TYPE: _type(first.dtype), "U": _type(second.dtype)}
     return _add_node(names.CONTRIBUTE, [first, second], [tf.variant], "contribute", attrs).outputs[0]
 
 
 def contribute_none() -> tf.Tensor:
-    """Add a node that makes a gradient of no terms."""
+    """Add a node that makes a contribution without a term, as what does not use a weight hands up."""
     return _add_node(names.CONTRIBUTE_NONE, [], [tf.variant], "contribute_none", {}).outputs[0]
 
 
 def collect(
     contributions: tf.Tensor, types: tuple[tf.DType, tf.DType], row_shapes: tuple[tf.TensorShape, tf.TensorShape]
 ) -> list[tf.Tensor]:
-    """Add a node that returns the first tensors of all terms, concatenated along axis 0, and the second."""
+    """Add a node that returns the first tensors of all terms, concatenated along axis 0, and the second ones likewise.
+
+    `row_shapes` are the static shapes of one row of the first and of the second tensors.
+    """
     attrs = {
         names.TYPE: _type(types[0]),
         "U": _type(types[1]),
@@ -225,7 +232,10 @@ def _function(name: str) -> tf.compat.v1.AttrValue:
 
 
 def _on_host(dtypes: Sequence[tf.DType]) -> tf.compat.v1.AttrValue:
-    """Which of some inputs or outputs are in the host's memory on every device, apart from what has no plain bytes."""
+    """The positions of int32 inputs or outputs, which are in the host's memory on every device.
+
+    What has no plain bytes, a string for example, is there too, and need not be listed.
+    """
     result = tf1.AttrValue()
     result.list.SetInParent()
     result.list.i.extend(i for i, dtype in enumerate(dtypes) if dtype.base_dtype == tf.int32)

@@ -19,7 +19,7 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
-from tensorflow_recursion.specializations import Source, Specialization, unrolled
+from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Specialization, last_built, unrolled
 from tensorflow_recursion.tracing import lasting_name
 
 __all__ = ["recursive"]
@@ -32,7 +32,7 @@ _making = threading.RLock()
 
 
 class Options(TypedDict):
-    """What `recursive` takes besides the function; see there."""
+    """The arguments of `recursive` besides the function; its docstring explains them."""
 
     input_signature: Sequence[Any] | None
     output_signature: Any
@@ -65,9 +65,10 @@ class RecursiveFunction:
     def __init__(
         self, func: Callable[..., Any], options: Options, owner: Any = None, *, is_local: bool | None = None
     ) -> None:
-        """Makes a function of `func`, or of the method of `owner` that it is.
+        """Makes a function of `func`; if there is an `owner`, of the method of that object which `func` is.
 
-        `is_local` says whether a body makes the function anew each time it is built; by default, whether one does now.
+        `is_local` says whether the code of a body makes the function, which is another one each time that body is
+        traced. By default that is so if a body is being built now.
         """
         self._func = func
         self._options = options
@@ -223,11 +224,11 @@ class RecursiveFunction:
         found = known.table.find(call_type)
         if found is None:
             if (count := unrolled(self._source)) >= _MAX_UNROLLED:
+                last = last_built(self._source)
+                how = "" if last is None else function_types.difference(last.call_type, call_type)
                 raise CallError(
                     f"Call of '{self._name}': one led to the next one with other kinds of arguments {count} times in a "
-                    "row, and here is another one. Python values and shapes that differ from call to call of a "
-                    "recursion make it trace without end; pass numbers as tensors, tf.constant(n), or state "
-                    "input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions that differ"
+                    f"row, and here is another one{how}. {REMEDY_FOR_KINDS}"
                 )
             found = known.table.add(call_type, generalize=self._options["reduce_retracing"])
             known.by_type[found] = Specialization(self._source, found)

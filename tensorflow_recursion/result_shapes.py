@@ -1,4 +1,4 @@
-"""What shapes functions return, where nobody states it: found out from one trace to the next."""
+"""Finds out what shapes functions return where nobody states it: each trace tells more than the one before."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ResultShapes:
     """
 
     def __init__(self, graph: tf.Graph, registry: Registry) -> None:
-        """Knows nothing yet of the functions of `registry`, which are traced in `graph`."""
+        """Starts without knowledge of the functions of `registry`, which are traced in `graph`."""
         self._graph = graph
         self._registry = registry
         self._known: dict[str, Shapes] = {}
@@ -41,7 +41,14 @@ class ResultShapes:
     def learn(
         self, definition: Definition, declared: Signature | None, outputs: Sequence[tf.Tensor], guess: Shapes
     ) -> None:
-        """Learn from a trace: what the body returned, and what it returns if its calls return what other paths do."""
+        """Learn from a trace of a function.
+
+        Args:
+          definition: the function.
+          declared: its declaration, if there is one.
+          outputs: what the body returned.
+          guess: the shapes of the outputs if the function's own calls return what its other paths return.
+        """
         name = definition.user_name
         if not self._are_open(definition, declared):
             return
@@ -85,7 +92,10 @@ class ResultShapes:
         return True
 
     def is_stale(self, name: str, taken: Shapes | None) -> bool:
-        """Whether a body took the results of `name` for shapes that are not theirs, or not all that is wanted."""
+        """Whether a body that took the results of `name` for tensors of the shapes `taken` has to be traced again.
+
+        It has to if they are wrong. Where shapes are wanted, it also has to if more is known by now.
+        """
         known = self.get(name)
         if self._are_wanted(name):
             return not static_shapes.are_same(taken or (), known or ())

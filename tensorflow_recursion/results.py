@@ -42,7 +42,7 @@ class Results:
         outputs = self._listed(returned)
         self._check_stated(outputs)
         types = self._declared_types(len(outputs))
-        tensors = [self._to_tensor(output, dtype) for output, dtype in zip(outputs, types, strict=True)]
+        tensors = [self._to_tensor(i, *pair) for i, pair in enumerate(zip(outputs, types, strict=True))]
         if self.declared is not None and not signatures.same_types(
             self.declared.output_types, got := [tensor.dtype for tensor in tensors]
         ):
@@ -107,12 +107,16 @@ class Results:
             )
         return self.declared.output_types
 
-    def _to_tensor(self, output: Any, dtype: tf.DType | None) -> tf.Tensor:
-        if tf.is_tensor(output):
-            return tf.convert_to_tensor(output)
+    def _to_tensor(self, index: int, output: Any, dtype: tf.DType | None) -> tf.Tensor:
         try:
-            return tf.convert_to_tensor(output, dtype=dtype)
+            return tf.convert_to_tensor(output, dtype=None if tf.is_tensor(output) else dtype)
         except (TypeError, ValueError) as error:
+            if (remedy := signatures.remedy_for_parts(output, "return")) is not None:
+                kind = type(error) if tf.is_tensor(output) else TypeError
+                raise kind(
+                    f"Function '{self.function}': output {index} is a {type(output).__name__}, expected a tensor; "
+                    f"{remedy}"
+                ) from error
             expected = "a tensor" if dtype is None else dtype.name
             raise TypeError(f"Function '{self.function}' returns {output!r}, expected {expected}: {error}") from error
 

@@ -19,6 +19,14 @@ _ARGUMENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Name and dtype of an argument or output.
 Named: TypeAlias = tuple[str, tf.DType]
 
+# What stands for a value of several tensors in a list of tensors.
+_PARTS = (
+    (tf.RaggedTensor, "x.flat_values and the tensors of x.nested_row_splits"),
+    (tf.SparseTensor, "x.indices, x.values and x.dense_shape"),
+    (tf.IndexedSlices, "x.values and x.indices"),
+    (tf.TensorArray, "x.stack()"),
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
@@ -178,6 +186,29 @@ def convert_arguments(function: str, inputs: Sequence[Named], args: Sequence[Any
     return [_convert(function, i, name, dtype, arg) for i, ((name, dtype), arg) in enumerate(pairs)]
 
 
+def remedy_for_parts(value: Any, verb: str) -> str | None:
+    """What to `verb` ("pass", "return") in place of a value that is made of several tensors; None if `value` is not."""
+    parts = next((parts for kind, parts in _PARTS if isinstance(value, kind)), None)
+    if parts is None:
+        return None
+    return f"{verb} {parts}, or define the function by tfr.recursive, which takes and returns such values as they are"
+
+
+def convert_argument(function: str, index: int, value: Any) -> tf.Tensor:
+    """Make an argument whose dtype nobody states a tensor.
+
+    Raises:
+      TypeError, ValueError: as tf.convert_to_tensor does; names function and argument.
+    """
+    try:
+        return tf.convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        where = f"Call of '{function}': argument {index}"
+        if (remedy := remedy_for_parts(value, "pass")) is not None:
+            raise type(error)(f"{where} is a {type(value).__name__}, expected a tensor; {remedy}") from error
+        raise type(error)(f"{where}: cannot convert {reprlib.repr(value)} to a tensor: {error}") from error
+
+
 def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) -> tf.Tensor:
     where = f"Call of '{function}': argument {index} ('{name}')"
     if graphs.is_eager_tensor(value) and not _are_taken_here():
@@ -197,6 +228,9 @@ def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) 
     try:
         return tf.convert_to_tensor(value, dtype=dtype, name=name)
     except (TypeError, ValueError, OverflowError, tf.errors.OpError) as error:
+        if (remedy := remedy_for_parts(value, "pass")) is not None:
+            kind = type(value).__name__
+            raise TypeError(f"{where} is a {kind}, the function takes {dtype.name}; {remedy}") from error
         raise TypeError(f"{where}: cannot convert {reprlib.repr(value)} to {dtype.name}: {error}") from error
 
 

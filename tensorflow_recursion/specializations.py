@@ -16,9 +16,20 @@ from tensorflow_recursion import names, signatures
 from tensorflow_recursion._tf import bodies, function_types, graphs, keras_scopes, nests
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.definitions import TraceOptions
+from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.results import checked
 from tensorflow_recursion.signatures import Signature
+
+# With so many kinds of its own arguments in a row, a recursion may be one that never ends.
+_MANY_KINDS = 16
+
+# What to do about such a recursion.
+REMEDY_FOR_KINDS = (
+    "Python values and shapes that differ from call to call of a recursion make it trace without end; pass numbers as "
+    "tensors, tf.constant(n), or state input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions "
+    "that differ"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +45,7 @@ class Source:
       max_depth: how deep calls may nest, None if that is not stated.
       is_local: whether it was made by a body, which makes another one each time it is built.
       lasting_name: what it is called whenever that body is traced; None if it is not local.
-      numbers: those of its specializations.
+      numbers: gives each of its specializations a number.
     """
 
     name: str
@@ -67,7 +78,7 @@ class Specialization:
 
     Attributes:
       returns: the spec of what it returns, as a nest; None before it is known.
-      is_known: whether it is.
+      is_known: whether what it returns is known.
       has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
       caller: the function whose body was the first to call it; None if that was no body.
     """
@@ -108,9 +119,10 @@ class Specialization:
 
     @property
     def arg_shapes(self) -> tuple[tf.TensorShape, ...]:
-        """Those of its kind of arguments: for less, a body need not make sense, `x[0]` of an empty vector for example.
+        """The static shapes of its kind of arguments. The body is traced for these even if a call's shapes say more.
 
-        A call may pass less, as the last one of a recursion on `x[1:]` does.
+        For example, the last call of a recursion on `x[1:]` passes an empty vector. A body that reads `x[0]` makes no
+        sense for that shape, `[0]`; so it is traced for `[None]`.
         """
         return tuple(spec.shape for spec in self.specs)
 
@@ -125,7 +137,7 @@ class Specialization:
         return str(self.output_shapes)
 
     def check_against(self, declared: Signature) -> None:
-        """It is declared as it is."""
+        """Nothing can be wrong where the declaration is made from the function."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph."""
@@ -175,7 +187,18 @@ class Specialization:
             with explained(self.source.name):
                 yield
         except (TypeError, ValueError) as error:
-            if not self.is_known or self.source.has_signature or str(error).startswith(("Function '", "Call of '")):
+            message = str(error)
+            says_it = message.startswith(("Function '", "Call of '")) or REMEDY_FOR_KINDS in message
+            if says_it or isinstance(error, CallError):
+                raise
+            before = [function for function in _callers(self.caller) if function.source is self.source]
+            if len(before) >= _MANY_KINDS:
+                raise type(error)(
+                    f"{error}\n\nFunction '{self.source.name}': {len(before)} calls of it led here, each with other "
+                    f"kinds of arguments{function_types.difference(before[0].call_type, self.call_type)}. "
+                    f"{REMEDY_FOR_KINDS}"
+                ) from error
+            if not self.is_known or self.source.has_signature:
                 raise
             raise type(error)(
                 f"{error}\n\nFunction '{self.source.name}': from the paths through its body that do not call it, it is "
@@ -188,7 +211,7 @@ class Specialization:
         self.is_known = True
 
     def trace_options(self) -> TraceOptions:
-        """Those of a function without names of outputs or a device of its own."""
+        """The options of a function without names of outputs or a device of its own."""
         options = {"capture_resource_var_by_value": False}
         return {"doc": self.source.doc, "out_names": None, "device": None, "options": options}
 
@@ -221,17 +244,28 @@ def innermost_being_built() -> Specialization | None:
     return _building.functions[-1] if _building.functions else None
 
 
+def last_built(source: Source) -> Specialization | None:
+    """The nearest specialization of one function among the body that is being built and the callers that led to it."""
+    return next((function for function in _callers(innermost_being_built()) if function.source is source), None)
+
+
 def unrolled(source: Source) -> int:
-    """How many specializations of one function led to each other, and then to the body that is being built."""
-    count, function = 0, innermost_being_built()
+    """How many specializations of one function are among the body that is being built and the callers that led to it.
+
+    For example, it is 3 if `f(x, 0)` has called `f(x, 1)`, that one `f(x, 2)`, and the body of the last is being built.
+    """
+    return sum(function.source is source for function in _callers(innermost_being_built()))
+
+
+def _callers(function: Specialization | None) -> Iterator[Specialization]:
+    """The function, the one whose body was the first to call it, and so on."""
     while function is not None:
-        count += function.source is source
+        yield function
         function = function.caller
-    return count
 
 
 def _unique(arg_names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that are there already."""
+    """The names, with a number appended to each that has come before: `x`, `x_1`."""
     found: list[str] = []
     for name in arg_names:
         number = 0

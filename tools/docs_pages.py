@@ -22,7 +22,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """The script that lets a page on disk search comes with the site, not from the network."""
+    """Let a page on disk find the script by which it searches in the site itself, not on the network."""
     return output.replace(SHIM_URL, "../" * page.url.count("/") + SHIM)
 
 
@@ -31,7 +31,10 @@ def on_post_template(output: str, template_name: str, config: Any) -> str:
 
 
 def site_text(text: str) -> str:
-    """Links into docs/ become links between pages; of a link to another file of the repository the text is left."""
+    """The text of a page with links that work in the site.
+
+    A link into docs/ becomes a link between pages. A link to another file of the repository becomes its text alone.
+    """
     text = re.sub(r"\]\(docs/", "](", text)
     text = re.sub(r'(src|srcset)="docs/', r'\1="', text)
     for source, page in PAGES.items():

@@ -65,7 +65,8 @@ def _pass_on(output: Iterable[str], counts: dict[str, int]) -> None:
 def _ends_within(process: subprocess.Popen[str], limit: float | None) -> bool:
     """Waits until the stage is done, or has reached its limit.
 
-    By looks: a signal that comes right before a thread blocks, in a wait or a read, would be handled only after that.
+    It looks again and again: a signal that comes right before a thread blocks, in a wait or a read, would only be
+    handled after that.
     """
     start = time.monotonic()
     while process.poll() is None:

@@ -24,11 +24,14 @@ from benchmarks.treebank import Forest
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """One step. Up: `leaves` nodes' states come from the leaves, behind the rows that are carried on; `children` are
-    the rows of the children, left and right in turn; `kept` are the rows to carry on, before the level's own.
+    """One step of a net.
 
-    Down: `children` are the rows of the parents among those of the level before; `words` those of the left children,
-    then of the right ones.
+    Going up, a step reads the rows that are carried on from the levels before it and, behind them, the states of as
+    many leaves as `leaves` says. Among these, `children` are the rows of the children, left and right in turn, and
+    `kept` the rows that are carried on further, before the level's own.
+
+    Going down, `children` are the rows of the parents among those of the level before. `words` are the words of the
+    left children, then those of the right ones.
     """
 
     children: torch.Tensor

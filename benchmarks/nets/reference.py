@@ -102,7 +102,10 @@ class _Model(abc.ABC):
 
     @abc.abstractmethod
     def backward_nodes(self, dh: Array, gradients: Weights) -> None:
-        """Adds the gradients of everything but the classifier; `dh` is what comes from it, and is overwritten."""
+        """Adds the gradients of everything but the classifier.
+
+        `dh` is the gradient `[n, d]` for all nodes' vectors that comes from the classifier; it is overwritten.
+        """
 
     def logits(self) -> Array:
         return self._dense("classes", self.h)

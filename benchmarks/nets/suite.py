@@ -228,7 +228,7 @@ def _recursion(setting: Setting, static: bool, workers: int = 0) -> _PreparedRun
 
 
 class _UnrolledRunner(_PreparedRunner):
-    """Notes at its end what graphs of their own have cost."""
+    """Runs the unrolled net; when it is closed, it notes how long making and preparing its graphs took."""
 
     def __init__(self, setting: Setting) -> None:
         config = setting.session_config

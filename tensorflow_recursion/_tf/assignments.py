@@ -17,8 +17,8 @@ _WITH_CONDITION = ("Case", "If", "StatelessCase", "StatelessIf")  # the first in
 def assigned_and_passed(graph: tf.Graph, call: str) -> list[str]:
     """The variables that a function graph assigns to and passes to an operator `call`, itself or in functions it runs.
 
-    What the functions that `call` runs assign counts for variables of numbers that have gradients: counting the calls,
-    or drawing the next random number, changes no derivative.
+    An assignment in a function that `call` runs only counts if the variable's numbers have a gradient, as floats have.
+    An int32 that counts the calls, or the state of a random generator, changes no derivative.
     """
     variables = {id(variable.handle): variable.name for variable in graph.variables}
     names = {inner.name: variables.get(id(outer), inner.op.name) for outer, inner in graph.captures}

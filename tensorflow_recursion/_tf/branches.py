@@ -35,8 +35,9 @@ def named(suffix: str) -> Iterator[None]:
 def use_control_flow_v2(graph: tf.Graph) -> None:
     """Let conditionals and loops in `graph` be If and While, even if control flow v2 is switched off.
 
-    So they are in a `tf.function`. A body that is traced for one is no function graph of TensorFlow 2, but has to be as
-    one: TensorFlow's v1 conditionals compare tensors by `!=`, which never ends where eager mode is around.
+    In the function graph of a `tf.function` they are so by themselves. The graph of a body that is traced for a call in
+    one is of another class, and would get v1 conditionals. These compare tensors by `!=`, which never ends where eager
+    mode is around.
     """
     setattr(graph, _V2_ATTRIBUTE, True)
 

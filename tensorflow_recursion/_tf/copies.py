@@ -60,7 +60,10 @@ def note_copy(copy: tf.Graph, definition: Any, source: Source, given: Iterable[t
 
 
 def note_copy_of_branch(copy: Any, function: Any) -> None:
-    """The same for the graph of a branch or a loop, made from a function of a library, if that has its own graph."""
+    """Remember that `copy`, the graph of a branch or a loop, was made from a function of a library.
+
+    Nothing is remembered if that function has no graph of its own, from which it was made.
+    """
     graph = getattr(function, "graph", None)
     if graph is None:
         return
@@ -111,7 +114,10 @@ def _in_source(tensor: tf.Tensor, graph: Any) -> tf.Tensor | None:
 
 
 def _outside(tensor: tf.Tensor) -> tf.Tensor | None:
-    """The output of a conditional, or what a branch of it takes, where `tensor` is that in the branch."""
+    """What stands for a tensor of a branch in the graph around the conditional; None if it is in no branch.
+
+    That is an output of the conditional if the branch returns the tensor, and an input if the branch takes it.
+    """
     branch: Any = tensor.graph
     conditional = getattr(branch, "_forward_cond", None)
     if conditional is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -52,7 +53,7 @@ class Parameters:
         try:
             call_type, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, by_keyword, {}, self._type)
         except TypeError as error:
-            raise TypeError(_explained(str(error))) from error
+            raise TypeError(_explained(error)) from error
         return Arguments(call_type, bound)
 
 
@@ -61,15 +62,36 @@ def is_binding_error(error: TypeError) -> bool:
     return str(error).startswith("Binding inputs to tf.function failed") or _UNKNOWN_KIND.match(str(error)) is not None
 
 
-def _explained(message: str) -> str:
+def _explained(error: TypeError) -> str:
     """What an error means that a kind of arguments cannot be told."""
-    if (found := _UNKNOWN_KIND.match(message)) is None:
-        return message
+    if (found := _UNKNOWN_KIND.match(str(error))) is None:
+        return str(error)
+    if isinstance(error.__context__, OverflowError):
+        return (
+            f"{found[1][:12]}... is a Python number of {len(found[1])} digits, too large to tell calls apart; a number "
+            "that grows from call to call of a recursion makes it trace without end, so pass it as a tensor, "
+            "tf.constant(n)"
+        )
     return (
         f"{found[1]} is one Python value to TensorFlow, and not a hashable one, by which calls could be told apart; to "
         "pass the tensors in it, give its class __tf_flatten__ and __tf_unflatten__, as tf.nest wants of a dataclass, "
         "or take a tuple, a named tuple or a dictionary"
     )
+
+
+def difference(before: CallType, after: CallType) -> str:
+    """How the arguments of two calls of a function differ, to be appended to a message: " ('n' is 8, and was 4)"."""
+    old, new = ({name: one.type_constraint for name, one in kind.parameters.items()} for kind in (before, after))
+    found = [name for name in new if name in old and old[name] != new[name]]
+    text = ", ".join(f"'{name}' is {_text(new[name])}, and was {_text(old[name])}" for name in found)
+    return f" ({text})" if text else ""
+
+
+def _text(kind: Any) -> str:
+    """A kind of argument: a Python value as Python writes it, a tensor by dtype and shape."""
+    if isinstance(kind, tf.TensorSpec):
+        return f"a tensor {kind.dtype.name}{kind.shape}"
+    return reprlib.repr(kind.value) if hasattr(kind, "value") else reprlib.repr(kind)
 
 
 class Arguments:

@@ -1,6 +1,7 @@
 """The function library of a graph: what is in it, what is added to it and taken out of it."""
 # SPDX-License-Identifier: Apache-2.0
 
+import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -9,6 +10,16 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import function as stock
 
 tf1 = tf.compat.v1
+
+# How the runtime calls the parts of a conditional or a loop that it takes apart, and in which attributes they are.
+_PART = re.compile(r"(then|else|branch|cond|body)(\d*)/_\d+/")
+_PART_ATTRIBUTES = {
+    "then": "then_branch",
+    "else": "else_branch",
+    "branch": "branches",
+    "cond": "cond",
+    "body": "body",
+}
 
 # What a stock Defun calls its traced function: has a definition, captured inputs and sub-functions.
 TracedFunction: TypeAlias = stock._DefinedFunction
@@ -48,9 +59,35 @@ def function_names(graph: tf.Graph) -> list[str]:
 
 def run_by(function: Any, node: str) -> list[str]:
     """The names of the functions that a node of `function` (of `function_in`) runs: branches, for example."""
+    return [run for runs in _runs(function, node).values() for run in runs]
+
+
+def _runs(function: Any, node: str) -> dict[str, list[str]]:
+    """The names of the functions that a node of `function` runs, by the attribute in which they are."""
     nodes = [] if function is None else function.cached_definition.node_def
-    values = [value for found in nodes if found.name == node for value in found.attr.values()]
-    return [run.name for value in values for run in [value.func, *value.list.func] if run.name]
+    values = {name: value for found in nodes if found.name == node for name, value in found.attr.items()}
+    return {name: [run.name for run in [value.func, *value.list.func] if run.name] for name, value in values.items()}
+
+
+def taken_apart(function: Any, node: str) -> list[tuple[str, str]]:
+    """Where a node may come from that the runtime has made of a node of `function` (of `function_in`).
+
+    The runtime takes conditionals, loops and calls apart. In place of the conditional `a/cond` there is then a node
+    `a/cond/else/_1/Log`, for example, for the node `Log` of its else branch.
+
+    Returns:
+      The names of functions, and what the node is called in each of them.
+    """
+    found = []
+    for slash in re.finditer("/", node):
+        runs, rest = _runs(function, node[: slash.start()]), node[slash.end() :]
+        part = _PART.match(rest)
+        if part is None:  # a call
+            found += [(run, rest) for of_attribute in runs.values() for run in of_attribute]
+        else:
+            of_part = runs.get(_PART_ATTRIBUTES[part[1]], [])
+            found += [(run, rest[part.end() :]) for run in of_part[int(part[2] or 0) :][:1]]
+    return found
 
 
 def add_function(graph: tf.Graph, traced: TracedFunction) -> None:

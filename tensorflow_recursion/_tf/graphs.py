@@ -1,4 +1,4 @@
-"""Which graph stands in which, and what kind of graph it is."""
+"""Tells which graph stands in which, and of what kind a graph is."""
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
@@ -89,9 +89,10 @@ def _is_called_eagerly(graph: tf.Graph) -> bool:
 
 
 def _is_thrown_away(graph: tf.Graph) -> bool:
-    """Whether Keras made `graph` to learn the shapes that a layer returns: in it, variables are their initial values.
+    """Whether Keras made `graph` to learn the shapes that a layer returns, and throws it away.
 
-    So what is traced there is nothing for the graph around it.
+    In it, variables stand for their initial values, so a body that is traced there must not be used in the graph
+    around.
     """
     return isinstance(graph, FuncGraph) and str(graph.name).startswith(_KERAS_SCRATCH_GRAPH)
 

@@ -1,4 +1,7 @@
-"""What is known of the variable behind a resource handle or of the elements of a list, and what has a gradient."""
+"""Handle data: what is known of the variable behind a resource handle, or of the elements of a list of tensors.
+
+It tells which handles and lists have a gradient.
+"""
 # SPDX-License-Identifier: Apache-2.0
 
 from collections.abc import Hashable, Sequence
@@ -13,11 +16,11 @@ from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
 # Dtype and shape of the variable that a handle is one of, or of the elements that a list of tensors holds.
 HandleData: TypeAlias = cpp_shape_inference_pb2.CppShapeInferenceResult.HandleData
 _WITH_DATA = (tf.resource, tf.variant)
-# What is said of the record of a call where no gradient is asked for through it, so that TensorFlow makes no zeros like
-# it.
+# Handle data for the record of a call, as long as no gradient is asked for through it: that of a list of integers,
+# which have no gradient, so that TensorFlow makes no zeros like the record.
 _WITHOUT_GRADIENT = handle_data_util.create_handle_data(tf.TensorShape([]), tf.int64)
-# What is said of a record that has a gradient: it holds what may have gradients, as a list of lists does. Of a list of
-# records the shape is known: each is a scalar.
+# Handle data for a record that has a gradient: that of a list of lists, whose elements may have gradients. A list of
+# records has another one, in which the shape is known: each record is a scalar.
 OF_RECORD = handle_data_util.create_handle_data(tf.TensorShape(None), tf.variant)
 
 
@@ -50,7 +53,7 @@ def is_of_no_variable(tensor: tf.Tensor) -> bool:
 
 
 def is_trainable_type(dtype: tf.DType) -> bool:
-    """The same for what is known of a dtype alone."""
+    """Whether tensors of a dtype have a gradient, as far as the dtype alone tells."""
     return dtype not in (tf.variant, tf.resource) and bool(backprop_util.IsTrainable(dtype))
 
 
@@ -66,21 +69,28 @@ def handle_data(tensor: tf.Tensor) -> HandleData | None:
 
 
 def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> None:
-    """Let handles and lists say that of their variables and elements, unless they say something already."""
+    """Tell each handle and list what is `known` of its variable or its elements, unless it has been told before."""
     for tensor, data in zip(tensors, known, strict=True):
         if data is not None and handle_data(tensor) is None:
             handle_data_util.set_handle_data(tensor, data)
 
 
 def with_gradient(data: HandleData | None) -> HandleData | None:
-    """What is known of a tensor whose gradient was not asked for, once it is: if it is a record, that it has one."""
-    return OF_RECORD if data == _WITHOUT_GRADIENT else data
+    """The handle data of a tensor once its gradient is asked for: a record without a gradient becomes one with it.
+
+    TensorFlow adds the type of a list to the data of a list of integers, and an empty type to those of a record.
+    """
+    if data is None or len(data.shape_and_type) != 1:
+        return data
+    known, without = data.shape_and_type[0], _WITHOUT_GRADIENT.shape_and_type[0]
+    is_without = (known.dtype, known.shape, known.type.type_id) == (without.dtype, without.shape, without.type.type_id)
+    return OF_RECORD if is_without else data
 
 
 def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:
-    """The most that is true of both variables or lists: of one dtype, as what may take one another's place is.
+    """The most that is true of both variables or lists. Their dtype is the same, because either may be passed.
 
-    What nothing is known of yet does not count.
+    None, of which nothing is known yet, leaves the other one as it is.
     """
     if a is None or b is None or a == b:
         return b if a is None else a
@@ -99,9 +109,9 @@ def is_of_other_replica(tensor: tf.Tensor) -> bool:
 
 
 def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
-    """Dtype and static shape of the gradient for a trainable tensor: for a variable's handle those of the variable.
+    """Dtype and static shape of the gradient for a trainable tensor.
 
-    That for a list is a list.
+    For the handle of a variable they are those of the variable. The gradient for a list is a list.
     """
     if tensor.dtype.base_dtype == tf.resource:
         return _variable_of(tensor)

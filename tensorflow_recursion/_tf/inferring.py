@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.autograph.operators import control_flow, variables
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, while_v2
 from tensorflow.python.util import nest
@@ -25,6 +26,7 @@ tf1 = tf.compat.v1
 _COND = cond_v2.cond_v2
 _CASE = cond_v2.indexed_case
 _LOOP = while_v2.while_loop
+_FIRST_ITERATION = control_flow._try_handling_undefineds
 
 _ATTRIBUTE = "_recursion_is_for_inference"
 
@@ -34,20 +36,23 @@ class Unknown(BaseException):  # not an Exception: what is built may catch those
 
     Attributes:
       of: what tells that function from others; of several ones where each branch of a conditional needs another.
+      loop: set if they are needed in a loop that AutoGraph converts, to tell of what kind a variable is that has no
+        value before the loop: the name of that variable, or "return" for what a `return` in the loop returns.
     """
 
-    def __init__(self, *of: object) -> None:
+    def __init__(self, *of: object, loop: str = "") -> None:
         super().__init__()
         self.of = of
+        self.loop = loop
 
 
 def is_inferring() -> bool:
-    """Whether the default graph is one of these, not part of another function made while one is built."""
+    """Whether the default graph is built for inference. (The graph of a function that is made in it is not.)"""
     return is_for_inference(tf1.get_default_graph())
 
 
 def is_for_inference(graph: tf.Graph) -> bool:
-    """Whether `graph` is one of these."""
+    """Whether `graph` is built to find out what a function returns."""
     return hasattr(graph, _ATTRIBUTE)
 
 
@@ -67,7 +72,7 @@ def placeholders(specs: Sequence[tf.TensorSpec]) -> list[tf.Tensor]:
 
 
 def any_of(spec: Any, sources: Sequence[tf.Tensor]) -> Any:
-    """A nest of which just the spec is known, and that it is computed from `sources`: tapes see that."""
+    """A nest of placeholders for `spec`, which tapes take for computed from `sources`."""
     tensors = placeholders(nests.tensor_specs(spec))
     tapes.record_unknown(tensors, sources)
     return nests.pack(spec, tensors)
@@ -77,20 +82,22 @@ def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any], cho
     """What a conditional returns: what its branches do, as far as that is known.
 
     Args:
-      branches: what makes them.
-      build: makes the conditional.
+      branches: the functions that build the branches.
+      build: builds the conditional by TensorFlow's own function.
       chosen_by: says which branch is taken; TensorFlow returns it in place of an operation, as `tf.no_op()` makes one.
     """
     known: list[Any] = []
     needed: list[object] = []
+    loop = ""
     for branch in branches:
         try:
             result = nest.map_structure(lambda one: chosen_by if isinstance(one, tf.Operation) else one, branch())
             known.append(nests.to_tensors(result))
         except Unknown as unknown:
             needed += unknown.of
+            loop = loop or unknown.loop
     if not known:
-        raise Unknown(*needed)
+        raise Unknown(*needed, loop=loop)
     if len(known) == 1:
         return known[0]
     try:
@@ -134,6 +141,19 @@ def _with_shape(spec: Any, invariant: Any) -> Any:
     return tf.TensorSpec(invariant, spec.dtype) if isinstance(spec, tf.TensorSpec) else spec
 
 
+def _first_iteration(
+    body: Any, get_state: Any, set_state: Any, init_vars: Any, nulls: Any, shape_invariants: Any, names: Any
+) -> Any:
+    """Build an iteration of a loop, as AutoGraph does to learn of what kind variables are that have no value before."""
+    try:
+        return _FIRST_ITERATION(body, get_state, set_state, init_vars, nulls, shape_invariants, names)
+    except Unknown as unknown:
+        without_value = [(name, value) for name, value, is_null in zip(names, init_vars, nulls, strict=True) if is_null]
+        returns = any(isinstance(value, variables.UndefinedReturnValue) for _, value in without_value)
+        loop = "return" if returns else without_value[0][0]
+        raise Unknown(*unknown.of, loop=unknown.loop or loop) from None
+
+
 class _ForInference(Replacements):
     """Conditionals go by the branches that are known, loops by what they begin with."""
 
@@ -141,6 +161,7 @@ class _ForInference(Replacements):
         self.replace(cond_v2, "cond_v2", _cond)
         self.replace(cond_v2, "indexed_case", _case)
         self.replace(while_v2, "while_loop", _loop)
+        self.replace(control_flow, "_try_handling_undefineds", _first_iteration)
 
 
 _replacements = _ForInference()

@@ -81,7 +81,9 @@ def inside_of(scopes: Scopes | None, function: str) -> Iterator[None]:
 
 
 def kind() -> Hashable:
-    """What tells traces of layers apart: what layers pass on, such as `training`; dtype and values of weights."""
+    """What tells apart the traces that a layer needs: what layers pass on, such as `training`, and what weights are
+    cast to and, in a `keras.StatelessScope`, replaced by; None where Keras is not loaded.
+    """
     if _MODULE not in sys.modules:
         return None
     passed_on = vars(_get(_CALL)) if _get(_CALL) is not None else {}

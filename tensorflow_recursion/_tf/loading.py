@@ -1,6 +1,7 @@
 """Functions of a SavedModel that call each other, which TensorFlow's loader takes only in an order without cycles.
 
-The loader is given what is left without them; they go to the function library as they are, under new names.
+So such functions are kept from the loader, which is given all others. They go to the function library as they are,
+under new names.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -25,7 +26,7 @@ from tensorflow_recursion._tf.saving import without_hint
 # of what belongs to them.
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
 
-# What the names of the operations of a body begin with where it is built from its definition.
+# The name scope of a body that is built from its definition.
 BODY = "body"
 _FUNCTIONS_ATTRIBUTE = "_recursion_loaded_functions"
 _GRADIENT_TYPE = "_gradient_op_type"

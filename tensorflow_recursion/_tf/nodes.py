@@ -1,4 +1,4 @@
-"""Operations that are changed after they were made, and the conditionals among them."""
+"""Changes operations after they were made, and looks into the branches of conditionals."""
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
@@ -24,7 +24,7 @@ def set_gradient_function(op: tf.Operation, gradient: Callable[..., Any]) -> Non
 
 
 def set_gradient_name(op: tf.Operation, name: str) -> None:
-    """The same with the gradient that is registered as `name`, which copies of the operation keep."""
+    """Let `tf.gradients` call the gradient that is registered as `name` for this operation, and for copies of it."""
     op._set_attr("_gradient_op_type", tf.compat.v1.AttrValue(s=name.encode()))
 
 
@@ -107,10 +107,11 @@ def is_zeros(tensor: tf.Tensor) -> bool:
 
 
 def is_always_of(tensor: tf.Tensor, op_types: Container[str]) -> bool:
-    """Whether `tensor` is the output of an operator of these types wherever it is no zeros of a branch without one.
+    """Whether `tensor` comes from an operator of these types, whichever branches conditionals take.
 
-    An element of a list is not: the list may be zeros that were made when the graph ran. Of the argument of a body its
-    calls say so.
+    The zeros that TensorFlow makes for a branch without a gradient do not count. An element of a list is False, because
+    the list may be zeros that are made when the graph runs. An argument of a body is True: where the body is called,
+    this is asked of what the call passes.
     """
     pending = [tensor]
     while pending:

@@ -36,7 +36,7 @@ class Origin:
         return _lines(self.frames, skip)
 
     def forward_lines(self, skip: Callable[[str], bool]) -> list[str]:
-        """The same for the operation whose gradient this is; nothing if it is none."""
+        """The frames of the operation whose gradient this one computes; nothing if it computes none."""
         return [] if self.forward is None else _lines(self.forward, skip)
 
 

@@ -1,8 +1,8 @@
-"""Control flow whose gradient can be cut off what it is a gradient of.
+"""Gradients of conditionals and loops that can be cut off from the conditionals and loops themselves.
 
-TensorFlow's own gradients of conditionals are made so that forward and backward part stand in one graph. While a body
-is differentiated, a few functions of `cond_v2`, `control_flow_util` and `gradients_util` are replaced so that the two
-can be told apart.
+TensorFlow makes them for a graph in which the forward and the backward part stand together. Here the two parts of a
+body become two functions (`gradients.cut`). So while a body is differentiated, a few functions of `cond_v2`,
+`while_v2`, `control_flow_util` and `gradients_util` are replaced.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -24,7 +24,7 @@ _ZEROS_ATTRIBUTE = "_recursion_zeros"
 
 
 class _ForGradients(Replacements):
-    """What makes gradients of conditionals and loops such that they can be cut off."""
+    """The replacements by which gradients of conditionals and loops can be cut off."""
 
     def _install(self) -> None:
         # Conditionals and loops are If and While.
@@ -63,7 +63,7 @@ _replacements = _ForGradients()
 
 
 def control_flow_for_gradients() -> contextlib.AbstractContextManager[None]:
-    """Inside, in this thread, the gradients of conditionals and loops can be cut off what they are gradients of."""
+    """Inside, in this thread, gradients of conditionals and loops are made such that they can be cut off."""
     return _replacements.active()
 
 
@@ -124,7 +124,7 @@ def _awaited_by(gradient: Any, control_inputs: Sequence[Any] | None) -> Sequence
 
 
 def _awaited(gradient: Any, element: Any) -> Iterator[Any]:
-    """The same for one operation or tensor; nothing if that is in a graph which is not around.
+    """What a gradient waits for in place of one operation or tensor; nothing if that is in a graph which is not around.
 
     No control edge leads from one function to another. So what waits for an operation of the branch waits for a token
     that the branch returns after the operation has run (cc/kernels/has_run_op.h).

@@ -61,5 +61,6 @@ class Replacements(abc.ABC):
         self.put(owner, name, call)
 
     def put(self, owner: Any, name: str, value: Any) -> None:
+        """Let `owner` have `value` as its attribute `name` in all threads, until no replacement is active."""
         self._originals.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)

@@ -38,7 +38,10 @@ def record(op: tf.Operation, outputs: Sequence[tf.Tensor], function: str | None)
 
 
 def record_unknown(outputs: Sequence[tf.Tensor], inputs: Sequence[tf.Tensor]) -> None:
-    """Let active tapes take `outputs` for computed from `inputs`, by what is not known: gradients have only a form."""
+    """Let active tapes take `outputs` for computed from `inputs` by an unknown operation.
+
+    Gradients through it are placeholders, of which only dtype and shape mean something.
+    """
 
     def backward(*_: Any) -> list[tf.Tensor | None]:
         return [

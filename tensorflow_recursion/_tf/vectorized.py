@@ -12,7 +12,7 @@ from tensorflow.python.ops.parallel_for import pfor
 
 # Runs an operation for one element: of the operation and its inputs there; returns all its outputs.
 RunOne: TypeAlias = Callable[[tf.Operation, list[tf.Tensor]], Sequence[tf.Tensor]]
-# Makes one tensor of the tensors that one output is for all elements: of the output, those tensors and their number.
+# Makes one tensor of the values that an output has for all elements. It takes the output, the values and their number.
 Stack: TypeAlias = Callable[[tf.Tensor, tf.TensorArray, Any], tf.Tensor]
 
 
@@ -29,7 +29,7 @@ def register_loop(
     Args:
       op_type: the type of the operators.
       run_one: runs one of them for one element.
-      stacked: makes one tensor of what an output is for all elements.
+      stacked: makes one tensor of the values that an output has for all elements.
       unread: what stands for a variant that nobody reads; by default that is treated like other outputs.
     """
 

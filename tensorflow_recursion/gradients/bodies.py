@@ -163,7 +163,7 @@ def gradients_of(
     xs: Sequence[tf.Tensor],
     is_collected: Sequence[bool],
 ) -> list[tf.Tensor]:
-    """Dense gradients of `ys` for `xs`, or contributions where they are collected; zeros where there is no path.
+    """Gradients of `ys` for `xs`: dense tensors, or contributions where `is_collected` says so; zeros without a path.
 
     Raises:
       LookupError: if something on the path has no gradient; names the function.

@@ -71,7 +71,7 @@ def _rows_gradient(op: tf.Operation, grad: tf.Tensor, *, row_shape: list[int]) -
 
 
 def total(kind: Kind, contributions: tf.Tensor, weight: tf.Tensor, is_dense: bool) -> Any:
-    """The gradient itself: a tensor, or IndexedSlices of rows unless it is to be dense."""
+    """The gradient for a weight, the sum of its contributions: a tensor, or IndexedSlices of rows unless `is_dense`."""
     dtype, shape = handles.gradient_type(weight)
     if kind is Kind.PRODUCT:
         x, dy = ops.collect(contributions, (dtype, dtype), (shape[:1], shape[1:]))
@@ -86,9 +86,11 @@ def total(kind: Kind, contributions: tf.Tensor, weight: tf.Tensor, is_dense: boo
 
 @registered_gradient(names.COLLECT)
 def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor:
-    """The gradient of rows, by that of the weight's gradient as a whole: only that can be differentiated again.
+    """The gradient for the contributions of a gathered weight, from the gradient `grad` for the rows made of them.
 
-    So what is made of the rows has to depend on their sum alone where several are of one row of the weight.
+    Several rows may belong to one row of the weight. Only their sum has a gradient, so `grad` must be the same for all
+    of them, as it is where they are only summed. It is not in `tf.square(rows.values)`, for example; then the run
+    fails.
     """
     indices = op.outputs[1]
     grad = tf.convert_to_tensor(grad)

@@ -1,8 +1,8 @@
-"""Which functions are differentiated together, for which static shapes, until what is assumed of them holds.
+"""Decides which functions are differentiated together, and for which static shapes.
 
-A function is traced for the shapes that it states, or else for the static shapes of its outermost call, along with
-what it reaches, and again when a call in a body passes something else, when it returns something else than was
-guessed, or when weights turn out to be used in another way.
+A function is traced for the shapes that it states, or else for the static shapes of its outermost call, along with the
+functions that it reaches. It is traced again when a call in a body passes something else, when it returns something
+else than was guessed, or when weights turn out to be used in another way: until all that was assumed holds.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -129,7 +129,7 @@ class Group:
         return f"{definition_name}{names.FORWARD_SUFFIX}{self._number}"
 
     def require(self, definition: Definition, inputs: Sequence[tf.Tensor]) -> Pair:
-        """The pair for a call of `definition`: as it is, not yet made if a trace of this group is in progress."""
+        """The pair for a call of `definition`, as far as it is made; `settle` makes what is missing."""
         arguments = inputs[: len(definition.inputs)]
         stated = definition.arg_shapes
         shapes = stated or tuple(tensor.shape if self._is_shaped else tf.TensorShape(None) for tensor in arguments)
@@ -282,9 +282,9 @@ class Groups:
         self._lists: dict[str, Handles] = {}
         # Groups whose functions are being traced, innermost last.
         self._open: list[Group] = []
-        # What the functions of the groups refer to besides each other.
+        # For each group, the functions of other groups that its own call.
         self._referred: dict[Group, list[TracedFunction]] = {}
-        # All of them, by the names of their functions.
+        # The functions of pairs that can be differentiated, by their names.
         self._pair_functions: dict[str, PairFunction] = {}
 
     @property

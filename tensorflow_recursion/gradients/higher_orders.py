@@ -47,7 +47,7 @@ class GradientDefinition(MadeDefinition):
         self._handles = [handles.handle_data(tensor) for tensor in inputs]
 
     def check_against(self, declared: Signature) -> None:
-        """It is declared as it is."""
+        """Nothing can be wrong where the declaration is made from the signature."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """The body: a call of the base's forward function, and one of its backward function."""
@@ -74,7 +74,7 @@ class GradientDefinition(MadeDefinition):
         return [found[i] if i in found else handles.zeros_for(inputs[i]) for i in self._trainable]
 
     def trace_options(self) -> TraceOptions:
-        """Those of the base function, but for names of outputs."""
+        """The options of the base function, but for names of outputs."""
         return {**self.base.trace_options(), "out_names": None}
 
 

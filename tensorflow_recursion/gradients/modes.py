@@ -1,4 +1,4 @@
-"""What is being built: a body, or the gradient of one."""
+"""Keeps track of what is being built: a body, or the gradient of one."""
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib

@@ -39,7 +39,7 @@ class PairFunction(MadeDefinition):
     result_handles: Handles
 
     def __init__(self, name: str, pair: Pair, template: TracedFunction, library: tf.Graph) -> None:
-        """`template` is that of the function; the graph `library` has the functions that it calls."""
+        """`template` is the function without its record; the graph `library` has the functions that it calls."""
         assert pair.templates is not None, pair.forward
         self.base: Definition = pair.definition
         self.user_name = name
@@ -53,7 +53,7 @@ class PairFunction(MadeDefinition):
         self._returns = [tf.as_dtype(arg.type) for arg in returns]
 
     def check_against(self, declared: Signature) -> None:
-        """Its declaration is its signature."""
+        """The declaration has to be the signature, of which it was made."""
         assert declared == self.signature, self.user_name
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
@@ -73,7 +73,7 @@ class PairFunction(MadeDefinition):
         """The body from the template, and what packs or unpacks the record."""
 
     def trace_options(self) -> TraceOptions:
-        """Those of the function that was differentiated."""
+        """The options of the function that was differentiated."""
         return {**self._options, "out_names": None, "doc": None}
 
 

@@ -56,7 +56,7 @@ class Pair:
       asked: positions of the variants among the results that a call has a gradient for.
       rounds: number of traces.
       functions: the two functions, once traced.
-      templates: of the two functions, once traced, where the gradient is to be differentiated.
+      templates: the two functions without their record, once traced, where the gradient is to be differentiated.
     """
 
     definition: Definition

@@ -19,7 +19,7 @@ class Tracer(Protocol):
 
     @property
     def registry(self) -> Registry:
-        """Who is called what."""
+        """The declarations and definitions of the graph's functions, by name."""
 
     def adopt_made(self, definition: MadeDefinition, in_graph: str) -> None:
         """Let `definition`, which needs no trace, be the one of its name; the graph calls it `in_graph`."""

@@ -1,4 +1,4 @@
-"""Gradients of calls by the function that the user gave to Defun: `python_grad_func` or `grad_func`."""
+"""Computes gradients of calls by the function that the user gave to Defun: `python_grad_func` or `grad_func`."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations

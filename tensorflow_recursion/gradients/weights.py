@@ -112,9 +112,10 @@ class WeightKinds:
         self._same: dict[Weight, Weight] = {}
 
     def weight_of(self, definition: Definition, position: int) -> Weight:
-        """What an input of a function is as a weight: the captured tensor, or the argument.
+        """The weight that an input of a function is: a captured tensor, or an argument, which goes by its position.
 
-        So is what a function that a body makes captures of that body, as it is another tensor in each trace.
+        What a function that a body makes captures of that body goes by its position, too, because it is another tensor
+        in each trace.
         """
         count = len(definition.inputs)
         if position < count:

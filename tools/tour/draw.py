@@ -45,7 +45,7 @@ def pictures(dumps: dict[str, graphs.Dump]) -> dict[str, Picture | str]:
 
 
 def _titles(dump: graphs.Dump) -> dict[str, str]:
-    """What to call each function: branches by what they are branches of."""
+    """The title of each function; that of a branch says which branch it is."""
     titles = {function["name"]: f"function {function['name']}" for function in dump["functions"]}
     for function in dump["functions"]:
         for node in function["nodes"]:

@@ -82,7 +82,7 @@ def _bodies(nodes: list[dict[str, Any]]) -> list[str]:
 
 
 def _is_in(node: dict[str, Any], body: str, nodes: list[dict[str, Any]]) -> bool:
-    """Whether a node is in a body: the library gives it a name that says so, but calls of the main graph, too."""
+    """Whether a node is in a body. Its name begins with the body's then, but so do those of calls in the main graph."""
     if node["op"] in ("Recursion>Entry", "Recursion>Result", "Recursion>FrameStart"):
         return node["function"] == body
     if not node["name"].startswith(body + "/"):

@@ -61,10 +61,46 @@ def test_call_is_error_when_keyword_is_unknown(through):
         through()(1, foo=2)
 
 
-def test_call_is_error_when_argument_is_sparse():
-    sparse = tf.SparseTensor([[0]], [1], [2])
-    with pytest.raises(TypeError, match=contains("'F'", "argument 0 ('n')", "int32")):
-        declare()(sparse)
+# Values of several tensors, and what stands for them in a list of tensors.
+COMPOSITES = {
+    "RaggedTensor": (lambda: tf.ragged.constant([[1], [2, 3]]), "x.nested_row_splits"),
+    "SparseTensor": (lambda: tf.SparseTensor([[0]], [1], [2]), "x.dense_shape"),
+    "TensorArray": (lambda: tf.TensorArray(tf.int32, 3), "x.stack()"),
+}
+
+
+@pytest.mark.parametrize("kind", COMPOSITES)
+@pytest.mark.parametrize("through", [declare, define, lambda: tfr.Defun(func_name="F")(lambda n: n)])
+def test_call_is_error_that_says_the_parts_when_argument_is_composite(through, kind):
+    make, parts = COMPOSITES[kind]
+    with pytest.raises(
+        TypeError, match=contains("Call of 'F': argument 0", f"is a {kind}", "pass", parts, "recursive")
+    ):
+        through()(make())
+
+
+@pytest.mark.parametrize("value", [None, object()])
+def test_call_of_function_without_dtypes_is_error_that_names_it(value):
+    with pytest.raises((TypeError, ValueError), match="Call of 'F': argument 1: cannot convert"):
+        tfr.Defun(func_name="F")(lambda n, m: n)(1, value)
+
+
+@pytest.mark.parametrize("kind", COMPOSITES)
+@pytest.mark.parametrize("is_declared", [False, True], ids=["undeclared", "declared"])
+@pytest.mark.parametrize("in_branch", [False, True], ids=["in the body", "in a branch"])
+def test_result_is_error_that_says_the_parts_when_it_is_composite(kind, is_declared, in_branch):
+    make, parts = COMPOSITES[kind]
+    if is_declared:
+        declare(outputs=[("first", tf.int32), ("ret", tf.int32)])
+    func = (lambda n: (n, tf.cond(n < 1, make, make))) if in_branch else (lambda n: (n, make()))
+    with pytest.raises(TypeError, match=contains("Function 'F': output 1 is a", kind, "return", parts, "recursive")):
+        define(func=func)(1)
+
+
+def test_result_is_error_that_names_the_function_when_slices_have_no_shape():
+    slices = lambda n: tf.IndexedSlices(tf.ones([1, 2]), [n])
+    with pytest.raises(ValueError, match=contains("Function 'F': output 0 is a", "IndexedSlices", "x.values")):
+        define(func=slices)(1)
 
 
 def test_call_is_error_when_argument_cannot_be_a_resource():

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import inspect
+import re
 
 import pytest
 import tensorflow as tf
 from building import recursive
+
+import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 
@@ -120,6 +123,45 @@ def test_message_names_the_line_when_an_operator_of_a_body_fails(body, session_c
 def test_message_names_the_line_when_the_forward_part_of_a_gradient_fails(body, session_config):
     x, y = define(body)
     assert_names(error_of(tf.gradients(y, x)[0], {x: 7.0}, session_config), failing)
+
+
+def deeper(n, x, call):
+    return call(n + 1, x) * 2.0  # the line
+
+
+def deeper_in_nested_branches(n, x, call):
+    """The branches that are not taken have nodes of the same name."""
+    inner = lambda: tf.cond(x < 0.0, lambda: call(n, x), lambda: deeper(n, x, call))
+    return tf.cond(n < -9, lambda: call(n - 1, x), inner)
+
+
+def deeper_in_case(n, x, call):
+    shallow = lambda: call(n - 1, x)
+    return tf.switch_case(tf.minimum(n, 1), [shallow, lambda: deeper(n, x, call), shallow])
+
+
+def deeper_in_loop(n, x, call):
+    return tf.while_loop(lambda i, _: i < 2, lambda i, a: (i + 1, deeper(n, a, call)), (0, x))[1]
+
+
+def deeper_in_tf_function(n, x, call):
+    return tf.function(lambda n, x: deeper(n, x, call), autograph=False)(n, x)
+
+
+DEEPER = (deeper, deeper_in_nested_branches, deeper_in_case, deeper_in_loop, deeper_in_tf_function)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("is_gradient", [False, True], ids=["value", "gradient"])
+@pytest.mark.parametrize("body", DEEPER, ids=lambda body: body.__name__)
+def test_message_names_the_line_of_the_call_when_recursion_is_too_deep(body, is_gradient):
+    x, y = define(body)
+    config = tfr.session_config(max_depth=20)
+    message = error_of(tf.gradients(y, x)[0] if is_gradient else y, {x: 2.0}, config)
+    assert_names(message, deeper)
+    shown, _, rest = message.partition("Recursion too deep: call of 'F'")
+    assert "the limit is 20" in rest
+    assert "Detected at node" in shown and not re.search(r"/_\d", shown)
 
 
 @tf.custom_gradient

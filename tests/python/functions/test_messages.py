@@ -119,6 +119,29 @@ def value_by_eval(n, call):
     return n + n.eval()
 
 
+def outer_session():
+    return tf1.Session(graph=tf1.get_default_graph().outer_graph)
+
+
+def value_by_session(n, call):
+    return outer_session().run(n + 1)
+
+
+def value_by_session_in_branch(n, call):
+    session = outer_session()
+    return tf.cond(n < 1, lambda: n, lambda: call(tf.constant(n.eval(session=session))))
+
+
+def value_by_default_session(n, call):
+    with outer_session().as_default():
+        return n.eval()
+
+
+def operation_by_session(n, call):
+    tf.group(n).run(session=outer_session())
+    return n
+
+
 def key_of_dictionary(n, call):
     return {0: 1, 1: 2}[n]
 
@@ -151,6 +174,10 @@ MISTAKES = {
     numpy_of_tensor: r"no value before the graph runs.*tf\.py_function",
     sine_of_tensor: r"no value before the graph runs.*TensorFlow's operators",
     value_by_eval: r"no value before the graph runs.*TensorFlow's operators",
+    value_by_session: "session cannot compute a tensor.* pass what it returns as an argument",
+    value_by_session_in_branch: "session cannot compute a tensor",
+    value_by_default_session: "session cannot compute a tensor",
+    operation_by_session: "session cannot compute a tensor",
     key_of_dictionary: r"dictionaries.* tf\.switch_case",
     assignment_to_reference_variable: r"'\S*AssignAdd' takes a reference variable.*use_resource=True",
     update_of_reference_variable: r"'\S*ApplyGradientDescent' takes a reference variable.*use_resource=True",
@@ -193,6 +220,35 @@ def test_mistake_in_body_says_function_line_and_remedy(control_flow, body, throu
     assert int(line) in lines_of(body)
     assert message.count("Function '") == 1
     assert caught.value.__cause__ is not None and type(caught.value) is type(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("in_branch", [False, True], ids=["in the body", "in a branch"])
+def test_session_of_a_body_itself_says_function_line_and_remedy(in_branch):
+    def value(n):
+        return tf1.Session().run(n + 1)
+
+    call, define = recursive("F", [I32], [I32], [[]])
+    define((lambda n: tf.cond(n < 1, lambda: n, lambda: call(value(n)))) if in_branch else value)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="^Function 'F' .* a session cannot compute") as caught:
+        call(3)
+    assert f"(test_messages.py, line {lines_of(value)[1]})" in str(caught.value)
+    assert "stack trace" not in str(caught.value)
+
+
+def test_session_that_runs_the_graph_around_has_its_own_error():
+    """What it computes is no tensor of the body."""
+    unfed = tf1.placeholder(I32, [], name="unfed")
+    call, define = recursive("F", [I32], [I32], [[]])
+    define(lambda n: n + int(outer_session().run(unfed)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="You must feed a value for placeholder tensor 'unfed'"):
+        call(3)
+
+
+def test_session_that_runs_the_graph_around_gives_a_number(run):
+    three = tf.constant(3)
+    call, define = recursive("F", [I32], [I32], [[]])
+    define(lambda n: n + int(outer_session().run(three)))
+    assert run(call(1)) == 4
 
 
 @pytest.mark.parametrize("shapes", [None, [[]]], ids=["shapes found out", "shapes stated"])

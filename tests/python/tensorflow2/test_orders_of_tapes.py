@@ -105,6 +105,43 @@ def test_third_derivative_beside_vectors_that_the_body_reads(way):
 
 
 @pytest.mark.parametrize("in_function", [False, True])
+def test_second_derivative_of_functions_that_only_call(in_function):
+    v = tf.Variable(0.8, dtype=F64)
+
+    @tfr.recursive
+    def cube(x):
+        return v * x * x * x
+
+    @tfr.recursive
+    def calls(x):
+        return cube(x)
+
+    f = tf.function(lambda x, n: calls(x) * n) if in_function else lambda x, n: calls(x) * n
+    x, n = tf.constant(0.5, F64), tf.constant(2.0, F64)
+    np.testing.assert_allclose(nested_tapes(f, x, n, 2), 12 * 0.8 * 0.5)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = calls(v)
+        slope = inner.gradient(y, v)
+    np.testing.assert_allclose(outer.gradient(slope, v), 12 * 0.8**2)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("in_function", [False, True])
+def test_fourth_derivative_of_what_is_computed_with_a_call(in_function):
+    @tfr.recursive
+    def cube(x):
+        return x * x * x
+
+    def square(x, n):
+        return cube(x) ** n
+
+    x, n = tf.constant(0.8, F64), tf.constant(2.0, F64)
+    f = tf.function(square) if in_function else square
+    np.testing.assert_allclose(nested_tapes(f, x, n, 4), 360 * 0.8**2)
+
+
+@pytest.mark.parametrize("in_function", [False, True])
 def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_function):
     @tfr.recursive
     def doubled(x, n):

@@ -80,6 +80,76 @@ def test_mutual_recursion_without_a_base_case_is_an_error(called):
         called(lambda: ping(tf.constant(1)))
 
 
+def test_return_in_a_loop_says_so_where_it_needs_another_call(called):
+    @tfr.recursive
+    def search(n):
+        for child in tf.range(n):
+            found = search(child)
+            if found > 0:
+                return found
+        return tf.constant(0)
+
+    with pytest.raises(TypeError, match=contains("Function 'search'", "`return` in a loop", "`break`")) as error:
+        called(lambda: search(tf.constant(3)))
+    assert "every path" not in str(error.value)
+
+
+def test_return_in_a_loop_says_so_where_the_base_case_is_known(called):
+    @tfr.recursive
+    def search(n):
+        if n < 1:
+            return tf.constant(1)
+        while n > 0:
+            if search(n - 1) > 0:
+                return n
+            n -= 1
+        return tf.constant(0)
+
+    message = contains("Function 'search'", "(test_recursive_errors.py, line ", "`return` in a loop", "`break`")
+    with pytest.raises(NotImplementedError, match=message):
+        called(lambda: search(tf.constant(3)))
+
+
+def test_return_in_a_loop_of_a_function_that_another_one_calls_names_that_one(called):
+    @tfr.recursive
+    def outer(n):
+        return inner(n)
+
+    @tfr.recursive
+    def inner(n):
+        for child in tf.range(n):
+            return outer(child)
+        return 0
+
+    with pytest.raises(TypeError, match=contains("Function 'inner'", "`return` in a loop")):
+        called(lambda: outer(tf.constant(3)))
+
+
+def test_remedy_for_a_return_in_a_loop_works(called):
+    @tfr.recursive
+    def search(n):
+        found = tf.constant(0)
+        for child in tf.range(n):
+            found = search(child) + 1
+            if found > 2:
+                break
+        return found
+
+    assert int(called(lambda: search(tf.constant(5)))) == 3
+
+
+def test_variable_without_a_value_before_a_loop_is_named_where_it_needs_another_call(called):
+    @tfr.recursive
+    def last(n):
+        for child in tf.range(n):
+            y = last(child)
+        return y
+
+    message = contains("Function 'last'", "'y' has no value before a loop", "before the loop", "output_signature=")
+    with pytest.raises(TypeError, match=message):
+        called(lambda: last(tf.constant(3)))
+
+
 def test_other_dtype_than_the_base_case_is_an_error_that_says_both(called):
     @tfr.recursive
     def total(n):
@@ -112,9 +182,63 @@ def test_kinds_of_arguments_without_end_are_an_error_that_says_what_to_write():
             return x
         return deeper(x - 1, depth + 1)
 
-    message = contains("Call of 'deeper'", "kinds of arguments", "tf.constant(n)", "input_signature=")
-    with pytest.raises(TypeError, match=message):
+    message = contains("Call of 'deeper'", "('depth' is 64, and was 63)", "tf.constant(n)", "input_signature=")
+    with pytest.raises(TypeError, match=message) as error:
         deeper(tf.constant(1), 0)
+    assert "Function 'deeper'" not in str(error.value)  # what it is taken to return has nothing to do with it
+
+
+def test_kinds_of_arguments_without_end_are_told_of_shapes_and_through_other_functions():
+    @tfr.recursive(reduce_retracing=False)
+    def ping(x, n):
+        return x if n < 1 else pong(tf.concat([x, [1.0, 2.0]], 0), n)
+
+    @tfr.recursive(reduce_retracing=False)
+    def pong(x, n):
+        return ping(x[1:], n - 1)
+
+    message = contains("Call of 'p", "kinds of arguments", "('x' is a tensor float32(", "and was a tensor float32(")
+    with pytest.raises(TypeError, match=message):
+        ping(tf.ones([3]), tf.constant(1))
+
+
+def test_error_after_many_kinds_of_arguments_says_that_they_may_be_the_cause():
+    """TensorFlow refuses the shape before there are as many kinds as are taken for endless."""
+
+    @tfr.recursive(reduce_retracing=False)
+    def doubled(x, n):
+        return x if n < 1 else doubled(tf.concat([x, x], 0), n - 1)
+
+    message = contains("overflow", "Function 'doubled'", "('x' is a tensor float32(", "and was", "input_signature=")
+    with pytest.raises(ValueError, match=message) as error:
+        doubled(tf.ones([3]), tf.constant(1))
+    assert str(error.value).count("input_signature=") == 1
+
+
+def test_error_of_a_body_says_nothing_of_kinds_of_arguments_where_there_are_few():
+    @tfr.recursive
+    def few(x, depth):
+        if depth > 9:
+            return tf.matmul(x, x)
+        return few(x, depth + 1)
+
+    with pytest.raises(ValueError, match="rank 2") as error:
+        few(tf.ones([2]), 0)
+    assert "input_signature=" not in str(error.value)
+
+
+def test_number_too_large_for_a_kind_of_arguments_is_an_error_that_says_what_to_write():
+    @tfr.recursive
+    def squared(x, number):
+        if x < 1:
+            return x
+        return squared(x - 1, number * number)
+
+    message = contains("Call of 'squared'", "37339184", "a Python number of 489 digits", "tf.constant(n)")
+    with pytest.raises(TypeError, match=message):
+        squared(tf.constant(1), 3)
+    with pytest.raises(TypeError, match=message):
+        squared(tf.constant(1), 3**1024)
 
 
 def test_error_of_a_body_says_the_line_of_the_user(called):
@@ -276,6 +400,27 @@ def test_error_of_an_operator_names_the_line_that_made_it(body, place, is_static
     assert names_the_line(message, divided)
     assert "tensorflow_recursion/" not in message.replace("tests/", "")
     assert "stack traces unavailable" not in message
+
+
+def deeper(again, n):
+    return again(n + 1)  # the line
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("place", PLACES)
+def test_error_of_a_recursion_too_deep_names_the_line_of_the_call(place):
+    @tfr.recursive(max_depth=20, output_signature=tf.TensorSpec([], tf.int32))
+    def f(n):
+        if n < 0:
+            return n
+        return deeper(f, n)
+
+    with pytest.raises(tf.errors.ResourceExhaustedError) as raised:
+        PLACES[place](lambda n: f(n))(tf.constant(2))
+    message = raised.value.message
+    assert names_the_line(message, deeper)
+    before, _, _ = message.partition("Recursion too deep")
+    assert "stack traces unavailable" not in message and "__trace" not in before
 
 
 def names_the_line(message, function):
