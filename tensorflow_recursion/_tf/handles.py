@@ -62,7 +62,18 @@ def handle_data(tensor: tf.Tensor) -> HandleData | None:
         data = handle_data_util.get_resource_handle_data(tensor)
     else:
         data = getattr(tensor, "_handle_data", None)  # where eager tensors have it
-    return data if data is not None and data.is_set else None
+    return _comparable(data) if data is not None and data.is_set else None
+
+
+def _comparable(data: HandleData) -> HandleData:
+    """The same, equal to all that says the same: TensorFlow's C++ adds a `type` that says nothing, Python does not."""
+    if not any(known.HasField("type") and not known.type.ByteSize() for known in data.shape_and_type):
+        return data
+    result = HandleData.FromString(data.SerializeToString())
+    for known in result.shape_and_type:
+        if not known.type.ByteSize():
+            known.ClearField("type")
+    return result
 
 
 def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> None:
