@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -19,6 +20,9 @@ from tensorflow_recursion.definitions import TraceOptions
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.results import checked
 from tensorflow_recursion.signatures import Signature
+
+# How many characters of a spec an error shows.
+_MAX_TEXT = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +183,8 @@ class Specialization:
                 raise
             raise type(error)(
                 f"{error}\n\nFunction '{self.source.name}': from the paths through its body that do not call it, it is "
-                f"taken to return {self.returns}; where that is not meant, state output_signature in tfr.recursive"
+                f"taken to return {_shortened(self.returns)}; where that is not meant, state output_signature in "
+                "tfr.recursive"
             ) from error
 
     def learn(self, returned: Any) -> None:
@@ -216,28 +221,36 @@ class Specialization:
         return [checked(i, tensor, shape) for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True))]
 
 
+def _shortened(spec: Any) -> str:
+    """A spec as text of a few lines, however many tensors it is of."""
+    text = str(spec)
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ... ({len(nests.tensor_specs(spec))} tensors)"
+
+
 def innermost_being_built() -> Specialization | None:
     """The function whose body is being built in this thread, None if there is none."""
     return _building.functions[-1] if _building.functions else None
 
 
-def unrolled(source: Source) -> int:
-    """How many specializations of one function led to each other, and then to the body that is being built."""
-    count, function = 0, innermost_being_built()
+def unrolled(source: Source) -> list[Specialization]:
+    """The specializations of one function that led to each other, and then to the body being built; the last first."""
+    found: list[Specialization] = []
+    function = innermost_being_built()
     while function is not None:
-        count += function.source is source
+        if function.source is source:
+            found.append(function)
         function = function.caller
-    return count
+    return found
 
 
 def _unique(arg_names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that are there already."""
-    found: list[str] = []
+    found: dict[str, None] = {}
+    numbers: collections.Counter[str] = collections.Counter()  # how many of a name are there, or have been tried
     for name in arg_names:
-        number = 0
         unique = name
         while unique in found:
-            number += 1
-            unique = f"{name}_{number}"
-        found.append(unique)
-    return found
+            numbers[name] += 1
+            unique = f"{name}_{numbers[name]}"
+        found[unique] = None
+    return list(found)
