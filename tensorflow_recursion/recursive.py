@@ -19,7 +19,7 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
-from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Specialization, last_built, unrolled
+from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Specialization, unrolled
 from tensorflow_recursion.tracing import lasting_name
 
 __all__ = ["recursive"]
@@ -27,6 +27,8 @@ __all__ = ["recursive"]
 # How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
 # that never ends.
 _MAX_UNROLLED = 64
+# How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
+_MAX_GROWN = 1000
 # What is made once, at the first call, is not made by two threads.
 _making = threading.RLock()
 
@@ -223,16 +225,28 @@ class RecursiveFunction:
         known = self._known.setdefault(library, {}).setdefault((graphs.replica(), keras_scopes.kind()), _Known())
         found = known.table.find(call_type)
         if found is None:
-            if (count := unrolled(self._source)) >= _MAX_UNROLLED:
-                last = last_built(self._source)
-                how = "" if last is None else function_types.difference(last.call_type, call_type)
-                raise CallError(
-                    f"Call of '{self._name}': one led to the next one with other kinds of arguments {count} times in a "
-                    f"row, and here is another one{how}. {REMEDY_FOR_KINDS}"
-                )
+            self._check_end(call_type)
             found = known.table.add(call_type, generalize=self._options["reduce_retracing"])
             known.by_type[found] = Specialization(self._source, found)
         return known.by_type[found]
+
+    def _check_end(self, call_type: CallType) -> None:
+        """Raises CallError if a call of a new kind seems to be one of a recursion on ever other kinds of arguments."""
+        earlier = unrolled(self._source)
+        if len(earlier) >= _MAX_UNROLLED:
+            how = function_types.difference(earlier[0].call_type, call_type)
+            raise CallError(
+                f"Call of '{self._name}': one led to the next one with other kinds of arguments {len(earlier)} times "
+                f"in a row, and here is another one{how}. {REMEDY_FOR_KINDS}"
+            )
+        count = len(function_types.tensor_specs(call_type))
+        if earlier and count > max(_MAX_GROWN, 2 * len(earlier[-1].specs)):
+            raise CallError(
+                f"Call of '{self._name}': the arguments hold {count} tensors, those of the first call "
+                f"{len(earlier[-1].specs)}. Lists that grow from call to call of a recursion make it trace without "
+                "end (Python repeats a list by `x * 2`, and lengthens it by `x + y`); pass one tensor in place of a "
+                "list of them, tf.stack(values) for example"
+            )
 
     def __repr__(self) -> str:
         return f"<tfr.recursive '{self._name}'{self._parameters.names}>"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -30,6 +31,9 @@ REMEDY_FOR_KINDS = (
     "tensors, tf.constant(n), or state input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions "
     "that differ"
 )
+
+# How many characters of a spec an error shows.
+_MAX_TEXT = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +206,8 @@ class Specialization:
                 raise
             raise type(error)(
                 f"{error}\n\nFunction '{self.source.name}': from the paths through its body that do not call it, it is "
-                f"taken to return {self.returns}; where that is not meant, state output_signature in tfr.recursive"
+                f"taken to return {_shortened(self.returns)}; where that is not meant, state output_signature in "
+                "tfr.recursive"
             ) from error
 
     def learn(self, returned: Any) -> None:
@@ -239,22 +244,24 @@ class Specialization:
         return [checked(i, tensor, shape) for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True))]
 
 
+def _shortened(spec: Any) -> str:
+    """A spec as text of a few lines, however many tensors it is of."""
+    text = str(spec)
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ... ({len(nests.tensor_specs(spec))} tensors)"
+
+
 def innermost_being_built() -> Specialization | None:
     """The function whose body is being built in this thread, None if there is none."""
     return _building.functions[-1] if _building.functions else None
 
 
-def last_built(source: Source) -> Specialization | None:
-    """The nearest specialization of one function among the body that is being built and the callers that led to it."""
-    return next((function for function in _callers(innermost_being_built()) if function.source is source), None)
+def unrolled(source: Source) -> list[Specialization]:
+    """The specializations of one function among the body that is being built and the callers that led to it.
 
-
-def unrolled(source: Source) -> int:
-    """How many specializations of one function are among the body that is being built and the callers that led to it.
-
-    For example, it is 3 if `f(x, 0)` has called `f(x, 1)`, that one `f(x, 2)`, and the body of the last is being built.
+    The nearest comes first. For example, there are 3 if `f(x, 0)` has called `f(x, 1)`, that one `f(x, 2)`, and the
+    body of the last is being built.
     """
-    return sum(function.source is source for function in _callers(innermost_being_built()))
+    return [function for function in _callers(innermost_being_built()) if function.source is source]
 
 
 def _callers(function: Specialization | None) -> Iterator[Specialization]:
@@ -266,12 +273,12 @@ def _callers(function: Specialization | None) -> Iterator[Specialization]:
 
 def _unique(arg_names: Sequence[str]) -> list[str]:
     """The names, with a number appended to each that has come before: `x`, `x_1`."""
-    found: list[str] = []
+    found: dict[str, None] = {}
+    numbers: collections.Counter[str] = collections.Counter()  # how many of a name are there, or have been tried
     for name in arg_names:
-        number = 0
         unique = name
         while unique in found:
-            number += 1
-            unique = f"{name}_{number}"
-        found.append(unique)
-    return found
+            numbers[name] += 1
+            unique = f"{name}_{numbers[name]}"
+        found[unique] = None
+    return list(found)

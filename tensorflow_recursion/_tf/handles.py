@@ -65,7 +65,18 @@ def handle_data(tensor: tf.Tensor) -> HandleData | None:
         data = handle_data_util.get_resource_handle_data(tensor)
     else:
         data = getattr(tensor, "_handle_data", None)  # where eager tensors have it
-    return data if data is not None and data.is_set else None
+    return _comparable(data) if data is not None and data.is_set else None
+
+
+def _comparable(data: HandleData) -> HandleData:
+    """The same, equal to all that says the same: TensorFlow's C++ adds a `type` that says nothing, Python does not."""
+    if not any(known.HasField("type") and not known.type.ByteSize() for known in data.shape_and_type):
+        return data
+    result = HandleData.FromString(data.SerializeToString())
+    for known in result.shape_and_type:
+        if not known.type.ByteSize():
+            known.ClearField("type")
+    return result
 
 
 def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | None]) -> None:
@@ -76,15 +87,8 @@ def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | N
 
 
 def with_gradient(data: HandleData | None) -> HandleData | None:
-    """The handle data of a tensor once its gradient is asked for: a record without a gradient becomes one with it.
-
-    TensorFlow adds the type of a list to the data of a list of integers, and an empty type to those of a record.
-    """
-    if data is None or len(data.shape_and_type) != 1:
-        return data
-    known, without = data.shape_and_type[0], _WITHOUT_GRADIENT.shape_and_type[0]
-    is_without = (known.dtype, known.shape, known.type.type_id) == (without.dtype, without.shape, without.type.type_id)
-    return OF_RECORD if is_without else data
+    """The handle data of a tensor once its gradient is asked for: a record without a gradient becomes one with it."""
+    return OF_RECORD if data == _WITHOUT_GRADIENT else data
 
 
 def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
 
@@ -46,7 +47,7 @@ class _ForGradients(Replacements):
         self.replace(while_v2._WhileBodyGradFuncGraph, "control_dependencies", _control_dependencies)
         self.replace(while_v2._WhileBodyGradFuncGraph, "capture", _capture_in_loop)
         resolve = cond_v2._resolve_grad_inputs
-        self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _with_true_shapes(resolve, *graphs))
+        self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _resolved(resolve, *graphs))
 
 
 class _Seen:
@@ -108,14 +109,27 @@ def _needs_new_loop(gradient: Any) -> bool:
     return bool(gradient.extra_inputs) or has_new_calls
 
 
-def _with_true_shapes(resolve: Callable[..., Any], branch: tf.Graph, gradient: tf.Graph) -> Any:
-    """Call `resolve` on a branch and its gradient, with a conditional that says of its outputs what is true of them.
+def _resolved(resolve: Callable[..., Any], branch: tf.Graph, gradient: tf.Graph) -> list[tf.Tensor]:
+    """Call `resolve`, which says what a conditional passes to the gradient of a branch, where TensorFlow errs.
 
-    Where the gradient makes it return intermediates, TensorFlow lets it state the shapes that its first branch returns.
+    The conditional that is differentiated says of its outputs what is true of them: where the gradient makes it return
+    intermediates, TensorFlow lets it state the shapes that its first branch returns. And what the graph of the new
+    conditional has captured is passed as it is there: a tensor and what stands for it would be two inputs, of which
+    one is lost.
     """
     op = branch._forward_cond
     op._set_shape_list_attr("output_shapes", [tensor.shape for tensor in op.outputs])
-    return resolve(branch, gradient)
+    brought = _brought_in(gradient.outer_graph)
+    return [brought.get(ops.tensor_id(tensor), tensor) for tensor in resolve(branch, gradient)]
+
+
+def _brought_in(graph: Any) -> dict[int, tf.Tensor]:
+    """What stands in `graph` for each tensor that it has captured, by the number of that one.
+
+    The gradient of a loop's body takes what the body has computed from lists.
+    """
+    captured = {ops.tensor_id(outer): inner for outer, inner in getattr(graph, "captures", ())}
+    return {**captured, **getattr(graph, "_indirect_captures", {})}
 
 
 def _awaited_by(gradient: Any, control_inputs: Sequence[Any] | None) -> Sequence[Any] | None:
@@ -185,7 +199,9 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
         for graph in reversed(around[:level]):
             tensor = graphs.capture_in(graph, tensor)
         if tensor.graph is self.outer_graph:  # the branch may have it, and cond_v2 loses one of two equal inputs
-            tensor = next((inner for outer, inner in self._forward_graph.captures if outer is tensor), tensor)
+            brought = _brought_in(self.outer_graph)
+            known = ((brought.get(ops.tensor_id(outer), outer), inner) for outer, inner in self._forward_graph.captures)
+            tensor = next((inner for outer, inner in known if outer is tensor), tensor)
         return super().capture(tensor, *args, **kwargs)
 
     def _from_further_out(self, tensor: tf.Tensor, around: Sequence[tf.Graph]) -> tf.Tensor:

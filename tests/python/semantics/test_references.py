@@ -191,7 +191,10 @@ OF_REFERENCES = {
         7,
     ),
     "goes on with a sum": (lambda v: counted(0.0, lambda x: tf1.assign_add(v, x + 1.0)), 31),
-    "starts and goes on with an assignment": (lambda v: counted(tf1.assign(v, 3.0), lambda x: tf1.assign(v, x + 1.0)), 7),
+    "starts and goes on with an assignment": (
+        lambda v: counted(tf1.assign(v, 3.0), lambda x: tf1.assign(v, x + 1.0)),
+        7,
+    ),
     "starts with the variable": (lambda v: counted(v._ref(), lambda x: tf1.assign(v, x * 2.0)), 32),
 }
 

@@ -157,6 +157,31 @@ def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_fu
     assert [float(nested_tapes(f, x, n, order)) for order in range(3)] == [144.0, 192.0, 128.0]
 
 
+BETWEEN = {"nothing else": lambda y: y, "an operator whose gradient needs no value": lambda y: y + 1.0}
+
+
+@pytest.mark.parametrize("in_function", [False, True])
+@pytest.mark.parametrize("after", BETWEEN.values(), ids=BETWEEN.keys())
+def test_derivatives_when_a_record_holds_nothing_but_the_record_of_a_call(after, in_function):
+    @tfr.recursive
+    def sine(x):
+        return tf.sin(x)
+
+    @tfr.recursive
+    def handed_on(x):
+        return after(sine(x))
+
+    @tfr.recursive
+    def cost(x):
+        return handed_on(x) ** 3
+
+    def orders(f):
+        return [nested_tapes(lambda x, _: f(x), tf.constant(0.7, F64), None, order) for order in range(4)]
+
+    expected = orders(lambda x: after(tf.sin(x)) ** 3)
+    np.testing.assert_allclose(orders(tf.function(cost) if in_function else cost), expected, rtol=1e-9)
+
+
 def halves(again, x, n):
     """The branches return vectors of unequal lengths."""
     if n < 1:

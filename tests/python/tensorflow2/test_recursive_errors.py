@@ -241,6 +241,19 @@ def test_number_too_large_for_a_kind_of_arguments_is_an_error_that_says_what_to_
         squared(tf.constant(1), 3**1024)
 
 
+def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called):
+    @tfr.recursive
+    def doubled(x, n):
+        if n < 1:
+            return x
+        return doubled(x * 2, n - 1)  # twice as long, if `x` is a list
+
+    message = contains("Call of 'doubled'", "arguments hold", "tensors", "tf.stack")
+    with pytest.raises(TypeError, match=message) as caught:
+        called(lambda: doubled([tf.constant(1.0), tf.constant(2.0)], tf.constant(3)))
+    assert len(str(caught.value)) < 5000
+
+
 def test_error_of_a_body_says_the_line_of_the_user(called):
     @tfr.recursive
     def broken(x):
