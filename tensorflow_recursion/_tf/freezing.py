@@ -7,8 +7,8 @@ reads variables in functions: others are inlined before, recursive ones never.
 # SPDX-License-Identifier: Apache-2.0
 
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import convert_to_constants as converter
@@ -18,6 +18,13 @@ from tensorflow.python.grappler import tf_optimizer
 from tensorflow_recursion._tf import loading
 from tensorflow_recursion._tf.loading import Rename
 
+# Attributes while TensorFlow's converter runs: the function that a call runs where its record is read, and what the
+# name of a function was before.
+_ALTERNATIVE = "_recursion_alternative"
+_NAME_BEFORE = "_recursion_name_before"
+
+Alternative: TypeAlias = Callable[[Any, set[str], bool], str]
+
 # An attribute of conditionals and loops: whether the runtime takes them apart, to Switch and Merge.
 _LOWER = "_lower_using_switch_merge"
 
@@ -25,8 +32,8 @@ _LOWER = "_lower_using_switch_merge"
 def install(
     call: str,
     callee: str,
-    type_list: str,
-    prepare: Callable[[Any], None],
+    type_lists: tuple[str, str],
+    alternative: Alternative,
     new_name: Callable[[str, dict[str, str]], str],
     rename: Rename,
     shown: Callable[[str], str],
@@ -36,8 +43,10 @@ def install(
     Args:
       call: the operator.
       callee: its attribute with the function.
-      type_list: its attribute with the arguments' types.
-      prepare: takes from such a node what does not hold for a function that is changed.
+      type_lists: its attributes with the types of its inputs: of arguments, then of those that are not passed on.
+      alternative: tells which function such a node calls instead where somebody reads an additional output, "" if
+        nobody does; then the node is to name none. It is given the node, the names of what is read in the graph or
+        function that it is in, and whether that is a function.
       new_name: makes a name that this process does not have, of one in a graph and of what is remembered of the graph.
       rename: changes the names in a node.
       shown: what messages call a function.
@@ -49,7 +58,10 @@ def install(
         if not _has_calls(enclosing_graph, call):
             return made
         if node.op == call:
-            return _Call(node, function, enclosing_graph, 0, type_list, [callee])
+            followed = [callee, *(key for key in [_ALTERNATIVE] if key in node.attr)]
+            result = _Call(node, function, enclosing_graph, 0, type_lists[0], followed)
+            result.ignored = type_lists[1]
+            return result
         own = _OWN.get(type(made))
         if function is None or own is None:
             return made
@@ -58,12 +70,9 @@ def install(
         return result
 
     def replace_by_constants(converter_data: Any) -> Any:
-        graph = converter_data.graph_def
-        nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-        for node in nodes:
-            if node.op == call:
-                prepare(node)
+        _prepare(converter_data.graph_def, call, alternative)
         converted, indices = replace(converter_data)
+        _restore(converted, rename)
         if not isinstance(converter_data, converter._SessionConverterData):  # whose functions are in no other's way
             _rename_called(converted, call, new_name, rename)
         return converted, indices
@@ -79,6 +88,37 @@ def install(
     converter.tf_optimizer = types.SimpleNamespace(OptimizeGraph=optimize)
     converter._Node.new = staticmethod(new)
     converter._replace_variables_by_constants = replace_by_constants
+
+
+def _bodies(graph: Any) -> Iterator[tuple[Any, set[str], bool]]:
+    """The nodes of the graph and of its functions, with the names of what is read there, and whether it is a function."""
+    yield graph.node, {name for node in graph.node for name in node.input}, False
+    for function in graph.library.function:
+        read = {name for node in function.node_def for name in node.input}
+        yield function.node_def, read.union(function.ret.values()), True
+
+
+def _prepare(graph: Any, call: str, alternative: Alternative) -> None:
+    """Let the converter find every function that a call may run, and remember the names of functions."""
+    names = {function.signature.name for function in graph.library.function}
+    for nodes, read, is_function in _bodies(graph):
+        for node in nodes:
+            name = alternative(node, read, is_function) if node.op == call else ""
+            if name in names:
+                node.attr[_ALTERNATIVE].func.name = name
+    for function in graph.library.function:
+        function.attr[_NAME_BEFORE].s = function.signature.name.encode()
+
+
+def _restore(graph: Any, rename: Rename) -> None:
+    """Undo `_prepare`, with the names that functions have now."""
+    new_names = {}
+    for function in graph.library.function:
+        new_names[function.attr.pop(_NAME_BEFORE).s.decode()] = function.signature.name
+    for nodes, _, _ in _bodies(graph):
+        for node in nodes:
+            node.attr.pop(_ALTERNATIVE, None)
+            rename(node, new_names)
 
 
 def _keep_conditionals(graph: Any, called: set[str]) -> set[tuple[str, str]]:
@@ -142,11 +182,21 @@ class _While(_Caller, converter._While):  # type: ignore[misc]
 
 
 class _Call(_Caller):
-    """A call, which may be of the function in which it stands."""
+    """A call, which may be of the function in which it stands.
+
+    Attributes:
+      ignored: the node's attribute with the types of the inputs that are not passed on.
+    """
+
+    ignored: str
 
     def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
-        """Do what TensorFlow does, but once for each argument."""
+        """Do what TensorFlow does, but once for each argument, and not for an input that is no argument."""
         argument = incoming_edge.destination.index
+        arguments = len(self.node.attr[self._type_attribute].list.type)
+        if argument >= arguments:
+            self.converted_self().update_dtype(self.ignored, argument - arguments, tensor_data.dtype)
+            return
         done: set[int] = self.__dict__.setdefault("_done", set())
         if argument not in done:
             done.add(argument)
