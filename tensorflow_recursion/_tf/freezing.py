@@ -70,6 +70,8 @@ def install(
         return result
 
     def replace_by_constants(converter_data: Any) -> Any:
+        if not _has_calls(converter_data, call):
+            return replace(converter_data)
         _prepare(converter_data.graph_def, call, alternative)
         converted, indices = replace(converter_data)
         _restore(converted, rename)
@@ -91,7 +93,7 @@ def install(
 
 
 def _bodies(graph: Any) -> Iterator[tuple[Any, set[str], bool]]:
-    """The nodes of the graph and of its functions, with the names of what is read there, and whether it is a function."""
+    """The nodes of the graph and of its functions, the names of what is read there, and whether it is a function."""
     yield graph.node, {name for node in graph.node for name in node.input}, False
     for function in graph.library.function:
         read = {name for node in function.node_def for name in node.input}
