@@ -67,11 +67,9 @@ def _of_constants(name: str, numbers: dict[str, str]) -> str:
 
 
 def _forward_if_read(call: Any, read: set[str], is_in_function: bool) -> str:
-    """The function that a call runs where its record is read; "" if nobody reads it. Then that is made if need be."""
+    """The function that a call runs because its record is read; "" if nobody reads it."""
     record = "record:0" if is_in_function else str(len(call.attr[names.RESULT_TYPES].list.type))
-    if f"{call.name}:{record}" not in read:
-        call.attr[names.FORWARD].s = b""
-    return str(call.attr[names.FORWARD].s.decode())
+    return str(call.attr[names.FORWARD].s.decode()) if f"{call.name}:{record}" in read else ""
 
 
 def _rename(node: Any, new_names: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import convert_to_constants as converter
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import op_def_registry, ops
 from tensorflow.python.grappler import tf_optimizer
 
 from tensorflow_recursion._tf import loading
@@ -44,11 +44,10 @@ def install(
       call: the operator.
       callee: its attribute with the function.
       type_lists: its attributes with the types of its inputs: of arguments, then of those that are not passed on.
-      alternative: tells which function such a node calls instead where somebody reads an additional output, "" if
-        nobody does; then the node is to name none. It is given the node, the names of what is read in the graph or
-        function that it is in, and whether that is a function.
+      alternative: tells which function such a node calls because somebody reads an additional output, "" if nobody
+        does; given the node, the names of what is read in the graph or function around it, whether it is a function.
       new_name: makes a name that this process does not have, of one in a graph and of what is remembered of the graph.
-      rename: changes the names in a node.
+      rename: changes the names in a node; takes from it those that belong to its callee and have no new one.
       shown: what messages call a function.
     """
     make, replace = converter._Node.new, converter._replace_variables_by_constants
@@ -74,7 +73,7 @@ def install(
             return replace(converter_data)
         _prepare(converter_data.graph_def, call, alternative)
         converted, indices = replace(converter_data)
-        _restore(converted, rename)
+        _restore(converted, call, rename)
         if not isinstance(converter_data, converter._SessionConverterData):  # whose functions are in no other's way
             _rename_called(converted, call, new_name, rename)
         return converted, indices
@@ -112,15 +111,37 @@ def _prepare(graph: Any, call: str, alternative: Alternative) -> None:
         function.attr[_NAME_BEFORE].s = function.signature.name.encode()
 
 
-def _restore(graph: Any, rename: Rename) -> None:
-    """Undo `_prepare`, with the names that functions have now."""
-    new_names = {}
-    for function in graph.library.function:
-        new_names[function.attr.pop(_NAME_BEFORE).s.decode()] = function.signature.name
-    for nodes, _, _ in _bodies(graph):
+def _restore(graph: Any, call: str, rename: Rename) -> None:
+    """Undo `_prepare`, and let nodes name functions by their names now, and calls none that nobody runs.
+
+    A function that names one with a new name has a new one in turn: the frozen graph may come into one that has both.
+    """
+    functions = graph.library.function
+    new_names = {function.attr.pop(_NAME_BEFORE).s.decode(): function.signature.name for function in functions}
+    changed = {name for name, now in new_names.items() if name != now}
+    mentioned = {name: _mentioned(function) for name, function in zip(new_names, functions, strict=True)}
+    while more := {name for name, others in mentioned.items() if name not in changed and others & changed}:
+        changed |= more
+        new_names.update({name: f"{name}_frozen_{ops.uid()}" for name in sorted(more)})
+    for name, (nodes, _, _) in zip([None, *new_names], _bodies(graph), strict=True):
         for node in nodes:
-            node.attr.pop(_ALTERNATIVE, None)
+            is_run = node.attr.pop(_ALTERNATIVE, None) is not None
+            if name is not None and name not in changed:
+                continue
+            if node.op == call and not is_run:
+                rename(node, {})
             rename(node, new_names)
+    for name, function in zip(new_names, functions, strict=True):
+        function.signature.name = new_names[name]
+
+
+def _mentioned(function: Any) -> set[str]:
+    """What the attributes of the nodes of a function say, among it the names of other functions."""
+    found: set[str] = set()
+    for node in function.node_def:
+        for value in node.attr.values():
+            found.update([value.func.name, value.s.decode(errors="ignore"), *(f.name for f in value.list.func)])
+    return found
 
 
 def _keep_conditionals(graph: Any, called: set[str]) -> set[tuple[str, str]]:

@@ -445,6 +445,8 @@ def test_graph_of_a_session_with_derivatives(config, is_resource):
             tf.identity(tensor, name=name)
         session.run(tf1.global_variables_initializer())
         graph_def = tf1.graph_util.convert_variables_to_constants(session, session.graph_def, list(fetches))
+        tf.import_graph_def(graph_def, name="frozen")  # beside the functions that it was made of
+        assert session.run("frozen/second:0") == pytest.approx(fetches["second"][1], rel=1e-5)
     with tf.Graph().as_default(), tf1.Session(config=config) as session:
         tf.import_graph_def(graph_def, name="")
         got = session.run({name: f"{name}:0" for name in fetches})
