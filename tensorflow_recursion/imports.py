@@ -56,9 +56,8 @@ def register() -> None:
     """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
     loading.install(names.INVOKE, names.renumbered, _rename)
     saving.install(names.INVOKE)
-    freezing.install(
-        names.INVOKE, names.CALLEE, names.ARGUMENT_TYPES, _forget_gradient, _of_constants, _rename, names.shown
-    )
+    types = (names.ARGUMENT_TYPES, names.IGNORED_TYPES)
+    freezing.install(names.INVOKE, names.CALLEE, types, _forward_if_read, _of_constants, _rename, names.shown)
 
 
 def _of_constants(name: str, numbers: dict[str, str]) -> str:
@@ -67,9 +66,10 @@ def _of_constants(name: str, numbers: dict[str, str]) -> str:
     return names.renumbered(original if names.is_of_trace(original) else name, numbers)
 
 
-def _forget_gradient(call: Any) -> None:
-    """Let a call name no forward function; one is made if the call is differentiated."""
-    call.attr[names.FORWARD].s = b""
+def _forward_if_read(call: Any, read: set[str], is_in_function: bool) -> str:
+    """The function that a call runs because its record is read; "" if nobody reads it."""
+    record = "record:0" if is_in_function else str(len(call.attr[names.RESULT_TYPES].list.type))
+    return str(call.attr[names.FORWARD].s.decode()) if f"{call.name}:{record}" in read else ""
 
 
 def _rename(node: Any, new_names: Mapping[str, str]) -> None:

@@ -227,12 +227,28 @@ bool Ordered(T x, T y) {
   return true;
 }
 
+// Whether a number is one of those next to zero that have fewer digits. TensorFlow's threads take these for zeros in
+// arithmetic and comparisons, so that their bits must tell.
+template <typename T>
+bool IsSubnormal(T x) {
+  if constexpr (!kIsFloat<T>) {
+    return false;
+  } else {
+    using Bits = std::conditional_t<sizeof(T) == sizeof(uint64_t), uint64_t, uint32_t>;
+    constexpr int kDigits = std::numeric_limits<T>::digits - 1;
+    Bits bits;
+    std::memcpy(&bits, &x, sizeof(bits));
+    const Bits magnitude = bits & ~(Bits{1} << (8 * sizeof(Bits) - 1));
+    return magnitude != 0 && (magnitude >> kDigits) == 0;
+  }
+}
+
 template <typename T>
 struct Maximum {
   using Out = T;
   static bool Run(T x, T y, T* out) {
     *out = x < y ? y : x;
-    return Ordered(x, y);
+    return Ordered(x, y) && !IsSubnormal(*out);
   }
 };
 
@@ -241,7 +257,7 @@ struct Minimum {
   using Out = T;
   static bool Run(T x, T y, T* out) {
     *out = y < x ? y : x;
-    return Ordered(x, y);
+    return Ordered(x, y) && !IsSubnormal(*out);
   }
 };
 

@@ -7,16 +7,23 @@ reads variables in functions: others are inlined before, recursive ones never.
 # SPDX-License-Identifier: Apache-2.0
 
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import convert_to_constants as converter
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import op_def_registry, ops
 from tensorflow.python.grappler import tf_optimizer
 
 from tensorflow_recursion._tf import loading
 from tensorflow_recursion._tf.loading import Rename
+
+# Attributes while TensorFlow's converter runs: the function that a call runs where its record is read, and what the
+# name of a function was before.
+_ALTERNATIVE = "_recursion_alternative"
+_NAME_BEFORE = "_recursion_name_before"
+
+Alternative: TypeAlias = Callable[[Any, set[str], bool], str]
 
 # An attribute of conditionals and loops: whether the runtime takes them apart, to Switch and Merge.
 _LOWER = "_lower_using_switch_merge"
@@ -25,8 +32,8 @@ _LOWER = "_lower_using_switch_merge"
 def install(
     call: str,
     callee: str,
-    type_list: str,
-    prepare: Callable[[Any], None],
+    type_lists: tuple[str, str],
+    alternative: Alternative,
     new_name: Callable[[str, dict[str, str]], str],
     rename: Rename,
     shown: Callable[[str], str],
@@ -36,10 +43,11 @@ def install(
     Args:
       call: the operator.
       callee: its attribute with the function.
-      type_list: its attribute with the arguments' types.
-      prepare: takes from such a node what does not hold for a function that is changed.
+      type_lists: its attributes with the types of its inputs: of arguments, then of those that are not passed on.
+      alternative: tells which function such a node calls because somebody reads an additional output, "" if nobody
+        does; given the node, the names of what is read in the graph or function around it, whether it is a function.
       new_name: makes a name that this process does not have, of one in a graph and of what is remembered of the graph.
-      rename: changes the names in a node.
+      rename: changes the names in a node; takes from it those that belong to its callee and have no new one.
       shown: what messages call a function.
     """
     make, replace = converter._Node.new, converter._replace_variables_by_constants
@@ -49,7 +57,10 @@ def install(
         if not _has_calls(enclosing_graph, call):
             return made
         if node.op == call:
-            return _Call(node, function, enclosing_graph, 0, type_list, [callee])
+            followed = [callee, *(key for key in [_ALTERNATIVE] if key in node.attr)]
+            result = _Call(node, function, enclosing_graph, 0, type_lists[0], followed)
+            result.ignored = type_lists[1]
+            return result
         own = _OWN.get(type(made))
         if function is None or own is None:
             return made
@@ -58,12 +69,11 @@ def install(
         return result
 
     def replace_by_constants(converter_data: Any) -> Any:
-        graph = converter_data.graph_def
-        nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-        for node in nodes:
-            if node.op == call:
-                prepare(node)
+        if not _has_calls(converter_data, call):
+            return replace(converter_data)
+        _prepare(converter_data.graph_def, call, alternative)
         converted, indices = replace(converter_data)
+        _restore(converted, call, rename)
         if not isinstance(converter_data, converter._SessionConverterData):  # whose functions are in no other's way
             _rename_called(converted, call, new_name, rename)
         return converted, indices
@@ -79,6 +89,59 @@ def install(
     converter.tf_optimizer = types.SimpleNamespace(OptimizeGraph=optimize)
     converter._Node.new = staticmethod(new)
     converter._replace_variables_by_constants = replace_by_constants
+
+
+def _bodies(graph: Any) -> Iterator[tuple[Any, set[str], bool]]:
+    """The nodes of the graph and of its functions, the names of what is read there, and whether it is a function."""
+    yield graph.node, {name for node in graph.node for name in node.input}, False
+    for function in graph.library.function:
+        read = {name for node in function.node_def for name in node.input}
+        yield function.node_def, read.union(function.ret.values()), True
+
+
+def _prepare(graph: Any, call: str, alternative: Alternative) -> None:
+    """Let the converter find every function that a call may run, and remember the names of functions."""
+    names = {function.signature.name for function in graph.library.function}
+    for nodes, read, is_function in _bodies(graph):
+        for node in nodes:
+            name = alternative(node, read, is_function) if node.op == call else ""
+            if name in names:
+                node.attr[_ALTERNATIVE].func.name = name
+    for function in graph.library.function:
+        function.attr[_NAME_BEFORE].s = function.signature.name.encode()
+
+
+def _restore(graph: Any, call: str, rename: Rename) -> None:
+    """Undo `_prepare`, and let nodes name functions by their names now, and calls none that nobody runs.
+
+    A function that names one with a new name has a new one in turn: the frozen graph may come into one that has both.
+    """
+    functions = graph.library.function
+    new_names = {function.attr.pop(_NAME_BEFORE).s.decode(): function.signature.name for function in functions}
+    changed = {name for name, now in new_names.items() if name != now}
+    mentioned = {name: _mentioned(function) for name, function in zip(new_names, functions, strict=True)}
+    while more := {name for name, others in mentioned.items() if name not in changed and others & changed}:
+        changed |= more
+        new_names.update({name: f"{name}_frozen_{ops.uid()}" for name in sorted(more)})
+    for name, (nodes, _, _) in zip([None, *new_names], _bodies(graph), strict=True):
+        for node in nodes:
+            is_run = node.attr.pop(_ALTERNATIVE, None) is not None
+            if name is not None and name not in changed:
+                continue
+            if node.op == call and not is_run:
+                rename(node, {})
+            rename(node, new_names)
+    for name, function in zip(new_names, functions, strict=True):
+        function.signature.name = new_names[name]
+
+
+def _mentioned(function: Any) -> set[str]:
+    """What the attributes of the nodes of a function say, among it the names of other functions."""
+    found: set[str] = set()
+    for node in function.node_def:
+        for value in node.attr.values():
+            found.update([value.func.name, value.s.decode(errors="ignore"), *(f.name for f in value.list.func)])
+    return found
 
 
 def _keep_conditionals(graph: Any, called: set[str]) -> set[tuple[str, str]]:
@@ -142,11 +205,21 @@ class _While(_Caller, converter._While):  # type: ignore[misc]
 
 
 class _Call(_Caller):
-    """A call, which may be of the function in which it stands."""
+    """A call, which may be of the function in which it stands.
+
+    Attributes:
+      ignored: the node's attribute with the types of the inputs that are not passed on.
+    """
+
+    ignored: str
 
     def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
-        """Do what TensorFlow does, but once for each argument."""
+        """Do what TensorFlow does, but once for each argument, and not for an input that is no argument."""
         argument = incoming_edge.destination.index
+        arguments = len(self.node.attr[self._type_attribute].list.type)
+        if argument >= arguments:
+            self.converted_self().update_dtype(self.ignored, argument - arguments, tensor_data.dtype)
+            return
         done: set[int] = self.__dict__.setdefault("_done", set())
         if argument not in done:
             done.add(argument)

@@ -105,3 +105,30 @@ def test_operators_with_constants(dtype):
             for mode in modes:
                 for key, value in zip(keys, mode.run([calls[key][0] for key in keys], {feed: x}), strict=True):
                     assert_number(value, wanted[key], f"{key} of {x!r}")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("compile", [True, False])
+def test_operators_of_the_least_numbers(dtype, compile):
+    """They are what the kernels make of them, whose threads take these numbers for zeros."""
+    least = np.finfo(dtype).smallest_subnormal
+    with tf.Graph().as_default(), contextlib.ExitStack() as sessions:
+        feeds = [tf1.placeholder(dtype, []), tf1.placeholder(dtype, [])]
+        calls, alone = {}, {}
+        chosen = {operator: (in_tensorflow(operator), count) for operator, count in operators(dtype).items()}
+        chosen |= {"min": (tf.minimum, 2), "max": (tf.maximum, 2)}
+        for i, (operator, (apply, count)) in enumerate(chosen.items()):
+            apply = of_arguments(apply, count)
+            alone[operator] = apply(*feeds)
+            f, define = recursive(f"Op{i}", [tf.as_dtype(dtype)] * 2, [alone[operator].dtype])
+            define(apply)
+            calls[operator] = f(*feeds)
+        stock = sessions.enter_context(tf1.Session())
+        ours = sessions.enter_context(tf1.Session(config=tfr.session_config(compile=compile)))
+        for x in (least, -least, 100 * least):
+            for y in (x, least, number(1, dtype), number(-1, dtype)):
+                for fed in ((x, y), (y, x)):
+                    fed = dict(zip(feeds, fed, strict=True))
+                    wanted = stock.run(alone, fed)
+                    for operator, value in ours.run(calls, fed).items():
+                        assert_number(value, wanted[operator], f"{operator} of {list(fed.values())}")

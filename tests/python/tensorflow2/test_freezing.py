@@ -206,6 +206,26 @@ def test_constants_have_gradients(make):
     assert tape.gradient(y, x).numpy() == pytest.approx(slope, rel=1e-3)
 
 
+@pytest.mark.parametrize("make", [read_beside_calls, mutual, *ROWS])
+def test_gradients_that_were_made_before(make, static_or_error):
+    weights = Weights()
+    function, expected = make(weights)
+    slope = concrete(lambda x, n: nested_derivative(lambda x: function(x, n), x, 1))
+    frozen = convert_variables_to_constants_v2(slope)
+    weights.v.assign(OTHER_V)
+    got = frozen(tf.constant(X), tf.constant(N))[0]
+    wanted = expected(np.polynomial.Polynomial([0.0, 1.0]), N).deriv()(X)
+    assert got.numpy() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_gradient_of_a_loop_that_reads_a_variable_is_an_error():
+    """It asks for the variable's shape, which TensorFlow's converter does not know."""
+    function, _ = loop_in_body(Weights())
+    original = concrete(lambda x, n: nested_derivative(lambda x: function(x, n), x, 1))
+    with pytest.raises(ValueError, match=r"VariableShape\) takes a variable that is to become a constant"):
+        convert_variables_to_constants_v2(original)
+
+
 def cubed(function):
     """So that no program has derivatives of zero."""
     return lambda x, n: function(x, n) ** 3
@@ -392,3 +412,42 @@ def test_graph_of_a_session(config):
     with tf.Graph().as_default(), tf1.Session(config=config) as session:
         tf.import_graph_def(graph_def, name="")
         assert session.run("result:0") == V * X**N
+
+
+@pytest.mark.parametrize("is_resource", [True, False])
+@pytest.mark.parametrize("config", [None, tfr.session_config(on_fallback="error")], ids=["dynamic", "static"])
+def test_graph_of_a_session_with_derivatives(config, is_resource):
+    """Of any order, of arguments and of variables, in bodies and in the main graph."""
+    derivatives = np.polynomial.Polynomial.basis(N) * V
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        v = tf1.get_variable("v", initializer=V, use_resource=is_resource)
+        power = tfr.Declare("Power", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+
+        @tfr.Defun(tf.float32, tf.int32, func_name="Power", out_names=["y"])
+        def power_impl(x, n):
+            return tf.cond(n < 1, lambda: tf.identity(v), lambda: x * power(x, n - 1))
+
+        @tfr.Defun(tf.float32, func_name="Slope", out_names=["y"])
+        def slope(x):
+            return tf.gradients(power_impl(x, N), x)[0]
+
+        x = tf.constant(X)
+        y = power_impl(x, N)
+        first = tf.gradients(y, x)[0]
+        fetches = {
+            "value": (y, derivatives(X)),
+            "first": (first, derivatives.deriv(1)(X)),
+            "second": (tf.gradients(first, x)[0], derivatives.deriv(2)(X)),
+            "by_variable": (tf.gradients(y, v)[0], X**N),
+            "in_body": (slope(x), derivatives.deriv(1)(X)),
+        }
+        for name, (tensor, _) in fetches.items():
+            tf.identity(tensor, name=name)
+        session.run(tf1.global_variables_initializer())
+        graph_def = tf1.graph_util.convert_variables_to_constants(session, session.graph_def, list(fetches))
+        tf.import_graph_def(graph_def, name="frozen")  # beside the functions that it was made of
+        assert session.run("frozen/second:0") == pytest.approx(fetches["second"][1], rel=1e-5)
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        tf.import_graph_def(graph_def, name="")
+        got = session.run({name: f"{name}:0" for name in fetches})
+        assert got == pytest.approx({name: wanted for name, (_, wanted) in fetches.items()}, rel=1e-5)
