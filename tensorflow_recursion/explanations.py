@@ -138,6 +138,15 @@ _EXPLANATIONS = (
         "(tf.compat.v1.get_variable(..., use_resource=True)), which bodies can assign to",
     ),
     _Explanation(
+        r"not supported between instances of (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
+        r"|unsupported operand type\(s\) for \S+: (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
+        r"|'NoneType' object cannot be interpreted as an integer",
+        "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass tensors "
+        "of several shapes, write tf.shape(x)[i] for x.shape[i], or state tfr.recursive(reduce_retracing=False), which "
+        "traces the function for each shape",
+        quotes=True,
+    ),
+    _Explanation(
         r"^Expected int(?:32|64), but got None of type 'NoneType'",
         "None stands where a number is needed: a part of x.shape is None where it is not known, so write "
         "tf.shape(x)[i] for x.shape[i], or call x.set_shape([...])",
