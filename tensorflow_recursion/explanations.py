@@ -141,9 +141,9 @@ _EXPLANATIONS = (
         r"not supported between instances of (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
         r"|unsupported operand type\(s\) for \S+: (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
         r"|'NoneType' object cannot be interpreted as an integer",
-        "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass tensors "
-        "of several shapes, write tf.shape(x)[i] for x.shape[i], or state tfr.recursive(reduce_retracing=False), which "
-        "traces the function for each shape",
+        "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass "
+        "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state "
+        "tfr.recursive(reduce_retracing=False), which traces the function for each shape",
         quotes=True,
     ),
     _Explanation(
