@@ -158,6 +158,10 @@ void KernelTable::Entry::NoteTime(int64_t measured) const {
   nanoseconds.store(average + change, std::memory_order_relaxed);
 }
 
+inline void KernelTable::Entry::NoteNativeRun() const {
+  if (ABSL_PREDICT_FALSE(nanoseconds.load(std::memory_order_relaxed) > kModerateNanoseconds)) NoteTime(0);
+}
+
 absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
                                        const std::string& session_handle, OpKernel** kernel) {
   const auto& properties = node.node->properties();
@@ -409,7 +413,10 @@ inline bool TfKernelRunner::RunNative(const KernelNode& node, const KernelTable:
 absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
   const KernelTable::Entry& entry = table_->entry(node);
   for (KernelCall& call : calls) {
-    if (RunNative(node, entry, &call)) continue;
+    if (RunNative(node, entry, &call)) {
+      entry.NoteNativeRun();
+      continue;
+    }
     TFR_RETURN_IF_ERROR(RunOne(node, entry, &call, &scratch_[call.worker]));
   }
   return absl::OkStatus();

@@ -51,6 +51,9 @@ class KernelTable {
     mutable std::atomic<int64_t> nanoseconds{kUnmeasured};
     static constexpr int64_t kUnmeasured = -1;
     void NoteTime(int64_t measured) const;
+    // Counts a run of the native kernel, which is not measured, as one of no time. The stock kernel may have been slow
+    // once, as when the first lookup of rows copies the variable; the node must not count as expensive ever after.
+    void NoteNativeRun() const;
   };
 
   // Makes the kernels on `library`'s device. The error names the node.
