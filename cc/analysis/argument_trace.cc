@@ -37,7 +37,10 @@ ArgumentTrace TraceArgument(const FlowGraph& flow, Source source) {
       if (flow.functions.count(node.region) > 0) trace.entry = source.node;
       next = LoopConstant(flow, node);
     }
-    if (trace.is_argument() || next == nullptr || !next->is_token()) return trace;
+    if (trace.is_argument() || next == nullptr || !next->is_token()) {
+      trace.origin = source;
+      return trace;
+    }
     trace.between.push_back(source.node);
     source = next->source;
   }

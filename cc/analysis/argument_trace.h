@@ -14,6 +14,8 @@ namespace tensorflow_recursion {
 struct ArgumentTrace {
   // Where the argument enters the function's body; kNone if the value is not one of its arguments.
   NodeId entry;
+  // Where the way begins: at that entry, or at whatever else makes the value.
+  Source origin;
   // What else the value waits for in the reader's region: the sides of branches, for example.
   std::vector<Source> guards;
   // The nodes that let the value through, the reader's neighbour first: in the example the Enter, then the Switch.

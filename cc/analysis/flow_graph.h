@@ -36,15 +36,19 @@ struct Source {
   bool operator==(const Source& other) const { return node == other.node && port == other.port; }
 };
 
+// Invariants from this number on are those of the whole run (shared_reads.h); smaller ones are a recursion's
+// (keep_invariants.h).
+inline constexpr uint32_t kFirstOfRun = 1u << 31;
+
 // What a node reads. It is one of three things: a token that another node sends, a constant, or an invariant of the
-// recursion. Nobody has to send the last two, so they come with `guards`: sources that must be live for the input to be
+// recursion or of the run. Nobody has to send the last two, so they come with `guards`: sources that must be live for the input to be
 // live. For example, a constant in the true branch of a conditional has that side of the branch as its guard.
 struct Input {
   // Where the token comes from, if it is one.
   Source source;
   // The constant's place in FlowGraph::constants; kNone if the input is no constant.
   ConstantId constant;
-  // The number of the invariant (keep_invariants.h); kNone if the input is no invariant.
+  // The number of the invariant; kNone if the input is no invariant.
   uint32_t invariant = kNone;
   std::vector<Source> guards;
 

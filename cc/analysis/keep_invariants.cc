@@ -14,12 +14,6 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Whether nodes of this kind find constants and invariants in a table.
-bool ReadsTable(OpKind kind) {
-  return kind == OpKind::kScalar || kind == OpKind::kPiece || kind == OpKind::kKernel || kind == OpKind::kPass ||
-         kind == OpKind::kBranch || kind == OpKind::kRetain;
-}
-
 class InvariantKeeper {
  public:
   InvariantKeeper(const std::vector<InvariantRecursion>& recursions, FlowGraph* flow)

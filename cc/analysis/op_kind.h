@@ -35,6 +35,12 @@ enum class OpKind : uint8_t {
   kFrameStart,  // says that the frame has opened, and yields no value
 };
 
+// Whether operators of this kind find constants and invariants in a table.
+inline bool ReadsTable(OpKind kind) {
+  return kind == OpKind::kScalar || kind == OpKind::kPiece || kind == OpKind::kKernel || kind == OpKind::kPass ||
+         kind == OpKind::kBranch || kind == OpKind::kRetain;
+}
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_OP_KIND_H_

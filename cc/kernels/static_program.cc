@@ -81,6 +81,32 @@ class Cancellation {
   tensorflow::CancellationToken token_ = 0;
 };
 
+struct OwnedValues {
+  OwnedValues() = default;
+  OwnedValues(const OwnedValues&) = delete;
+  OwnedValues& operator=(const OwnedValues&) = delete;
+  ~OwnedValues() {
+    for (Value& value : values) value.Release();
+  }
+
+  std::vector<Value> values;
+};
+
+// Reads the variables that the program's frames share. Returns false if one cannot be read.
+bool ReadShared(const Program& program, const std::vector<Value>& arguments, KernelRunner* runner,
+                std::vector<Value>* values) {
+  for (const SharedRead& read : program.shared_reads) {
+    Value handle = arguments[read.argument].Lend();
+    values->push_back(Value::Empty());
+    KernelCall call{&handle, &values->back(), FrameTag(), /*worker=*/0, /*is_dead=*/false};
+    const bool is_read = runner->Run(program.kernels[read.kernel], absl::MakeSpan(&call, 1)).ok();
+    handle.Release();
+    if (!is_read || values->back().is_empty()) return false;
+    values->back().Flatten();
+  }
+  return true;
+}
+
 absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retvals, DeadResults dead_results) {
   for (size_t i = 0; i < retvals.size(); ++i) {
     const int index = static_cast<int>(i);
@@ -120,26 +146,65 @@ absl::Status StaticProgram::Make(std::unique_ptr<tensorflow::Graph> graph, tenso
   if (device->device_type() == tensorflow::DEVICE_CPU && NativeKernelsAreOn()) {
     TFR_RETURN_IF_ERROR(MergeConcatGradients(graph.get()));
   }
-  const DeviceMemory memory(device->device_type(), [device](const tensorflow::TensorProto& proto, Tensor* tensor) {
-    return device->MakeTensorFromProto(proto, tensorflow::AllocatorAttributes(), tensor);
-  });
-  std::unique_ptr<StaticProgram> made(new StaticProgram);
-  made->graph_ = std::move(graph);
-  made->device_type_ = tensorflow::DeviceType(device->device_type());
-  TFR_RETURN_IF_ERROR(BuildProgram(*made->graph_, memory, &made->program_));
-  LogProgram(*made->program_);
-  TFR_RETURN_IF_ERROR(made->kernels_.Build(*made->program_, library, session_handle));
+  std::unique_ptr<StaticProgram> made(new StaticProgram(std::move(graph), library, session_handle));
+  const auto variable_reads = session_handle.empty() ? VariableReads::kOncePerRun : VariableReads::kInEveryFrame;
+  TFR_RETURN_IF_ERROR(made->BuildTables(variable_reads, &made->tables_));
+  LogProgram(*made->tables_.program);
   *program = std::move(made);
   return absl::OkStatus();
 }
 
+StaticProgram::StaticProgram(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
+                             const std::string& session_handle)
+    : graph_(std::move(graph)),
+      library_(library),
+      session_handle_(session_handle),
+      device_type_(library->device()->device_type()) {}
+
+absl::Status StaticProgram::BuildTables(VariableReads variable_reads, Tables* tables) const {
+  tensorflow::Device* const device = library_->device();
+  const DeviceMemory memory(device->device_type(), [device](const tensorflow::TensorProto& proto, Tensor* tensor) {
+    return device->MakeTensorFromProto(proto, tensorflow::AllocatorAttributes(), tensor);
+  });
+  TFR_RETURN_IF_ERROR(BuildProgram(*graph_, memory, variable_reads, &tables->program));
+  return tables->kernels.Build(*tables->program, library_, session_handle_);
+}
+
+absl::StatusOr<const StaticProgram::Tables*> StaticProgram::TablesWithoutSharedReads() const {
+  absl::MutexLock lock(&mutex_);
+  if (without_shared_reads_ == nullptr) {
+    auto tables = std::make_unique<Tables>();
+    TFR_RETURN_IF_ERROR(BuildTables(VariableReads::kInEveryFrame, tables.get()));
+    without_shared_reads_ = std::move(tables);
+  }
+  return without_shared_reads_.get();
+}
+
 void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
-  const int max_workers = MaxWorkers(*context, program_->options);
+  RunWith(tables_, context, std::move(done));
+}
+
+void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
+                            tensorflow::AsyncOpKernel::DoneCallback done) const {
+  const Program& program = *tables.program;
+  const int max_workers = MaxWorkers(*context, program.options);
   std::shared_ptr<Cancellation> cancellation = Cancellation::Of(context->cancellation_manager());
-  auto runner = std::make_shared<TfKernelRunner>(&kernels_, context, &cancellation->manager, max_workers);
+  auto runner = std::make_shared<TfKernelRunner>(&tables.kernels, context, &cancellation->manager, max_workers);
+  std::vector<Value> arguments = Arguments(context, static_cast<int>(argument_types().size()), device_type_);
+  auto shared_values = std::make_shared<OwnedValues>();
+  if (!ReadShared(program, arguments, runner.get(), &shared_values->values)) {
+    // A variable has no value. Frames that read it fail, but maybe none does.
+    for (Value& argument : arguments) argument.Release();
+    cancellation->End();
+    const absl::StatusOr<const Tables*> others = TablesWithoutSharedReads();
+    if (others.ok()) return RunWith(**others, context, std::move(done));
+    context->SetStatus(others.status());
+    return done();
+  }
   RunEnvironment environment;
-  environment.program = program_.get();
+  environment.program = &program;
   environment.runner = runner.get();
+  environment.shared_values = shared_values->values.data();
   environment.max_workers = max_workers;
   environment.alone = kAlone;
   environment.spreads_main_graph = context->runner() != nullptr && !context->run_all_kernels_inline();
@@ -156,8 +221,8 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
   if (counts_calls_) environment.on_main_call = [] { NoteOutermostCall(/*is_static=*/true); };
   environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
   environment.profiles = IsProfiling();
-  RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
-             [context, runner, cancellation, dead_results = dead_results_, done = std::move(done)](
+  RunProgram(std::move(environment), std::move(arguments),
+             [context, runner, cancellation, shared_values, dead_results = dead_results_, done = std::move(done)](
                  absl::Status status, std::vector<Value> retvals) {
                cancellation->End();
                if (status.ok()) status = SetOutputs(context, retvals, dead_results);

@@ -6,7 +6,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "cc/base/options.h"
 #include "cc/kernels/stock_kernel_runner.h"
 #include "cc/program/program.h"
@@ -41,7 +44,8 @@ class RunnableProgram {
 class StaticProgram : public RunnableProgram {
  public:
   // `graph` is a partition, or a whole graph on one device, between `_Arg` and `_Retval` nodes. Stateful kernels are
-  // those of the session with that handle, or the program's own if it is empty.
+  // those of the session with that handle, or the program's own if it is empty. Without a session, runs read variables
+  // only once where nobody can tell.
   static absl::Status Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                            const std::string& session_handle, std::unique_ptr<StaticProgram>* program);
 
@@ -49,19 +53,35 @@ class StaticProgram : public RunnableProgram {
   void CountCalls() { counts_calls_ = true; }
   void SetDeadResults(DeadResults dead_results) { dead_results_ = dead_results; }
 
-  const tensorflow::DataTypeVector& argument_types() const { return program_->argument_types; }
-  const tensorflow::DataTypeVector& retval_types() const { return program_->retval_types; }
+  const tensorflow::DataTypeVector& argument_types() const { return tables_.program->argument_types; }
+  const tensorflow::DataTypeVector& retval_types() const { return tables_.program->retval_types; }
 
   void Run(tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const override;
 
  private:
-  StaticProgram() = default;
+  // The tables that a run goes by, with their kernels.
+  struct Tables {
+    std::unique_ptr<Program> program;
+    KernelTable kernels;
+  };
 
-  // Kept because the program refers to its nodes.
-  std::unique_ptr<tensorflow::Graph> graph_;
-  std::unique_ptr<Program> program_;
-  KernelTable kernels_;
-  tensorflow::DeviceType device_type_{""};
+  StaticProgram(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
+                const std::string& session_handle);
+
+  absl::Status BuildTables(VariableReads variable_reads, Tables* tables) const;
+  // Tables that have every frame read its variables. Made when they are needed for the first time.
+  absl::StatusOr<const Tables*> TablesWithoutSharedReads() const;
+  void RunWith(const Tables& tables, tensorflow::OpKernelContext* context,
+               tensorflow::AsyncOpKernel::DoneCallback done) const;
+
+  // Kept because the tables refer to its nodes.
+  const std::unique_ptr<tensorflow::Graph> graph_;
+  tensorflow::FunctionLibraryRuntime* const library_;
+  const std::string session_handle_;
+  const tensorflow::DeviceType device_type_;
+  Tables tables_;
+  mutable absl::Mutex mutex_;
+  mutable std::unique_ptr<const Tables> without_shared_reads_ ABSL_GUARDED_BY(mutex_);
   bool counts_calls_ = false;
   DeadResults dead_results_ = DeadResults::kAreErrors;
 };

@@ -158,7 +158,7 @@ void KernelTable::Entry::NoteTime(int64_t measured) const {
   nanoseconds.store(average + change, std::memory_order_relaxed);
 }
 
-inline void KernelTable::Entry::NoteNativeRun() const {
+void KernelTable::Entry::NoteNativeRun() const {
   if (ABSL_PREDICT_FALSE(nanoseconds.load(std::memory_order_relaxed) > kModerateNanoseconds)) NoteTime(0);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cc/analysis/flow_graph.h"
 #include "cc/analysis/keep_invariants.h"
+#include "cc/analysis/shared_reads.h"
 #include "cc/analysis/superfluous_waits.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
@@ -71,7 +72,7 @@ void LinkCompiled(CompiledFunctions compiled, Program* program) {
 
 }  // namespace
 
-absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory,
+absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory, VariableReads variable_reads,
                           std::unique_ptr<Program>* program) {
   auto result = std::make_unique<Program>();
   TFR_RETURN_IF_ERROR(memory.Verify(graph));
@@ -86,8 +87,12 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   const ElementReads reads = MakeElementOperators(&flow);
   const std::set<RegionId> compiled_regions = RegionsOf(compiled);
   if (result->options.compile) FusePieces(reads, compiled_regions, &flow, result.get());
-  // Comes after all others that look at inputs, because they take every input that is no constant for a token.
+  SharedReads shared;
+  if (variable_reads == VariableReads::kOncePerRun) shared = FindSharedReads(graph, flow);
+  // These come after all others that look at inputs, because those take every input that is no constant for a token.
   TFR_RETURN_IF_ERROR(KeepInvariants(compiled_regions, &flow));
+  TFR_RETURN_IF_ERROR(ShareReads(shared, &flow));
+  result->shared_reads = std::move(shared.reads);
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));

@@ -23,6 +23,7 @@
 #include "cc/analysis/kernel_node.h"
 #include "cc/analysis/op_kind.h"
 #include "cc/analysis/regions.h"
+#include "cc/analysis/shared_reads.h"
 #include "cc/base/ids.h"
 #include "cc/base/options.h"
 #include "cc/bytecode/code.h"
@@ -159,7 +160,7 @@ inline constexpr uint16_t kMergeDecided = 0x8000;
 inline constexpr uint16_t kMaxFirstThroughInputs = 15;
 
 // In a table of inputs (Region::inputs), a dead value stands for an invariant, and tells its number among those of the
-// recursion. Nothing else in such a table is dead.
+// recursion, or from kFirstOfRun on among those of the run (Program::shared_reads). Nothing else in such a table is dead.
 inline Value InvariantEntry(uint32_t invariant) {
   Value entry = Value::Dead();
   entry.position = invariant;
@@ -287,13 +288,19 @@ struct Program {
   // How many inputs the operator with the most has.
   size_t max_inputs = 0;
   std::deque<ConstantTensor> constants;
+  // The values that whoever runs the program has to read first (RunEnvironment::shared_values).
+  std::vector<SharedRead> shared_reads;
   tensorflow::DataTypeVector argument_types;
   tensorflow::DataTypeVector retval_types;
 };
 
+// How bodies come by the values of variables that they read: as TensorFlow does it, or from the run, which reads a
+// variable once if nobody can tell the difference.
+enum class VariableReads { kInEveryFrame, kOncePerRun };
+
 // Builds the tables for `graph`, which must outlive them and runs on a device with `memory`. InvalidArgument if the
 // graph's operators and attributes do not fit together; the message names the node.
-absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory,
+absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& memory, VariableReads variable_reads,
                           std::unique_ptr<Program>* program);
 
 }  // namespace tensorflow_recursion

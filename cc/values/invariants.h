@@ -23,10 +23,7 @@ class Invariants {
 
   uint32_t size() const { return size_; }
   // The invariant as a reader in a frame of the recursion gets it, which borrows a tensor.
-  Value Get(uint32_t index) const {
-    const Value& value = values()[index];
-    return value.kind == Value::Kind::kTensor ? Value::Borrow(value.tensor) : value.Copy();
-  }
+  Value Get(uint32_t index) const { return values()[index].Lend(); }
 
  private:
   explicit Invariants(uint32_t size) : size_(size) {}

@@ -21,7 +21,8 @@ struct ContributionTerm;
 // Ownership is by convention: a Value of kind kTensor or kRef owns its heap object, one of kind
 // kRecord, kContributions or kRope a reference on it (and in the frame that enters a recursion kInvariants its
 // invariants, which are never copied), and whoever takes the Value over must in the end Release() it or move it on.
-// kConstant points into the Program, kBorrowed into a frame around the one that reads it; copying either is free.
+// kConstant points into the Program, kBorrowed to what a frame around the one that reads it keeps, or the run; copying
+// either is free.
 // kScalar holds the number itself; its dtype is a static fact of the edge.
 struct Value {
   enum class Kind : uint8_t {
@@ -116,6 +117,9 @@ struct Value {
   // A second, independent Value: its tensor shares the buffer and counts as one more reference, so
   // a kernel forwards a buffer in place only when no other consumer can still see it.
   Value Copy() const { return owns() ? CopyOwned() : *this; }
+
+  // The same Value for a reader that ends before this one does: a tensor is borrowed.
+  Value Lend() const { return kind == Kind::kTensor ? Borrow(tensor) : Copy(); }
 
   // The same Value, but owned: for one that leaves the frames which may borrow.
   Value Escape() const { return kind == Kind::kBorrowed ? Own(NewTensor(*constant)) : *this; }

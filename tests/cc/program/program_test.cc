@@ -508,7 +508,7 @@ TEST(ProgramTest, KeepsConstantsAndArithmeticWhereTheyAre) {
   });
   BuiltProgram built;
   ASSERT_TRUE(Construct(graph.graph(), &built.graph).ok());
-  ASSERT_TRUE(BuildProgram(*built.graph, gpu, &built.program).ok());
+  ASSERT_TRUE(BuildProgram(*built.graph, gpu, VariableReads::kInEveryFrame, &built.program).ok());
   EXPECT_EQ(made, 2);
   const Region& root = built->regions[0];
   EXPECT_EQ(OpsOf(root, OpKind::kKernel).size(), 1);  // of floats, on the device
