@@ -41,8 +41,9 @@ struct Source {
 inline constexpr uint32_t kFirstOfRun = 1u << 31;
 
 // What a node reads. It is one of three things: a token that another node sends, a constant, or an invariant of the
-// recursion or of the run. Nobody has to send the last two, so they come with `guards`: sources that must be live for the input to be
-// live. For example, a constant in the true branch of a conditional has that side of the branch as its guard.
+// recursion or of the run. Nobody has to send the last two, so they come with `guards`: sources that must be live for
+// the input to be live. For example, a constant in the true branch of a conditional has that side of the branch as its
+// guard.
 struct Input {
   // Where the token comes from, if it is one.
   Source source;

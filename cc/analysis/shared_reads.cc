@@ -13,11 +13,17 @@
 namespace tensorflow_recursion {
 namespace {
 
+// Whether the node only says something, so that nothing in the program can depend on it.
+bool OnlyTells(const tensorflow::Node& node) {
+  const std::string& op = node.type_string();
+  return op == "Assert" || op == "Print" || op == "PrintV2";
+}
+
 // Whether something in the graph may write to a variable, or wait for somebody who does. An Invoke that is still there
 // calls a function whose body is not in the graph.
-bool HasEffects(const tensorflow::Graph& graph) {
+bool MayWrite(const tensorflow::Graph& graph) {
   return std::any_of(graph.op_nodes().begin(), graph.op_nodes().end(), [](const tensorflow::Node* node) {
-    return HasEffect(*node) || node->type_string() == kInvokeOp;
+    return (HasEffect(*node) && !OnlyTells(*node)) || node->type_string() == kInvokeOp;
   });
 }
 
@@ -164,7 +170,7 @@ SharedReads FindSharedReads(const tensorflow::Graph& graph, const FlowGraph& flo
   SharedReads shared;
   const std::vector<NodeId> reads = FindReads(flow);
   // What other devices send may be dead, or come late.
-  if (reads.empty() || flow.crosses_devices || HasEffects(graph)) return shared;
+  if (reads.empty() || flow.crosses_devices || MayWrite(graph)) return shared;
   const ProgramArguments arguments(flow);
   std::map<std::pair<int, tensorflow::DataType>, uint32_t> numbers;
   for (NodeId id : reads) {

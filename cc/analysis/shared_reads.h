@@ -27,7 +27,8 @@ struct SharedReads {
 };
 
 // Finds the nodes of bodies that read a variable which the program has got as an argument. There are none if the graph
-// has side effects, because one of these may write to the variable, or wait for somebody who does. Take for example
+// has side effects other than checks and prints: one of these may write to the variable, or wait for somebody who does.
+// Take for example
 //   F(n, x) = x if n < 1 else F(n - 1, x * w)
 // where w is a variable that F captures, so that its handle is an argument of the program, of F and of every call. All
 // frames read the same value of w.

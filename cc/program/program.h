@@ -160,7 +160,8 @@ inline constexpr uint16_t kMergeDecided = 0x8000;
 inline constexpr uint16_t kMaxFirstThroughInputs = 15;
 
 // In a table of inputs (Region::inputs), a dead value stands for an invariant, and tells its number among those of the
-// recursion, or from kFirstOfRun on among those of the run (Program::shared_reads). Nothing else in such a table is dead.
+// recursion, or from kFirstOfRun on among those of the run (Program::shared_reads). Nothing else in such a table is
+// dead.
 inline Value InvariantEntry(uint32_t invariant) {
   Value entry = Value::Dead();
   entry.position = invariant;

@@ -136,6 +136,15 @@ TEST(SharedReadsTest, GraphWithSideEffectsHasNone) {
   EXPECT_TRUE(Shared(graph).reads.reads.empty());
 }
 
+TEST(SharedReadsTest, ChecksDoNotMatter) {
+  StaticGraph graph;
+  AddMainOfReader(&graph);
+  AddReader(&graph, "F", "F", 2);
+  const Attrs attrs = {{"T", Types(1, kInt)}, {"summarize", 3}};
+  graph.Const("holds", true).Node("check", "Assert", {"holds", "n"}, attrs);
+  EXPECT_EQ(Shared(graph).reads.reads.size(), 1);
+}
+
 // Else the read would be gone, and nobody would tell that the branch was taken.
 TEST(SharedReadsTest, ReaderWithoutTokensWaitsForTheBranch) {
   StaticGraph graph;

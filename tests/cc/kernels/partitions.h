@@ -149,7 +149,8 @@ inline BuiltPartitions BuildPartitions(tensorflow::Graph* graph) {
   for (const auto& [device, partition] : partitions) {
     BuiltProgram& part = built.programs[device];
     part.status = Construct(partition, &part.graph);
-    if (part.status.ok()) part.status = BuildProgram(*part.graph, DeviceMemory(), VariableReads::kInEveryFrame, &part.program);
+    if (part.status.ok())
+      part.status = BuildProgram(*part.graph, DeviceMemory(), VariableReads::kInEveryFrame, &part.program);
     if (built.status.ok()) built.status = part.status;
   }
   return built;

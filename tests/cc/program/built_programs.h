@@ -30,7 +30,8 @@ struct BuiltProgram {
 inline BuiltProgram Build(const StaticGraph& graph) {
   BuiltProgram built;
   built.status = Construct(graph.graph(), &built.graph);
-  if (built.status.ok()) built.status = BuildProgram(*built.graph, DeviceMemory(), VariableReads::kInEveryFrame, &built.program);
+  if (built.status.ok())
+    built.status = BuildProgram(*built.graph, DeviceMemory(), VariableReads::kInEveryFrame, &built.program);
   return built;
 }
 
@@ -49,7 +50,8 @@ inline BuiltProgram BuildCompiled(const StaticGraph& graph) {
   }
   BuiltProgram built;
   built.status = Construct(compiled, &built.graph);
-  if (built.status.ok()) built.status = BuildProgram(*built.graph, DeviceMemory(), VariableReads::kInEveryFrame, &built.program);
+  if (built.status.ok())
+    built.status = BuildProgram(*built.graph, DeviceMemory(), VariableReads::kInEveryFrame, &built.program);
   EXPECT_TRUE(built.status.ok()) << built.status;
   return built;
 }
