@@ -11,6 +11,8 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2
 
 CONDITIONALS = ("If", "StatelessIf")
+# An attribute of such an operation in Python: its inputs and the graphs of its branches, whose captures are these.
+_BOUND_BRANCHES = "_recursion_bound_branches"
 
 
 def set_attribute(op: tf.Operation, name: str, value: tf.compat.v1.AttrValue) -> None:
@@ -88,8 +90,16 @@ def branch_outputs(result: tf.Tensor) -> list[tf.Tensor]:
 
 
 def branches(op: tf.Operation) -> tuple[tf.Graph, ...]:
-    """The function graphs of an If that is being built."""
-    return tuple(cond_v2.get_func_graphs(op))
+    """The function graphs of an If that is being built.
+
+    TensorFlow binds all inputs of these graphs anew whenever it is asked, which it need not: walks over the outputs of
+    a conditional ask once for each of them.
+    """
+    bound = getattr(op, _BOUND_BRANCHES, None)
+    if bound is None or bound[0] is not op.inputs:  # an operation whose inputs change gets a new sequence of them
+        bound = (op.inputs, tuple(cond_v2.get_func_graphs(op)))
+        setattr(op, _BOUND_BRANCHES, bound)
+    return bound[1]
 
 
 def is_zeros(tensor: tf.Tensor) -> bool:

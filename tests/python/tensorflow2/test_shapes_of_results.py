@@ -3,6 +3,8 @@
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.ops import cond_v2
 
 import tensorflow_recursion as tfr
 
@@ -89,3 +91,21 @@ def test_mutual_recursion_has_shapes():
     y = F([1.0, 2.0, 3.0], 3)
     assert y.shape.as_list() == [3]
     assert run(y).tolist() == [8.0, 16.0, 24.0]
+
+
+def test_conditional_of_many_results_is_looked_into_once(monkeypatch):
+    """TensorFlow binds all inputs of the branches each time: asked for each result, that takes quadratic time."""
+    asked = []
+    original = cond_v2.get_func_graphs
+    monkeypatch.setattr(cond_v2, "get_func_graphs", lambda op: asked.append(op) or original(op))
+
+    @tfr.recursive
+    def increase(n, values):
+        if n < 1:
+            return values
+        return increase(n - 1, [value + 1.0 for value in values])
+
+    with context.eager_mode():
+        results = increase(tf.constant(3), [tf.constant(float(i)) for i in range(50)])
+    assert [result.numpy() for result in results] == [i + 3.0 for i in range(50)]
+    assert 0 < len(asked) < 20
