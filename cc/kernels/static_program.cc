@@ -16,6 +16,7 @@
 #include "cc/executor/run_program.h"
 #include "cc/kernels/concat_gradients.h"
 #include "cc/kernels/reference_reads.h"
+#include "cc/kernels/run_cancellation.h"
 #include "cc/kernels/spare_threads.h"
 #include "cc/native/native_kernel.h"
 #include "cc/program/program_text.h"
@@ -51,35 +52,6 @@ void AbortStep(OpKernelContext* context, const absl::Status& status) {
   if (context->rendezvous() != nullptr) context->rendezvous()->StartAbort(status);
   if (context->cancellation_manager() != nullptr) context->cancellation_manager()->StartCancel();
 }
-
-// The run's own cancellation, for its kernels. When the step is cancelled, this is started on another thread: to cancel
-// thousands of receives takes a while, and a gRPC master cancels a step on the thread that takes the requests of the
-// next one.
-class Cancellation {
- public:
-  static std::shared_ptr<Cancellation> Of(tensorflow::CancellationManager* step) {
-    std::shared_ptr<Cancellation> run(new Cancellation(step));
-    if (step == nullptr) return run;
-    run->token_ = step->get_cancellation_token();
-    auto start = [run] { RunOnSpareThread([run] { run->manager.StartCancel(); }); };
-    if (!step->RegisterCallback(run->token_, start)) run->manager.StartCancel();
-    return run;
-  }
-
-  bool IsCancelled() { return manager.IsCancelled() || (step_ != nullptr && step_->IsCancelled()); }
-  // To be called when nothing of the run is in flight any more.
-  void End() {
-    if (step_ != nullptr) step_->TryDeregisterCallback(token_);
-  }
-
-  tensorflow::CancellationManager manager;
-
- private:
-  explicit Cancellation(tensorflow::CancellationManager* step) : step_(step) {}
-
-  tensorflow::CancellationManager* const step_;
-  tensorflow::CancellationToken token_ = 0;
-};
 
 absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retvals, DeadResults dead_results) {
   for (size_t i = 0; i < retvals.size(); ++i) {
@@ -135,8 +107,8 @@ absl::Status StaticProgram::Make(std::unique_ptr<tensorflow::Graph> graph, tenso
 
 void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
   const int max_workers = MaxWorkers(*context, program_->options);
-  std::shared_ptr<Cancellation> cancellation = Cancellation::Of(context->cancellation_manager());
-  auto runner = std::make_shared<TfKernelRunner>(&kernels_, context, &cancellation->manager, max_workers);
+  std::shared_ptr<RunCancellation> cancellation = RunCancellation::Of(context->cancellation_manager());
+  auto runner = std::make_shared<TfKernelRunner>(&kernels_, context, cancellation->manager(), max_workers);
   RunEnvironment environment;
   environment.program = program_.get();
   environment.runner = runner.get();
@@ -159,11 +131,10 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
   RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
              [context, runner, cancellation, dead_results = dead_results_, done = std::move(done)](
                  absl::Status status, std::vector<Value> retvals) {
-               cancellation->End();
                if (status.ok()) status = SetOutputs(context, retvals, dead_results);
                for (Value& value : retvals) value.Release();
                if (!status.ok()) context->SetStatus(status);
-               done();
+               cancellation->End(done);
              });
 }
 
