@@ -16,6 +16,7 @@
 #include "cc/executor/run_program.h"
 #include "cc/kernels/concat_gradients.h"
 #include "cc/kernels/reference_reads.h"
+#include "cc/kernels/run_cancellation.h"
 #include "cc/kernels/spare_threads.h"
 #include "cc/native/native_kernel.h"
 #include "cc/program/program_text.h"
@@ -50,61 +51,6 @@ std::vector<Value> Arguments(OpKernelContext* context, int count, const tensorfl
 void AbortStep(OpKernelContext* context, const absl::Status& status) {
   if (context->rendezvous() != nullptr) context->rendezvous()->StartAbort(status);
   if (context->cancellation_manager() != nullptr) context->cancellation_manager()->StartCancel();
-}
-
-// The run's own cancellation, for its kernels. When the step is cancelled, this is started on another thread: to cancel
-// thousands of receives takes a while, and a gRPC master cancels a step on the thread that takes the requests of the
-// next one.
-class Cancellation {
- public:
-  static std::shared_ptr<Cancellation> Of(tensorflow::CancellationManager* step) {
-    std::shared_ptr<Cancellation> run(new Cancellation(step));
-    if (step == nullptr) return run;
-    run->token_ = step->get_cancellation_token();
-    auto start = [run] { RunOnSpareThread([run] { run->manager.StartCancel(); }); };
-    if (!step->RegisterCallback(run->token_, start)) run->manager.StartCancel();
-    return run;
-  }
-
-  bool IsCancelled() { return manager.IsCancelled() || (step_ != nullptr && step_->IsCancelled()); }
-  // To be called when nothing of the run is in flight any more.
-  void End() {
-    if (step_ != nullptr) step_->TryDeregisterCallback(token_);
-  }
-
-  tensorflow::CancellationManager manager;
-
- private:
-  explicit Cancellation(tensorflow::CancellationManager* step) : step_(step) {}
-
-  tensorflow::CancellationManager* const step_;
-  tensorflow::CancellationToken token_ = 0;
-};
-
-struct OwnedValues {
-  OwnedValues() = default;
-  OwnedValues(const OwnedValues&) = delete;
-  OwnedValues& operator=(const OwnedValues&) = delete;
-  ~OwnedValues() {
-    for (Value& value : values) value.Release();
-  }
-
-  std::vector<Value> values;
-};
-
-// Reads the variables that the program's frames share. Returns false if one cannot be read.
-bool ReadShared(const Program& program, const std::vector<Value>& arguments, KernelRunner* runner,
-                std::vector<Value>* values) {
-  for (const SharedRead& read : program.shared_reads) {
-    Value handle = arguments[read.argument].Lend();
-    values->push_back(Value::Empty());
-    KernelCall call{&handle, &values->back(), FrameTag(), /*worker=*/0, /*is_dead=*/false};
-    const bool is_read = runner->Run(program.kernels[read.kernel], absl::MakeSpan(&call, 1)).ok();
-    handle.Release();
-    if (!is_read || values->back().is_empty()) return false;
-    values->back().Flatten();
-  }
-  return true;
 }
 
 absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retvals, DeadResults dead_results) {
@@ -171,7 +117,7 @@ absl::Status StaticProgram::BuildTables(VariableReads variable_reads, Tables* ta
 }
 
 absl::StatusOr<const StaticProgram::Tables*> StaticProgram::TablesWithoutSharedReads() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (without_shared_reads_ == nullptr) {
     auto tables = std::make_unique<Tables>();
     TFR_RETURN_IF_ERROR(BuildTables(VariableReads::kInEveryFrame, tables.get()));
@@ -181,30 +127,42 @@ absl::StatusOr<const StaticProgram::Tables*> StaticProgram::TablesWithoutSharedR
 }
 
 void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
-  RunWith(tables_, context, std::move(done));
+  auto shared_values = std::make_shared<OwnedValues>();
+  if (ReadShared(context, shared_values.get()))
+    return RunWith(tables_, std::move(shared_values), context, std::move(done));
+  // A variable has no value. Frames that read it fail, but maybe none does.
+  const absl::StatusOr<const Tables*> others = TablesWithoutSharedReads();
+  if (others.ok()) return RunWith(**others, /*shared_values=*/nullptr, context, std::move(done));
+  context->SetStatus(others.status());
+  done();
 }
 
-void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
-                            tensorflow::AsyncOpKernel::DoneCallback done) const {
+bool StaticProgram::ReadShared(OpKernelContext* context, OwnedValues* shared_values) const {
+  const Program& program = *tables_.program;
+  if (program.shared_reads.empty()) return true;
+  TfKernelRunner runner(&tables_.kernels, context, context->cancellation_manager(), /*max_workers=*/1);
+  for (const SharedRead& read : program.shared_reads) {
+    Value handle = Value::Own(NewTensor(context->input(read.argument)));
+    Value& value = shared_values->values.emplace_back(Value::Empty());
+    KernelCall call{&handle, &value, FrameTag(), /*worker=*/0, /*is_dead=*/false};
+    const absl::Status status = runner.Run(program.kernels[read.kernel], absl::MakeSpan(&call, 1));
+    handle.Release();
+    if (!status.ok() || value.is_empty()) return false;
+    value.Flatten();
+  }
+  return true;
+}
+
+void StaticProgram::RunWith(const Tables& tables, std::shared_ptr<const OwnedValues> shared_values,
+                            OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
   const Program& program = *tables.program;
   const int max_workers = MaxWorkers(*context, program.options);
-  std::shared_ptr<Cancellation> cancellation = Cancellation::Of(context->cancellation_manager());
-  auto runner = std::make_shared<TfKernelRunner>(&tables.kernels, context, &cancellation->manager, max_workers);
-  std::vector<Value> arguments = Arguments(context, static_cast<int>(argument_types().size()), device_type_);
-  auto shared_values = std::make_shared<OwnedValues>();
-  if (!ReadShared(program, arguments, runner.get(), &shared_values->values)) {
-    // A variable has no value. Frames that read it fail, but maybe none does.
-    for (Value& argument : arguments) argument.Release();
-    cancellation->End();
-    const absl::StatusOr<const Tables*> others = TablesWithoutSharedReads();
-    if (others.ok()) return RunWith(**others, context, std::move(done));
-    context->SetStatus(others.status());
-    return done();
-  }
+  std::shared_ptr<RunCancellation> cancellation = RunCancellation::Of(context->cancellation_manager());
+  auto runner = std::make_shared<TfKernelRunner>(&tables.kernels, context, cancellation->manager(), max_workers);
   RunEnvironment environment;
   environment.program = &program;
   environment.runner = runner.get();
-  environment.shared_values = shared_values->values.data();
+  if (shared_values != nullptr) environment.shared_values = shared_values->values.data();
   environment.max_workers = max_workers;
   environment.alone = kAlone;
   environment.spreads_main_graph = context->runner() != nullptr && !context->run_all_kernels_inline();
@@ -221,14 +179,13 @@ void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
   if (counts_calls_) environment.on_main_call = [] { NoteOutermostCall(/*is_static=*/true); };
   environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
   environment.profiles = IsProfiling();
-  RunProgram(std::move(environment), std::move(arguments),
+  RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
              [context, runner, cancellation, shared_values, dead_results = dead_results_, done = std::move(done)](
                  absl::Status status, std::vector<Value> retvals) {
-               cancellation->End();
                if (status.ok()) status = SetOutputs(context, retvals, dead_results);
                for (Value& value : retvals) value.Release();
                if (!status.ok()) context->SetStatus(status);
-               done();
+               cancellation->End(done);
              });
 }
 

@@ -4,15 +4,17 @@
 #define TENSORFLOW_RECURSION_CC_KERNELS_STATIC_PROGRAM_H_
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "cc/base/options.h"
 #include "cc/kernels/stock_kernel_runner.h"
 #include "cc/program/program.h"
+#include "cc/values/value.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -65,14 +67,28 @@ class StaticProgram : public RunnableProgram {
     KernelTable kernels;
   };
 
+  // The values that the frames of a run share, which ends before these go.
+  struct OwnedValues {
+    OwnedValues() = default;
+    OwnedValues(const OwnedValues&) = delete;
+    OwnedValues& operator=(const OwnedValues&) = delete;
+    ~OwnedValues() {
+      for (Value& value : values) value.Release();
+    }
+
+    std::vector<Value> values;
+  };
+
   StaticProgram(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                 const std::string& session_handle);
 
   absl::Status BuildTables(VariableReads variable_reads, Tables* tables) const;
   // Tables that have every frame read its variables. Made when they are needed for the first time.
   absl::StatusOr<const Tables*> TablesWithoutSharedReads() const;
-  void RunWith(const Tables& tables, tensorflow::OpKernelContext* context,
-               tensorflow::AsyncOpKernel::DoneCallback done) const;
+  // Reads the variables that frames share. Returns false if one cannot be read.
+  bool ReadShared(tensorflow::OpKernelContext* context, OwnedValues* shared_values) const;
+  void RunWith(const Tables& tables, std::shared_ptr<const OwnedValues> shared_values,
+               tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const;
 
   // Kept because the tables refer to its nodes.
   const std::unique_ptr<tensorflow::Graph> graph_;
@@ -80,7 +96,8 @@ class StaticProgram : public RunnableProgram {
   const std::string session_handle_;
   const tensorflow::DeviceType device_type_;
   Tables tables_;
-  mutable absl::Mutex mutex_;
+  // Needed because runs of several threads may need the others at once.
+  mutable std::mutex mutex_;
   mutable std::unique_ptr<const Tables> without_shared_reads_ ABSL_GUARDED_BY(mutex_);
   bool counts_calls_ = false;
   DeadResults dead_results_ = DeadResults::kAreErrors;
