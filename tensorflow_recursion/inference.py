@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -52,23 +52,21 @@ class Inference:
         if self._open and (function in self._open or not function.source.is_local):
             raise Unknown(function)
         waiting = [function]  # each for the next one
-        hopeless: list[Specialization] = []  # as long as nothing more is known than now
-        circular: list[Specialization] = []  # for each of these: what its body needs, and is waiting for it
+        # Whose results cannot be found out as long as nothing more is known than now, and what their bodies need.
+        hopeless: dict[Specialization, list[Specialization]] = {}
         while waiting:
             needed = self._look_at(waiting[-1])
             if not needed:
                 waiting.pop()
                 hopeless.clear()
-                circular.clear()
             elif self._open:
                 raise Unknown(*needed)
             elif following := [known for known in needed if known not in waiting and known not in hopeless]:
                 waiting.append(following[0])
             else:
-                circular += [known for known in needed if known in waiting]
-                hopeless.append(waiting.pop())
+                hopeless[waiting.pop()] = needed
         if hopeless:
-            raise self._error(hopeless, circular[0])
+            raise self._error(hopeless)
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
         """Build the body of a function, to learn what it returns.
@@ -77,6 +75,7 @@ class Inference:
         `function` returns is known now.
         """
         self._open.append(function)
+        self._loops.pop(function, None)
         try:
             with inferring.inferring(self._graph, function.user_name), self._building(function):
                 function.learn(function.call(inferring.placeholders(function.specs)))
@@ -91,10 +90,25 @@ class Inference:
             self._open.pop()
         return []
 
-    def _error(self, hopeless: Sequence[Specialization], circular: Specialization) -> TypeError:
-        """What to say of functions of which nothing can be found out; `circular` needs its own results."""
-        in_loop = [function for function in hopeless if function in self._loops]
-        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circular)
+    def _error(self, hopeless: Mapping[Specialization, Sequence[Specialization]]) -> TypeError:
+        """What to say of functions of which nothing can be found out, given what each of them needs."""
+        in_circles = [function for function in hopeless if _is_in_circle(function, hopeless)]
+        in_loop = [function for function in in_circles if function in self._loops]
+        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(in_circles[-1])
+
+
+def _is_in_circle(function: Specialization, needs: Mapping[Specialization, Sequence[Specialization]]) -> bool:
+    """Whether a function needs its own results, by itself or by way of others."""
+    seen: set[Specialization] = set()
+    pending = list(needs[function])
+    while pending:
+        needed = pending.pop()
+        if needed is function:
+            return True
+        if needed not in seen:
+            seen.add(needed)
+            pending += needs.get(needed, ())
+    return False
 
 
 def _unknown_in_loop(function: Specialization, variable: str) -> TypeError:
