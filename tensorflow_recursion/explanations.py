@@ -11,7 +11,7 @@ import os
 import re
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
@@ -184,10 +184,13 @@ def leave_out_own_frames() -> None:
 
 
 @contextlib.contextmanager
-def explained(function: str, *, autograph: bool = False) -> Iterator[None]:
+def explained(function: str, *, autograph: bool = False, note: Callable[[], str] = str) -> Iterator[None]:
     """Let errors of what is built inside say what is wrong with the body of `function`; their types stay.
 
-    `autograph` says whether AutoGraph converts the body.
+    Args:
+      function: its name.
+      autograph: whether AutoGraph converts the body.
+      note: what to append to errors that quote TensorFlow's own message, which are about dtypes and shapes of tensors.
 
     Raises:
       TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does (a
@@ -197,7 +200,7 @@ def explained(function: str, *, autograph: bool = False) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
-        text = _explanation(error, autograph=autograph)
+        text = _explanation(error, autograph=autograph, note=note)
         if text is None:
             raise
         raise with_message(error, f"Function '{function}'{_place(error)}: {text}") from error
@@ -237,8 +240,8 @@ def is_explained(message: str) -> bool:
     return message.startswith(("Function '", "Call of '"))
 
 
-def _explanation(error: Exception, *, autograph: bool = False) -> str | None:
-    """What an error means, None if that is not known or said already."""
+def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[], str] = str) -> str | None:
+    """What an error means, None if that is not known or said already; arguments as those of `explained`."""
     message = bodies.message_of(error)
     if is_explained(message):
         return None
@@ -250,7 +253,7 @@ def _explanation(error: Exception, *, autograph: bool = False) -> str | None:
                 text = text.replace(f"{{{number}}}", group or "")
             if autograph and known.is_converted and (cause := bodies.unconverted(error, is_ours)) is not None:
                 text = f"{cause}. Unconverted, {text}"
-            return f"{text} ({' '.join(message.split())})" if known.quotes else text
+            return f"{text} ({' '.join(message.split())}){note()}" if known.quotes else text
     return None
 
 
