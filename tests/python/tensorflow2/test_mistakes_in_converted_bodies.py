@@ -45,10 +45,11 @@ def test_body_without_source_is_an_error_that_says_so(file):
 
 
 WITHOUT_SOURCE = {
-    "if": ("return x if x > 1 else x + 1", "tf.cond"),
-    "for": ("return sum([part for part in tf.reshape(x, [1])])", "tf.unstack"),
-    "range": ("return sum([i for i in range(tf.shape([x])[0])])", "tf.range"),
-    "len": ("return x + len(tf.range(x))", "tf.shape(x)[0]"),
+    "if": ("x = x if x > 1 else x + 1", "tf.cond"),
+    "for": ("for part in tf.reshape(x, [1]): x += part", "tf.unstack"),
+    "range": ("for i in range(x): x += i", "tf.range"),
+    "and": ("x += sum(1 for i in [1, 2] if x > 1 and i > 1)", "tf.logical_and"),
+    "len": ("x += len(tf.range(x))", "tf.shape(x)[0]"),
 }
 
 
@@ -56,7 +57,7 @@ WITHOUT_SOURCE = {
 @pytest.mark.parametrize("name", WITHOUT_SOURCE)
 def test_function_without_source_that_a_body_calls_is_named(name, file):
     statement, remedy = WITHOUT_SOURCE[name]
-    helper = without_source(f"def helper(x): {statement}", file)["helper"]
+    helper = without_source(f"def helper(x):\n    {statement}\n    return x", file)["helper"]
 
     @tfr.recursive
     def f(n):
