@@ -150,9 +150,19 @@ def _with_shape(spec: Any, invariant: Any) -> Any:
 def _first_iteration(
     body: Any, get_state: Any, set_state: Any, init_vars: Any, nulls: Any, shape_invariants: Any, names: Any
 ) -> Any:
-    """Build an iteration of a loop, as AutoGraph does to learn of what kind variables are that have no value before."""
+    """Build an iteration of a loop, as AutoGraph does to learn of what kind variables are that have no value before.
+
+    AutoGraph builds it in a graph of its own, which is for inference if the one around it is.
+    """
+    is_for_inference_too = is_inferring()
+
+    def marked_body() -> None:
+        if is_for_inference_too:
+            setattr(tf1.get_default_graph(), _ATTRIBUTE, True)
+        body()
+
     try:
-        return _FIRST_ITERATION(body, get_state, set_state, init_vars, nulls, shape_invariants, names)
+        return _FIRST_ITERATION(marked_body, get_state, set_state, init_vars, nulls, shape_invariants, names)
     except Unknown as unknown:
         without_value = [(name, value) for name, value, is_null in zip(names, init_vars, nulls, strict=True) if is_null]
         returns = any(isinstance(value, variables.UndefinedReturnValue) for _, value in without_value)

@@ -165,6 +165,24 @@ def test_variable_without_a_value_before_a_loop_is_named_where_it_needs_another_
         called(lambda: last(tf.constant(3)))
 
 
+def test_variable_without_a_value_before_a_loop_is_no_error_where_another_path_tells_its_kind(called):
+    """`halved` can be found out by itself, though it calls `last` as well."""
+
+    @tfr.recursive
+    def last(n):
+        for child in tf.range(n):
+            y = halved(child)
+        return y
+
+    @tfr.recursive
+    def halved(n):
+        if n < 2:
+            return n
+        return last(n // 2) + 1
+
+    assert int(called(lambda: last(tf.constant(7)))) == 2  # halved(6) = last(3) + 1 = halved(2) + 1 = last(1) + 2 = 2
+
+
 def test_function_without_a_base_case_is_named_where_a_loop_was_looked_at_before(called):
     """What the loop needs is known once that function has been looked at."""
 
