@@ -150,8 +150,9 @@ _EXPLANATIONS = (
         r"|unsupported operand type\(s\) for \S+: (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
         r"|'NoneType' object cannot be interpreted as an integer",
         "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass "
-        "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state "
-        "tfr.recursive(reduce_retracing=False), which traces the function for each shape",
+        "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state the shape: "
+        "tfr.recursive(reduce_retracing=False) traces a function for each shape, Defun(tf.TensorSpec(shape, dtype)) "
+        "for one",
         quotes=True,
     ),
     _Explanation(
