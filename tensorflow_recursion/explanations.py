@@ -137,8 +137,8 @@ _EXPLANATIONS = (
     ),
     _Explanation(
         r"^Cannot convert a symbolic tf\.Tensor|has no attribute 'numpy'|^must be real number, not \w*Tensor$",
-        "Python and NumPy cannot read a tensor, which has no value before the graph runs; write TensorFlow's operators, "
-        "or tf.py_function",
+        "Python and NumPy cannot read a tensor, which has no value before the graph runs; write TensorFlow's "
+        "operators, or tf.py_function",
     ),
     _Explanation(
         r"^In op '(.+?)', input types .* expected types \(.*_ref\b",

@@ -205,9 +205,7 @@ def convert_argument(function: str, index: int, value: Any) -> tf.Tensor:
     except (TypeError, ValueError) as error:
         where = f"Call of '{function}': argument {index}"
         if (remedy := remedy_for_parts(value, "pass")) is not None:
-            raise with_message(
-                error, f"{where} is a {type(value).__name__}, expected a tensor; {remedy}"
-            ) from error
+            raise with_message(error, f"{where} is a {type(value).__name__}, expected a tensor; {remedy}") from error
         message = f"{where}: cannot convert {reprlib.repr(value)} to a tensor: {error}"
         raise with_message(error, message) from error
 
