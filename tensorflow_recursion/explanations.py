@@ -216,13 +216,14 @@ def explained(function: str, *, autograph: bool = False, note: Callable[[], str]
 def with_users_frames(error: Exception) -> Exception:
     """An error without the frames of libraries in its traceback, unless the user wants to see those.
 
-    AutoGraph writes every frame that is there into the message.
+    AutoGraph writes every frame that is there into the message. Those of contextlib are where `explained` is left.
     """
     if not tf.debugging.is_traceback_filtering_enabled():
         return error
     entries, entry = [], error.__traceback__
     while entry is not None:
-        if not is_ours(entry.tb_frame.f_code.co_filename):
+        file = entry.tb_frame.f_code.co_filename
+        if not is_ours(file) and file != contextlib.__file__:
             entries.append(entry)
         entry = entry.tb_next
     kept = None
@@ -269,5 +270,6 @@ def _place(error: Exception) -> str:
 
 def _frames(error: Exception) -> list[tuple[str, int]]:
     """Files and lines that an error came through, the innermost first."""
-    frames = [(frame.filename, frame.lineno or 0) for frame in reversed(traceback.extract_tb(error.__traceback__))]
-    return bodies.converted_lines(error) + frames
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    lines = [bodies.users_line(frame.filename, frame.lineno or 0) for frame in frames]
+    return bodies.converted_lines(error) + lines

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
-from tensorflow.python.util import traceback_utils
+from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf.replacements import Replacements
@@ -160,6 +161,16 @@ def converted_lines(error: BaseException | None) -> list[tuple[str, int]]:
             return [(frame.filename, frame.lineno) for frame in metadata.translated_stack if frame.is_converted]
         error = error.__context__
     return []
+
+
+def users_line(file: str, line: int) -> tuple[str, int]:
+    """The line from which AutoGraph made another one, if the function that it converts has that; else the same line.
+
+    A function that is made in a converted function has been converted with it.
+    """
+    lines = tf_stack._source_mapper_stacks[threading.get_ident()][-1].get_effective_source_map()
+    found: tuple[str, int] = lines.get((file, line), (file, line))[:2]
+    return found
 
 
 def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None:

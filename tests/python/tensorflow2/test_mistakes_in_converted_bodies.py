@@ -1,6 +1,7 @@
 """Mistakes in bodies that AutoGraph converts, or cannot convert: errors say function, line, and what to write."""
 # SPDX-License-Identifier: Apache-2.0
 
+import inspect
 import json
 import math
 import re
@@ -146,6 +147,21 @@ def test_mistake_in_a_converted_body_says_function_line_and_remedy(mistake):
     assert "in user code" not in str(error.value)
 
 
+def test_mistake_in_a_function_that_a_converted_one_makes_says_the_line():
+    @tf.function
+    def outer(n):
+        @tfr.recursive
+        def inner(n):
+            return n if n < 1 else inner(n - 1) + math.sin(n)  # the line
+
+        return inner(n)
+
+    lines, first = inspect.getsourcelines(outer.python_function)
+    line = first + next(i for i, text in enumerate(lines) if "the line" in text)
+    with pytest.raises(TypeError, match=contains(f"Function 'inner' ({__name__}.py, line {line})", "TensorFlow's")):
+        outer(tf.constant(3))
+
+
 IN_INNER = {
     "other structures": (lambda n, outer: tf.cond(n < 2, lambda: (n, n), lambda: {"n": outer(n - 1)}), "of a tf.cond"),
     "other dtypes": (lambda n, outer: outer(tf.constant(1.5) * n), "values of one dtype"),
@@ -165,6 +181,7 @@ def test_mistake_in_the_body_of_another_function_names_that_one_alone(body, says
     with pytest.raises((TypeError, AssertionError), match=contains("Function 'inner'", says)) as error:
         outer(tf.constant(3))
     assert "Function 'outer'" not in str(error.value)
+    assert "in outer" in str(error.value) and "contextlib" not in str(error.value)  # the lines that led there
 
 
 def test_case_whose_branches_differ_says_so_where_another_branch_recurses():
