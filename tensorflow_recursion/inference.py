@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -52,8 +52,8 @@ class Inference:
         if self._open and (function in self._open or not function.source.is_local):
             raise Unknown(function)
         waiting = [function]  # each for the next one
-        # Whose results cannot be found out as long as nothing more is known than now, and what their bodies need.
-        hopeless: dict[Specialization, list[Specialization]] = {}
+        hopeless: list[Specialization] = []  # as long as nothing more is known than now
+        circle: list[Specialization] = []  # in which the first of these is: each needs the results of the next one
         while waiting:
             needed = self._look_at(waiting[-1])
             if not needed:
@@ -64,9 +64,11 @@ class Inference:
             elif following := [known for known in needed if known not in waiting and known not in hopeless]:
                 waiting.append(following[0])
             else:
-                hopeless[waiting.pop()] = needed
+                if not hopeless:
+                    circle = waiting[waiting.index(needed[0]) :]
+                hopeless.append(waiting.pop())
         if hopeless:
-            raise self._error(hopeless)
+            raise self._error(circle)
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
         """Build the body of a function, to learn what it returns.
@@ -90,25 +92,10 @@ class Inference:
             self._open.pop()
         return []
 
-    def _error(self, hopeless: Mapping[Specialization, Sequence[Specialization]]) -> TypeError:
-        """What to say of functions of which nothing can be found out, given what each of them needs."""
-        in_circles = [function for function in hopeless if _is_in_circle(function, hopeless)]
-        in_loop = [function for function in in_circles if function in self._loops]
-        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(in_circles[-1])
-
-
-def _is_in_circle(function: Specialization, needs: Mapping[Specialization, Sequence[Specialization]]) -> bool:
-    """Whether a function needs its own results, by itself or by way of others."""
-    seen: set[Specialization] = set()
-    pending = list(needs[function])
-    while pending:
-        needed = pending.pop()
-        if needed is function:
-            return True
-        if needed not in seen:
-            seen.add(needed)
-            pending += needs.get(needed, ())
-    return False
+    def _error(self, circle: Sequence[Specialization]) -> TypeError:
+        """What to say of functions each of which needs the results of the next one, and the last of the first one."""
+        in_loop = [function for function in circle if function in self._loops]
+        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circle[0])
 
 
 def _unknown_in_loop(function: Specialization, variable: str) -> TypeError:
