@@ -18,3 +18,18 @@ class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: igno
 
     def __init__(self, message: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
+
+def with_message(error: Exception, message: str) -> Exception:
+    """An error of the same kind that says `message`.
+
+    Some kinds take more than a message, as json.JSONDecodeError does. Then it is of the nearest kind that does not.
+    """
+    for kind in type(error).__mro__:
+        try:
+            made = kind(message)
+        except TypeError:
+            continue
+        if isinstance(made, Exception) and message in str(made):
+            return made
+    return RuntimeError(message)

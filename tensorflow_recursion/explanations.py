@@ -11,17 +11,15 @@ import os
 import re
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
 from tensorflow_recursion._tf import bodies
+from tensorflow_recursion.errors import with_message
 
 # The lines of files in these folders are nobody's mistake; TensorFlow leaves out most of its own.
 _FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
-
-# How messages begin that say what is wrong already.
-_EXPLAINED = ("Function '", "Call of '")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +30,13 @@ class _Explanation:
       pattern: what their messages match, anywhere.
       text: what they mean; `{1}` is the pattern's first group.
       quotes: whether TensorFlow's own message is worth reading as well.
+      is_converted: whether AutoGraph converts what they are about, so that they come up where it could not.
     """
 
     pattern: str
     text: str
     quotes: bool = False
+    is_converted: bool = False
 
 
 _NO_SESSION = (
@@ -50,11 +50,13 @@ _EXPLANATIONS = (
         "Python's `if`, `while`, `and`, `or` and `not` cannot go by a tensor, which has no value before the graph "
         "runs; write tf.cond or tf.while_loop (tf.logical_and, tf.logical_or, tf.logical_not). Nor can `assert`; "
         "write tf.debugging.assert_...",
+        is_converted=True,
     ),
     _Explanation(
         r"[Ii]terating over a (?:symbolic )?`tf\.Tensor`",
         "Python's `for` cannot go over a tensor, which has no value before the graph runs; write tf.while_loop or "
         "tf.map_fn, or tf.unstack if the number of its parts is known",
+        is_converted=True,
     ),
     _Explanation(
         r"indices must be integers or slices, not \w*Tensor$",
@@ -70,6 +72,7 @@ _EXPLANATIONS = (
         r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
         "Python takes a number here (in `range`, say), and a tensor has no value before the graph runs; write tf.range "
         "or tf.while_loop",
+        is_converted=True,
     ),
     _Explanation(
         r"Argument `fetch` = (?:Tensor\(|name: )|Cannot interpret feed_dict key as Tensor: Tensor"
@@ -127,10 +130,15 @@ _EXPLANATIONS = (
         "example",
     ),
     _Explanation(
-        r"^len is not well defined for a symbolic|^Cannot convert a symbolic tf\.Tensor|has no attribute 'numpy'"
-        r"|^must be real number, not \w*Tensor$",
-        "Python and NumPy cannot read a tensor, which has no value before the graph runs; write TensorFlow's operators "
-        "(tf.shape(x)[0] for len(x)), or tf.py_function",
+        r"^len is not well defined for a symbolic",
+        "Python's `len` cannot read the length of a tensor, which has no value before the graph runs; write "
+        "tf.shape(x)[0]",
+        is_converted=True,
+    ),
+    _Explanation(
+        r"^Cannot convert a symbolic tf\.Tensor|has no attribute 'numpy'|^must be real number, not \w*Tensor$",
+        "Python and NumPy cannot read a tensor, which has no value before the graph runs; write TensorFlow's "
+        "operators, or tf.py_function",
     ),
     _Explanation(
         r"^In op '(.+?)', input types .* expected types \(.*_ref\b",
@@ -142,8 +150,9 @@ _EXPLANATIONS = (
         r"|unsupported operand type\(s\) for \S+: (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
         r"|'NoneType' object cannot be interpreted as an integer",
         "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass "
-        "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state "
-        "tfr.recursive(reduce_retracing=False), which traces the function for each shape",
+        "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state the shape: "
+        "tfr.recursive(reduce_retracing=False) traces a function for each shape, Defun(tf.TensorSpec(shape, dtype)) "
+        "for one",
         quotes=True,
     ),
     _Explanation(
@@ -176,8 +185,13 @@ def leave_out_own_frames() -> None:
 
 
 @contextlib.contextmanager
-def explained(function: str) -> Iterator[None]:
+def explained(function: str, *, autograph: bool = False, note: Callable[[], str] = str) -> Iterator[None]:
     """Let errors of what is built inside say what is wrong with the body of `function`; their types stay.
+
+    Args:
+      function: its name.
+      autograph: whether AutoGraph converts the body.
+      note: what to append to errors that quote TensorFlow's own message, which are about dtypes and shapes of tensors.
 
     Raises:
       TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does (a
@@ -187,12 +201,12 @@ def explained(function: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
-        text = _explanation(str(error))
+        text = _explanation(error, autograph=autograph, note=note)
         if text is None:
             raise
-        raise type(error)(f"Function '{function}'{_place(error)}: {text}") from error
+        raise with_message(error, f"Function '{function}'{_place(error)}: {text}") from error
     except tf.errors.InvalidArgumentError as error:
-        text = _explanation(str(error))
+        text = _explanation(error)
         if text is None or error.op is None or not error.op.graph.building_function:  # of a session of another graph
             raise
         message = f"Function '{function}'{_place(error)}: {text}"
@@ -202,13 +216,14 @@ def explained(function: str) -> Iterator[None]:
 def with_users_frames(error: Exception) -> Exception:
     """An error without the frames of libraries in its traceback, unless the user wants to see those.
 
-    AutoGraph writes every frame that is there into the message.
+    AutoGraph writes every frame that is there into the message. Those of contextlib are where `explained` is left.
     """
     if not tf.debugging.is_traceback_filtering_enabled():
         return error
     entries, entry = [], error.__traceback__
     while entry is not None:
-        if not is_ours(entry.tb_frame.f_code.co_filename):
+        file = entry.tb_frame.f_code.co_filename
+        if not is_ours(file) and file != contextlib.__file__:
             entries.append(entry)
         entry = entry.tb_next
     kept = None
@@ -222,9 +237,15 @@ def is_ours(file: str) -> bool:
     return os.path.abspath(file).startswith(_FOLDERS)
 
 
-def _explanation(message: str) -> str | None:
-    """What an error with this message means, None if that is not known or said already."""
-    if message.startswith(_EXPLAINED):
+def is_explained(message: str) -> bool:
+    """Whether a message says what is wrong already, and with which function."""
+    return message.startswith(("Function '", "Call of '"))
+
+
+def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[], str] = str) -> str | None:
+    """What an error means, None if that is not known or said already; arguments as those of `explained`."""
+    message = bodies.message_of(error)
+    if is_explained(message):
         return None
     for known in _EXPLANATIONS:
         if found := re.search(known.pattern, message):
@@ -232,7 +253,9 @@ def _explanation(message: str) -> str | None:
             text = known.text
             for number, group in groups:
                 text = text.replace(f"{{{number}}}", group or "")
-            return f"{text} ({' '.join(message.split())})" if known.quotes else text
+            if autograph and known.is_converted and (cause := bodies.unconverted(error, is_ours)) is not None:
+                text = f"{cause}. Unconverted, {text}"
+            return f"{text} ({' '.join(message.split())}){note()}" if known.quotes else text
     return None
 
 
@@ -247,5 +270,6 @@ def _place(error: Exception) -> str:
 
 def _frames(error: Exception) -> list[tuple[str, int]]:
     """Files and lines that an error came through, the innermost first."""
-    frames = [(frame.filename, frame.lineno or 0) for frame in reversed(traceback.extract_tb(error.__traceback__))]
-    return bodies.converted_lines(error) + frames
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    lines = [bodies.users_line(frame.filename, frame.lineno or 0) for frame in frames]
+    return bodies.converted_lines(error) + lines

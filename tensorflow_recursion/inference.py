@@ -53,22 +53,22 @@ class Inference:
             raise Unknown(function)
         waiting = [function]  # each for the next one
         hopeless: list[Specialization] = []  # as long as nothing more is known than now
-        circular: list[Specialization] = []  # for each of these: what its body needs, and is waiting for it
+        circle: list[Specialization] = []  # in which the first of these is: each needs the results of the next one
         while waiting:
             needed = self._look_at(waiting[-1])
             if not needed:
                 waiting.pop()
                 hopeless.clear()
-                circular.clear()
             elif self._open:
                 raise Unknown(*needed)
             elif following := [known for known in needed if known not in waiting and known not in hopeless]:
                 waiting.append(following[0])
             else:
-                circular += [known for known in needed if known in waiting]
+                if not hopeless:
+                    circle = waiting[waiting.index(needed[0]) :]
                 hopeless.append(waiting.pop())
         if hopeless:
-            raise self._error(hopeless, circular[0])
+            raise self._error(circle)
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
         """Build the body of a function, to learn what it returns.
@@ -77,6 +77,7 @@ class Inference:
         `function` returns is known now.
         """
         self._open.append(function)
+        self._loops.pop(function, None)
         try:
             with inferring.inferring(self._graph, function.user_name), self._building(function):
                 function.learn(function.call(inferring.placeholders(function.specs)))
@@ -91,10 +92,10 @@ class Inference:
             self._open.pop()
         return []
 
-    def _error(self, hopeless: Sequence[Specialization], circular: Specialization) -> TypeError:
-        """What to say of functions of which nothing can be found out; `circular` needs its own results."""
-        in_loop = [function for function in hopeless if function in self._loops]
-        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circular)
+    def _error(self, circle: Sequence[Specialization]) -> TypeError:
+        """What to say of functions each of which needs the results of the next one, and the last of the first one."""
+        in_loop = [function for function in circle if function in self._loops]
+        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circle[0])
 
 
 def _unknown_in_loop(function: Specialization, variable: str) -> TypeError:

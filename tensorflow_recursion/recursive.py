@@ -92,6 +92,7 @@ class RecursiveFunction:
         self._source = Source(
             self._name,
             lambda args, kwargs: bodies.call(self.python_function, args, kwargs, autograph=options["autograph"]),
+            options["autograph"],
             func.__doc__,
             output_spec,
             has_signature,
@@ -126,7 +127,7 @@ class RecursiveFunction:
             return self.python_function(*args, **kwargs)
         try:
             return self._eagerly(*args, **kwargs) if tf.executing_eagerly() else self._in_graph(args, kwargs)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             if function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
             raise with_users_frames(error) from error.__cause__
@@ -240,7 +241,7 @@ class RecursiveFunction:
                 f"in a row, and here is another one{how}. {REMEDY_FOR_KINDS}"
             )
         count = len(function_types.tensor_specs(call_type))
-        if earlier and count > max(_MAX_GROWN, 2 * len(earlier[-1].specs)):
+        if len(earlier) > 1 and count > max(_MAX_GROWN, 2 * len(earlier[-1].specs)):
             raise CallError(
                 f"Call of '{self._name}': the arguments hold {count} tensors, those of the first call "
                 f"{len(earlier[-1].specs)}. Lists that grow from call to call of a recursion make it trace without "

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tensorflow_recursion._tf import graphs
-from tensorflow_recursion.errors import CallError
+from tensorflow_recursion.errors import CallError, with_message
 
 _NAME = re.compile(r"[A-Za-z0-9.]([A-Za-z0-9_.\-/]*[A-Za-z0-9_.\-])?")
 _ARGUMENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -205,8 +205,9 @@ def convert_argument(function: str, index: int, value: Any) -> tf.Tensor:
     except (TypeError, ValueError) as error:
         where = f"Call of '{function}': argument {index}"
         if (remedy := remedy_for_parts(value, "pass")) is not None:
-            raise type(error)(f"{where} is a {type(value).__name__}, expected a tensor; {remedy}") from error
-        raise type(error)(f"{where}: cannot convert {reprlib.repr(value)} to a tensor: {error}") from error
+            raise with_message(error, f"{where} is a {type(value).__name__}, expected a tensor; {remedy}") from error
+        message = f"{where}: cannot convert {reprlib.repr(value)} to a tensor: {error}"
+        raise with_message(error, message) from error
 
 
 def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) -> tf.Tensor:

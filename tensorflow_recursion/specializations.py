@@ -17,8 +17,8 @@ from tensorflow_recursion import names, signatures
 from tensorflow_recursion._tf import bodies, function_types, graphs, keras_scopes, nests
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.definitions import TraceOptions
-from tensorflow_recursion.errors import CallError
-from tensorflow_recursion.explanations import explained
+from tensorflow_recursion.errors import CallError, with_message
+from tensorflow_recursion.explanations import explained, is_explained
 from tensorflow_recursion.results import checked
 from tensorflow_recursion.signatures import Signature
 
@@ -32,6 +32,9 @@ REMEDY_FOR_KINDS = (
     "that differ"
 )
 
+# How a note begins that is appended to an error of a body.
+_NOTE = "\n\nFunction '"
+
 # How many characters of a spec an error shows.
 _MAX_TEXT = 500
 
@@ -43,6 +46,7 @@ class Source:
     Attributes:
       name: what messages call it.
       call: calls the function with positional and keyword arguments; AutoGraph converts it then, if it is to.
+      autograph: whether AutoGraph converts the function.
       doc: its docstring.
       output_signature: what it returns, as a nest of specs; None if it is to be found out.
       has_signature: whether the user stated that.
@@ -54,6 +58,7 @@ class Source:
 
     name: str
     call: Callable[..., Any]
+    autograph: bool
     doc: str | None
     output_signature: Any
     has_signature: bool
@@ -188,27 +193,28 @@ class Specialization:
     def _explained(self) -> Iterator[None]:
         """Let errors of the body say what is wrong with it, and what its calls are taken to return."""
         try:
-            with explained(self.source.name):
+            with explained(self.source.name, autograph=self.source.autograph, note=self._note):
                 yield
         except (TypeError, ValueError) as error:
-            message = str(error)
-            says_it = message.startswith(("Function '", "Call of '")) or REMEDY_FOR_KINDS in message
-            if says_it or isinstance(error, CallError):
+            message = bodies.message_of(error)
+            if is_explained(message) or _NOTE in message or isinstance(error, CallError) or not (note := self._note()):
                 raise
-            before = [function for function in _callers(self.caller) if function.source is self.source]
-            if len(before) >= _MANY_KINDS:
-                raise type(error)(
-                    f"{error}\n\nFunction '{self.source.name}': {len(before)} calls of it led here, each with other "
-                    f"kinds of arguments{function_types.difference(before[0].call_type, self.call_type)}. "
-                    f"{REMEDY_FOR_KINDS}"
-                ) from error
-            if not self.is_known or self.source.has_signature:
-                raise
-            raise type(error)(
-                f"{error}\n\nFunction '{self.source.name}': from the paths through its body that do not call it, it is "
-                f"taken to return {_shortened(self.returns)}; where that is not meant, state output_signature in "
-                "tfr.recursive"
-            ) from error
+            raise with_message(error, f"{error}{note}") from error
+
+    def _note(self) -> str:
+        """What to append to errors about tensors in the body; empty if there is nothing to say."""
+        before = [function for function in _callers(self.caller) if function.source is self.source]
+        if len(before) >= _MANY_KINDS:
+            return (
+                f"{_NOTE}{self.source.name}': {len(before)} calls of it led here, each with other kinds of arguments"
+                f"{function_types.difference(before[0].call_type, self.call_type)}. {REMEDY_FOR_KINDS}"
+            )
+        if not self.is_known or self.source.has_signature:
+            return ""
+        return (
+            f"{_NOTE}{self.source.name}': from the paths through its body that do not call it, it is taken to return "
+            f"{_shortened(self.returns)}; where that is not meant, state output_signature in tfr.recursive"
+        )
 
     def learn(self, returned: Any) -> None:
         """Take what inference found the function to return."""

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import inspect
+import threading
+import traceback
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
-from tensorflow.python.util import traceback_utils
+from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf.replacements import Replacements
@@ -21,6 +26,9 @@ _FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
 # Stateful operators that change nothing which another one sees, apart from those that read resources: handles, and
 # lists whose operations are in order by their data.
 _WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeholder", names.OP_PREFIX)
+
+# Parts of a function that Python runs as functions of their own.
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 def call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, autograph: bool) -> Any:
@@ -136,6 +144,12 @@ def leave_out_of_errors(folder: str) -> None:
     traceback_utils._EXCLUDED_PATHS += (folder,)
 
 
+def message_of(error: BaseException) -> str:
+    """What an error says, without the lines of the user that AutoGraph puts before it."""
+    metadata = getattr(error, "ag_error_metadata", None)
+    return str(error) if metadata is None else str(metadata.cause_message).partition(": ")[2]
+
+
 def converted_lines(error: BaseException | None) -> list[tuple[str, int]]:
     """Files and lines of what AutoGraph has converted that an error came through, the innermost first.
 
@@ -147,3 +161,65 @@ def converted_lines(error: BaseException | None) -> list[tuple[str, int]]:
             return [(frame.filename, frame.lineno) for frame in metadata.translated_stack if frame.is_converted]
         error = error.__context__
     return []
+
+
+def users_line(file: str, line: int) -> tuple[str, int]:
+    """The line from which AutoGraph made another one, if the function that it converts has that; else the same line.
+
+    A function that is made in a converted function has been converted with it.
+    """
+    lines = tf_stack._source_mapper_stacks[threading.get_ident()][-1].get_effective_source_map()
+    found: tuple[str, int] = lines.get((file, line), (file, line))[:2]
+    return found
+
+
+def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None:
+    """Which function an error came up in that AutoGraph could not convert, and why; None if there is no such function.
+
+    `skip` says which files are not the user's.
+    """
+    walked = traceback.walk_tb(_before_autograph(error).__traceback__)
+    frames = [frame for frame, _ in walked if not skip(frame.f_code.co_filename)]
+    frame = next((frame for frame in reversed(frames) if frame.f_code.co_name not in _COMPREHENSIONS), None)
+    if frame is None or "__autograph_generated_file" in frame.f_code.co_filename:
+        return None
+    code = frame.f_code
+    if not _has_source(code):
+        return (
+            f"AutoGraph could not convert '{code.co_name.strip('<>')}', because Python finds no source of it: code "
+            "that is typed in at a prompt, read from stdin or made by `exec` has none; put it into a file"
+        )
+    if code.co_name == "<lambda>" and not _can_be_told(code, frame.f_globals):
+        return (
+            "AutoGraph could not convert a lambda, because several with the same arguments are in one line; give each "
+            "a line of its own, or write `def`"
+        )
+    return None
+
+
+def _before_autograph(error: BaseException) -> BaseException:
+    """The error that a body raised: AutoGraph raises another one, which need not have the same traceback."""
+    before: BaseException | None = error
+    while before is not None and hasattr(before, "ag_error_metadata") and message_of(before) == message_of(error):
+        error, before = before, before.__context__
+    return error
+
+
+def _has_source(code: types.CodeType) -> bool:
+    """Whether AutoGraph has the source of some code; it does not look for that of `exec`."""
+    try:
+        return code.co_filename != "<string>" and bool(inspect.findsource(code))
+    except OSError:
+        return False
+
+
+def _can_be_told(code: types.CodeType, namespace: dict[str, Any]) -> bool:
+    """Whether AutoGraph can tell a lambda from others in its line."""
+    closure = tuple(types.CellType() for _ in code.co_freevars)
+    try:
+        parser.parse_entity(types.FunctionType(code, namespace, closure=closure), ())
+    except errors.UnsupportedLanguageElementError:
+        return False
+    except (AttributeError, SyntaxError):  # which have other causes
+        return True
+    return True

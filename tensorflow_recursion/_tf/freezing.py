@@ -125,7 +125,8 @@ def _restore(graph: Any, call: str, rename: Rename) -> None:
         new_names.update({name: f"{name}_frozen_{ops.uid()}" for name in sorted(more)})
     for name, (nodes, _, _) in zip([None, *new_names], _bodies(graph), strict=True):
         for node in nodes:
-            is_run = node.attr.pop(_ALTERNATIVE, None) is not None
+            is_run = _ALTERNATIVE in node.attr
+            node.attr.pop(_ALTERNATIVE, None)
             if name is not None and name not in changed:
                 continue
             if node.op == call and not is_run:

@@ -52,26 +52,31 @@ class Parameters:
             typed = (*self._input_signature, *typed[len(self._input_signature) :])
         try:
             call_type, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, by_keyword, {}, self._type)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise TypeError(_explained(error)) from error
         return Arguments(call_type, bound)
 
 
-def is_binding_error(error: TypeError) -> bool:
+def is_binding_error(error: TypeError | ValueError) -> bool:
     """Whether a tf.function raised `error` because of the arguments of a call."""
-    return str(error).startswith("Binding inputs to tf.function failed") or _UNKNOWN_KIND.match(str(error)) is not None
+    if str(error).startswith("Binding inputs to tf.function failed"):
+        return True
+    return _UNKNOWN_KIND.match(str(error)) is not None or isinstance(error.__context__, OverflowError)
 
 
-def _explained(error: TypeError) -> str:
+def _explained(error: TypeError | ValueError) -> str:
     """What an error means that a kind of arguments cannot be told."""
-    if (found := _UNKNOWN_KIND.match(str(error))) is None:
-        return str(error)
+    found = _UNKNOWN_KIND.match(str(error))
     if isinstance(error.__context__, OverflowError):
+        # Python does not write numbers of very many digits, which is another error then.
+        number = f"{found[1][:12]}... is" if found else "an argument is"
+        digits = f"{len(found[1].lstrip('-'))} digits" if found else "thousands of digits"
         return (
-            f"{found[1][:12]}... is a Python number of {len(found[1])} digits, too large to tell calls apart; a number "
-            "that grows from call to call of a recursion makes it trace without end, so pass it as a tensor, "
-            "tf.constant(n)"
+            f"{number} a Python number of {digits}, too large to tell calls apart; a number that grows from call to "
+            "call of a recursion makes it trace without end, so pass it as a tensor, tf.constant(n)"
         )
+    if found is None:
+        return str(error)
     return (
         f"{found[1]} is one Python value to TensorFlow, and not a hashable one, by which calls could be told apart; to "
         "pass the tensors in it, give its class __tf_flatten__ and __tf_unflatten__, as tf.nest wants of a dataclass, "

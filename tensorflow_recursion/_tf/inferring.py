@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.python.autograph.operators import control_flow, variables
@@ -27,6 +27,9 @@ _COND = cond_v2.cond_v2
 _CASE = cond_v2.indexed_case
 _LOOP = while_v2.while_loop
 _FIRST_ITERATION = control_flow._try_handling_undefineds
+
+# A function that builds a branch of a conditional.
+_Branch: TypeAlias = Callable[[], Any]
 
 _ATTRIBUTE = "_recursion_is_for_inference"
 
@@ -78,21 +81,23 @@ def any_of(spec: Any, sources: Sequence[tf.Tensor]) -> Any:
     return nests.pack(spec, tensors)
 
 
-def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any], chosen_by: Any) -> Any:
+def _one_of(branches: Sequence[_Branch], build: Callable[[Sequence[_Branch]], Any], chosen_by: Any) -> Any:
     """What a conditional returns: what its branches do, as far as that is known.
 
     Args:
       branches: the functions that build the branches.
-      build: builds the conditional by TensorFlow's own function.
+      build: builds a conditional of branches by TensorFlow's own function.
       chosen_by: says which branch is taken; TensorFlow returns it in place of an operation, as `tf.no_op()` makes one.
     """
     known: list[Any] = []
+    known_branches: list[_Branch] = []
     needed: list[object] = []
     loop = ""
     for branch in branches:
         try:
             result = nest.map_structure(lambda one: chosen_by if isinstance(one, tf.Operation) else one, branch())
             known.append(nests.to_tensors(result))
+            known_branches.append(branch)
         except Unknown as unknown:
             needed += unknown.of
             loop = loop or unknown.loop
@@ -105,22 +110,23 @@ def _one_of(branches: Sequence[Callable[[], Any]], build: Callable[[], Any], cho
         for value in known[1:]:
             spec = nests.join(spec, nests.spec_of(value))
     except ValueError:
-        return build()  # raises TensorFlow's own error
+        return build(known_branches)  # raises TensorFlow's own error
     return any_of(spec, nests.tensors_of(known))
 
 
 def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
-    def build() -> Any:
-        return _COND(pred, true_fn, false_fn, name)
+    def build(branches: Sequence[_Branch]) -> Any:
+        return _COND(pred, *branches, name)
 
-    return _one_of([true_fn, false_fn], build, pred) if is_inferring() else build()
+    branches = [true_fn, false_fn]
+    return _one_of(branches, build, pred) if is_inferring() else build(branches)
 
 
 def _case(index: Any, branches: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-    def build() -> Any:
+    def build(branches: Sequence[_Branch]) -> Any:
         return _CASE(index, branches, *args, **kwargs)
 
-    return _one_of(branches, build, index) if is_inferring() else build()
+    return _one_of(branches, build, index) if is_inferring() else build(branches)
 
 
 def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **options: Any) -> Any:
@@ -144,9 +150,19 @@ def _with_shape(spec: Any, invariant: Any) -> Any:
 def _first_iteration(
     body: Any, get_state: Any, set_state: Any, init_vars: Any, nulls: Any, shape_invariants: Any, names: Any
 ) -> Any:
-    """Build an iteration of a loop, as AutoGraph does to learn of what kind variables are that have no value before."""
+    """Build an iteration of a loop, as AutoGraph does to learn of what kind variables are that have no value before.
+
+    AutoGraph builds it in a graph of its own, which is for inference if the one around it is.
+    """
+    is_for_inference_too = is_inferring()
+
+    def marked_body() -> None:
+        if is_for_inference_too:
+            setattr(tf1.get_default_graph(), _ATTRIBUTE, True)
+        body()
+
     try:
-        return _FIRST_ITERATION(body, get_state, set_state, init_vars, nulls, shape_invariants, names)
+        return _FIRST_ITERATION(marked_body, get_state, set_state, init_vars, nulls, shape_invariants, names)
     except Unknown as unknown:
         without_value = [(name, value) for name, value, is_null in zip(names, init_vars, nulls, strict=True) if is_null]
         returns = any(isinstance(value, variables.UndefinedReturnValue) for _, value in without_value)

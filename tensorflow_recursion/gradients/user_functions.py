@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles
 from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.errors import with_message
 
 
 def of_call(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> list[Any]:
@@ -42,9 +43,10 @@ def _call(op: tf.Operation, definition: Definition, what: str, arguments: Sequen
     try:
         result = getattr(definition, what)(*arguments)
     except (TypeError, ValueError) as error:
-        raise type(error)(
+        raise with_message(
+            error,
             f"Function '{_shown(definition)}': its {what} fails for call {op.name!r} with {len(arguments)} "
-            f"arguments: {error}"
+            f"arguments: {error}",
         ) from error
     result = list(result) if isinstance(result, (list, tuple)) else [result]
     return [] if result and isinstance(result[0], tf.Operation) else result

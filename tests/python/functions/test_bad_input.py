@@ -1,6 +1,7 @@
 """Mistakes of users: each is an error that names the function, what was expected and what was given."""
 # SPDX-License-Identifier: Apache-2.0
 
+import json
 import re
 
 import numpy as np
@@ -417,3 +418,21 @@ def test_transform_graph_is_invalid_argument_error_when_fetch_is_unknown(with_ca
     for fetch in ("nope", "nope:0"):
         with pytest.raises(tf.errors.InvalidArgumentError, match=f"'{fetch}'"):
             tfr.transform_graph(tf1.get_default_graph(), ["y", fetch])
+
+
+class OfNoNumber:
+    def __array__(self, dtype=None, copy=None):
+        return json.loads("no json")  # JSONDecodeError is a ValueError that takes more than a message
+
+
+def test_error_of_a_kind_that_takes_more_than_a_message_names_the_function():
+    with pytest.raises(ValueError, match=contains("Call of 'F': argument 0: cannot convert", "Expecting value")):
+        tfr.Defun(func_name="F")(lambda n: n)(OfNoNumber())
+
+
+def test_error_of_a_gradient_function_names_the_function_whatever_its_kind():
+    f = tfr.Defun(tf.float32, func_name="F", python_grad_func=lambda op, dy: b"\xff".decode())(lambda x: x * x)
+    x = tf.constant(1.0)
+    with pytest.raises(ValueError, match=contains("Function 'F'", "python_grad_func", "can't decode")) as error:
+        tf.gradients(f(x), x)
+    assert isinstance(error.value.__cause__, UnicodeDecodeError)

@@ -433,3 +433,14 @@ def test_named_gradient_is_error_when_it_is_forbidden_or_not_a_name():
         tfr.Defun(F32, func_name="F", grad_func="G", create_grad_func=False)
     with pytest.raises(ValueError, match="'no name' is not a legal function name"):
         tfr.Defun(F32, func_name="F", grad_func="no name")
+
+
+def test_part_of_a_shape_that_a_defun_does_not_know_has_a_remedy_that_works(graph):
+    def first(x):
+        return x[0] if x.shape[0] > 1 else x[0] + 1.0
+
+    value = tf1.placeholder(F32, [None])
+    message = re.escape("Function 'F' (test_messages.py, line") + r".*Defun\(tf\.TensorSpec\(shape, dtype\)\)"
+    with pytest.raises(TypeError, match=message):
+        tfr.Defun(F32, func_name="F")(first)(value)
+    assert tfr.Defun(tf.TensorSpec([3], F32), func_name="G")(first)(value).dtype == F32

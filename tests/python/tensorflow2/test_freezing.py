@@ -11,6 +11,7 @@ from gradient_helpers import nested_derivative
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion import names
 
 tf1 = tf.compat.v1
 
@@ -451,3 +452,21 @@ def test_graph_of_a_session_with_derivatives(config, is_resource):
         tf.import_graph_def(graph_def, name="")
         got = session.run({name: f"{name}:0" for name in fetches})
         assert got == pytest.approx({name: wanted for name, (_, wanted) in fetches.items()}, rel=1e-5)
+
+
+def test_call_whose_record_nobody_reads_names_no_function_that_takes_the_variable():
+    """Its gradient is in the graph, and not among what is frozen."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        v = tf1.get_variable("v", initializer=V, use_resource=True)
+        scaled = tfr.Defun(tf.float32, func_name="Scaled")(lambda x: v * x)
+        x = tf.constant(X)
+        y = scaled(x)
+        tf.gradients(y, x)
+        session.run(tf1.global_variables_initializer())
+        before = session.graph_def
+        frozen = tf1.graph_util.convert_variables_to_constants(session, before, [y.op.name])
+    forward_before, forward = (
+        next(node.attr[names.FORWARD].s for node in graph_def.node if node.op == names.INVOKE)
+        for graph_def in (before, frozen)
+    )
+    assert forward_before and not forward

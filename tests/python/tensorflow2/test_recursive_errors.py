@@ -165,6 +165,56 @@ def test_variable_without_a_value_before_a_loop_is_named_where_it_needs_another_
         called(lambda: last(tf.constant(3)))
 
 
+def test_variable_without_a_value_before_a_loop_is_no_error_where_another_path_tells_its_kind(called):
+    """`halved` can be found out by itself, though it calls `last` as well."""
+
+    @tfr.recursive
+    def last(n):
+        for child in tf.range(n):
+            y = halved(child)
+        return y
+
+    @tfr.recursive
+    def halved(n):
+        if n < 2:
+            return n
+        return last(n // 2) + 1
+
+    assert int(called(lambda: last(tf.constant(7)))) == 2  # halved(6) = last(3) + 1 = halved(2) + 1 = last(1) + 2 = 2
+
+
+def test_function_without_a_base_case_is_named_where_a_loop_was_looked_at_before(called):
+    """What the loop needs is known once that function has been looked at."""
+
+    @tfr.recursive
+    def same(n):
+        return n
+
+    @tfr.recursive
+    def endless(n):
+        for child in tf.range(n):
+            y = same(child)
+        return endless(y)
+
+    with pytest.raises(TypeError, match=contains("Function 'endless'", "every path through its body")):
+        called(lambda: endless(tf.constant(3)))
+
+
+def test_function_without_a_base_case_is_named_where_another_one_calls_it_in_a_loop(called):
+    @tfr.recursive
+    def endless(n):
+        return endless(n - 1)
+
+    @tfr.recursive
+    def last(n):
+        for child in tf.range(n):
+            y = endless(child)
+        return y
+
+    with pytest.raises(TypeError, match=contains("Function 'endless'", "every path through its body")):
+        called(lambda: last(tf.constant(3)))
+
+
 def test_other_dtype_than_the_base_case_is_an_error_that_says_both(called):
     @tfr.recursive
     def total(n):
@@ -252,8 +302,10 @@ def test_number_too_large_for_a_kind_of_arguments_is_an_error_that_says_what_to_
     message = contains("Call of 'squared'", "37339184", "a Python number of 489 digits", "tf.constant(n)")
     with pytest.raises(TypeError, match=message):
         squared(tf.constant(1), 3)
-    with pytest.raises(TypeError, match=message):
-        squared(tf.constant(1), 3**1024)
+    for number, digits in ((3**1024, 489), (-(3**1024), 489), (3**10000, "thousands of")):
+        message = contains("Call of 'squared'", f"a Python number of {digits} digits", "tf.constant(n)")
+        with pytest.raises(TypeError, match=message):
+            squared(tf.constant(1), number)
 
 
 def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called):
@@ -267,6 +319,16 @@ def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called
     with pytest.raises(TypeError, match=message) as caught:
         called(lambda: doubled([tf.constant(1.0), tf.constant(2.0)], tf.constant(3)))
     assert len(str(caught.value)) < 5000
+
+
+def test_list_that_grows_once_is_no_error():
+    @tfr.recursive
+    def total(values):
+        if len(values) == 1:
+            return total(values * 1001)
+        return tf.add_n(values)
+
+    assert int(total([tf.constant(1)])) == 1001
 
 
 def test_error_of_a_body_says_the_line_of_the_user(called):

@@ -1,0 +1,202 @@
+"""Mistakes in bodies that AutoGraph converts, or cannot convert: errors say function, line, and what to write."""
+# SPDX-License-Identifier: Apache-2.0
+
+import inspect
+import json
+import math
+import re
+import textwrap
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+
+def contains(*texts):
+    return "(?s)" + ".*".join(map(re.escape, texts))
+
+
+def without_source(code, file):
+    """What `exec` makes of some code, as if it came from a file of that name."""
+    made = {"tf": tf, "tfr": tfr}
+    exec(compile(textwrap.dedent(code), file, "exec"), made)
+    return made
+
+
+FILES = ["<string>", "<stdin>"]  # AutoGraph does not look for the source of the first one
+NO_SOURCE = "because Python finds no source of it"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_body_without_source_is_an_error_that_says_so(file):
+    code = """
+        @tfr.recursive
+        def fib(n):
+            if n < 2:
+                return n
+            return fib(n - 1) + fib(n - 2)
+        """
+    fib = without_source(code, file)["fib"]
+    message = contains("Function 'fib'", "could not convert 'fib'", NO_SOURCE, "into a file", "`if`", "tf.cond")
+    for _ in range(2):  # AutoGraph remembers what it could not convert
+        with pytest.raises(TypeError, match=message):
+            fib(tf.constant(3))
+
+
+WITHOUT_SOURCE = {
+    "if": ("x = x if x > 1 else x + 1", "tf.cond"),
+    "for": ("for part in tf.reshape(x, [1]): x += part", "tf.unstack"),
+    "range": ("for i in range(x): x += i", "tf.range"),
+    "and": ("x += sum(1 for i in [1, 2] if x > 1 and i > 1)", "tf.logical_and"),
+    "len": ("x += len(tf.range(x))", "tf.shape(x)[0]"),
+}
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("name", WITHOUT_SOURCE)
+def test_function_without_source_that_a_body_calls_is_named(name, file):
+    statement, remedy = WITHOUT_SOURCE[name]
+    helper = without_source(f"def helper(x):\n    {statement}\n    return x", file)["helper"]
+
+    @tfr.recursive
+    def f(n):
+        if n < 1:
+            return n
+        return f(helper(n) - 2)
+
+    with pytest.raises(TypeError, match=contains("Function 'f'", "could not convert 'helper'", NO_SOURCE, remedy)):
+        f(tf.constant(3))
+
+
+def test_function_without_source_works_where_nothing_has_to_be_converted():
+    helper = without_source("def helper(x): return x - 1", "<stdin>")["helper"]
+
+    @tfr.recursive
+    def f(n):
+        if n < 1:
+            return n
+        return f(helper(n))
+
+    assert int(f(tf.constant(3))) == 0
+
+
+def test_lambda_that_autograph_cannot_tell_from_another_is_an_error_that_says_so():
+    # fmt: off
+    down, up = tfr.recursive(lambda n: n if n < 1 else down(n - 1)), tfr.recursive(lambda n: n if n > 9 else up(n + 1))
+    # fmt: on
+    for function in (down, up):
+        with pytest.raises(TypeError, match=contains("could not convert a lambda", "a line of its own", "tf.cond")):
+            function(tf.constant(3))
+
+
+@pytest.mark.parametrize("file", [*FILES, "converted"])
+def test_body_that_is_not_to_be_converted_says_nothing_of_its_source(file):
+    def converted(n):
+        return n if n < 1 else n - 1
+
+    function = converted if file == "converted" else without_source("def f(n): return n if n < 1 else n - 1", file)["f"]
+    with pytest.raises(TypeError, match="tf.cond") as error:
+        tfr.recursive(function, autograph=False)(tf.constant(3))
+    assert "source" not in str(error.value)
+
+
+def sine(n):
+    return math.sin(n)
+
+
+def absolute(n):
+    return np.abs(n)
+
+
+def key(n):
+    return {0: 1}[n]
+
+
+def sum_of_dtypes(n):
+    return n + tf.constant(1.5)
+
+
+def none_from_loop(n):
+    return tf.while_loop(lambda i: i < n, lambda i: None, [0])
+
+
+# What TensorFlow's own message begins with, before which AutoGraph puts lines of the user.
+MISTAKES = {
+    sine: "write TensorFlow's operators",
+    absolute: "tf.py_function",
+    key: "tf.switch_case",
+    sum_of_dtypes: "tf.constant(0, tf.int64)",
+    none_from_loop: "None stands where a tensor is needed",
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
+def test_mistake_in_a_converted_body_says_function_line_and_remedy(mistake):
+    @tfr.recursive
+    def f(n):
+        if n < 1:
+            return mistake(n)
+        return f(n - 1)
+
+    line = mistake.__code__.co_firstlineno + 1
+    message = re.escape(f"Function 'f' ({__name__}.py, line {line}): ") + contains("", MISTAKES[mistake])
+    with pytest.raises((TypeError, ValueError, RuntimeError), match="^" + message.replace("(?s)", "")) as error:
+        f(tf.constant(3))
+    assert "in user code" not in str(error.value)
+
+
+def test_mistake_in_a_function_that_a_converted_one_makes_says_the_line():
+    @tf.function
+    def outer(n):
+        @tfr.recursive
+        def inner(n):
+            return n if n < 1 else inner(n - 1) + math.sin(n)  # the line
+
+        return inner(n)
+
+    lines, first = inspect.getsourcelines(outer.python_function)
+    line = first + next(i for i, text in enumerate(lines) if "the line" in text)
+    with pytest.raises(TypeError, match=contains(f"Function 'inner' ({__name__}.py, line {line})", "TensorFlow's")):
+        outer(tf.constant(3))
+
+
+IN_INNER = {
+    "other structures": (lambda n, outer: tf.cond(n < 2, lambda: (n, n), lambda: {"n": outer(n - 1)}), "of a tf.cond"),
+    "other dtypes": (lambda n, outer: outer(tf.constant(1.5) * n), "values of one dtype"),
+}
+
+
+@pytest.mark.parametrize("body, says", IN_INNER.values(), ids=IN_INNER)
+def test_mistake_in_the_body_of_another_function_names_that_one_alone(body, says):
+    @tfr.recursive
+    def outer(n):
+        return n if n < 1 else inner(n - 1)
+
+    @tfr.recursive
+    def inner(n):
+        return n if n < 1 else body(n, outer)
+
+    with pytest.raises((TypeError, AssertionError), match=contains("Function 'inner'", says)) as error:
+        outer(tf.constant(3))
+    assert "Function 'outer'" not in str(error.value)
+    assert "in outer" in str(error.value) and "contextlib" not in str(error.value)  # the lines that led there
+
+
+def test_case_whose_branches_differ_says_so_where_another_branch_recurses():
+    @tfr.recursive
+    def f(n):
+        return tf.switch_case(n, [lambda: n, lambda: (n, n), lambda: f(n - 1)])
+
+    with pytest.raises(AssertionError, match=contains("Function 'f'", "different numbers", "tf.switch_case")):
+        f(tf.constant(3))
+
+
+def test_error_of_a_kind_that_takes_more_than_a_message_is_not_lost():
+    @tfr.recursive(autograph=False)
+    def f(n):
+        return tf.cond(n < 1, lambda: n, lambda: f(n - 1) + len(json.loads("no json")))
+
+    with pytest.raises(ValueError, match=contains("Expecting value", "output_signature")):
+        f(tf.constant(3))
