@@ -14,12 +14,13 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Whether nodes of this kind find constants and invariants in a table.
+// Whether nodes of this kind can read constants and invariants from a table, besides tokens.
 bool ReadsTable(OpKind kind) {
   return kind == OpKind::kScalar || kind == OpKind::kPiece || kind == OpKind::kKernel || kind == OpKind::kPass ||
          kind == OpKind::kBranch || kind == OpKind::kRetain;
 }
 
+// Changes a flow graph so that the invariants of `recursions` are kept; KeepInvariants makes one.
 class InvariantKeeper {
  public:
   InvariantKeeper(const std::vector<InvariantRecursion>& recursions, FlowGraph* flow)
@@ -92,7 +93,7 @@ class InvariantKeeper {
     }
   }
 
-  // The arguments in their new order: those that every call passes first.
+  // The arguments in their new order, in which the invariants come last.
   static std::vector<int> OrderOf(const InvariantRecursion& recursion, RegionId function, size_t num_arguments) {
     std::vector<int> kept;
     for (const auto& invariant : recursion.invariants) kept.push_back(invariant.at(function));
@@ -165,7 +166,7 @@ class InvariantKeeper {
   FlowGraph& flow_;
   // The number of the invariant that comes in at an entry.
   std::map<NodeId, uint32_t> invariant_of_;
-  // Switches and entries that somebody no longer reads.
+  // The nodes that let invariants through, of which some reader has been redirected: entries, Switches, Enters.
   std::set<NodeId> bypassed_;
   std::map<RegionId, size_t> num_arguments_;
 };

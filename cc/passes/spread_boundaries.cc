@@ -35,7 +35,7 @@ absl::Status AddToCall(Node* node, const std::string& function, const GraphRegio
   call.callee = function;
   if (Is(node, kCallOp)) call.calls[index] = node;
   if (Is(node, kReturnOp)) call.returns.push_back(node);
-  boundaries->bodies[function];  // there may be none in a forged graph: found missing when it is spread
+  boundaries->bodies[function];  // a forged graph may lack the body, which SpreadFrameStart reports
   return absl::OkStatus();
 }
 
