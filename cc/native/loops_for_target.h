@@ -24,6 +24,7 @@ namespace {
 
 // --- Vectors --------------------------------------------------------------------------------------
 
+// The vector of numbers of type T, and the one of integers of the same size for their bits.
 template <typename T>
 struct VectorOf;
 template <>

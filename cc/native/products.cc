@@ -27,6 +27,7 @@ constexpr int64_t kMostMultiplications = int64_t{4} << 20;
 // they take one by one.
 constexpr int64_t kBytesOfFarWeight = int64_t{1} << 16;
 
+// The activations that a fused product may end with.
 enum class Activation { kNone, kRelu, kTanh, kSigmoid };
 
 // The matrix that a value holds; else nullptr. Unlike TensorIn() it serves matrices of any size, as weights are large.
@@ -137,29 +138,26 @@ NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
   return {factors.w->data(), static_cast<int>(factors.rows)};
 }
 
-void BindProduct(NativeKernel* kernel) {
+// Binds the product of two matrices. The attributes say whether x or the weight is transposed; no kernel serves the
+// former.
+bool BindProduct(const tensorflow::Node& node, const char* transpose_x, const char* transpose_w, NativeKernel* kernel) {
+  bool is_x_transposed = false, is_w_transposed = false;
+  if (!TryGetNodeAttr(node.attrs(), transpose_x, &is_x_transposed) || is_x_transposed) return false;
+  if (!TryGetNodeAttr(node.attrs(), transpose_w, &is_w_transposed)) return false;
+  kernel->numbers[0] = is_w_transposed ? 1 : 0;
   TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
   kernel->share = ShareOfWeight;
   kernel->run_together = kernel->dtype == tensorflow::DT_FLOAT ? RunTogether<float> : RunTogether<double>;
+  return true;
 }
 
 bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  bool transpose_a = false, transpose_b = false;
-  if (!TryGetNodeAttr(node.attrs(), "transpose_a", &transpose_a) || transpose_a) return false;
-  if (!TryGetNodeAttr(node.attrs(), "transpose_b", &transpose_b)) return false;
-  kernel->numbers[0] = transpose_b ? 1 : 0;
-  BindProduct(kernel);
-  return true;
+  return BindProduct(node, "transpose_a", "transpose_b", kernel);
 }
 
 // Serves a BatchMatMul of two matrices, which Grappler makes of a MatMul among reshapes.
 bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  bool adjoint_x = false, adjoint_y = false;
-  if (!TryGetNodeAttr(node.attrs(), "adj_x", &adjoint_x) || adjoint_x) return false;
-  if (!TryGetNodeAttr(node.attrs(), "adj_y", &adjoint_y)) return false;
-  kernel->numbers[0] = adjoint_y ? 1 : 0;
-  BindProduct(kernel);
-  return true;
+  return BindProduct(node, "adj_x", "adj_y", kernel);
 }
 
 // Serves the operator that Grappler makes of a MatMul, a BiasAdd and perhaps an activation.

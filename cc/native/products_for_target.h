@@ -133,10 +133,10 @@ TFR_TARGET void ProductOfRows(const T* const* x, const T* w, T* const* out, int6
   }
 }
 
-// The loop for a fixed number of rows, and a table of these loops by the number of rows.
 template <typename T>
 using ProductLoopOfRows = void (*)(const T* const* x, const T* w, T* const* out, int64_t depth, int64_t columns);
 
+// ProductOfRows by the number of rows.
 template <typename T>
 struct ProductsOfRows {
   ProductLoopOfRows<T> of[kRowsAtOnce + 1] = {};

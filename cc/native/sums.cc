@@ -199,6 +199,7 @@ bool AreLast(uint32_t reduced, int dims) {
   return goes;
 }
 
+// What the numbers of the reduced dimensions become.
 enum class Reduction { kSum, kMean, kMaximum };
 
 template <typename T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/spread_boundaries.h"
 
+#include "cc/analysis/node_facts.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -10,8 +11,6 @@ namespace {
 
 using tensorflow::GetNodeAttr;
 using tensorflow::Node;
-
-bool Is(const Node* node, const char* op) { return node->type_string() == op; }
 
 absl::Status AddToBody(Node* node, const std::string& function, Boundaries* boundaries) {
   BodyPorts& body = boundaries->bodies[function];

@@ -168,6 +168,7 @@ TFR_GRADIENT(TanhGrad, dy*(T{1} - y * y))
 TFR_GRADIENT(SigmoidGrad, dy * y * (T{1} - y))
 #undef TFR_GRADIENT
 
+// Divides integers, and cuts off what is behind the point of the quotient.
 template <typename T>
 struct TruncateDiv {
   using Out = T;
@@ -178,6 +179,7 @@ struct TruncateDiv {
   }
 };
 
+// Divides, and rounds the quotient down.
 template <typename T>
 struct FloorDiv {
   using Out = T;
@@ -192,6 +194,7 @@ struct FloorDiv {
   }
 };
 
+// The remainder with the sign of x.
 template <typename T>
 struct TruncateMod {
   using Out = T;
@@ -206,6 +209,7 @@ struct TruncateMod {
   }
 };
 
+// The remainder with the sign of y.
 template <typename T>
 struct FloorMod {
   using Out = T;
@@ -244,6 +248,7 @@ bool IsSubnormal(T x) {
   }
 }
 
+// The greater number; the kernel decides where that is not clear, and where it would return a subnormal number.
 template <typename T>
 struct Maximum {
   using Out = T;
@@ -253,6 +258,7 @@ struct Maximum {
   }
 };
 
+// The lesser number, with the exceptions of Maximum.
 template <typename T>
 struct Minimum {
   using Out = T;
@@ -262,6 +268,7 @@ struct Minimum {
   }
 };
 
+// (x - y) * (x - y), which wraps around for integers.
 template <typename T>
 struct SquaredDifference {
   using Out = T;
@@ -293,6 +300,7 @@ struct Pow {
   }
 };
 
+// -x, which wraps around for integers.
 template <typename T>
 struct Neg {
   using Out = T;
@@ -302,6 +310,7 @@ struct Neg {
   }
 };
 
+// The absolute value; that of the lowest integer wraps around.
 template <typename T>
 struct Abs {
   using Out = T;
@@ -315,6 +324,7 @@ struct Abs {
   }
 };
 
+// x * x, which wraps around for integers.
 template <typename T>
 struct Square {
   using Out = T;
@@ -345,6 +355,7 @@ bool Convertible(From x) {
   }
 }
 
+// Converts a number from one type to another, where Convertible() says that C++ can.
 template <typename From, typename To>
 struct Cast {
   using Out = To;

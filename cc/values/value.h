@@ -27,6 +27,7 @@ struct ContributionTerm;
 //   kConstant, kBorrowed            point to a tensor of the program, or of a frame that ends later, and own nothing.
 //   kScalar                         holds the number itself, but not its dtype, which is a static fact of the edge.
 struct Value {
+  // What the Value is, and so which member of the union is set. Kinds from kTensor on own something.
   enum class Kind : uint8_t {
     kEmpty,
     kScalar,
