@@ -62,7 +62,7 @@ struct NativeKernel {
   uint32_t ropes = 0;                    // bit i: output i may be a rope, because nobody in the body reads its numbers
   // These two are set for kernels that compute several calls at once in less time than one by one, else nullptr.
   // `run_together` takes calls that share an operand, which have fewer than 2 * kRowsOfWave rows in all. It computes
-  // exactly the results of `run`, and returns false where `run` would for one of the calls.
+  // exactly the results of `run`, or returns false and leaves inputs and outputs as they were.
   NativeShare (*share)(const NativeKernel& kernel, const Value* inputs) = nullptr;
   bool (*run_together)(const NativeKernel& kernel, absl::Span<const NativeCall> calls) = nullptr;
 };

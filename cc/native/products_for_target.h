@@ -6,8 +6,8 @@
 constexpr int kRowsAtOnce = TFR_VECTOR_BYTES == 64 ? 8 : TFR_VECTOR_BYTES == 32 ? 3 : 2;
 constexpr int kMostSums = TFR_VECTOR_BYTES == 64 ? 24 : TFR_VECTOR_BYTES == 32 ? 12 : 8;
 
-// A weight of more than kBytesNearby does not stay in the first-level cache. Each of its rows is then prefetched
-// kRowsAhead rows before it is multiplied.
+// A weight of more than kBytesNearby does not stay in the first-level cache. If more than two rows are multiplied with
+// it at once, each of its rows is prefetched kRowsAhead rows before it is needed.
 constexpr int64_t kBytesNearby = int64_t{1} << 15;
 constexpr int64_t kRowsAhead = 10;
 

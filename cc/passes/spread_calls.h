@@ -1,4 +1,4 @@
-// Prepares a graph for being partitioned whose bodies lie on several devices.
+// Prepares a graph whose bodies lie on several devices for being divided into partitions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_H_

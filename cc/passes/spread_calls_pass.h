@@ -1,4 +1,4 @@
-// The pass that prepares a graph for being partitioned whose bodies lie on several devices.
+// The pass that prepares a graph whose bodies lie on several devices for being divided into partitions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_PASS_H_
