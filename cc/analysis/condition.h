@@ -55,9 +55,6 @@ class Condition {
   // Compares the events one after the other, which gives sets and maps an order.
   bool operator<(const Condition& other) const { return events_ != other.events_ && events() < other.events(); }
 
-  // The tree that the events are stored in, for tests.
-  const EventTree::Ptr& tree() const { return events_; }
-
  private:
   explicit Condition(EventTree::Ptr events) : events_(std::move(events)) {}
 
