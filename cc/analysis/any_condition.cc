@@ -16,8 +16,8 @@ int NumSides(const FlowGraph& flow, const Event& event) {
   return node.kind == OpKind::kSwitchN ? node.num_ports : 0;
 }
 
-// Takes out each condition that implies another one of the set: that one holds whenever it does. For example, of {p}
-// and {p, q} the second goes.
+// Takes out each condition that implies another one of the set, which holds whenever it does. For example, {p, q} is
+// taken out of {p} and {p, q}.
 void DropImplied(std::set<Condition>* conditions) {
   for (auto position = conditions->begin(); position != conditions->end();) {
     const bool is_implied = std::any_of(conditions->begin(), conditions->end(), [&](const Condition& other) {

@@ -11,11 +11,12 @@
 
 namespace tensorflow_recursion {
 
-// Puts what holds on all sides of a branch in the place of what holds on each side: {q, p is true} and {q, p is false}
-// become {q}. Returns whether there was such a branch; if so, there may be another.
+// Replaces conditions that differ only in the side of one branch, and of which there is one for each side, by what they
+// have in common: {q, p is true} and {q, p is false} become {q}. Does that for one branch, and returns false if there
+// is none.
 bool JoinSides(const FlowGraph& flow, std::set<Condition>* conditions);
 
-// The condition that any of `conditions` holds; nullopt if no set of events says so.
+// The condition that at least one of `conditions` holds; nullopt if no set of events says just that.
 std::optional<Condition> AnyOf(const FlowGraph& flow, std::set<Condition> conditions);
 
 }  // namespace tensorflow_recursion

@@ -8,8 +8,8 @@
 namespace tensorflow_recursion {
 namespace {
 
-// What a loop takes from the frame around it for all iterations, at `entry` of its body; nullptr if that is a variable
-// of the loop, or may be dead in an iteration.
+// The value outside of a loop that comes into all its iterations at `entry` of its body; nullptr if a variable of the
+// loop comes in there, or the value may be dead in an iteration.
 const Input* LoopConstant(const FlowGraph& flow, const FlowNode& entry) {
   const FlowLoop* const loop = flow.FindLoop(entry.region);
   if (loop == nullptr || loop->is_partial || loop->crosses_devices) return nullptr;

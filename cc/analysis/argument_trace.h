@@ -1,4 +1,4 @@
-// Finds out which argument of its function a value is, behind what only lets it through.
+// Finds out which argument of its function a value is, looking through operators that only let it through.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_ARGUMENT_TRACE_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_ARGUMENT_TRACE_H_

@@ -13,6 +13,7 @@
 namespace tensorflow_recursion {
 namespace {
 
+// Finds what contradicts the assumptions; GiveUpContradicted makes one for each round.
 class ContradictionFinder {
  public:
   ContradictionFinder(const FlowGraph& flow, const Conditions& conditions, Assumptions* assumptions)
@@ -23,7 +24,7 @@ class ContradictionFinder {
     }
   }
 
-  // True if anything new was found.
+  // Each of these adds exceptions to the assumptions, and returns whether there were new ones.
   bool FindLateArguments();
   bool FindDeadResults();
   bool FindPartialLoops();
@@ -73,7 +74,7 @@ bool ContradictionFinder::FindPartialLoops() {
   return assumptions_->partial_loops.size() > before;
 }
 
-// In every other loop all variables come together, and what comes from outside lives whenever they do.
+// Whether the variables of a loop come one without the other, or without a value from outside that the loop reads.
 bool ContradictionFinder::StartsPartially(const FlowLoop& loop) const {
   const std::vector<Input>& inputs = flow_.nodes[loop.start].inputs;
   std::optional<Condition> together;
@@ -88,8 +89,8 @@ bool ContradictionFinder::StartsPartially(const FlowLoop& loop) const {
   });
 }
 
-// In every other loop all variables go on to the next iteration on one side of a branch, and all leave the loop on its
-// other side.
+// Whether the variables of a loop may leave it, or go on, one without the other. They do not if all of them go on to
+// the next iteration on one side of a branch, and leave the loop on the other side.
 bool ContradictionFinder::EndsPartially(const FlowLoop& loop) const {
   const Condition variables = ConditionOfVariables(loop);
   std::set<Condition> ends;

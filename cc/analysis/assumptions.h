@@ -1,4 +1,4 @@
-// What is assumed of a graph's values until something in the graph says otherwise: that they live together.
+// Assumes that values of a graph live together, until something in the graph says otherwise.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_ASSUMPTIONS_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_ASSUMPTIONS_H_
@@ -12,8 +12,8 @@ namespace tensorflow_recursion {
 
 class Conditions;
 
-// The exceptions from what is assumed: that all arguments of a call live if the call does, all results of a call if its
-// arguments do, and all variables of a loop together.
+// It is assumed that all arguments of a call live if the call does, all results of a call if its arguments do, and all
+// variables of a loop together. These are the exceptions, which Conditions::Find gathers.
 struct Assumptions {
   // Entries of arguments that may be dead in a live frame.
   std::set<NodeId> late_entries;

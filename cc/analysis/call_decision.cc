@@ -72,7 +72,7 @@ bool CallLives::IsDecidedBy(int64_t call_id, const std::set<int>& arguments) con
       std::includes(arguments.begin(), arguments.end(), call.deciding.begin(), call.deciding.end())) {
     return true;
   }
-  // A constant may go with the others here.
+  // Else a constant among `arguments` may be one that goes along with the others, which decides nothing.
   const bool is_all_constant = num_constants == static_cast<int64_t>(arguments.size());
   const bool is_enough = std::any_of(arguments.begin(), arguments.end(), [&](int argument) {
     return call.always.count(argument) > 0 && (is_all_constant || call.constants.count(argument) == 0);

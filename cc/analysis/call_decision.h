@@ -1,4 +1,4 @@
-// Which arguments of each call decide whether it lives, and which loops run with some of their variables dead.
+// Finds which arguments of each call decide whether it lives, and which loops run with some of their variables dead.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_
@@ -17,30 +17,31 @@
 
 namespace tensorflow_recursion {
 
-// A call lives if any of its arguments does, but for constants that go with the others (DropSuperfluousWaits finds
-// which). For those who spread a graph over devices, each of which sees a part of the arguments.
+// Knows which arguments decide whether a call lives: any of them does, except for constants that go along with the
+// others (DropSuperfluousWaits finds these). SpreadCalls makes it for a graph that lies on several devices, each of
+// which sees only a part of the arguments.
 class CallLives {
  public:
-  // `flow` is that of a whole graph. If it is not a valid program, nothing is known of its calls afterwards; the fault
-  // is reported where the graph is made a program. Takes the flow graph, because it drops waits from it.
+  // `flow` is the flow graph of a whole graph; it is taken over, because waits are dropped from it. If it is not a
+  // valid program, nothing is known of its calls afterwards: the fault is reported where the graph is made a program.
   void Find(FlowGraph flow);
 
   // Whether some variables of the loop of `region` may live while others are dead.
   bool IsPartial(RegionId region) const { return partial_loops_.count(region) > 0; }
 
-  // The arguments of which one has to live for the call to live.
+  // The arguments of which at least one has to live for the call to live. For a call that is known.
   const std::set<int>& DecidingArguments(int64_t call_id) const;
 
-  // Whether the call lives exactly if any of `arguments` does, constants among them included or not.
+  // Whether the call lives exactly if any of `arguments` does. True if nothing is known of the call.
   bool IsDecidedBy(int64_t call_id, const std::set<int>& arguments) const;
 
  private:
-  // What is known of a call's arguments, by their numbers.
+  // What is known of the arguments of one call, by their numbers.
   struct Call {
     std::set<int> deciding;
     std::set<int> constants;
-    // Those that live whenever the call does, and those that live only when it does. For example, of F(x, y) with a y
-    // that may be dead while x lives, x is among both; y is only among the second.
+    // The arguments that live whenever the call does, and those that live only when it does. For example, if y of F(x,
+    // y) may be dead while x lives, x is in both sets, and y only in the second.
     std::set<int> always;
     std::set<int> only;
     std::map<int, Condition> arguments;

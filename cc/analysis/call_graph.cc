@@ -21,12 +21,14 @@ class ComponentFinder {
   }
 
  private:
+  // What is known of a function that has been found: `order` says when that was.
   struct State {
     int order;
     // When the earliest function was found that is on the stack and that this one reaches.
     int lowest;
     bool on_stack;
   };
+  // A function whose callees are being visited, and the next of these.
   struct Step {
     const std::string* function;
     size_t next_callee;

@@ -1,4 +1,4 @@
-// Which functions call one another, and which are mutually recursive.
+// Finds which functions are mutually recursive.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_GRAPH_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_GRAPH_H_
@@ -21,7 +21,7 @@ class CallGraph {
   const std::vector<std::vector<std::string>>& components() const { return components_; }
   int ComponentOf(const std::string& function) const { return component_of_.at(function); }
 
-  // Sorted: the functions of the component and all that these call, directly or not.
+  // The functions of the component and all that they call, directly or not, sorted by name.
   std::vector<std::string> ReachableFrom(int component) const;
 
  private:

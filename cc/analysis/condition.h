@@ -1,4 +1,4 @@
-// Under what a value lives: a set of events.
+// Conditions: the sets of events under which values live.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CONDITION_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_CONDITION_H_
@@ -14,8 +14,8 @@
 
 namespace tensorflow_recursion {
 
-// Something that happens in a frame or does not: a branch takes one of its sides, a merge gets a value, an argument
-// comes. `node` names the flow node that it happens at, `which` tells apart what may happen there.
+// Something that may or may not happen in a frame: a branch takes one of its sides, a merge gets a value, an argument
+// comes. It happens at the flow node `node`; `which` tells apart the events of one node, such as the sides of a branch.
 struct Event {
   NodeId node;
   uint32_t which = 0;
@@ -27,21 +27,21 @@ struct Event {
 // The events that must all have happened for a value to be live. In `y = f(x) if p else x`, f(x) lives under
 // {p is true}, and y, which a merge makes of both sides, under no condition at all: the empty set, "always".
 // Two values with the same condition live and die together.
-// Conditions share what they have in common, so that a chain of calls, each of which lives under what all before it do,
-// takes no time and memory in the square of its length.
+// Conditions share in memory what they have in common. So a chain of n calls, each of which lives under all events that
+// those before it live under, does not take n * n time and memory.
 class Condition {
  public:
   Condition() = default;
   Condition(std::initializer_list<Event> events);
 
-  // Sorted, each once.
+  // The events, sorted, each once.
   std::vector<Event> events() const;
   size_t size() const { return events_ == nullptr ? 0 : events_->size; }
   bool is_always() const { return events_ == nullptr; }
 
-  // Whether `other` holds wherever this does.
+  // Whether `other` holds wherever this condition does.
   bool Implies(const Condition& other) const { return Includes(events_, other.events_); }
-  // That this holds and the other does too.
+  // The condition that both hold.
   Condition And(const Condition& other) const { return Condition(Union(events_, other.events_)); }
   // What is known if at least one of the two holds: the events that they have in common. ("p and q" or "p and r" imply
   // p; that q or r holds cannot be said by a set of events, and is lost.)
@@ -52,11 +52,8 @@ class Condition {
 
   bool operator==(const Condition& other) const { return size() == other.size() && Implies(other); }
   bool operator!=(const Condition& other) const { return !(*this == other); }
-  // Compares their events, one after the other: an order for sets and maps.
+  // Compares the events one after the other, which gives sets and maps an order.
   bool operator<(const Condition& other) const { return events_ != other.events_ && events() < other.events(); }
-
-  // How it is stored.
-  const EventTree::Ptr& tree() const { return events_; }
 
  private:
   explicit Condition(EventTree::Ptr events) : events_(std::move(events)) {}

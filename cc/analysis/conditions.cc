@@ -41,7 +41,6 @@ absl::Status Conditions::Find() {
   return absl::OkStatus();
 }
 
-// Switches on one index take the same side.
 void Conditions::FindChoices() {
   // The first kSwitchN of a region with this index, which is a constant or a token, and this many sides.
   std::map<std::tuple<RegionId, ConstantId, Source, int>, NodeId> first;
@@ -105,8 +104,8 @@ Condition Conditions::OfMerge(NodeId id) const {
   return all;
 }
 
-// A call lives if any of its arguments does. Whether a constant counts among these is not decided yet: so the call's
-// condition is known only if the constants live exactly when the other arguments do.
+// A call lives if any of its arguments does. Whether a constant argument counts is not decided yet, so the condition is
+// known only if the constants live exactly when the other arguments do.
 Condition Conditions::OfSite(NodeId id) const {
   const FlowNode& node = flow_.nodes[id];
   if (flow_.SiteOf(node).join != nullptr) return Of(node.inputs.back());

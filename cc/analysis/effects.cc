@@ -71,8 +71,8 @@ Loops FindLoops(const Graph& body, const std::vector<tensorflow::ControlFlowInfo
   return loops;
 }
 
-// Lets the loop's next iteration wait for its effects. A ControlTrigger is live even when some of them are dead,
-// as those of an untaken branch are.
+// Lets the loop's next iteration wait for its effects, by way of a ControlTrigger, which is live even if some of them
+// are dead because they are in a branch that was not taken.
 absl::Status JoinInLoop(Graph* body, const Loop& loop) {
   tensorflow::NodeDef def;
   def.set_op("ControlTrigger");
@@ -94,7 +94,7 @@ std::vector<Loop*> InnermostFirst(Loops* loops) {
   return order;
 }
 
-// Where `node` counts as an effect: its loop's list, or, outside all loops, `outermost`.
+// Adds `node` to the effects of its loop, or, if it is outside of all loops, its name to `outermost`.
 void AddEffect(Node* node, const std::string& frame, Loops* loops, std::vector<std::string>* outermost) {
   const auto loop = loops->find(frame);
   if (loop == loops->end()) {
@@ -133,7 +133,7 @@ absl::Status CollectEffects(Graph* body, const std::function<bool(const Node&)>&
     if (is_effect(*node)) AddEffect(node, info[node->id()].frame_name, &loops, effects);
   }
   for (const Loop* loop : InnermostFirst(&loops)) {
-    // Without either, the loop never ends, or never goes round: nothing outside could wait for it.
+    // Without a NextIteration or an Exit the loop never goes round, or never ends, so nothing outside can wait for it.
     if (loop->effects.empty() || loop->next_iteration == nullptr || loop->exit == nullptr) continue;
     TFR_RETURN_IF_ERROR(JoinInLoop(body, *loop));
     AddEffect(loop->exit, loop->parent, &loops, effects);

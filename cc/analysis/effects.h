@@ -16,18 +16,18 @@ namespace tensorflow_recursion {
 // Creating handles, reading variables and drawing random numbers cannot. Invokes are judged by their callees.
 bool HasEffect(const tensorflow::Node& node);
 
-// Whether operators of this type read a variable and do nothing else: ReadVariableOp, ResourceGather ... It matters
-// which writes come before them and which after, although they have no effect.
+// Whether operators of this type read a variable and do nothing else, as ReadVariableOp and ResourceGather do. They
+// have no effect, but it matters which writes come before them.
 bool ReadsState(const std::string& op);
 
 // Whether the order in which `node` runs may matter: TensorFlow calls it stateful, or it takes a TF1 reference
-// variable, which it may write to. Wider than HasEffect: reads of variables, random numbers and receives are among
-// these.
+// variable, which it may write to. Besides operators with effects these are reads of variables, random numbers and
+// receives.
 bool IsStateful(const tensorflow::Node& node);
 
-// Names nodes of the body's outermost frame that run after, or are, all nodes with effects; `is_effect` tells
-// those. An effect inside a loop gets its loop's next iteration, and thus an Exit, to wait for it.
-// Fails with InvalidArgument when the body's loops are malformed.
+// Adds to `effects` the names of nodes in the body's outermost frame: when all of these have run, so have all nodes of
+// which `is_effect` is true. Those inside of loops are represented by an Exit: the loop's NextIteration is made to wait
+// for them. InvalidArgument if the body's loops are malformed.
 absl::Status CollectEffects(tensorflow::Graph* body, const std::function<bool(const tensorflow::Node&)>& is_effect,
                             std::vector<std::string>* effects);
 

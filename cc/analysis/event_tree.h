@@ -1,4 +1,5 @@
-// Sets of events that share what they have in common: a set and one event more costs the logarithm of its size.
+// Sets of events that share memory for what they have in common. To make a set from another one and one more event
+// takes time and memory in the logarithm of its size.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_EVENT_TREE_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_EVENT_TREE_H_
@@ -9,15 +10,16 @@
 
 namespace tensorflow_recursion {
 
-// A set of 64-bit keys as a binary tree over their bits (a Patricia tree, Okasaki and Gill 1998): a node parts its keys
-// by the highest bit in which they differ. Trees never change. Of a chain of n calls, each of which lives under what
-// all calls before it do, the sets have n * n / 2 keys together, and n * log(n) nodes.
+// A set of 64-bit keys, as a binary tree over their bits (a Patricia tree, Okasaki and Gill 1998): a node divides its
+// keys by the highest bit in which they differ. Trees never change, so they can share subtrees. For example, in a chain
+// of n calls, each of which lives under all events that those before it do, the sets have n * n / 2 keys in all, but
+// only some n * log(n) nodes.
 struct EventTree {
   using Ptr = std::shared_ptr<const EventTree>;  // nullptr: the empty set
 
   static constexpr int kLeaf = -1;
 
-  // A leaf's only key; in any other tree, what all its keys have in common above `bit`.
+  // The only key of a leaf. In any other tree the bits above `bit`, which all its keys have in common.
   uint64_t key = 0;
   // The highest bit in which keys differ: `left` has those where it is 0, `right` those where it is 1. A leaf has
   // kLeaf.

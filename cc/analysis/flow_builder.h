@@ -1,4 +1,4 @@
-// What the functions that build a flow graph share while they do.
+// What the functions that build a flow graph share while they build it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_BUILDER_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_BUILDER_H_
@@ -19,6 +19,7 @@ namespace tensorflow_recursion {
 // The largest index of an argument or an output.
 constexpr int64_t kMaxIndex = 0xffff;
 
+// The graph, the flow graph that is made of it, and which flow nodes have been made for what. BuildFlowGraph makes one.
 struct FlowBuilder {
   FlowBuilder(const tensorflow::Graph& graph, const DeviceMemory& memory, FlowGraph* flow)
       : graph(graph),

@@ -41,7 +41,7 @@ absl::Status AddPart(const Node* node, FlowCallSite* site) {
   return absl::OkStatus();
 }
 
-// Whether this device has only a part of the call.
+// Whether other devices have parts of the call, too.
 bool IsShared(const FlowCallSite& site) { return site.join != nullptr || site.announcement != nullptr; }
 
 std::string Describe(const FlowCallSite& site) {
@@ -135,7 +135,7 @@ void NumberPorts(FlowGraph* flow) {
     node.index = static_cast<uint32_t>(i);
     node.num_ports = site.returns.empty() ? 0 : site.returns.rbegin()->first + 1;
     if (site.announcement == nullptr) continue;
-    // Behind all results, those that this caller does not read too.
+    // The announcement comes behind all results, also those that this caller does not read.
     const int num_results = flow->functions[flow->regions.FindFunction(site.callee)].num_results();
     site.announce_port = std::max(node.num_ports, num_results);
     node.num_ports = *site.announce_port + 1;

@@ -11,7 +11,8 @@ namespace tensorflow_recursion {
 // Groups Calls, Returns and what goes with them by call_id; each group gets a flow node.
 absl::Status CollectCallSites(FlowBuilder* builder);
 
-// When all nodes of all bodies are known: checks arguments and results against the callee's, and numbers the ports.
+// Checks arguments and results against the callee's, and numbers the ports. To be called when the nodes of all bodies
+// have been made.
 absl::Status FinishCallSites(FlowGraph* flow);
 
 }  // namespace tensorflow_recursion

@@ -8,10 +8,11 @@
 
 namespace tensorflow_recursion {
 
-// The value of a node that holds a constant, see HoldsConstant. InvalidArgument if it is not a valid tensor.
+// Finds the constant that a node holds, see HoldsConstant. InvalidArgument if it is not a valid tensor.
 absl::Status ConstantOf(FlowBuilder* builder, const tensorflow::Node* node, ConstantId* constant);
 
-// A flow node that sends the constant as a token, for those who wait for one (merges, results).
+// Finds or makes the flow node that sends the constant as a token, for nodes that take nothing but tokens (merges and
+// results, for example).
 absl::Status ConstantToken(FlowBuilder* builder, const tensorflow::Node* node, NodeId* token);
 
 }  // namespace tensorflow_recursion

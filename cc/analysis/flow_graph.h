@@ -1,4 +1,4 @@
-// How values flow through a graph: one node for each future operator, linked by sources instead of edges.
+// The flow graph, which says how values flow: it has a node for each future operator, and nodes name their sources.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_GRAPH_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_FLOW_GRAPH_H_
@@ -153,6 +153,7 @@ struct FlowFunction {
   int num_results() const { return results.empty() ? 0 : results.rbegin()->first + 1; }
 };
 
+// All flow nodes of a partition graph or of a whole graph. BuildFlowGraph makes it.
 struct FlowGraph {
   GraphRegions regions;
   IdVector<NodeId, FlowNode> nodes;
@@ -172,15 +173,15 @@ struct FlowGraph {
   // Values are sent to other devices or received from them.
   bool crosses_devices = false;
 
-  // The loop whose body is `region`; null if it is no loop's.
+  // The loop whose body is `region`; nullptr if the region is no loop's.
   FlowLoop* FindLoop(RegionId region);
   const FlowLoop* FindLoop(RegionId region) const;
   const FlowCallSite& SiteOf(const FlowNode& site) const { return call_sites[site.index]; }
   RegionId CalleeOf(const FlowNode& site) const { return regions.FindFunction(SiteOf(site).callee); }
 };
 
-// Describes `graph`, whose regions are `regions`, and which must outlive the result. InvalidArgument if its operators
-// and attributes do not fit together; the message names the node.
+// Makes the flow graph of `graph`, whose regions are `regions`, and which must outlive the result. InvalidArgument if
+// its operators and attributes do not fit together; the message names the node.
 absl::Status BuildFlowGraph(const tensorflow::Graph& graph, GraphRegions regions, const DeviceMemory& memory,
                             FlowGraph* flow);
 

@@ -76,8 +76,8 @@ absl::Status LinkNext(FlowBuilder* builder, FlowLoop* loop) {
   return absl::OkStatus();
 }
 
-// A Call with control inputs becomes a token of its own here, and a constant argument waits for them; which of that is
-// superfluous is found when all conditions are known.
+// An argument whose Call has control inputs goes through a node of its own, which waits for them; a constant has them
+// as guards. DropSuperfluousWaits finds later which of these waits are superfluous.
 absl::Status LinkCallSite(FlowBuilder* builder, const FlowCallSite& site) {
   FlowGraph& flow = *builder->flow;
   std::vector<Input> inputs;
@@ -102,7 +102,7 @@ absl::Status LinkCallSite(FlowBuilder* builder, const FlowCallSite& site) {
   return absl::OkStatus();
 }
 
-// Whether nodes of this kind take no constants but as tokens.
+// Whether nodes of this kind take constants only as tokens.
 bool TakesTokens(OpKind kind) {
   return kind == OpKind::kMerge || kind == OpKind::kResult || kind == OpKind::kExit || kind == OpKind::kRetval ||
          kind == OpKind::kSend;
@@ -152,7 +152,7 @@ absl::Status LinkNodes(FlowBuilder* builder) {
     if (loop.next != kNone) TFR_RETURN_IF_ERROR(LinkNext(builder, &loop));
   }
   for (const FlowCallSite& site : builder->flow->call_sites) TFR_RETURN_IF_ERROR(LinkCallSite(builder, site));
-  // Nodes that are added on the way are linked when they are added; so only those that exist by now are visited.
+  // Nodes that are added meanwhile are linked when they are added, so only those that exist by now are visited.
   for (NodeId id : builder->flow->nodes.ids()) TFR_RETURN_IF_ERROR(LinkNode(builder, id));
   return absl::OkStatus();
 }

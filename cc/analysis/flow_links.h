@@ -8,8 +8,9 @@
 
 namespace tensorflow_recursion {
 
-// When all nodes have been made: fills in their inputs and controls. Adds what no node of the graph stands for:
-// branches, constants that are sent as tokens, and what holds a value back until control inputs have come.
+// Fills in the inputs and controls of all nodes, which must have been made. Adds the nodes that no node of the graph
+// stands for: branches, constants that are sent as tokens, and those that hold a value back until control inputs have
+// come.
 absl::Status LinkNodes(FlowBuilder* builder);
 
 }  // namespace tensorflow_recursion

@@ -71,7 +71,8 @@ void MakeStart(FlowGraph* flow, size_t index) {
   loop.start = flow->nodes.Add(std::move(start));
 }
 
-// A loop that never goes round has no next iteration; a partial one has its Exits decided where an iteration ends.
+// Makes the node that ends an iteration. A loop that never goes round needs none, unless it is partial: then this node
+// decides about its Exits.
 void MakeNext(FlowGraph* flow, FlowLoop* loop) {
   const auto& ends = loop->nexts.empty() && loop->is_partial ? loop->exits : loop->nexts;
   if (ends.empty()) return;

@@ -14,8 +14,9 @@ absl::Status CollectLoops(FlowBuilder* builder);
 // Adds the start, the end of an iteration and the entries of each loop.
 void MakeLoopNodes(FlowGraph* flow);
 
-// Finds the loops that exchange values with other devices, in loops inside them too. They take part in every iteration
-// that the other devices do: in the first one also when the loop is in a branch that was not taken.
+// Finds the loops that exchange values with other devices, themselves or in a loop inside. Such a loop takes part in
+// every iteration that the other devices begin, and in the first one even if the loop is in a branch that was not
+// taken.
 void FindCrossings(FlowGraph* flow);
 
 }  // namespace tensorflow_recursion

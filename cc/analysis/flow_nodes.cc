@@ -25,15 +25,17 @@ using tensorflow::Node;
 
 constexpr int64_t kMaxBoundaryIndex = 0xffffff;
 
-// How much memory a kernel in flight holds, as measured: its context, and what the rendezvous keeps of a receive. A
-// receive from another process also holds a remote call.
+// How much memory an asynchronous kernel holds while it runs, as measured: its context, and what the rendezvous keeps
+// for a receive. A receive from another process also holds a remote call.
 constexpr int64_t kInFlightBytes = 2 << 10;
 constexpr int64_t kRemoteReceiveBytes = 16 << 10;
 
-// Whether the node can do what the executor's own arithmetic does not. A Squeeze of given dimensions fails on a scalar;
-// one of all that are 1, which conditionals put around predicates of unknown shape, hands it on as it is. A GatherV2 of
-// a batch reads no single element. A Cast may be told to cut off the digits that ours rounds. An EnsureShape may ask
-// for something else than a scalar.
+// Whether the node needs its kernel because of its attributes, as the executor's own arithmetic would not do the same:
+// - An EnsureShape may ask for something else than a scalar.
+// - A Squeeze of given dimensions fails on a scalar. One without dimensions, which conditionals put around predicates
+//   of unknown shape, hands a scalar on.
+// - A Cast may be told to truncate where ours rounds.
+// - A GatherV2 of a batch reads no single element.
 bool NeedsKernel(const Node* node) {
   tensorflow::PartialTensorShape shape;
   if (Is(node, "EnsureShape") && GetNodeAttr(node->attrs(), "shape", &shape).ok()) return shape.dims() > 0;
@@ -180,8 +182,8 @@ void MakeKernel(FlowBuilder* builder, const Node* node) {
   builder->Add(node, std::move(made));
 }
 
-// Whether readers of the node read something else in its place: a constant, what the node renames, or an entry of its
-// loop.
+// Whether the node gets no flow node of its own here: it is part of a call site, or its readers read something else in
+// its place, such as a constant, the value that the node renames, or an entry of its loop.
 bool NeedsNoNode(const FlowBuilder& builder, const Node* node) {
   if (builder.regions().region(node) == kNone || IsCallSitePart(node)) return true;
   if (node->IsEnter() || HoldsConstant(node) || IsAlias(builder, node) || IsPredicateSwitch(builder, node)) return true;
@@ -189,7 +191,7 @@ bool NeedsNoNode(const FlowBuilder& builder, const Node* node) {
   return node->IsMerge() && loop != nullptr && loop->entries.count(node) > 0;
 }
 
-// What a node of control flow becomes that has no state of its own; nullopt of all others.
+// The flow node for a Switch, a Merge, or a node that only joins or hands on; nullopt for any other node.
 std::optional<FlowNode> ControlFlowNode(const FlowBuilder& builder, const Node* node) {
   if (IsSwitchN(node)) return NewNode(builder, node, OpKind::kSwitchN, node->num_outputs());  // an IsSwitch() as well
   if (node->IsSwitch()) return NewNode(builder, node, OpKind::kSwitch, 2);

@@ -8,7 +8,8 @@
 
 namespace tensorflow_recursion {
 
-// Call sites and loops must have been collected. Says what each node does; its sources come with LinkNodes.
+// Makes the nodes and sets what each of them does. Call sites and loops must have been collected. LinkNodes fills in
+// the sources afterwards.
 absl::Status MakeNodes(FlowBuilder* builder);
 
 }  // namespace tensorflow_recursion

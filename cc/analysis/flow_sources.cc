@@ -31,7 +31,8 @@ absl::Status VerifyHasInput(const Node* node, int input, const Edge* edge) {
   return edge != nullptr ? absl::OkStatus() : InvalidArgument("Node '", node->name(), "' lacks input ", input);
 }
 
-// A Merge of a loop is read at the entry of its variable, or of the number of the input that came; false of all others.
+// Finds the entry at which the output of a loop's Merge is read: that of the variable, or of the number of the input
+// that came. Returns false for any other node.
 bool FindLoopEntry(const FlowBuilder& builder, const Node* node, int port, Source* source) {
   const FlowLoop* const loop = builder.flow->FindLoop(builder.regions().region(node));
   if (!node->IsMerge() || loop == nullptr) return false;
@@ -123,7 +124,7 @@ class ControlWalk {
     }
   }
 
-  // The call's value, at the very port that it reads, and its control inputs.
+  // Waits for the value that the Call passes, at the port where it comes from, and for the Call's control inputs.
   absl::Status VisitCall(const Node* call) {
     for (const Edge* edge : call->in_edges()) {
       if (!builder_->regions().IsReal(edge)) continue;

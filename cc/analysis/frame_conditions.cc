@@ -48,7 +48,7 @@ bool FrameConditions::MayBeDeadInLiveFrame(NodeId id) const {
   const FlowNode& node = flow_.nodes[id];
   if (live_arguments_ != nullptr && (*live_arguments_)[id]) return false;
   if (node.kind == OpKind::kMerge || node.may_be_dead) return true;
-  // What an Enter brings into a loop lives in all iterations, unless they take place with dead variables too.
+  // What an Enter brings into a loop lives in all iterations, unless iterations take place even with dead variables.
   return node.kind == OpKind::kEntry && (!node.node->IsEnter() || node.is_partial || flow_.crosses_devices);
 }
 

@@ -45,7 +45,6 @@ std::vector<InvariantRecursion> FindRecursions(const FlowGraph& flow) {
   return recursions;
 }
 
-// Whether any function of the recursion is among `compiled`.
 bool IsCompiled(const InvariantRecursion& recursion, const std::set<RegionId>& compiled) {
   return std::any_of(recursion.functions.begin(), recursion.functions.end(),
                      [&](RegionId function) { return compiled.count(function) > 0; });
@@ -68,7 +67,7 @@ class ArgumentFollower {
  private:
   const std::vector<NodeId>& EntriesOf(RegionId function) const { return flow_.functions.at(function).entries; }
 
-  // A call that lacks arguments, as forged graphs may have, can't tell which are which.
+  // Rules out all arguments of a function whose calls differ in how many they pass, as in a forged graph.
   void CheckNumber(const FlowCallSite& site) {
     const RegionId callee = flow_.regions.FindFunction(site.callee);
     const size_t num_inputs = flow_.nodes[site.node].inputs.size();
@@ -91,7 +90,7 @@ class ArgumentFollower {
     }
   }
 
-  // The argument of `entry` is not the same in all frames.
+  // Notes that the argument of `entry` is not the same in all frames.
   void Change(NodeId entry) {
     if (entry != kNone && changing_.insert(entry).second) changed_.push_back(entry);
   }
@@ -104,7 +103,8 @@ class ArgumentFollower {
     }
   }
 
-  // What is left is handed around in circles, each of which passes through all functions of the recursion.
+  // The arguments that are left are handed around in circles, each through all functions of the recursion. Each circle
+  // is an invariant.
   void JoinEntries() {
     std::map<NodeId, std::set<NodeId>> neighbours;
     for (const auto& [from, readers] : passed_to_) {
@@ -129,7 +129,8 @@ class ArgumentFollower {
     }
   }
 
-  // Entered from outside, a function that has the same twice may get two different values.
+  // Adds the arguments of a circle as an invariant, unless one function has two of them: a call from outside may pass
+  // it two different values.
   void AddInvariant(const std::vector<NodeId>& circle) {
     std::map<RegionId, int> arguments;
     for (NodeId entry : circle) {
@@ -147,10 +148,10 @@ class ArgumentFollower {
   std::map<RegionId, size_t> num_arguments_;
   std::map<NodeId, std::vector<NodeId>> passed_to_;
   std::set<NodeId> changing_;
-  std::vector<NodeId> changed_;  // the same, in the order in which they were found
+  std::vector<NodeId> changed_;  // the entries in changing_, in the order in which they were found
 };
 
-// Takes out the invariants of which somebody could tell that they are kept.
+// Takes out the invariants for which a program could behave differently if they were kept.
 class InvariantChecker {
  public:
   InvariantChecker(const FlowGraph& flow, const std::vector<NodeId>& order)
@@ -179,7 +180,7 @@ class InvariantChecker {
     });
   }
 
-  // Whether the value, or a frame that passes it on, may wait for a side effect.
+  // Whether the value that a call passes, from outside or inside, may wait for a side effect.
   bool IsLate(const InvariantRecursion& recursion, const std::map<RegionId, int>& invariant) const {
     const auto is_late = [&](size_t site) {
       const Input& input = InputOf(site, invariant);

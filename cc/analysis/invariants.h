@@ -12,9 +12,10 @@
 
 namespace tensorflow_recursion {
 
-// Functions that call one another in a circle, or one that calls itself, with what never changes in it. For example, in
+// Functions that call one another in a circle, or one that calls itself, and what never changes in their calls.
+// Example:
 //   even(n, w) = odd(n - 1, w)    odd(n, v) = even(n - 1, v)
-// w and v are one invariant: whatever even is entered with, or odd, all frames below have.
+// Here w and v are one invariant: all frames have the value that the recursion was entered with.
 struct InvariantRecursion {
   std::vector<RegionId> functions;
   // The calls inside the recursion and those that enter it, as positions in FlowGraph::call_sites.
@@ -24,10 +25,10 @@ struct InvariantRecursion {
   std::vector<std::map<RegionId, int>> invariants;
 };
 
-// The recursions that have invariants, without functions of `compiled`, which do not run in frames. An argument counts
-// only if nobody can tell that a call waits for it and that calls inside do not pass it: it lives wherever the call
-// does, waits for no side effect, and other arguments open every call inside.
-// `order` is SortNodes' answer.
+// Finds the recursions that have invariants. Functions of `compiled` have none, because they do not run in frames. An
+// argument counts only if the results and side effects of a program cannot show whether it is passed or kept: it lives
+// wherever the call does, waits for no side effect, and every call inside is opened by other arguments.
+// `order` is the result of SortNodes.
 std::vector<InvariantRecursion> FindInvariants(const FlowGraph& flow, const std::vector<NodeId>& order,
                                                const std::set<RegionId>& compiled);
 

@@ -14,6 +14,7 @@
 namespace tensorflow_recursion {
 namespace {
 
+// Changes a flow graph so that the invariants of `recursions` are kept; KeepInvariants makes one.
 class InvariantKeeper {
  public:
   InvariantKeeper(const std::vector<InvariantRecursion>& recursions, FlowGraph* flow)
@@ -86,7 +87,7 @@ class InvariantKeeper {
     }
   }
 
-  // The arguments in their new order: those that every call passes first.
+  // The arguments in their new order, in which the invariants come last.
   static std::vector<int> OrderOf(const InvariantRecursion& recursion, RegionId function, size_t num_arguments) {
     std::vector<int> kept;
     for (const auto& invariant : recursion.invariants) kept.push_back(invariant.at(function));
@@ -159,7 +160,7 @@ class InvariantKeeper {
   FlowGraph& flow_;
   // The number of the invariant that comes in at an entry.
   std::map<NodeId, uint32_t> invariant_of_;
-  // Switches and entries that somebody no longer reads.
+  // The nodes that let invariants through, of which some reader has been redirected: entries, Switches, Enters.
   std::set<NodeId> bypassed_;
   std::map<RegionId, size_t> num_arguments_;
 };

@@ -1,4 +1,4 @@
-// What is known of nodes and constants of a graph before anything runs, apart from how values flow between them.
+// Static facts of the nodes that run by kernels, and the constants of a graph.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_KERNEL_NODE_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_KERNEL_NODE_H_
@@ -13,7 +13,8 @@
 
 namespace tensorflow_recursion {
 
-// Static facts of a node that runs by its own kernel. The runner indexes its kernels by `id`.
+// Static facts of a node that runs by its kernel; MakeNodes adds one to the flow graph. The kernel runner indexes its
+// kernels by `id`.
 struct KernelNode {
   int id = 0;
   // All that the kernel reads and makes is in the host's memory.
@@ -27,6 +28,7 @@ struct KernelNode {
   tensorflow::DataTypeVector outputs;
 };
 
+// The value of a constant of the graph, which ConstantOf reads into the flow graph.
 struct ConstantTensor {
   // Whether it is a single number, with which the executor and compiled code compute as bits, without a tensor.
   bool is_number() const { return is_on_host && tensor.dims() == 0 && IsUnboxed(tensor.dtype()); }

@@ -1,4 +1,4 @@
-// Which values may come late: only after something that a run may have to wait for, as a queue or a receive.
+// Finds which values may come late: only after something that a run may have to wait for, such as a queue or a receive.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_LATE_VALUES_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_LATE_VALUES_H_
@@ -13,18 +13,19 @@
 
 namespace tensorflow_recursion {
 
-// Finds what lies behind kernels that may wait. A call waits with its callee, a loop with its body. For example, if F
-// takes an element from a queue, F(x) + 1 may come late, and so may what a caller of F computes from its results.
+// The nodes that fire only after a kernel that may wait. A call waits if its callee does, a loop if its body does. For
+// example, if F takes an element from a queue, F(x) + 1 may come late, and so may what a caller of F computes from its
+// results.
 class LateValues {
  public:
-  // Says of a node that runs a kernel whether the kernel may wait.
+  // Says whether the kernel of a node may wait.
   using MayWait = std::function<bool(const FlowNode&)>;
 
-  // `flow` must outlive it; `order` is SortNodes' answer.
+  // `flow` and `order`, the result of SortNodes, must outlive it.
   LateValues(const FlowGraph& flow, const std::vector<NodeId>& order, const MayWait& may_wait);
 
-  // Counts arguments too: without this a function's arguments are there when its frame opens; after it they are late if
-  // any call passes a late value.
+  // Lets an argument be late if any call passes a late value. Before this is called, all arguments of a function count
+  // as there when its frame opens.
   void FollowArguments();
 
   bool IsLate(NodeId node) const { return is_late_[node]; }

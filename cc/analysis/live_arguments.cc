@@ -10,10 +10,11 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Each round looks at the whole graph, and nearly all graphs are done after the second.
+// Each round looks at the whole graph, and nearly all graphs need two. After this many, no argument counts as live.
 constexpr int kMostRounds = 16;
 
-// Takes out of `live` what may be dead while another argument of the site is live. True if there was any.
+// Takes out of `live` the arguments of the site that may be dead while another one is live. Returns whether there were
+// any.
 bool Restrict(const FlowGraph& flow, const FrameConditions& conditions, const FlowCallSite& site,
               IdVector<NodeId, bool>* live) {
   const auto function = flow.functions.find(flow.regions.FindFunction(site.callee));
@@ -39,7 +40,8 @@ bool Restrict(const FlowGraph& flow, const FrameConditions& conditions, const Fl
 
 }  // namespace
 
-// Assumes that all arguments live in every frame, and gives up those of which a call says otherwise, until none does.
+// Assumes at first that all arguments live in every frame, and takes out those for which some call shows otherwise,
+// until no call does.
 IdVector<NodeId, bool> FindLiveArguments(const FlowGraph& flow, const std::vector<NodeId>& order) {
   IdVector<NodeId, bool> live(flow.nodes.size(), false);
   for (const auto& [region, function] : flow.functions) {

@@ -9,9 +9,9 @@
 
 namespace tensorflow_recursion {
 
-// Says of each entry whether its argument is live wherever any argument of the same call is. A call opens a frame if
-// only one of its arguments lives; of f(x, Switch(y)), the second may be dead in the frame, and the first is not.
-// `order` is SortNodes' answer.
+// Says for each entry whether its argument is live wherever any argument of the same call is. A call opens a frame as
+// soon as one of its arguments lives. For example, in a frame of f(x, Switch(y)) the second argument may be dead, while
+// the first one is not. `order` is the result of SortNodes.
 IdVector<NodeId, bool> FindLiveArguments(const FlowGraph& flow, const std::vector<NodeId>& order);
 
 }  // namespace tensorflow_recursion

@@ -33,10 +33,10 @@ bool IsOfPartialLoop(const tensorflow::Node* node);
 
 // Whether an input of the node is a TF1 reference.
 bool ReadsReference(const tensorflow::Node* node);
-// The same of any node of the graph.
+// Whether any node of the graph reads a TF1 reference.
 bool AnyReadsReference(const tensorflow::Graph& graph);
 
-// The data edge into `input`; null if there is none. Looks through all edges into the node.
+// The data edge into `input`; nullptr if there is none. Takes time in proportion to all edges into the node.
 const tensorflow::Edge* InputEdge(const tensorflow::Node* node, int input);
 // The same for all inputs, in time linear in them.
 std::vector<const tensorflow::Edge*> InputEdges(const tensorflow::Node* node);

@@ -11,7 +11,7 @@ namespace {
 using tensorflow::Edge;
 using tensorflow::Node;
 
-// The attribute that names the node's owner, nullptr if none does.
+// The attribute that names the node's owner, nullptr if there is none.
 const tensorflow::AttrValue* StatedOwner(const Node* node) {
   const tensorflow::AttrValue* const owner = node->attrs().Find(kBodyAttr);
   return owner == nullptr && IsBodySource(node) ? node->attrs().Find(kFunctionAttr) : owner;

@@ -11,8 +11,9 @@
 
 namespace tensorflow_recursion {
 
-// Reads the attribute that every node gets when it leaves the transformation (kBodyAttr). A node without it was added
-// by a stock optimizer or by partitioning, and belongs to those that it is connected with.
+// The owners of a graph's nodes. They are read from the attribute that the transformation gives every node (kBodyAttr).
+// A node without it was added by a stock optimizer or by partitioning, and has the owner of those that it is connected
+// with.
 //
 // The attribute is needed in a partition: there a body may be in pieces that its FrameStart is not connected with, and
 // a receive has no input that would tell what it is part of.
@@ -20,10 +21,10 @@ class NodeOwners {
  public:
   void Find(const tensorflow::Graph& graph, const StructuralNodes& structural);
 
-  // False if no node has the attribute, as in a graph that an earlier version has transformed: then nothing is known.
+  // False if no node has the attribute, as in a graph that an earlier version has transformed.
   bool are_known() const { return !owners_.empty(); }
 
-  // The function whose body the node is part of, empty for the main graph. Only for when owners are known.
+  // The function whose body the node is part of, empty for the main graph. To be called only if owners are known.
   const std::string& Of(const tensorflow::Node* node) const { return owners_[node->id()]; }
 
  private:

@@ -1,4 +1,4 @@
-// What an operator of a program does.
+// The kinds of operators that a program has.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_OP_KIND_H_
 #define TENSORFLOW_RECURSION_CC_ANALYSIS_OP_KIND_H_
@@ -7,6 +7,7 @@
 
 namespace tensorflow_recursion {
 
+// What an operator does when it fires.
 enum class OpKind : uint8_t {
   // The executor itself does what these do, when they have all their inputs.
   kScalar,    // computes with numbers as they lie in slots, and has the kernel do what it cannot
@@ -35,7 +36,7 @@ enum class OpKind : uint8_t {
   kFrameStart,  // says that the frame has opened, and yields no value
 };
 
-// Whether operators of this kind find constants and invariants in a table.
+// Whether operators of this kind can read constants and invariants from a table, besides tokens.
 inline bool ReadsTable(OpKind kind) {
   return kind == OpKind::kScalar || kind == OpKind::kPiece || kind == OpKind::kKernel || kind == OpKind::kPass ||
          kind == OpKind::kBranch || kind == OpKind::kRetain;

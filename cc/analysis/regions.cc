@@ -35,7 +35,6 @@ RegionId GraphRegions::output_region(const Node* node) const {
   return region(node);
 }
 
-// The region of the body that a region is part of, loops in it included.
 RegionId GraphRegions::FunctionRegionOf(RegionId region) const {
   while (region != kNone && regions_[region].kind == RegionKind::kLoop) region = regions_[region].parent;
   return region;

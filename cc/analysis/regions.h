@@ -17,32 +17,35 @@
 
 namespace tensorflow_recursion {
 
-// A region is a piece of graph whose operators share a frame.
+// What a region is: the main graph, the body of a function, or the body of a loop.
 enum class RegionKind : uint8_t { kRoot, kFunction, kLoop };
 
+// The regions of a graph, which are its parts whose operators share a frame, and the region of each node.
 class GraphRegions {
  public:
   static constexpr RegionId kRoot{0};
 
+  // One region, which Build finds.
   struct Region {
     RegionKind kind = RegionKind::kRoot;
     // The name of the function, or the attribute `frame_name` of the loop; empty for the root.
     std::string name;
-    // The region that a loop is in; kNone if the region is no loop's.
+    // The region that the loop is in; kNone if the region is not a loop's.
     RegionId parent;
   };
 
-  // Walks the graph from its sources. InvalidArgument if a node belongs to two regions or to none.
+  // Finds the regions by walking the graph from its sources. InvalidArgument if a node belongs to two regions or to
+  // none.
   absl::Status Build(const tensorflow::Graph& graph);
 
-  // kNone for source, sink, and structural nodes.
+  // The region that the node is part of; kNone for source, sink, and structural nodes.
   RegionId region(const tensorflow::Node* node) const { return region_of_[node->id()]; }
-  // The region that the node's outputs are delivered in: differs for Enter and Exit.
+  // The region that the node's outputs go to, which is another one for Enter and Exit.
   RegionId output_region(const tensorflow::Node* node) const;
-  // Whether the node is part of a function's body, loops in it included.
+  // Whether the node, or the region, is part of a function's body, loops in it included.
   bool IsInFunction(const tensorflow::Node* node) const;
   bool IsFunctionPart(RegionId region) const;
-  // The region of the body that a region is part of, loops in it included; the root of the main graph's.
+  // The region of the body that a region is part of, loops in it included; the root for regions of the main graph.
   RegionId FunctionRegionOf(RegionId region) const;
   const IdVector<RegionId, Region>& regions() const { return regions_; }
   // The function whose body the node is part of; empty for the main graph.
@@ -51,10 +54,10 @@ class GraphRegions {
   bool IsStructural(const tensorflow::Node* node) const { return structural_.Contains(node); }
   // The region of a function's body, or kNone.
   RegionId FindFunction(const std::string& name) const;
-  // The loop that an Enter node opens, or kNone.
+  // The region of the loop that an Enter node opens, or kNone.
   RegionId LoopOf(const tensorflow::Node* enter) const;
 
-  // Whether the edge carries something at run time (else it exists for pruning or bookkeeping only).
+  // Whether the edge carries something at run time. Others exist for pruning or bookkeeping only.
   bool IsReal(const tensorflow::Edge* edge) const { return structural_.IsReal(edge); }
 
  private:

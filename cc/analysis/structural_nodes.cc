@@ -10,10 +10,10 @@ namespace {
 using tensorflow::Edge;
 using tensorflow::Node;
 
-// Enter and Identity bring a KeepAlive's token to a Return inside a loop.
+// Whether the node may bring a KeepAlive's token to a Return inside a loop.
 bool BringsToken(const Node* node) { return node->IsEnter() || node->IsIdentity(); }
 
-// Grappler bundles what a KeepAlive waits for, by device.
+// Whether the node is one of the NoOps by which Grappler bundles what a KeepAlive waits for, one for each device.
 bool IsBundleForKeepAlives(const Node* node) {
   if (!Is(node, "NoOp")) return false;
   for (const Edge* edge : node->out_edges()) {

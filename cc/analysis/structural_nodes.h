@@ -9,8 +9,8 @@
 
 namespace tensorflow_recursion {
 
-// KeepAlives, the Enters and Identities that bring their tokens to Returns, and the NoOps that bundle what they wait
-// for. See cc/expand/keep_alives.h for why these are in the graph.
+// The structural nodes of a graph: KeepAlives, the Enters and Identities that bring their tokens to Returns, and the
+// NoOps that bundle what they wait for. See cc/expand/keep_alives.h for why these are in the graph.
 class StructuralNodes {
  public:
   void Find(const tensorflow::Graph& graph);

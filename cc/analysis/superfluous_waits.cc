@@ -15,7 +15,7 @@
 namespace tensorflow_recursion {
 namespace {
 
-// Whether nodes of this kind fire when all their inputs are there, and could do so with some of them given.
+// Whether nodes of this kind fire when all their inputs are there, so that one may be implied by others.
 bool WaitsForAll(OpKind kind) {
   switch (kind) {
     case OpKind::kScalar:
@@ -38,7 +38,7 @@ bool WaitsForAll(OpKind kind) {
   }
 }
 
-// Which nodes fire only after something that may have a side effect: waiting for these may order side effects.
+// Finds the nodes that fire only after something that may have a side effect. To wait for these may order side effects.
 IdVector<NodeId, bool> FindOrdering(const FlowGraph& flow, const std::vector<NodeId>& order) {
   IdVector<NodeId, bool> orders(flow.nodes.size(), false);
   for (NodeId id : order) {
@@ -51,7 +51,7 @@ IdVector<NodeId, bool> FindOrdering(const FlowGraph& flow, const std::vector<Nod
   return orders;
 }
 
-// Decides which waits are superfluous, one node at a time. It goes by what held in the graph when the dropper was made.
+// Decides which waits are superfluous, one node at a time, by the conditions that held when the dropper was made.
 class WaitDropper {
  public:
   WaitDropper(FlowGraph* flow, const std::vector<NodeId>& order)
@@ -61,7 +61,7 @@ class WaitDropper {
         orders_effects_(FindOrdering(*flow, order)),
         late_(FindValuesAfterStatefulKernels(*flow, order)) {}
 
-  // Leaves the node those control inputs and guards that its values do not imply, all of them as control inputs.
+  // Keeps those control inputs and guards of the node that its values do not imply, all of them as control inputs.
   void DropAt(NodeId id) {
     FlowNode& node = flow_->nodes[id];
     Condition known;
@@ -84,11 +84,10 @@ class WaitDropper {
     node.controls = std::move(kept);
   }
 
-  // Decides how the constants among a call's arguments get to the callee. A constant may stay in the caller's slots,
-  // from where the call takes it along, if nobody can tell the difference. That is so if another argument says whether
-  // the call is live and comes after all side effects that the constant waits for, and if no argument may wait
-  // for what the call does. Else a node of its own sends the constant as a token, which opens the callee's frame by
-  // itself.
+  // Decides how the constants among a call's arguments get to the callee. The call takes a constant along when it opens
+  // the frame, if that makes no difference: another argument says whether the call is live, and comes after all side
+  // effects that the constant waits for; and no argument may come late, as it may wait for something that the callee
+  // does without it. Else a node of its own sends the constant as a token, which opens the callee's frame by itself.
   void PlaceConstantsOf(NodeId site) {
     for (size_t i = 0; i < flow_->nodes[site].inputs.size(); ++i) {
       Input& input = flow_->nodes[site].inputs[i];
@@ -102,8 +101,8 @@ class WaitDropper {
   }
 
  private:
-  // Whether what is live under `known` need not wait for `source`: it surely comes after it, or the order does not
-  // matter.
+  // Whether an operator that is live under `known` need not wait for `source`: it surely comes after it, or the order
+  // does not matter.
   bool IsSuperfluous(const Source& source, const Condition& known) const {
     if (!known.Implies(conditions_.Of(source))) return false;
     // A value behind a branch comes after the branch's predicate and all that led to it.
@@ -124,7 +123,7 @@ class WaitDropper {
     return is_implied;
   }
 
-  // The tokens that this adds wait for control inputs alone.
+  // Nodes that SendAsToken has added are not late: they wait for control inputs alone.
   bool IsLate(NodeId node) const { return node < num_analyzed_ && late_.IsLate(node); }
 
   void SendAsToken(NodeId site, size_t position) {
@@ -149,12 +148,12 @@ class WaitDropper {
   const LateValues late_;
 };
 
-// Lets consumers of nodes that do nothing read what those read.
+// Removes nodes that only hand on a value or a signal: their readers read instead what they read.
 class PassRemover {
  public:
   explicit PassRemover(FlowGraph* flow) : flow_(flow) {}
 
-  // `order` may lack nodes at the end of the graph, which nothing in it reads but call sites.
+  // `order` may lack nodes at the end of the graph, if nothing but call sites reads them.
   void Run(const std::vector<NodeId>& order) {
     for (NodeId id : order) {
       Redirect(&flow_->nodes[id]);

@@ -8,12 +8,13 @@
 
 namespace tensorflow_recursion {
 
-// An input whose condition the other inputs imply adds nothing to them. So a control edge from it goes, and a constant
-// need not wait for it, unless that orders side effects. For example, lowering puts a control edge from the true side
-// of a branch on every node of that side; a node that also reads a value of that side does not need it.
+// If the other inputs of a node imply the condition of an input, waiting for that input adds nothing. So a control edge
+// from it is dropped, and a constant need not wait for it, unless the wait orders side effects. For example, lowering
+// puts a control edge from the true side of a branch on every node of that side; a node that also reads a value of that
+// side does not need it.
 //
-// Drops superfluous control inputs and guards, turns the guards that are left into control inputs, and takes out what
-// then only hands a value or a signal on. InvalidArgument if the nodes form a cycle.
+// This drops superfluous control inputs and guards, turns the guards that are left into control inputs, and takes out
+// nodes that then only hand a value or a signal on. InvalidArgument if the nodes form a cycle.
 absl::Status DropSuperfluousWaits(FlowGraph* flow);
 
 }  // namespace tensorflow_recursion

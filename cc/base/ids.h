@@ -65,6 +65,7 @@ class IdVector {
   // The ids of the elements that there are when ids() is called. So elements may be added while a loop visits these.
   class Ids {
    public:
+    // What a range-based for loop over the ids needs.
     class iterator {
      public:
       explicit iterator(size_t at) : at_(at) {}

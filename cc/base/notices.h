@@ -9,6 +9,7 @@
 
 namespace tensorflow_recursion {
 
+// What a notice is about.
 enum class NoticeKind {
   // The switch is on, and calls run dynamically all the same.
   kFallback,

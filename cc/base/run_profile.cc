@@ -12,6 +12,7 @@ namespace {
 // Relaxed, because a run that starts just when this changes may count or not.
 std::atomic<bool> is_profiling{false};
 
+// What has been counted since the profile was started. There is one in the process.
 struct KeptProfile {
   // Needed because runs of any thread add to the sum.
   std::mutex mu;

@@ -16,6 +16,7 @@ absl::string_view StaticVariable() {
   return text == nullptr ? "" : text;
 }
 
+// The settings that hold for calls outside of sessions. There is one in the process.
 struct Kept {
   Kept() {
     settings.is_on = StaticVariable() != "0";

@@ -68,10 +68,11 @@ struct CodeEntry {
 
 // Says how an operator's kernel does what an instruction can't do, such as a division by zero.
 struct KernelCase {
+  // Where an input of the kernel is, and what it is: a number, a tensor whose elements are read, or a constant.
   struct Operand {
     enum class Kind : uint8_t { kNumber, kArray, kConstant };
     Kind kind;
-    // A register, or an index of Code::constants.
+    // A register; for a constant, an index of Code::constants.
     uint16_t position;
   };
   uint32_t instruction = 0;

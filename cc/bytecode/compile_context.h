@@ -1,4 +1,4 @@
-// Holds what all functions of a program share while they are compiled.
+// The context in which the functions of a program are compiled.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_BYTECODE_COMPILE_CONTEXT_H_
 #define TENSORFLOW_RECURSION_CC_BYTECODE_COMPILE_CONTEXT_H_
@@ -14,6 +14,7 @@
 
 namespace tensorflow_recursion {
 
+// What all functions share while they are compiled. CompileFunctions and FindPieces make one each.
 struct CompileContext {
   const FlowGraph& flow;
   const ElementReads& reads;

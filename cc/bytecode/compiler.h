@@ -12,6 +12,7 @@
 
 namespace tensorflow_recursion {
 
+// What CompileFunctions makes: the code, and for each function where it is in the code or why it is not there.
 struct CompiledFunctions {
   // nullptr if no function is compiled.
   std::unique_ptr<const Code> code;

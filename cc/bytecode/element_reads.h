@@ -29,6 +29,7 @@ struct ElementRead {
   ElementAccess access;
 };
 
+// All reads of single elements in a flow graph, as FindElementReads finds them.
 struct ElementReads {
   // `tf.gather(x, i)` is a GatherV2; `x[i]` and `x[i, j]` are StridedSlices whose first bounds are packed of numbers,
   // or constant.

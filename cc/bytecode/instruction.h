@@ -81,6 +81,7 @@ namespace tensorflow_recursion {
   X(Halt, kNone)          /* the end of the outermost call */
 // clang-format on
 
+// What an instruction does. The lists above say what each opcode computes.
 enum class Opcode : uint16_t {
 #define TFR_OPCODES(name, type, T) k##name##type, k##name##type##K,
   TFR_ARITHMETIC(TFR_OPCODES) TFR_COMPARISONS(TFR_OPCODES)
@@ -145,6 +146,7 @@ enum class Format : uint8_t {
   kNone,
 };
 
+// The name of an opcode in listings, and what its operands mean.
 struct OpcodeInfo {
   const char* name;
   Format format;
@@ -163,6 +165,7 @@ inline int SizeOf(Opcode opcode) {
   return format == Format::kApply || format == Format::kElementAt || format == Format::kCallRK ? 2 : 1;
 }
 
+// One word of code, which the encoder writes and the interpreter runs. What a, b and c mean depends on the opcode.
 struct Instruction {
   Opcode opcode;
   uint16_t a = 0;

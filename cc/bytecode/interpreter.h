@@ -38,6 +38,7 @@ struct ForkedCall {
 // that the caller still needs.
 class Interpreter {
  public:
+  // Why Resume() has returned.
   enum class State {
     // results() are there.
     kDone,

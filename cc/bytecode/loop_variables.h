@@ -10,6 +10,7 @@
 
 namespace tensorflow_recursion {
 
+// A variable of a loop, as VariablesOf finds it.
 struct LoopVariable {
   // The node that yields its value in an iteration.
   NodeId entry;

@@ -34,6 +34,7 @@ struct PieceOfBody {
   int function = 0;
 };
 
+// What FindPieces makes: all pieces of a program, and their code.
 struct PiecesOfBodies {
   std::vector<PieceOfBody> pieces;
   // nullptr if there are no pieces.

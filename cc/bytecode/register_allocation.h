@@ -10,6 +10,7 @@
 
 namespace tensorflow_recursion {
 
+// Which register each value of a function is in, as AllocateRegisters decides.
 struct RegisterAllocation {
   IdVector<VirtualId, uint16_t> registers;
   // For each step that is a kCall: the caller's register where the callee's registers begin.

@@ -49,6 +49,7 @@ class Schedule {
   size_t num_visits() const { return num_visits_; }
 
  private:
+  // What is known of a node while nodes are put in an order.
   struct State {
     // Where the node is in the order in which nodes are tried.
     size_t position = 0;

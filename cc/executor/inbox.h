@@ -71,6 +71,7 @@ struct KernelInFlight {
 
 // What a thread tells a worker. Its kind says which members are set.
 struct Message {
+  // What the message says, and which members it uses for that.
   enum class Kind {
     // The worker shall open the call at `op` of `frame`, which the frame's owner gives away, with `values` as
     // arguments.

@@ -40,6 +40,7 @@ class WorkerProfile {
   void NoteRelease(int64_t nanoseconds) { release_ += nanoseconds; }
 
  private:
+  // The times of one kernel or piece.
   struct Kernel {
     KernelTimes times;
     bool is_in_main_graph = false;

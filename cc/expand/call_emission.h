@@ -16,6 +16,7 @@
 
 namespace tensorflow_recursion {
 
+// Writes the calls of one program. Emit() (emission.cc) makes one.
 class CallEmitter {
  public:
   CallEmitter(const CallProgram& program, const EmissionNames& names, const Wiring& wiring, KeepAlives* keep_alives,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -31,22 +32,22 @@ void PartFrom(const std::function<bool(const std::string& name)>& is_left, tenso
   if (!groups.empty()) node->AddAttr(tensorflow::kColocationAttrName, groups);
 }
 
-ColocationGroups::ColocationGroups(const tensorflow::Graph& graph) {
+ColocationGroups::ColocationGroups(const tensorflow::Graph& graph) : groups_(0) {
+  std::unordered_map<std::string, size_t> numbers;
+  for (const tensorflow::Node* node : graph.op_nodes()) numbers[node->name()] = node->id();
+  size_t size = graph.num_node_ids();
+  std::vector<std::pair<size_t, size_t>> pairs;
   for (const tensorflow::Node* node : graph.op_nodes()) {
     std::vector<std::string> beside;
     if (!tensorflow::GetNodeAttr(node->attrs(), tensorflow::kColocationAttrName, &beside).ok()) continue;
     for (const std::string& group : beside) {
-      const std::string own = RootOf(node->name());
-      const std::string other = RootOf(ColocatedNode(group));
-      if (own != other) parents_[own] = other;
+      const auto [other, is_new] = numbers.try_emplace(ColocatedNode(group), size);
+      if (is_new) ++size;
+      pairs.emplace_back(node->id(), other->second);
     }
   }
-}
-
-std::string ColocationGroups::RootOf(const std::string& node) const {
-  std::string root = node;
-  for (auto parent = parents_.find(root); parent != parents_.end(); parent = parents_.find(root)) root = parent->second;
-  return root;
+  groups_ = DisjointSets(size);
+  for (const auto& [node, other] : pairs) groups_.Join(node, other);
 }
 
 void RenameColocation(const std::unordered_map<std::string, std::string>& renamed, NodeDef* node) {

@@ -3,10 +3,12 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_COLOCATION_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <unordered_map>
 
+#include "cc/base/disjoint_sets.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
@@ -21,14 +23,12 @@ class ColocationGroups {
  public:
   explicit ColocationGroups(const tensorflow::Graph& graph);
 
-  // The name of the node's group, which all nodes of the group have in common with one another, and with no others.
-  std::string Of(const tensorflow::Node& node) const { return RootOf(node.name()); }
+  // The number of the node's group, which all nodes of the group have in common with one another, and with no others.
+  size_t Of(const tensorflow::Node& node) const { return groups_.Root(node.id()); }
 
  private:
-  std::string RootOf(const std::string& node) const;
-
-  // A tree for each group, with the parent of every node but the root.
-  std::unordered_map<std::string, std::string> parents_;
+  // The nodes by their ids, and behind them the names that no node of the graph has.
+  DisjointSets groups_;
 };
 
 // Renames the nodes that `node` has to be beside. `renamed` has new names by old ones.

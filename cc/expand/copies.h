@@ -29,11 +29,13 @@ class CopyTable {
                     bool* is_new);
 
  private:
+  // One body of a function.
   struct Copy {
     std::string name;
     // What its first call passes, by argument.
     std::vector<Handle> handles;
   };
+  // All bodies of one function.
   struct Copies {
     std::vector<Copy> all;
     // By argument, whether calls that pass different devices there need different copies.

@@ -15,6 +15,7 @@
 
 namespace tensorflow_recursion {
 
+// What ExpandCalls has to know besides the graph.
 struct ExpandOptions {
   // What is fetched of the main graph: tensors ("n:0"), or nodes as a whole, with all outputs and side effects ("n").
   // What none of them needs is left out of the result. If there are none, every node counts.

@@ -104,6 +104,7 @@ bool CollectCall(const NodeDef& node, FunctionCollector* found) {
          found->Add("f", in, out);
 }
 
+// Which nodes count: all that can be expanded, or only those that are marked for lowering.
 enum class Which { kAll, kMarked };
 
 // The functions that come in when the nodes of `function` are expanded, one level deep.
@@ -164,6 +165,7 @@ bool IsMarkedForLowering(const NodeDef& node) {
 }
 
 std::string FindEndlessLowering(const std::string& function, const FunctionLibraryDefinition& library) {
+  // A function that is being searched, and the functions expanded into it that have not been searched yet.
   struct Step {
     std::string function;
     std::vector<std::string> parts;

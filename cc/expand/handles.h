@@ -35,6 +35,7 @@ class HandleFinder {
   Handle Find(const LocatedNode& call, int index, const std::vector<LocatedNode>& pending, LocatedNode* unbound) const;
 
  private:
+  // An output of a node, to which the walk has come.
   struct Port {
     LocatedNode place;
     int output;

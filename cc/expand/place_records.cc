@@ -2,11 +2,12 @@
 #include "cc/expand/place_records.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cstddef>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "cc/base/disjoint_sets.h"
 #include "cc/base/names.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/colocation.h"
@@ -78,13 +79,13 @@ bool TakesApart(const Edge& edge) {
 // through inside of a frame. A Retain and a Recall end a group, because what they pack and unpack is not the record.
 class VariantGroups {
  public:
-  explicit VariantGroups(const Graph& graph) : parents_(graph.num_node_ids()), facts_(graph.num_node_ids()) {
-    std::iota(parents_.begin(), parents_.end(), 0);
+  explicit VariantGroups(const Graph& graph) : groups_(graph.num_node_ids()), facts_(graph.num_node_ids()) {
     for (const Edge* edge : graph.edges()) {
-      if (Passes(*edge)) parents_[RootOf(edge->src()->id())] = RootOf(edge->dst()->id());
+      if (Passes(*edge)) groups_.Join(edge->src()->id(), edge->dst()->id());
     }
   }
 
+  // What is known of the operators of one group; GroupVariants fills it in.
   struct Facts {
     bool is_list = false;
     // Some operator makes zeros, perhaps of a list; or sums.
@@ -93,7 +94,7 @@ class VariantGroups {
     // Some operator has no kernel on the device of the records.
     bool lacks_kernel = false;
   };
-  Facts& Of(const Node& node) { return facts_[RootOf(node.id())]; }
+  Facts& Of(const Node& node) { return facts_[groups_.Root(node.id())]; }
 
  private:
   static bool Passes(const Edge& edge) {
@@ -102,13 +103,8 @@ class VariantGroups {
            edge.src()->output_type(edge.src_output()) == tensorflow::DT_VARIANT;
   }
 
-  int RootOf(int id) {
-    while (parents_[id] != id) id = parents_[id] = parents_[parents_[id]];
-    return id;
-  }
-
-  // By node: its parent in the tree of its group, and for the root the facts of the group.
-  std::vector<int> parents_;
+  // The nodes by their ids, and the facts of each group by the id that stands for it.
+  DisjointSets groups_;
   std::vector<Facts> facts_;
 };
 
@@ -168,7 +164,7 @@ void PlaceRecords(const std::string& record_device, Graph* body) {
   VariantGroups groups = GroupVariants(*body, record_device);
   const ColocationGroups colocated(*body);
   // The groups of colocated nodes of which some are on the device of the records.
-  std::unordered_set<std::string> held;
+  std::unordered_set<size_t> held;
   for (Node* node : body->op_nodes()) {
     const std::string device = DeviceFor(*node, record_device, &groups);
     if (device.empty()) continue;

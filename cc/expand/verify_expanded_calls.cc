@@ -56,10 +56,12 @@ class ExpandedCalls {
   }
 
  private:
+  // An Entry or a Result, and the dtype of its value.
   struct Definition {
     const NodeDef* node;
     DataType type;
   };
+  // A Call or a Return, and what its attributes say.
   struct User {
     const NodeDef* node;
     Port port;

@@ -34,6 +34,7 @@ class SpareThreads {
   }
 
  private:
+  // Where an idle thread waits. Run() puts its next work here.
   struct Seat {
     std::function<void()> work;
     std::condition_variable work_came;

@@ -29,6 +29,7 @@ namespace tensorflow_recursion {
 // function, they live as long as this object.
 class KernelTable {
  public:
+  // What is known of one node's kernel.
   struct Entry {
     tensorflow::OpKernel* kernel = nullptr;
     // The same kernel, if it is asynchronous.

@@ -1,4 +1,4 @@
-// Gradients of weights that are not summed up yet, as values of the executor: a term is made and added by pointers.
+// Kernels that make contributions and add them up, which only moves pointers.
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
@@ -39,7 +39,8 @@ bool BindContributeNone(const tensorflow::Node& /*node*/, NativeKernel* kernel) 
   return true;
 }
 
-// The contributions in a value, those of a variant too, which come from stock kernels and from other devices.
+// Reads the contributions in a value, also from a variant, as stock kernels and other devices give them. Returns false
+// if there are none.
 bool ReadContributions(const Value& value, Contributions* contributions) {
   if (value.kind == Value::Kind::kContributions) {
     *contributions = Contributions::Own(value.Copy().contributions);

@@ -1,4 +1,4 @@
-// Functions number by number, with the broadcasting that nets use.
+// Kernels that compute number by number, with the broadcasting that nets use.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <utility>
@@ -14,7 +14,7 @@ using tensorflow::Tensor;
 
 // --- One operand ----------------------------------------------------------------------------------
 
-// numbers[0]: the function.
+// numbers[0] is the function, a Unary.
 template <typename T>
 bool RunUnary(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
@@ -28,20 +28,21 @@ bool RunUnary(const NativeKernel& kernel, const NativeContext& /*context*/, Valu
 
 // --- Two operands ---------------------------------------------------------------------------------
 
-// How a small operand meets a large one: `rows` times, as a row of `columns` numbers or as one number.
+// How a small operand is broadcast to a large one of `rows` times `columns` numbers: the same row meets each row, or,
+// if `is_number`, number i meets all numbers of row i. FindPattern makes it.
 struct Pattern {
   int64_t rows;
   int64_t columns;
-  bool is_number;  // for each row one number, instead of the same row for all
+  bool is_number;
 };
 
 bool IsOne(const Tensor& tensor, int dimension) { return tensor.dim_size(dimension) == 1; }
 
-// Whether `small` is broadcast to `large`, whose shape is that of the result.
+// Whether `small` can be broadcast to the shape of `large` by such a pattern.
 bool FindPattern(const Tensor& small, const Tensor& large, Pattern* pattern) {
   const int lead = large.dims() - small.dims();
   if (lead < 0) return false;
-  int first = 0;  // of the dimensions that are not 1
+  int first = 0;  // the first dimension that is not 1
   while (first < small.dims() && IsOne(small, first)) ++first;
   int last = small.dims();
   while (last > first && IsOne(small, last - 1) && !IsOne(large, lead + last - 1)) --last;
@@ -50,7 +51,7 @@ bool FindPattern(const Tensor& small, const Tensor& large, Pattern* pattern) {
   }
   pattern->rows = 1;
   pattern->columns = 1;
-  if (last == small.dims()) {  // all that is in front of `first` repeats the row
+  if (last == small.dims()) {  // the dimensions in front of `first` repeat the row
     for (int d = 0; d < lead + first; ++d) pattern->rows *= large.dim_size(d);
     for (int d = lead + first; d < large.dims(); ++d) pattern->columns *= large.dim_size(d);
     pattern->is_number = false;
@@ -65,7 +66,7 @@ bool FindPattern(const Tensor& small, const Tensor& large, Pattern* pattern) {
   return true;
 }
 
-// `small` against each row of `large`, which is the left operand or the right one.
+// Computes the function of `small` and each row of `large`.
 template <typename T>
 void MeetRows(Binary function, const T* small, const T* large, T* to, const Pattern& pattern, bool small_is_left) {
   const Meeting one = small_is_left ? Meeting::kOneLeft : Meeting::kOneRight;
@@ -99,7 +100,7 @@ bool RunBroadcast(Binary function, Value* inputs, Value* outputs, Operand<T>* x,
   return true;
 }
 
-// numbers[0]: the function.
+// numbers[0] is the function, a Binary.
 template <typename T>
 bool RunBinary(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<T> x, y;
@@ -111,7 +112,7 @@ bool RunBinary(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   return RunBroadcast(function, inputs, outputs, &x, &y);
 }
 
-// Gradients: their operands have one shape.
+// Gradients have two operands of the same shape. numbers[0] is the function, a Binary.
 template <typename T>
 bool RunGradient(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<T> x, y;
@@ -122,7 +123,7 @@ bool RunGradient(const NativeKernel& kernel, const NativeContext& /*context*/, V
 
 // --- Select ---------------------------------------------------------------------------------------
 
-// Runs a select with a condition for each number, or with one for all.
+// Selects by one condition for each number, or by one for all.
 template <typename T>
 bool RunSelect(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<bool> condition;

@@ -40,7 +40,7 @@
 
 namespace tensorflow_recursion {
 
-// The widest last.
+// The loops with the widest vectors are the last.
 template <typename T>
 std::vector<NamedLoops<T>> AllLoops() {
   std::vector<NamedLoops<T>> all;

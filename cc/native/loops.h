@@ -12,7 +12,8 @@ namespace tensorflow_recursion {
 // Functions of one number.
 enum class Unary { kNeg, kAbs, kSquare, kSqrt, kReciprocal, kExp, kLog, kRelu, kTanh, kSigmoid, kCount };
 
-// Functions of two. Gradients are TensorFlow's: of Tanh (y, dy), of Relu (dy, x).
+// Functions of two numbers. Gradients have the operands of TensorFlow's operators: (dy, x) for Relu, (y, dy) for Tanh,
+// Sigmoid and Sqrt.
 enum class Binary {
   kAdd,
   kSub,
@@ -28,17 +29,18 @@ enum class Binary {
   kCount
 };
 
-// How two rows of operands meet: number by number, or one number of this side with all of the other.
+// How the numbers of two operands are paired: number by number, or the one number of the left (right) operand with all
+// numbers of the other.
 enum class Meeting { kBoth, kOneLeft, kOneRight, kCount };
 
-// The loops for float or double. Whatever `out` is computed from may be `out` itself, or not overlap with it. What
-// comes out for an element depends on the operands and on the sizes alone: not on where it stands in memory.
+// The loops for float or double. An operand may be `out` itself, or must not overlap with it. A result depends on the
+// operands and on the sizes alone, not on where they lie in memory.
 template <typename T>
 struct Loops {
   using UnaryLoop = void (*)(const T* x, T* out, int64_t count);
   using BinaryLoop = void (*)(const T* x, const T* y, T* out, int64_t count);
-  // out [rows, columns] = x [rows, depth] * w [depth, columns], of rows that may lie anywhere. Sums run over the depth
-  // from its beginning, whatever the number of rows.
+  // Computes out [rows, columns] = x [rows, depth] * w [depth, columns]. Each row of x and out has its own pointer. A
+  // row of the result does not depend on how many rows there are: it may be computed alone or in a wave.
   using ProductLoop = void (*)(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
                                int64_t columns);
   using Reduction = T (*)(const T* x, int64_t count);
@@ -46,10 +48,10 @@ struct Loops {
   UnaryLoop unary[static_cast<int>(Unary::kCount)];
   BinaryLoop binary[static_cast<int>(Binary::kCount)][static_cast<int>(Meeting::kCount)];
   ProductLoop product;
-  // The same of w [columns, depth], transposed. Each sum is of as many parts as a vector has numbers.
+  // The same for a weight w [columns, depth], which is used transposed.
   ProductLoop product_transposed;
-  Reduction sum;      // 0 of nothing
-  Reduction maximum;  // of at least one number; NaN if one is
+  Reduction sum;      // 0 if there are no numbers
+  Reduction maximum;  // needs at least one number; NaN if one of them is
 
   UnaryLoop of(Unary function) const { return unary[static_cast<int>(function)]; }
   BinaryLoop of(Binary function, Meeting meeting) const {
@@ -57,11 +59,12 @@ struct Loops {
   }
 };
 
-// Those for this processor.
+// The loops in the widest vector instructions of this processor.
 template <typename T>
 const Loops<T>& BestLoops();
 
-// Those for each instruction set that this processor has, by name, for tests.
+// The loops for one instruction set and its name, such as "avx2". AllLoops returns those of each set that this
+// processor has, for tests.
 template <typename T>
 struct NamedLoops {
   std::string name;

@@ -1,17 +1,17 @@
-// The loops of cc/native/loops.h for one instruction set, which loops.cc names before it includes this file: for each
-// set once, so there is no guard.
+// The loops of cc/native/loops.h for one instruction set. loops.cc includes this file once for each instruction set, so
+// it has no include guard.
 // SPDX-License-Identifier: Apache-2.0
 
-// TFR_TARGET_NAMESPACE: where the code goes. TFR_TARGET: the attribute of functions that may use the instructions.
-// TFR_VECTOR_BYTES: the size of a vector.
+// loops.cc defines three macros before: TFR_TARGET_NAMESPACE is the namespace of the code, TFR_TARGET the attribute of
+// functions that use the instructions, TFR_VECTOR_BYTES the size of a vector.
 #define TFR_INLINE TFR_TARGET inline __attribute__((always_inline))
-// A loop whose variables are to be in registers.
+// Unrolls the loop behind it, so that arrays which it indexes can be in registers.
 #if defined(__clang__)
 #define TFR_UNROLLED _Pragma("unroll")
 #else
 #define TFR_UNROLLED _Pragma("GCC unroll 16")
 #endif
-// Else GCC loads a vector that is used two or three times as often, which takes longer than what is done with it.
+// Without this GCC loads a vector that is used two or three times anew for each use, which takes longer than the use.
 #if defined(__x86_64__)
 #define TFR_KEEP_IN_REGISTER(vector) asm("" : "+v"(vector))
 #else
@@ -24,6 +24,7 @@ namespace {
 
 // --- Vectors --------------------------------------------------------------------------------------
 
+// The vector of numbers of type T, and the one of integers of the same size for their bits.
 template <typename T>
 struct VectorOf;
 template <>
@@ -61,7 +62,7 @@ TFR_INLINE Vec<T> All(T number) {
   return number - Vec<T>{};  // not by adding zeros: they would make -0 positive
 }
 
-// The first `count` lanes; those behind are zero.
+// A vector whose first `count` lanes come from memory; the others are zero.
 template <typename T>
 TFR_INLINE Vec<T> LoadSome(const T* from, int64_t count) {
   T numbers[kLanes<T>] = {};
@@ -76,7 +77,7 @@ TFR_INLINE void StoreSome(const Vec<T>& vector, T* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = numbers[i];
 }
 
-// 0, 1, 2 ..
+// The vector 0, 1, 2 ...
 template <typename T>
 TFR_INLINE Bits<T> LaneNumbers() {
   Bits<T> numbers{};
@@ -99,7 +100,7 @@ TFR_INLINE Vec<T> AddNeighbours(const Vec<T>& a, const Vec<T>& b) {
 #endif
 }
 
-// Lane i of the result is the sum of the lanes of vectors[i]. Overwrites them.
+// Lane i of the result is the sum of the lanes of vectors[i]. Overwrites the vectors.
 template <typename T>
 TFR_INLINE Vec<T> SumsOf(Vec<T>* vectors) {
   for (int64_t left = kLanes<T>; left > 1; left /= 2) {
@@ -118,8 +119,8 @@ TFR_INLINE Vec<T> LaneByLane(const Vec<T>& x, Function function) {
   return Load(numbers);
 }
 
-// e^x = 2^n e^r with |r| at most half of log 2, e^r by a polynomial. 2^n is multiplied in two steps: it may be out of
-// range where the product is not. (The constants are those of the Cephes library.)
+// Computes e^x = 2^n * e^r, where |r| is at most half of log 2 and a polynomial gives e^r. It multiplies by 2^n in two
+// steps, because 2^n may be out of range where the product is not. (The constants are those of the Cephes library.)
 TFR_INLINE Vec<float> Exp(const Vec<float>& number) {
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it leaves an integer in the lowest bits
   Vec<float> x = number > 89.0F ? All(89.0F) : number;
@@ -193,20 +194,20 @@ TFR_INLINE Vec<T> Apply(const Vec<T>& x, const Vec<T>& y) {
   if constexpr (kFunction == Binary::kSub) return x - y;
   if constexpr (kFunction == Binary::kMul) return x * y;
   if constexpr (kFunction == Binary::kDiv) return x / y;
-  // NaN if either is.
+  // The result is NaN if either operand is.
   if constexpr (kFunction == Binary::kMaximum) return (x < y) | (y != y) ? y : x;
   if constexpr (kFunction == Binary::kMinimum) return (y < x) | (y != y) ? y : x;
   if constexpr (kFunction == Binary::kSquaredDifference) return (x - y) * (x - y);
   if constexpr (kFunction == Binary::kReluGrad) return x * (y > T(0) ? All(T(1)) : All(T(0)));  // NaN of an infinity
   if constexpr (kFunction == Binary::kTanhGrad) return y * (T(1) - x * x);
   if constexpr (kFunction == Binary::kSigmoidGrad) return y * x * (T(1) - x);
-  // 0 of no gradient, where the square root is 0, too.
+  // Where dy is 0 so is the result, also where the square root is 0.
   if constexpr (kFunction == Binary::kSqrtGrad) return y == T(0) ? All(T(0)) : T(0.5) * y / x;
 }
 
 // --- Loops ----------------------------------------------------------------------------------------
 
-// What is left behind the last whole vector takes the same instructions in a vector of its own.
+// The numbers behind the last whole vector are computed by the same instructions, in a vector that they fill partly.
 template <Unary kFunction, typename T>
 TFR_TARGET void UnaryLoop(const T* x, T* out, int64_t count) {
   int64_t i = 0;

@@ -55,7 +55,7 @@ void ViewAs(Value* input, const tensorflow::TensorShape& shape, Value* output) {
     return;
   }
   tensorflow::Tensor* const view = NewTensor();
-  if (!view->CopyFrom(from, shape)) return DeleteTensor(view);  // the caller has compared the sizes
+  if (!view->CopyFrom(from, shape)) return DeleteTensor(view);  // never: the caller has compared the sizes
   *output = Value::Own(view);
   input->Release();
 }

@@ -1,4 +1,4 @@
-// The parts of the table that binds operators to native kernels; each file of kernels adds its own.
+// The table of native kernels by operator, to which each file of kernels adds its own.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_TABLE_H_
 #define TENSORFLOW_RECURSION_CC_NATIVE_NATIVE_TABLE_H_
@@ -10,8 +10,8 @@
 
 namespace tensorflow_recursion {
 
-// Fills in `kernel`, whose dtype and counts are set, from the node's attributes. False if they are such that no native
-// kernel serves.
+// Fills in `kernel`, whose dtype and counts of inputs and outputs are set, from the node's attributes. Returns false,
+// or leaves `run` nullptr, if no native kernel serves this node: a MatMul with transpose_a, for example.
 using Binder = bool (*)(const tensorflow::Node& node, NativeKernel* kernel);
 
 // The binders, by operator. The dtype that a binder is given is that of the attribute T, else of the first output.
@@ -24,7 +24,7 @@ void AddRowKernels(NativeTable* table);           // row_kernels.cc
 void AddShapeKernels(NativeTable* table);         // shape_kernels.cc
 void AddSums(NativeTable* table);                 // sums.cc
 
-// The kernel of AddN for variants: those that hold contributions.
+// The kernel of an AddN of variants, which serves if all of them hold contributions.
 bool AddContributions(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs);
 
 // Binds function<float> or function<double>, as the kernel's dtype says.

@@ -15,24 +15,24 @@
 
 namespace tensorflow_recursion {
 
-// What is larger is for the stock kernel, which divides it among threads.
+// Larger tensors are left to the stock kernel, which divides them among threads.
 inline constexpr int64_t kMostElements = 1 << 16;
 inline constexpr int kMostDimensions = 6;
 
-// Types whose values are plain bytes.
+// Whether values of this dtype are plain bytes, which memcpy may copy.
 inline bool IsPlain(tensorflow::DataType dtype) {
   return tensorflow::DataTypeCanUseMemcpy(dtype) && !tensorflow::IsRefType(dtype);
 }
 
-// The tensor that a value holds or points to, of a size that native kernels serve; else nullptr. Numbers of variables,
-// which are tensors of rank 0, are for stock kernels: what shares their memory must stay a tensor.
+// The tensor that a value owns or points to, if native kernels serve its size; else nullptr. Tensors of rank 0 are left
+// to stock kernels: they hold what is never unboxed, or share memory with others and must stay tensors.
 inline const tensorflow::Tensor* TensorIn(const Value& value) {
   const tensorflow::Tensor* const tensor = value.tensor_or_null();
   if (tensor == nullptr || tensor->dims() == 0 || tensor->NumElements() > kMostElements) return nullptr;
   return tensor->IsInitialized() ? tensor : nullptr;
 }
 
-// The shape of the tensor or rope that a value holds, of any size; else nullptr.
+// The shape of the tensor (of rank 1 or more) or rope that a value holds, of any size; nullptr if it holds neither.
 inline const tensorflow::TensorShape* ShapeIn(const Value& value) {
   if (value.kind == Value::Kind::kRope) return &value.rope->shape();
   const tensorflow::Tensor* const tensor = value.tensor_or_null();
@@ -44,20 +44,20 @@ const T* DataOf(const tensorflow::Tensor& tensor) {
   return static_cast<const T*>(tensor.data());
 }
 
-// Its memory is not aligned if it is a slice of another tensor.
+// Unlike Tensor::flat(), these accept memory that is not aligned, as that of a slice of another tensor.
 template <typename T>
 T* MutableDataOf(tensorflow::Tensor* tensor) {
   return static_cast<T*>(tensor->data());
 }
 
-// A tensor, or a number, of type T.
+// An input of a kernel that is a tensor or a number of type T.
 template <typename T>
 struct Operand {
-  const tensorflow::Tensor* tensor;  // nullptr: a number
+  const tensorflow::Tensor* tensor;  // nullptr: it is a number
   const T* data;
   int64_t size;
 
-  // False if `value` is neither. `value` must outlive it.
+  // Returns false if `value` is neither. `value` must outlive the Operand, which may point to its number.
   bool Read(const Value& value) {
     if (value.is_scalar()) {
       tensor = nullptr;
@@ -76,7 +76,7 @@ struct Operand {
   int64_t dim_size(int d) const { return tensor->dim_size(d); }
 };
 
-// Makes *output a tensor of the pool, and returns its numbers.
+// Makes *output a new tensor in memory of the pool, and returns its numbers, which are not initialized.
 template <typename T>
 T* NewOutput(tensorflow::DataType dtype, const tensorflow::TensorShape& shape, Value* output) {
   *output = Value::Own(NewPooledTensor(dtype, shape));
@@ -88,8 +88,8 @@ inline bool IsUnshared(const Value& value) {
   return value.kind == Value::Kind::kTensor && value.tensor->RefCountIsOne();
 }
 
-// The same, of the shape and dtype of `input`'s tensor, in its memory if nobody else can see it: then `input` is left
-// empty.
+// Makes *output a tensor of the shape and dtype of `input`'s tensor, and returns its numbers. If nobody else can see
+// that tensor, *output takes it over with its numbers, and `input` is left empty.
 template <typename T>
 T* ReuseOrNew(Value* input, Value* output) {
   if (IsUnshared(*input)) {
@@ -100,16 +100,17 @@ T* ReuseOrNew(Value* input, Value* output) {
   return NewOutput<T>(like.dtype(), like.shape(), output);
 }
 
-// Makes *output the tensor of `input` under another shape of as many elements. A number if the rank is 0.
+// Makes *output the tensor of `input` under another shape of as many elements; for rank 0 the number, if its dtype is
+// an unboxed one.
 void ViewAs(Value* input, const tensorflow::TensorShape& shape, Value* output);
 
-// Makes *output what `input` is; leaves `input` empty if it owns something.
+// Makes *output an owned Value of what `input` is; leaves `input` empty if that owned something.
 inline void HandOn(Value* input, Value* output) {
   *output = input->owns() ? input->Take() : input->Copy().Escape();
   if (output->kind == Value::Kind::kConstant) *output = Value::Own(NewTensor(*output->constant));
 }
 
-// Element `index` of a vector, or a number, of int32 or int64.
+// Element `index` of a vector of int32 or int64, and a number of either type.
 inline int64_t IntegerAt(const tensorflow::Tensor& vector, int64_t index) {
   return vector.dtype() == tensorflow::DT_INT32 ? DataOf<int32_t>(vector)[index] : DataOf<int64_t>(vector)[index];
 }

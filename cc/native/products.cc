@@ -1,4 +1,4 @@
-// Products of a few rows with a weight, and biases.
+// Kernels that multiply a few rows with a weight, and that add biases.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>
@@ -18,29 +18,31 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::TryGetNodeAttr;
 
-// More rows, or more work than a worker should do alone, are for the stock kernel.
+// The stock kernel multiplies more rows, and does what is too much work for one worker alone.
 constexpr int64_t kMostRows = 8;
 constexpr int64_t kMostMultiplications = int64_t{4} << 20;
 
-// A weight of so many bytes outgrows the first-level cache. Then a row reads it from further away in more time than its
-// product takes: four rows at once take a third (d = 300) to half (d = 150) of what they take one by one.
+// A weight of this many bytes does not fit into the first-level cache. To read it from further away then takes longer
+// than to multiply it with one row: four rows at once take a third (depth 300) to half (depth 150) of the time that
+// they take one by one.
 constexpr int64_t kBytesOfFarWeight = int64_t{1} << 16;
 
+// The activations that a fused product may end with.
 enum class Activation { kNone, kRelu, kTanh, kSigmoid };
 
-// A weight is no smaller than a matrix of this size, of which TensorIn would say that it is too large.
+// The matrix that a value holds; else nullptr. Unlike TensorIn() it serves matrices of any size, as weights are large.
 const Tensor* MatrixIn(const Value& value) {
   const Tensor* const tensor = value.tensor_or_null();
   return tensor != nullptr && tensor->dims() == 2 && tensor->IsInitialized() ? tensor : nullptr;
 }
 
-// x [rows, depth] and w [depth, columns], or transposed.
+// The two factors of one product: x [rows, depth] and w [depth, columns]; or w [columns, depth], transposed.
 struct Factors {
   const Tensor* x = nullptr;
   const Tensor* w = nullptr;
   int64_t rows = 0, depth = 0, columns = 0;
 
-  // False if they are not for these kernels.
+  // Returns false if these kernels do not serve the factors.
   bool Read(const Value* inputs, bool is_transposed) {
     x = MatrixIn(inputs[0]);
     w = MatrixIn(inputs[1]);
@@ -53,14 +55,14 @@ struct Factors {
   }
 };
 
-// Where rows lie that are multiplied with one weight.
+// The rows of all calls that are multiplied with one weight, and where their products go.
 template <typename T>
 struct ProductRows {
   const T* from[2 * kRowsOfWave];
   T* to[2 * kRowsOfWave];
   int64_t count = 0;
 
-  // Makes *output the product's, to be computed.
+  // Adds the rows of `factors`. Makes *output a tensor for their products, which are not computed yet.
   void Add(const Factors& factors, Value* output) {
     TensorShape shape = factors.x->shape();
     shape.set_dim(1, factors.columns);
@@ -73,7 +75,7 @@ struct ProductRows {
   }
 };
 
-// What comes after a product.
+// What a fused operator does with each row of a product: it adds a bias and applies an activation.
 template <typename T>
 struct Finish {
   const T* bias = nullptr;
@@ -88,7 +90,8 @@ struct Finish {
   }
 };
 
-// numbers[0]: whether the weight is transposed; numbers[1]: the activation; numbers[2]: whether there is a bias.
+// numbers[0] says whether the weight is transposed, numbers[1] is the Activation, numbers[2] says whether there is a
+// bias (and only then an activation).
 template <typename T>
 bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls) {
   const bool is_transposed = kernel.numbers[0] != 0, has_bias = kernel.numbers[2] != 0;
@@ -97,7 +100,7 @@ bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls)
   const Tensor* biases[kRowsOfWave] = {};
   for (size_t i = 0; i < count; ++i) {
     if (!of_call[i].Read(calls[i].inputs, is_transposed)) return false;
-    // A weight under another shape, and its first rows, begin where the weight does.
+    // Operands that begin at the same place need not be the same: one may be a view of the other in another shape.
     if (i > 0 && of_call[i].w->shape() != of_call[0].w->shape()) return false;
     if (!has_bias) continue;
     biases[i] = TensorIn(calls[i].inputs[2]);
@@ -129,38 +132,35 @@ bool RunMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Val
 NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
   const Tensor* const w = inputs[1].tensor_or_null();
   const int64_t bytes_of_number = kernel.dtype == tensorflow::DT_FLOAT ? sizeof(float) : sizeof(double);
-  if (w == nullptr || w->NumElements() * bytes_of_number < kBytesOfFarWeight) return {};  // most, in small nets
+  if (w == nullptr || w->NumElements() * bytes_of_number < kBytesOfFarWeight) return {};  // as in most small nets
   Factors factors;
   if (!factors.Read(inputs, kernel.numbers[0] != 0) || factors.rows >= kRowsOfWave) return {};
   return {factors.w->data(), static_cast<int>(factors.rows)};
 }
 
-void BindProduct(NativeKernel* kernel) {
+// Binds the product of two matrices. The attributes say whether x or the weight is transposed; no kernel serves the
+// former.
+bool BindProduct(const tensorflow::Node& node, const char* transpose_x, const char* transpose_w, NativeKernel* kernel) {
+  bool is_x_transposed = false, is_w_transposed = false;
+  if (!TryGetNodeAttr(node.attrs(), transpose_x, &is_x_transposed) || is_x_transposed) return false;
+  if (!TryGetNodeAttr(node.attrs(), transpose_w, &is_w_transposed)) return false;
+  kernel->numbers[0] = is_w_transposed ? 1 : 0;
   TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
   kernel->share = ShareOfWeight;
   kernel->run_together = kernel->dtype == tensorflow::DT_FLOAT ? RunTogether<float> : RunTogether<double>;
+  return true;
 }
 
 bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  bool transpose_a = false, transpose_b = false;
-  if (!TryGetNodeAttr(node.attrs(), "transpose_a", &transpose_a) || transpose_a) return false;
-  if (!TryGetNodeAttr(node.attrs(), "transpose_b", &transpose_b)) return false;
-  kernel->numbers[0] = transpose_b ? 1 : 0;
-  BindProduct(kernel);
-  return true;
+  return BindProduct(node, "transpose_a", "transpose_b", kernel);
 }
 
 // Serves a BatchMatMul of two matrices, which Grappler makes of a MatMul among reshapes.
 bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  bool adjoint_x = false, adjoint_y = false;
-  if (!TryGetNodeAttr(node.attrs(), "adj_x", &adjoint_x) || adjoint_x) return false;
-  if (!TryGetNodeAttr(node.attrs(), "adj_y", &adjoint_y)) return false;
-  kernel->numbers[0] = adjoint_y ? 1 : 0;
-  BindProduct(kernel);
-  return true;
+  return BindProduct(node, "adj_x", "adj_y", kernel);
 }
 
-// What a Grappler pass makes of MatMul, BiasAdd and an activation.
+// Serves the operator that Grappler makes of a MatMul, a BiasAdd and perhaps an activation.
 bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   std::vector<std::string> parts;
   if (!BindMatMul(node, kernel) || !TryGetNodeAttr(node.attrs(), "fused_ops", &parts)) return false;
@@ -177,7 +177,7 @@ bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   return true;
 }
 
-// The numbers of a row are those of the last dimension.
+// Whether a bias is added along the last dimension, which NHWC means.
 bool HasPlainFormat(const tensorflow::Node& node) {
   std::string format;
   return TryGetNodeAttr(node.attrs(), "data_format", &format) && format == "NHWC";
@@ -207,7 +207,7 @@ bool BindBiasAdd(const tensorflow::Node& node, NativeKernel* kernel) {
   return HasPlainFormat(node);
 }
 
-// The sum of all rows.
+// The gradient of a bias is the sum of all rows.
 template <typename T>
 bool RunBiasAddGrad(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);

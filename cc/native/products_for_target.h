@@ -1,29 +1,31 @@
-// The products of cc/native/loops.h for one instruction set. A part of cc/native/loops_for_target.h, which includes it
-// amid its names and macros.
+// The products of cc/native/loops.h for one instruction set. It is a part of cc/native/loops_for_target.h, whose macros
+// and functions it uses.
 // SPDX-License-Identifier: Apache-2.0
 
-// Rows that are multiplied at once, and the sums that there are registers for, each a vector.
+// How many rows are multiplied at once, and how many sums, each a vector, there are registers for.
 constexpr int kRowsAtOnce = TFR_VECTOR_BYTES == 64 ? 8 : TFR_VECTOR_BYTES == 32 ? 3 : 2;
 constexpr int kMostSums = TFR_VECTOR_BYTES == 64 ? 24 : TFR_VECTOR_BYTES == 32 ? 12 : 8;
 
-// A weight of more bytes does not stay in the first-level cache. Then each of its rows is asked for so many rows before
-// it is multiplied.
+// A weight of more than kBytesNearby does not stay in the first-level cache. If more than two rows are multiplied with
+// it at once, each of its rows is prefetched kRowsAhead rows before it is needed.
 constexpr int64_t kBytesNearby = int64_t{1} << 15;
 constexpr int64_t kRowsAhead = 10;
 
-// How many of so many things each of the fewest equal groups has.
+// Divides `count` things into as few groups of at most `most` as possible, all about equal, and returns how many things
+// a group has. For example, 9 rows at most 8 at once are done in groups of 5.
 TFR_INLINE int64_t EvenShare(int64_t count, int64_t most) {
   const int64_t groups = (count + most - 1) / most;
   return (count + groups - 1) / groups;
 }
 
-// kVectors vectors of columns side by side, but for the last one, which ends with the last column: it may repeat some
-// of the one before, with the same results.
+// Which columns of the weight are multiplied at once: kVectors vectors side by side, beginning with column `first`. The
+// last vector begins with column `last`, so that it ends with the last column: it may overlap with the one before, and
+// then computes some results twice.
 struct ColumnTile {
   int64_t first, last;
 };
 
-// Adds number k of each row of x times a row of the weight.
+// Adds to the sums number k of each row of x times row k of the weight, which lies at `weights`.
 template <int kRows, int kVectors, typename T>
 TFR_INLINE void AddWeightRow(const T* const* x, int64_t k, const T* weights, const ColumnTile& tile,
                              Vec<T> (*sums)[kVectors]) {
@@ -42,8 +44,8 @@ TFR_INLINE int64_t NumbersIntoLine(const T* number) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(number) % TFR_VECTOR_BYTES / sizeof(T));
 }
 
-// The same from whole cache lines, whose numbers are shifted into place: a vector that lies across two lines takes
-// twice as long to come from the second-level cache. Reads up to a line before and behind the vectors.
+// Does the same, but loads whole cache lines and shifts their numbers into place, because a vector that lies across two
+// lines takes twice as long to come from the second-level cache. Reads up to a line before and behind the vectors.
 template <int kRows, int kVectors, typename T>
 TFR_INLINE void AddShiftedWeightRow(const T* const* x, int64_t k, const T* weights, const ColumnTile& tile,
                                     Vec<T> (*sums)[kVectors]) {
@@ -66,15 +68,17 @@ TFR_INLINE void AddShiftedWeightRow(const T* const* x, int64_t k, const T* weigh
 }
 #endif
 
-// Adds the rows of a weight that lies further away, but for the last ones. Returns how many.
+// Adds the rows of a weight that is not in the first-level cache, except for the last ones. Returns how many it has
+// added.
 template <int kRows, int kVectors, typename T>
 TFR_INLINE int64_t AddFarWeight(const T* const* x, const T* w, int64_t depth, int64_t columns, const ColumnTile& tile,
                                 Vec<T> (*sums)[kVectors]) {
   int64_t k = 0;
-  // With more rows, the products take longer than to read the weight.
+  // With more rows, it takes longer to multiply the weight than to read it.
   if constexpr (kRows <= 2) {
 #if defined(TFR_SHIFTS_LINES)
-    // The first and the last row of the weight have no other beside them.
+    // To read whole lines needs a row of the weight before and one behind, which the first and the last row do not
+    // have.
     AddWeightRow<kRows, kVectors>(x, k++, w, tile, sums);
     for (; k < depth - 1; ++k) AddShiftedWeightRow<kRows, kVectors>(x, k, w + k * columns, tile, sums);
 #endif
@@ -106,7 +110,7 @@ TFR_INLINE void ProductTile(const T* const* x, const T* w, T* const* out, int64_
   }
 }
 
-// Multiplies at most kVectors vectors of columns.
+// Multiplies `vectors` vectors of columns, at most kVectors.
 template <int kRows, int kVectors, typename T>
 TFR_INLINE void ProductTileOf(int64_t vectors, const T* const* x, const T* w, T* const* out, int64_t depth,
                               int64_t columns, const ColumnTile& tile) {
@@ -129,10 +133,10 @@ TFR_TARGET void ProductOfRows(const T* const* x, const T* w, T* const* out, int6
   }
 }
 
-// The loop for each number of rows.
 template <typename T>
 using ProductLoopOfRows = void (*)(const T* const* x, const T* w, T* const* out, int64_t depth, int64_t columns);
 
+// ProductOfRows by the number of rows.
 template <typename T>
 struct ProductsOfRows {
   ProductLoopOfRows<T> of[kRowsAtOnce + 1] = {};
@@ -155,7 +159,7 @@ TFR_TARGET void WideProduct(const T* const* x, const T* w, T* const* out, int64_
   }
 }
 
-// numbers[i] of a vector for each i of `lanes`.
+// The vector of numbers[i] for each i in `lanes`.
 template <typename T>
 TFR_INLINE Vec<T> Pick(const Vec<T>& numbers, const Bits<T>& lanes) {
 #if defined(__clang__)
@@ -168,8 +172,8 @@ TFR_INLINE Vec<T> Pick(const Vec<T>& numbers, const Bits<T>& lanes) {
 #endif
 }
 
-// Fewer columns than a vector has lanes. kColumns vectors hold as many rows of the weight as a vector of x has numbers.
-// Lane i of the n-th belongs to number (n * kLanes + i) / kColumns of x.
+// Multiplies one row with a weight that has fewer columns than a vector has lanes. kColumns vectors of the weight hold
+// the rows for one vector of x: lane i of vector n belongs to number (n * kLanes + i) / kColumns of x.
 template <int kColumns, typename T>
 TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t depth) {
   Bits<T> lanes[kColumns];
@@ -199,7 +203,7 @@ TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t depth) {
   for (int j = 0; j < kColumns; ++j) out[j] = parts[j];
 }
 
-// The loop for each number of columns.
+// NarrowProduct by the number of columns.
 template <typename T>
 struct NarrowProducts {
   void (*of[kLanes<T>])(const T* x, const T* w, T* out, int64_t depth) = {};
@@ -220,8 +224,8 @@ TFR_TARGET void Product(const T* const* x, const T* w, T* const* out, int64_t ro
 }
 
 #if defined(TFR_SHIFTS_LINES)
-// Adds the whole vectors of x times kCount rows of a weight that lies further away, from whole cache lines: see
-// AddShiftedWeightRow. Returns how many numbers of each row.
+// Adds to the sums the whole vectors of x times those of kCount rows of the weight, which it loads by whole cache lines
+// as AddShiftedWeightRow does. Returns how many numbers of each row it has added.
 template <int kRows, int kCount, typename T>
 TFR_INLINE int64_t AddShiftedProducts(const T* const* x, const T* w, int64_t depth, Vec<T> (*sums)[kCount]) {
   const T* from[kCount];
@@ -249,7 +253,7 @@ TFR_INLINE int64_t AddShiftedProducts(const T* const* x, const T* w, int64_t dep
 }
 #endif
 
-// The same of the weight as it lies.
+// Does the same, but loads the vectors of the weight from where they lie.
 template <int kRows, int kCount, typename T>
 TFR_INLINE int64_t AddWholeVectors(const T* const* x, const T* w, int64_t depth, Vec<T> (*sums)[kCount]) {
   int64_t k = 0;
@@ -268,8 +272,8 @@ TFR_INLINE int64_t AddWholeVectors(const T* const* x, const T* w, int64_t depth,
   return k;
 }
 
-// The scalar products of kRows rows of x with kCount rows of `w`, as partial sums. Those of one row of x lie side by
-// side, and those of the next kLanes further.
+// Computes the scalar products of kRows rows of x with kCount rows of `w`, each as a vector of partial sums. The
+// product of row r of x with row i of `w` goes to out[r * kLanes + i].
 template <int kRows, int kCount, bool kShifts, typename T>
 TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>* out) {
   Vec<T> sums[kRows][kCount] = {};
@@ -284,7 +288,7 @@ TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>
       TFR_UNROLLED for (int i = 0; i < kCount; ++i) sums[r][i] += part * LoadSome(w + i * depth, depth);
     }
   } else if (k < depth) {
-    // The last whole vector of each row, without those of its numbers that have been added.
+    // Adds the last kLanes numbers of each row, but for those that have been added already.
     const int64_t start = depth - kLanes<T>;
     const Bits<T> is_new = LaneNumbers<T>() >= static_cast<int>(k - start);
     TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
@@ -299,8 +303,8 @@ TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>
   }
 }
 
-// kRows rows of x by `count` rows of the weight, at most as many as a vector has lanes. kShifts: there are rows before
-// and behind these, which are read in whole cache lines.
+// Multiplies kRows rows of x with `count` rows of the weight, at most as many as a vector has lanes. With kShifts it
+// reads the weight by whole cache lines, for which there must be a row of the weight before and one behind these.
 template <int kRows, bool kShifts, typename T>
 TFR_INLINE void TransposedTile(const T* const* x, const T* w, T* const* out, int64_t depth, int64_t column, int count) {
   constexpr int kMostAtOnce = kRows == 1 && !kShifts ? 8 : 4;

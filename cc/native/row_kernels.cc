@@ -28,7 +28,7 @@ using Byte = unsigned char;
 
 constexpr int kMostParts = 16;
 
-// Product of the sizes of dimensions [begin, end).
+// The product of the sizes of dimensions [begin, end).
 int64_t CountOf(const TensorShape& shape, int begin, int end) {
   int64_t count = 1;
   for (int d = begin; d < end; ++d) count *= shape.dim_size(d);
@@ -37,7 +37,7 @@ int64_t CountOf(const TensorShape& shape, int begin, int end) {
 
 // --- Ropes ------------------------------------------------------------------------------------------
 
-// Whether a reader of a value needs none of its numbers.
+// Whether the reader at the end of this edge needs none of the value's numbers.
 bool ReadsNoNumbers(const tensorflow::Edge& edge) {
   static const auto* const carriers = new absl::flat_hash_set<std::string>(
       {"Merge", "Identity", "EnsureShape", "ConcatV2", "Switch", "Enter", "NextIteration", "Exit", "Shape", "ShapeN",
@@ -45,8 +45,9 @@ bool ReadsNoNumbers(const tensorflow::Edge& edge) {
   return edge.IsControlEdge() || carriers->contains(edge.dst()->type_string());
 }
 
-// Which outputs are only handed on: to a caller, a callee, out of a branch, or into a larger concatenation. Where a
-// body reads the numbers itself nothing is gained by copying them later. The node has at most kMostParts outputs.
+// Which outputs (bit i stands for output i) are only handed on: to a caller, a callee, out of a branch, or into a
+// larger concatenation. Where the body itself reads the numbers, nothing is gained by copying them later. The node has
+// at most kMostParts outputs.
 uint32_t HandedOn(const tensorflow::Node& node) {
   uint32_t outputs = 0, read = 0;
   for (const tensorflow::Edge* edge : node.out_edges()) {
@@ -57,7 +58,7 @@ uint32_t HandedOn(const tensorflow::Node& node) {
   return outputs & ~read;
 }
 
-// Whether the parts of a tensor of this shape, cut along `axis`, lie one behind the other.
+// Whether the parts of a tensor of this shape that is cut along `axis` lie one behind the other in memory.
 bool LieInOrder(const TensorShape& shape, int axis) { return CountOf(shape, 0, axis) == 1; }
 
 // --- Concatenation --------------------------------------------------------------------------------
@@ -70,7 +71,8 @@ bool FitTogether(const TensorShape& a, const TensorShape& b, int axis) {
   return true;
 }
 
-// Each part's rows, `outer` of them, go to where the rows of the result have room for them.
+// Copies the parts side by side. Each part has `outer` rows, and so has the result, whose row i consists of the rows i
+// of the parts. A number has `element` bytes.
 void CopyParts(const Tensor* const* parts, int count, int axis, int64_t element, int64_t outer, Byte* to) {
   int64_t row = 0;
   for (int i = 0; i < count; ++i) row += CountOf(parts[i]->shape(), axis, parts[i]->dims()) * element;
@@ -82,7 +84,8 @@ void CopyParts(const Tensor* const* parts, int count, int axis, int64_t element,
   }
 }
 
-// Inputs: the parts, the axis. Tensors without elements may have no data.
+// Inputs: the parts, the axis. numbers[0] is the dtype of the axis. Parts without elements, which may have no data, are
+// left to the stock kernel, but in ropes.
 bool RunConcat(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const int count = kernel.num_inputs - 1;
   if (!inputs[count].is_scalar()) return false;
@@ -128,7 +131,7 @@ bool BindConcat(const tensorflow::Node& node, NativeKernel* kernel) {
   return true;
 }
 
-// numbers[0]: the axis, along which the parts of rank one less are put.
+// Inputs: the parts. numbers[0] is the axis, which the result has in addition to those of the parts.
 bool RunPack(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const int count = kernel.num_inputs;
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
@@ -164,16 +167,16 @@ bool BindPack(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // --- Parts of a tensor ----------------------------------------------------------------------------
 
-// A box in a tensor.
+// A part of a tensor: in dimension d, size[d] elements from begin[d] on. ReadSlice and ReadStrided make it.
 struct Box {
   int64_t begin[kMostDimensions];
   int64_t size[kMostDimensions];
 };
 
-// Copies the numbers of `box` in `from` to `to`, run by run of what lies side by side in both.
+// Copies the numbers of `box` in `from` to `to`: at once as many as lie side by side in both.
 void CopyBox(const Tensor& from, const Box& box, int64_t element, Byte* to) {
   const int dims = from.dims();
-  int inner = dims - 1;  // the dimensions behind it are whole
+  int inner = dims - 1;  // the box has all of the dimensions behind this one
   int64_t run = element;
   while (inner > 0 && box.size[inner] == from.dim_size(inner)) run *= from.dim_size(inner--);
   const int64_t stride = run;
@@ -233,7 +236,8 @@ bool BindSlice(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsPlain(kernel->dtype) && IsIndexType(node.input_type(1));
 }
 
-// Bit d of numbers[0]: begin 0; of numbers[1]: up to the end; of numbers[2]: only the element at begin, a rank less.
+// The masks have a bit for each dimension: numbers[0] says that it is taken from its beginning on, numbers[1] that it
+// is taken up to its end, numbers[2] that only the element at `begin` is taken, and the dimension dropped.
 bool ReadStrided(const NativeKernel& kernel, const Tensor& x, const Tensor* const* ranges, Box* box,
                  TensorShape* shape) {
   const auto given = static_cast<int>(ranges[0]->dim_size(0));
@@ -298,7 +302,7 @@ bool BindStridedSlice(const tensorflow::Node& node, NativeKernel* kernel) {
          TryGetNodeAttr(attrs, "shrink_axis_mask", &kernel->numbers[2]);
 }
 
-// Part of `x` from number `begin` on, in the same memory.
+// The numbers of `x` from number `begin` on, as a rope that shares their memory.
 Value View(const Tensor& x, int64_t begin, const TensorShape& shape) {
   Tensor numbers, view;
   const bool fits = numbers.CopyFrom(x, TensorShape({x.NumElements()}));
@@ -308,7 +312,7 @@ Value View(const Tensor& x, int64_t begin, const TensorShape& shape) {
   return Value::Own(Rope::New(&part, 1, x.dtype(), shape));
 }
 
-// Cuts `x`, of `shape`, along `axis` into parts of `sizes`.
+// Cuts `x`, whose shape is `shape`, along `axis` into parts of the given sizes.
 bool Cut(const NativeKernel& kernel, Value* x, const TensorShape& shape, int64_t axis, const int64_t* sizes,
          Value* outputs) {
   const auto dimension = static_cast<int>(axis);
@@ -364,12 +368,12 @@ bool RunSplitV(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   return left == 0 && Cut(kernel, &inputs[0], TensorShape(*x), axis, sizes, outputs);
 }
 
-// The sizes of a tensor's dimensions, given by the tensor or by a vector of them.
+// The sizes of a tensor's dimensions, which are given by the tensor itself or by a vector that holds them.
 struct Sizes {
-  const TensorShape* shape;
-  const int32_t* numbers;  // nullptr: those of `shape` itself
+  const TensorShape* shape;  // the tensor's, or the vector's
+  const int32_t* numbers;    // the vector's numbers; nullptr if the tensor itself is given
 
-  // False if `value` gives none.
+  // Reads them from `value`, which is a vector of sizes if `is_shape`. Returns false if it can't be read.
   bool Read(const Value& value, bool is_shape) {
     shape = ShapeIn(value);
     if (shape == nullptr || (is_shape && (shape->dims() != 1 || value.tensor_or_null() == nullptr))) return false;
@@ -390,8 +394,8 @@ bool IsPieceOf(const TensorShape& x, int64_t axis, const Sizes& sizes) {
   return true;
 }
 
-// Inputs: the axis, the gradient of a concatenation, for each of its parts the value or the shape. Bit i of numbers[0]:
-// it is the shape of part i.
+// Inputs: the axis, the gradient of a concatenation, and for each of its parts the value or the shape. Bit i of
+// numbers[0] says that part i is given by its shape.
 bool RunConcatGradient(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const TensorShape* const x = ShapeIn(inputs[1]);
   if (x == nullptr || !inputs[0].is_scalar()) return false;
@@ -412,7 +416,7 @@ bool BindConcatGradient(const tensorflow::Node& node, NativeKernel* kernel) {
   std::vector<bool> are_shapes;
   if (!IsPlain(kernel->dtype) || node.num_outputs() > kMostParts) return false;
   if (!tensorflow::GetNodeAttr(node.attrs(), "are_shapes", &are_shapes).ok()) return false;
-  // TensorFlow's kernel tells of a node that does not fit together.
+  // The stock kernel reports what is wrong with a node whose counts do not fit.
   if (are_shapes.size() + 2 != static_cast<size_t>(node.num_inputs())) return false;
   if (are_shapes.size() < static_cast<size_t>(node.num_outputs())) return false;
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -438,7 +442,7 @@ bool BindSplitV(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // --- Rows -----------------------------------------------------------------------------------------
 
-// Copies `count` rows of `params`. Returns false if an index is not that of a row.
+// Copies `count` rows of `params`, each of `row` bytes. Returns false if an index is not that of a row.
 template <typename Index>
 bool CopyRows(const Tensor& params, const Index* indices, int64_t count, int64_t row, Byte* to) {
   const int64_t rows = params.dim_size(0);
@@ -470,8 +474,8 @@ bool Gather(const NativeKernel& kernel, const Tensor& params, const Value& indic
   return false;
 }
 
-// Inputs: rows, numbers of rows, and of GatherV2 the axis, which must be 0. The rows may be many. numbers[0]: the
-// indices' type.
+// Inputs: a tensor of any size, indices of its rows, and for GatherV2 the axis, which must be 0. numbers[0] is the
+// dtype of the indices.
 bool RunGather(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const params = inputs[0].tensor_or_null();
   if (params == nullptr || params->dims() == 0 || !params->IsInitialized() || params->NumElements() == 0) return false;
@@ -489,8 +493,8 @@ bool BindGather(const tensorflow::Node& node, NativeKernel* kernel) {
   return true;
 }
 
-// Rows of a variable, whose lock is held meanwhile. The stock kernel comes first: it makes the variable one that sparse
-// operators use.
+// Gathers rows of a variable, whose lock is held meanwhile. It serves only once a stock kernel has gathered from the
+// variable, which sets copy_on_read_mode: the sign that sparse operators use it.
 bool GatherFrom(tensorflow::Var* variable, const NativeKernel& kernel, const Value& indices, Value* output) {
   tensorflow::tf_shared_lock lock(*variable->mu());
   const Tensor& params = *variable->tensor();
@@ -502,7 +506,8 @@ bool GatherFrom(tensorflow::Var* variable, const NativeKernel& kernel, const Val
 
 using VariablePointer = tensorflow::core::RefCountPtr<tensorflow::Var>;
 
-// The variable that a handle names, or holds as TensorFlow 2's do; nullptr if it is not on this device.
+// The variable that a handle names, or that it holds, as handles of TensorFlow 2 do; nullptr if it is not on this
+// device.
 VariablePointer FindVariable(const Value& value, const NativeContext& context) {
   const Tensor* const handle_tensor = value.tensor_or_null();
   if (handle_tensor == nullptr || handle_tensor->dtype() != tensorflow::DT_RESOURCE) return nullptr;
@@ -521,13 +526,14 @@ VariablePointer FindVariable(const Value& value, const NativeContext& context) {
   return VariablePointer(variable);
 }
 
-// Inputs: a variable's handle, numbers of rows. numbers[0]: the indices' type.
+// Inputs: a variable's handle, indices of rows. numbers[0] is the dtype of the indices.
 bool RunResourceGather(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
   const VariablePointer variable = FindVariable(inputs[0], context);
   return variable != nullptr && GatherFrom(variable.get(), kernel, inputs[1], &outputs[0]);
 }
 
-// A variable that sparse operators use is copied by the stock kernel.
+// Reads a variable without copying it. A variable in copy_on_read_mode, which sparse operators change in place, is left
+// to the stock kernel, which copies it.
 bool RunReadVariable(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
   const VariablePointer variable = FindVariable(inputs[0], context);
   if (variable == nullptr) return false;

@@ -1,4 +1,4 @@
-// Kernels about shapes: views under another shape, shapes as tensors, and what only makes or converts numbers.
+// Kernels about shapes: they view a tensor under another shape, give shapes as tensors, and make or convert numbers.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ using tensorflow::TryGetNodeAttr;
 
 // --- Views ----------------------------------------------------------------------------------------
 
-// Inputs: a tensor or a number, where the new dimension of size 1 goes.
+// Inputs: a tensor or a number, the place of the new dimension of size 1. numbers[0] is the dtype of the place.
 bool RunExpandDims(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   if (!inputs[1].is_scalar()) return false;
   int64_t axis = IntegerOf(inputs[1], static_cast<DataType>(kernel.numbers[0]));
@@ -49,7 +49,7 @@ bool BindExpandDims(const tensorflow::Node& node, NativeKernel* kernel) {
 
 constexpr int kMostSqueezed = 32;
 
-// Bit d of numbers[0]: dimension d goes; no bits: all of size 1 do.
+// Bit d of numbers[0] says that dimension d is dropped. If no bit is set, all dimensions of size 1 are dropped.
 bool RunSqueeze(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   if (x == nullptr || x->NumElements() == 0 || x->dims() > kMostSqueezed) return false;
@@ -78,7 +78,7 @@ bool BindSqueeze(const tensorflow::Node& node, NativeKernel* kernel) {
   return true;
 }
 
-// Inputs: a tensor, a vector of sizes, one of which may be -1.
+// Inputs: a tensor, a vector of sizes, one of which may be -1 for what is left.
 bool RunReshape(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   const Tensor* const sizes = TensorIn(inputs[1]);
@@ -110,7 +110,7 @@ bool BindReshape(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsUnboxed(kernel->dtype) && IsIndexType(node.input_type(1));
 }
 
-// numbers[0]: the rank, and -1 if it is not known; numbers[1..4]: the sizes of the first dimensions, -1 if not known.
+// numbers[0] is the rank, numbers[1] to numbers[4] are the sizes of the dimensions; -1 stands for what is not known.
 constexpr int kMostEnsured = 4;
 
 bool RunEnsureShape(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
@@ -135,7 +135,7 @@ bool BindEnsureShape(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // --- Shapes as tensors ----------------------------------------------------------------------------
 
-// Whether each size is a number of that type: a tensor without elements may have larger ones.
+// Whether each size fits into the type Index. A tensor without elements may have sizes that do not.
 template <typename Index>
 bool AreSizesIn(const TensorShape& x) {
   for (int d = 0; d < x.dims(); ++d) {
@@ -165,7 +165,7 @@ bool BindShape(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsIndexType(node.output_type(0));
 }
 
-// The number that Size or Rank gives.
+// Makes *output the number that Size or Rank gives. numbers[0] is its dtype.
 bool WriteNumber(const NativeKernel& kernel, int64_t number, Value* output) {
   const bool is_small = kernel.numbers[0] == tensorflow::DT_INT32;
   if (is_small && number > std::numeric_limits<int32_t>::max()) return false;
@@ -190,7 +190,7 @@ bool BindNumber(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsPlain(kernel->dtype) && IsIndexType(node.output_type(0));
 }
 
-// Inputs: the axis, shapes of tensors that are to be put side by side along it. Outputs: where each of them begins.
+// Inputs: the axis, and the shapes of tensors that are to be concatenated along it. Outputs: where each of them begins.
 bool RunConcatOffset(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   if (!inputs[0].is_scalar()) return false;
   const int count = kernel.num_outputs;
@@ -296,7 +296,7 @@ NativeFunction CastTo(DataType to) {
   }
 }
 
-// Casts from floats to integers stay with the stock kernel, which says what becomes of numbers out of range.
+// Casts from floats to integers are left to the stock kernel, which decides what becomes of numbers out of range.
 bool BindCast(const tensorflow::Node& node, NativeKernel* kernel) {
   bool truncates = false;  // instead of rounding
   if (TryGetNodeAttr(node.attrs(), "Truncate", &truncates) && truncates) return false;

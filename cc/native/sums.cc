@@ -1,4 +1,4 @@
-// Sums and other reductions, and what is made of them: softmax and cross entropy.
+// Kernels of sums and other reductions, and of softmax and cross entropy, which consist of them.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstddef>
@@ -56,7 +56,7 @@ bool ReadRows(const Tensor* x, int64_t* rows, int64_t* columns) {
   return true;
 }
 
-// A row without its largest number: no exponential of it overflows.
+// Subtracts a row's largest number from each of its numbers, so that no exponential overflows.
 template <typename T>
 void ShiftRow(const T* x, T* shifted, int64_t columns) {
   const Loops<T>& loops = BestLoops<T>();
@@ -73,7 +73,7 @@ void WriteSoftmax(const T* from, T* to, int64_t columns) {
   loops.of(Binary::kMul, Meeting::kOneRight)(to, &scale, to, columns);
 }
 
-// The logarithm of the softmax, by way of `scratch`, as long as a row.
+// Writes the logarithm of a row's softmax. `scratch` has room for a row.
 template <typename T>
 void WriteLogSoftmax(const T* from, T* to, T* scratch, int64_t columns) {
   const Loops<T>& loops = BestLoops<T>();
@@ -99,7 +99,7 @@ bool BindSoftmax(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
   return true;
 }
 
-// A new row of numbers that nobody else needs.
+// Memory for a row of intermediate results, from the pool of blocks.
 template <typename T>
 class Scratch {
  public:
@@ -133,7 +133,7 @@ bool BindLogSoftmax(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
   return true;
 }
 
-// Inputs: logits, a label for each row. Outputs: the cross entropies, and their gradients by the logits.
+// Inputs: logits, a label for each row. Outputs: the cross entropy of each row, and its gradient by the logits.
 template <typename T, typename Label>
 bool RunCrossEntropy(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const logits = TensorIn(inputs[0]);
@@ -173,7 +173,7 @@ bool BindCrossEntropy(const tensorflow::Node& node, NativeKernel* kernel) {
 
 // --- Reductions -----------------------------------------------------------------------------------
 
-// Which dimensions go: bit d for dimension d. False if `axes` is not for this kernel.
+// Reads which dimensions are reduced: bit d stands for dimension d. Returns false if the kernel does not serve `axes`.
 bool ReadAxes(const Value& axes, tensorflow::DataType dtype, int dims, uint32_t* reduced) {
   const Tensor* const tensor = TensorIn(axes);
   if (tensor == nullptr && !axes.is_scalar()) return false;
@@ -188,7 +188,7 @@ bool ReadAxes(const Value& axes, tensorflow::DataType dtype, int dims, uint32_t*
   return true;
 }
 
-// Whether the dimensions that go are the last ones: each number of the result is made of numbers side by side.
+// Whether the reduced dimensions are the last ones, so that each number of the result is made of numbers side by side.
 bool AreLast(uint32_t reduced, int dims) {
   bool goes = false;
   for (int d = 0; d < dims; ++d) {
@@ -199,6 +199,7 @@ bool AreLast(uint32_t reduced, int dims) {
   return goes;
 }
 
+// What the numbers of the reduced dimensions become.
 enum class Reduction { kSum, kMean, kMaximum };
 
 template <typename T>
@@ -208,8 +209,8 @@ T Reduce(Reduction reduction, const T* x, int64_t count) {
   return reduction == Reduction::kMean ? sum / static_cast<T>(count) : sum;
 }
 
-// Inputs: a tensor, the dimensions that go. numbers[0]: the reduction; numbers[1]: whether they stay, of size 1;
-// numbers[2]: their type.
+// Inputs: a tensor, the dimensions that are reduced. numbers[0] is the Reduction, numbers[1] says whether the
+// dimensions stay, with size 1, and numbers[2] is the dtype of the second input.
 template <typename T>
 bool RunReduction(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);

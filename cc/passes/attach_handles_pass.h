@@ -1,4 +1,4 @@
-// Gives calls back the resources that were taken from them for the time of placement.
+// The pass that gives calls back the resources that were taken from them for the time of placement.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_ATTACH_HANDLES_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_ATTACH_HANDLES_PASS_H_

@@ -1,4 +1,4 @@
-// Hands the partitions that hold calls over to our executor.
+// The pass that hands partitions with calls over to our executor.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_COMPOSITE_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_COMPOSITE_PASS_H_
@@ -7,10 +7,10 @@
 
 namespace tensorflow_recursion {
 
-// Makes each such partition one node. Stock executors cannot follow the implicit edges Call -> Entry and
-// Result -> Return, and the gRPC worker offers no choice of executor; but every executor runs a node. So ours is a
-// node. Undoes what ShieldBodiesPass did. A function's graph with calls that are to be made static where they run is
-// one node as well: its kernel transforms all of it at once.
+// Turns each partition with parts of bodies into one node, Recursion>Run, whose kernel is our executor. Stock executors
+// cannot follow the implicit edges from Call to Entry and from Result to Return, and the gRPC worker offers no choice
+// of executor; but every executor runs nodes. A function's graph with calls that are made static where they run becomes
+// one node, too, whose kernel transforms all of it at once. Also undoes what ShieldBodiesPass did.
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

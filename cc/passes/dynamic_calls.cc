@@ -26,7 +26,8 @@ using tensorflow::FunctionLibraryDefinition;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// The functions that a node's kernel may run. A call has none here: its own kernel looks after its callee.
+// The functions that a node's kernel may run. A call counts as having none, because its own kernel looks after its
+// callee.
 std::vector<std::string> FunctionsOf(const NodeDef& node, const FunctionLibraryDefinition& library) {
   std::vector<std::string> functions;
   if (IsInvoke(node)) return functions;
@@ -35,7 +36,7 @@ std::vector<std::string> FunctionsOf(const NodeDef& node, const FunctionLibraryD
   return functions;
 }
 
-// Whether the node is a call that nothing makes static where it is.
+// Whether the node is a call that is not marked to be made static by its kernel.
 bool IsDynamicCall(const NodeDef& node) {
   bool is_static = false;
   return IsInvoke(node) && !(tensorflow::TryGetNodeAttr(node, kStaticAttr, &is_static) && is_static);
@@ -82,7 +83,8 @@ void LeaveToKernel(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry,
   for (const auto& [name, value] : entry.parameter_map()) attributes[absl::StrCat(kOptionAttrPrefix, name)] = value;
 }
 
-// What has been said in a session. Lives among the resources of one of its devices, and so as long as the session.
+// The subjects of the notices that a session's user has got. It is a resource of one of the session's devices, so it
+// lives as long as the session.
 class SaidInSession : public tensorflow::ResourceBase {
  public:
   std::string DebugString() const override { return "what tensorflow_recursion has told the user"; }
@@ -97,8 +99,8 @@ class SaidInSession : public tensorflow::ResourceBase {
   std::set<std::string> said_;
 };
 
-// Where the session keeps resources in this process: those of another process's device cannot be asked for, not even
-// whether they are there. nullptr if there are none.
+// The resources of one of the session's devices in this process; nullptr if there is no such device. A device of
+// another process would fail even if it were only asked whether it has resources.
 tensorflow::ResourceMgr* ResourcesHere(const tensorflow::DeviceSet* devices) {
   if (devices == nullptr) return nullptr;
   for (tensorflow::Device* device : devices->devices()) {

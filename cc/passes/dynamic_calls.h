@@ -16,30 +16,31 @@
 
 namespace tensorflow_recursion {
 
-// The functions that are called dynamically, by the names that users know. A call that its own kernel makes static does
-// not count.
+// Functions that are called dynamically, by the names that users know. A call that its own kernel makes static does not
+// count.
 using DynamicCalls = std::set<std::string>;
 
-// The calls that `graph` holds, and those that functions hold which its nodes run.
+// Finds the functions that nodes of `graph` call, or nodes of the functions that these run.
 DynamicCalls FindDynamicCalls(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library);
 
-// Lets the calls in functions that nodes of `graph` run by themselves be made static by their own kernels, with the
-// session's options: `library` gets other definitions of these functions.
+// Some nodes of `graph` run functions by themselves, as a map over a data set does. Marks the calls in these functions
+// to be made static by their own kernels, with the session's options: `library` gets new definitions of the functions.
 absl::Status LeaveNestedCallsToKernels(const tensorflow::Graph& graph,
                                        const tensorflow::RewriterConfig_CustomGraphOptimizer& entry,
                                        tensorflow::FunctionLibraryDefinition* library);
 
-// Tells the user of a session with the switch on that calls are dynamic nevertheless: by a notice for each function,
-// once a session, or by FailedPrecondition with the same text, as `on_fallback` says. `failure` is the error that the
-// transformation ended with. `devices` are the session's, which tell it from others; they may be null.
+// Tells the user of a session with the switch on that calls are dynamic nevertheless. `on_fallback` says whether by one
+// notice for each function, once a session, or by FailedPrecondition with the same text. `failure` is the error that
+// the transformation ended with. `devices` are those of the session, among whose resources it is noted what has been
+// said; if they are nullptr, notices are not limited to one a session.
 absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failure, OnFallback on_fallback,
                             const tensorflow::DeviceSet* devices);
 
-// What a notice says of a function. `is_of_session`: of one in a session with the switch on, which may have left the
-// call to its kernel.
+// The text of a notice about a function. `is_of_session` says that the call is in a session's graph, or was marked
+// there to be made static by its kernel; what turns notices into errors is then an option of the session.
 std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session);
 
-// Tells the user of a session with the switch off that there is one, by one notice a session.
+// Tells the user of a session with the switch off that there is a switch, by one notice a session.
 void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,
                     const tensorflow::DeviceSet* devices);
 

@@ -50,7 +50,8 @@ bool AreHere(const tensorflow::DeviceSet* devices) {
                                            [](const tensorflow::Device* device) { return device->IsLocal(); });
 }
 
-// By now the calls are placed. A forward and a backward call that are in different processes can't share a record.
+// Transforms the calls in *graph. Fails if there are several processes: the calls are placed by now, and a forward and
+// a backward call in different processes can't share a record.
 absl::Status Expand(const tensorflow::GraphOptimizationPassOptions& pass,
                     const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, std::unique_ptr<Graph>* graph) {
   if (!AreHere(pass.device_set)) {

@@ -1,4 +1,5 @@
-// Transforms the calls that Grappler has left in a session's graph, and tells of those that stay.
+// The pass that transforms the calls that Grappler has left in a session's graph, and tells the user of those that
+// stay.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_EXPAND_LEFT_CALLS_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_EXPAND_LEFT_CALLS_PASS_H_
@@ -8,10 +9,10 @@
 
 namespace tensorflow_recursion {
 
-// Runs on the graph of a step that is about to be partitioned. With the switch on, calls that are in it still are
-// transformed as the optimizer would have done; only the stock optimizers do not see the result. A call that runs
-// dynamically in spite of that is a notice, once a session for each function, or FailedPrecondition with the same text
-// (option on_fallback). Without the switch, one notice a session says that there is one.
+// Runs on the graph of a step before it is partitioned. With the switch on, it transforms calls that are still in the
+// graph as the optimizer would have done, only that the stock optimizers do not see the result. If a call runs
+// dynamically even so, the user gets a notice, once a session for each function, or FailedPrecondition with the same
+// text (option on_fallback). With the switch off, one notice a session says that there is a switch.
 class ExpandLeftCallsPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

@@ -29,7 +29,7 @@ using tensorflow::NodeDef;
 
 namespace {
 
-// The _Args, or the _Retvals, of a partition, by their index in the step's call frame.
+// Collects the _Args, or the _Retvals, of a partition in the order of their index in the step's call frame.
 absl::Status CollectBoundary(const Graph& graph, bool args, std::vector<const Node*>* nodes) {
   std::map<int64_t, const Node*> by_index;
   for (const Node* node : graph.op_nodes()) {
@@ -45,7 +45,7 @@ absl::Status CollectBoundary(const Graph& graph, bool args, std::vector<const No
   return absl::OkStatus();
 }
 
-// The graph as the Run node will see it: boundary nodes numbered by its own inputs and outputs.
+// Numbers boundary nodes by the inputs, or the outputs, of the Run node.
 void Renumber(const std::vector<const Node*>& nodes, tensorflow::GraphDef* def) {
   std::map<std::string, int64_t> positions;
   for (size_t i = 0; i < nodes.size(); ++i) positions[nodes[i]->name()] = static_cast<int64_t>(i);
@@ -55,8 +55,7 @@ void Renumber(const std::vector<const Node*>& nodes, tensorflow::GraphDef* def) 
   }
 }
 
-// Tells a Run which of its inputs or outputs are in the host's memory: those that boundary nodes of its graph have
-// there.
+// Tells a Run which of its inputs, or outputs, are in the host's memory: those that the boundary nodes have there.
 void AddMemoryTypes(const std::string& device, const std::vector<const Node*>& nodes, NodeDef* run) {
   tensorflow::DeviceNameUtils::ParsedName name;
   if (!tensorflow::DeviceNameUtils::ParseFullName(device, &name)) return;
@@ -79,14 +78,15 @@ std::string InnerGraph(const Graph& partition, const std::vector<const Node*>& a
                        const std::vector<const Node*>& retvals) {
   tensorflow::GraphDef inner;
   partition.ToGraphDef(&inner);
-  // The run sees the library of the session.
+  // The kernel uses the library of the session.
   inner.clear_library();
   Renumber(args, &inner);
   Renumber(retvals, &inner);
   return inner.SerializeAsString();
 }
 
-// The functions that nodes of the partition name. TensorFlow gives a part of a function only those that the part names.
+// The functions that nodes of the partition name. The Run node has to name them as well, because TensorFlow gives a
+// part of a function only the functions that its nodes name.
 std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition) {
   std::map<std::string, tensorflow::NameAttrList> functions;
   for (const Node* node : partition.op_nodes()) {
@@ -121,7 +121,7 @@ NodeDef RunDef(const std::string& device, const std::string& name, const std::ve
   return run;
 }
 
-// What a call says of how it is made static where it runs, as text; empty if it is not to be.
+// The settings with which a call is made static where it runs, as text; empty if it is not to be made static.
 std::string StaticSettingsOf(const NodeDef& call) {
   bool is_static = false;
   if (!tensorflow::TryGetNodeAttr(call, kStaticAttr, &is_static) || !is_static) return "";
@@ -134,7 +134,8 @@ std::string StaticSettingsOf(const NodeDef& call) {
   return text;
 }
 
-// Receives and collective operators wait for other devices; a loop with a send counts its iterations for them.
+// Whether the node exchanges values with other devices. Receives and collective operators wait for these; sends count,
+// too, because a loop with a send tells other devices of each iteration.
 bool TalksToOthers(const Node& node) {
   return node.op_def().is_distributed_communication() || node.IsSend() || node.IsHostSend();
 }
@@ -148,9 +149,9 @@ absl::Status AddNode(const NodeDef& def, const std::string& device, Graph* graph
 
 }  // namespace
 
-// Every partition with a part of a body or of a call has a FrameStart, or the Calls of a call that is on one device. A
-// loop of which some variables may be dead is for our executor on all its devices, too: TensorFlow's would not tell the
-// others in every iteration that they are.
+// A partition with a part of a body or of a call has a FrameStart, or else the Calls of a call that is on one device. A
+// partial loop is run by our executor on all its devices, too: TensorFlow's would not tell the other devices in every
+// iteration which variables are dead.
 bool NeedsOurExecutor(const Graph& partition) {
   const auto nodes = partition.op_nodes();
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {

@@ -1,4 +1,4 @@
-// Turns a partition graph that holds calls into one Recursion>Run node between its _Args and _Retvals.
+// Turns a partition graph with calls into one Recursion>Run node between its _Args and _Retvals.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_MAKE_COMPOSITE_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_MAKE_COMPOSITE_H_
@@ -11,14 +11,15 @@
 
 namespace tensorflow_recursion {
 
-// Whether TensorFlow's executors could not run the partition.
+// Whether only our executor can run the partition.
 bool NeedsOurExecutor(const tensorflow::Graph& partition);
 
-// Whether the partition is a function's part with calls that are to be made static where they run, all with the same
-// settings. One that waits for other devices in its midst is none: its calls are made static one by one.
+// Whether the partition is a part of a function with calls that are to be made static where they run, all with the same
+// settings. False if it exchanges values with other devices: its calls are then made static one by one.
 bool HoldsCallsToMakeStatic(const tensorflow::Graph& partition);
 
-// Replaces *graph. `name` must be unique in the process: sessions cache the node's kernel under it.
+// Replaces *graph. `name` is that of the Run node, which must be unique in the process, because sessions cache the
+// node's kernel under it.
 absl::Status MakeComposite(const std::string& device, const std::string& name, bool is_of_function,
                            std::unique_ptr<tensorflow::Graph>* graph);
 

@@ -22,13 +22,13 @@ namespace {
 using tensorflow::Graph;
 using tensorflow::Node;
 
-// What Grappler takes for RewriterConfig.min_graph_nodes = 0.
+// The number of nodes that Grappler uses when RewriterConfig.min_graph_nodes is 0.
 constexpr int kDefaultMinGraphNodes = 4;
-// Who asks for more than this does not want Grappler: ExpandLeftCallsPass transforms the calls then.
+// A session that would need more padding than this does not want Grappler; ExpandLeftCallsPass transforms its calls.
 constexpr int kMostPadding = 64;
 
-// Notes whether placement is soft. A call's kernel cannot find that out: the runtime that it sees tells only what held
-// when the process began.
+// Notes whether placement is soft, which a call's kernel cannot find out: the runtime only tells it what was set when
+// the process began.
 void NoteSoftPlacement(const tensorflow::ConfigProto& config, const std::vector<Node*>& calls) {
   for (Node* call : calls) call->AddAttr(kSoftPlacementAttr, config.allow_soft_placement());
 }
@@ -41,8 +41,8 @@ void MarkTakenNames(const Graph& graph, const std::vector<Node*>& calls) {
   for (Node* call : calls) call->AddAttr(kTakenNamesAttr, taken);
 }
 
-// Notes which calls were given a device by the user. Grappler sees where a call has been placed, not whether anyone
-// asked for that.
+// Notes which calls the user has given a device. Grappler sees where a call has been placed, not whether the user asked
+// for that.
 void MarkPinned(const std::vector<Node*>& calls) {
   for (Node* call : calls) {
     if (AsksForType(call->requested_device())) call->AddAttr(kPinnedAttr, true);

@@ -1,4 +1,5 @@
-// Makes a session's whole graph ready for the optimizer, which sees it only pruned, and only if it is large enough.
+// The pass that makes a session's whole graph ready for the optimizer, which sees the graph only when it has been
+// pruned, and only if it is large enough.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_PREPARE_GRAPH_PASS_H_
@@ -10,15 +11,17 @@
 
 namespace tensorflow_recursion {
 
-// Prepares a main graph with calls, in a session with the switch on: reports faulty options (unlike an optimizer's, a
-// pass's errors reach the user), marks names that bodies cannot have, keeps control edges that Grappler may not take
-// out, and adds NoOps to a graph so small that Grappler would skip it. Any other graph stays as it is.
+// Prepares a main graph with calls, in a session with the switch on. Any other graph stays as it is.
+// - It reports faulty options: the errors of a pass reach the user, those of an optimizer do not.
+// - It notes which names bodies cannot have, and which calls the user has pinned to a device.
+// - It keeps control edges that Grappler must not take out (cc/expand/keep_waits.h).
+// - It adds NoOps to a graph so small that Grappler would skip it.
 absl::Status PrepareGraph(const tensorflow::ConfigProto& config, tensorflow::Graph* graph);
 
-// Reports devices that bodies ask for and that are not there: for a graph with calls of a session, with the switch or
-// without, and of a tf.function, in which TensorFlow's Placer never sees the bodies. For a session's graph it also runs
-// PrepareGraph, and DetachHandles where there is more than one device; calls of a tf.function are told whether its
-// placement is soft.
+// Reports devices that bodies ask for and that are not there, because TensorFlow's Placer does not see the bodies. It
+// does so for the graphs with calls of sessions, with the switch on or off, and of tf.functions. For a session's graph
+// it also runs PrepareGraph, and, if there are several devices and the switch is on, DetachHandles. Calls in a
+// tf.function are marked with whether its placement is soft.
 class PrepareGraphPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

@@ -16,7 +16,7 @@ namespace {
 
 using tensorflow::grappler::GrapplerItem;
 
-// Functions of the library come through here too. They keep their calls, which run dynamically.
+// Whether the item is a function of the library: Grappler optimizes those, too. They keep their calls.
 bool IsFunctionItem(const GrapplerItem& item) {
   return !item.optimization_options().allow_pruning_stateful_and_dataset_ops;
 }
@@ -24,7 +24,7 @@ bool IsFunctionItem(const GrapplerItem& item) {
 std::vector<std::string> Fetches(const GrapplerItem& item) {
   std::vector<std::string> fetches = item.fetch;
   fetches.insert(fetches.end(), item.init_ops.begin(), item.init_ops.end());
-  // Without fetches every node counts as one.
+  // Without fetches ExpandCalls takes every node for one, so nothing is to be added.
   if (fetches.empty()) return fetches;
   fetches.insert(fetches.end(), item.keep_ops.begin(), item.keep_ops.end());
   for (const std::string* op : {&item.save_op, &item.restore_op, &item.save_restore_loc_tensor}) {
@@ -102,7 +102,7 @@ absl::Status ReadOnFallback(const tensorflow::RewriterConfig_CustomGraphOptimize
 }
 
 absl::Status RecursionOptimizer::Init(const tensorflow::RewriterConfig_CustomGraphOptimizer* config) {
-  // Failing here would silently turn off all of Grappler.
+  // An error here would silently turn off all of Grappler, so Optimize returns it.
   if (config != nullptr) options_status_ = ReadOptions(*config, &options_);
   return absl::OkStatus();
 }

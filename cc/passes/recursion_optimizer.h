@@ -1,4 +1,4 @@
-// Grappler's view of the transformation: the optimizer `function_transformation`.
+// The transformation as an optimizer of Grappler, `function_transformation`.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_RECURSION_OPTIMIZER_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_RECURSION_OPTIMIZER_H_
@@ -11,25 +11,25 @@
 
 namespace tensorflow_recursion {
 
-// The entry of `function_transformation` in a session's config; null when the switch is off.
+// The entry of `function_transformation` in a session's config; nullptr if the switch is off.
 const tensorflow::RewriterConfig_CustomGraphOptimizer* FindSwitch(const tensorflow::ConfigProto& config);
 
 // Reads the entry's parameter_map. InvalidArgument for an unknown option, or a value out of range.
 absl::Status ReadOptions(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, Options* options);
 
-// What to do when a call cannot be made static; left alone if the entry does not say.
+// Reads what to do when a call cannot be made static. Leaves `*on_fallback` as it is if the entry does not say.
 absl::Status ReadOnFallback(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, OnFallback* on_fallback);
 
-// Runs after the stock optimizers of the first iteration. Grappler only logs an optimizer's failure, and the graph then
-// stays as it is. ExpandLeftCallsPass sees what is left, tells the user, or transforms it after all. That a bad option
-// reaches the user is the business of PrepareGraphPass.
+// Transforms the calls in a graph, after the stock optimizers of Grappler's first iteration. When an optimizer fails,
+// Grappler only logs that, and the graph stays as it is. So ExpandLeftCallsPass transforms what is left or tells the
+// user, and PrepareGraphPass reports faulty options.
 class RecursionOptimizer : public tensorflow::grappler::CustomGraphOptimizer {
  public:
   absl::Status Init(const tensorflow::RewriterConfig_CustomGraphOptimizer* config) override;
   std::string name() const override;
   bool UsesFunctionLibrary() const override { return true; }
 
-  // Aborted, by Grappler's convention, says that there was nothing to do.
+  // Returns Aborted if there was nothing to do, which is Grappler's convention.
   absl::Status Optimize(tensorflow::grappler::Cluster* cluster, const tensorflow::grappler::GrapplerItem& item,
                         tensorflow::GraphDef* optimized) override;
 

@@ -1,4 +1,4 @@
-// Says which function a call runs that was not transformed.
+// The pass that decides which function a call runs that was not transformed.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_RESOLVE_CALLS_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_RESOLVE_CALLS_PASS_H_

@@ -14,10 +14,11 @@ using tensorflow::Edge;
 using tensorflow::Graph;
 using tensorflow::Node;
 
-// Whether something behind the node may have to wait for it. Calls and loops may hold side effects.
+// Whether the node may have a side effect, or is an output of a call or a loop, in which there may be some.
 bool MayHaveEffect(const Node& node) { return HasEffect(node) || node.type_string() == kReturnOp || node.IsExit(); }
 
-// What must have happened before the trigger fires: in the same frame, and in the same iteration if it is in a loop.
+// Finds the nodes with effects that must run before the trigger fires, in the same frame; in a loop, in the same
+// iteration.
 std::vector<Node*> FindEffectsBefore(const GraphRegions& regions, const Node& trigger) {
   const RegionId region = regions.region(&trigger);
   std::vector<Node*> effects;

@@ -11,8 +11,8 @@ using tensorflow::Node;
 
 constexpr char kShield[] = "/device:RECURSION:0";
 
-// SpreadCallsPass has seen to it that every node says what it is part of. What partitioning adds, sends and receives,
-// does not say so, and needs no shield.
+// Whether the node is part of a body. SpreadCallsPass has marked every node with what it is part of. The sends and
+// receives that partitioning adds are not marked, and need no shield.
 bool IsInBody(const Node& node) {
   const tensorflow::AttrValue* function = node.attrs().Find(kBodyAttr);
   return function != nullptr && !function->s().empty();

@@ -1,4 +1,4 @@
-// Undoes what HideCalleesPass did.
+// The pass that undoes what HideCalleesPass did.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SHOW_CALLEES_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SHOW_CALLEES_PASS_H_
@@ -7,7 +7,7 @@
 
 namespace tensorflow_recursion {
 
-// Gives the Invokes of a graph their callees back. InvalidArgument if what is kept of one is no function.
+// Gives the Invokes of a graph their callees back. InvalidArgument if the attribute that kept one is malformed.
 class ShowCalleesPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

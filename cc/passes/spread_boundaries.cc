@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/spread_boundaries.h"
 
+#include "cc/analysis/node_facts.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -10,8 +11,6 @@ namespace {
 
 using tensorflow::GetNodeAttr;
 using tensorflow::Node;
-
-bool Is(const Node* node, const char* op) { return node->type_string() == op; }
 
 absl::Status AddToBody(Node* node, const std::string& function, Boundaries* boundaries) {
   BodyPorts& body = boundaries->bodies[function];
@@ -35,7 +34,7 @@ absl::Status AddToCall(Node* node, const std::string& function, const GraphRegio
   call.callee = function;
   if (Is(node, kCallOp)) call.calls[index] = node;
   if (Is(node, kReturnOp)) call.returns.push_back(node);
-  boundaries->bodies[function];  // there may be none in a forged graph: found missing when it is spread
+  boundaries->bodies[function];  // a forged graph may lack the body, which SpreadFrameStart reports
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// What lies between the bodies of a transformed graph and the calls of them: the nodes that carry values across.
+// Finds the nodes that carry values between the bodies of a transformed graph and their calls.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_BOUNDARIES_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_BOUNDARIES_H_
@@ -15,7 +15,7 @@
 
 namespace tensorflow_recursion {
 
-// The nodes of one call.
+// The nodes of one call, as CollectBoundaries finds them.
 struct CallPorts {
   // The function that makes the call, empty for the main graph, and the function that is called.
   std::string caller;
@@ -25,7 +25,7 @@ struct CallPorts {
   std::vector<tensorflow::Node*> returns;
 };
 
-// The nodes of one function's body that its calls hand values to, and what is found out about the body.
+// The nodes of one function's body that exchange values with its calls, and what is found out about the body.
 struct BodyPorts {
   // The Entries by argument, without those that were pruned because nobody reads them, and the Results by output.
   std::map<int64_t, tensorflow::Node*> entries;
@@ -49,7 +49,7 @@ struct Boundaries {
 // Finds the nodes. InvalidArgument if one of them lacks an attribute.
 absl::Status CollectBoundaries(const tensorflow::Graph& graph, const GraphRegions& regions, Boundaries* boundaries);
 
-// Finds the Returns once more, after some have been replaced. No call may have been added.
+// Finds the Returns once more, after some have been replaced. No call may have been added since.
 absl::Status CollectReturns(const tensorflow::Graph& graph, Boundaries* boundaries);
 
 }  // namespace tensorflow_recursion

@@ -32,14 +32,14 @@ bool AnyNode(const Graph& graph, Predicate predicate) {
   return std::any_of(nodes.begin(), nodes.end(), predicate);
 }
 
-// The flow graph of a graph whose regions are known. It is built when it is first asked for, and then once: a graph
-// without loops on one device needs none. It says nothing of devices, so the caller may move nodes meanwhile.
+// The flow graph of a graph whose regions are known. It is built when it is first asked for, because a graph without
+// loops on one device needs none. It says nothing of devices, so the caller may move nodes meanwhile.
 class WholeFlow {
  public:
   // Both must outlive it.
   WholeFlow(const Graph& graph, const GraphRegions& regions) : graph_(graph), regions_(regions) {}
 
-  // Null if the graph is not a valid program. The fault is reported where the graph is made a program.
+  // Returns nullptr if the graph is not a valid program. The fault is reported where the graph is made a program.
   FlowGraph* Get() {
     if (!flow_.has_value()) is_valid_ = BuildFlowGraph(graph_, regions_, DeviceMemory(), &flow_.emplace()).ok();
     return is_valid_ ? &*flow_ : nullptr;

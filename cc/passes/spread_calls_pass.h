@@ -1,4 +1,4 @@
-// Prepares a graph whose bodies lie on several devices for being partitioned.
+// The pass that prepares a graph whose bodies lie on several devices for being divided into partitions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_CALLS_PASS_H_
@@ -7,7 +7,7 @@
 
 namespace tensorflow_recursion {
 
-// Runs SpreadCalls on a graph as a whole, which has been pruned and rewritten by then.
+// Runs SpreadCalls on the whole graph of a step, which has been pruned and optimized by then.
 class SpreadCallsPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

@@ -1,4 +1,4 @@
-// Which devices have a part of a function's body, and so frames of it.
+// Finds the devices that have a part of a function's body, and so frames of it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_HOSTS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_HOSTS_H_
@@ -12,8 +12,8 @@ namespace tensorflow_recursion {
 // Fills in `hosts`. A caller has frames wherever its callees have, as these have to be opened from there.
 void FindHosts(const tensorflow::Graph& graph, const GraphRegions& regions, Boundaries* boundaries);
 
-// Whether more than one device takes part: with bodies, or with structural nodes (cc/analysis/structural_nodes.h). A
-// KeepAlive's token that crosses devices would be sent, and the send would be taken for a part of the program.
+// Whether more than one device has bodies or structural nodes (cc/analysis/structural_nodes.h). The latter count,
+// because a KeepAlive's token to another device would be sent, and the send would be taken for a part of the program.
 bool IsSpread(const tensorflow::Graph& graph, const GraphRegions& regions, const Boundaries& boundaries);
 
 }  // namespace tensorflow_recursion

@@ -31,6 +31,7 @@ absl::Status DropInputs(Node* node, Graph* graph) {
   (*def.mutable_attr())["N"].set_i(0);
   const std::string device = node->assigned_device_name();
   std::vector<Node*> before;
+  // Who reads the Return, which output, and at which of its inputs.
   struct Reader {
     Node* node;
     int output;

@@ -9,12 +9,11 @@
 
 namespace tensorflow_recursion {
 
-// Lets every node say whose body it is part of, see kBodyAttr. The transformation has said so of its nodes; those that
-// stock passes have added since then belong to whom they are connected with.
+// Marks every node with the function whose body it is part of, see kBodyAttr. The nodes of the transformation are
+// marked already; those that stock passes have added since then belong to the body that they are connected with.
 void MarkOwners(const GraphRegions& regions, tensorflow::Graph* graph);
 
-// Marks what begins, ends and repeats a loop of which some variables may be dead while others live, see
-// kPartialLoopAttr.
+// Marks the nodes that begin, end and repeat partial loops, see kPartialLoopAttr.
 void MarkPartialLoops(const GraphRegions& regions, const CallLives& lives, tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

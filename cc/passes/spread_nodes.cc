@@ -21,7 +21,7 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// Adds a node that is part of the body of `owner`, of the main graph if that is empty.
+// Adds a node that is part of the body of `owner`, or of the main graph if that is empty.
 absl::Status AddNode(NodeDef def, const std::string& device, const std::string& owner, Graph* graph, Node** node) {
   AddNodeAttr(kBodyAttr, owner, &def);
   def.set_name(graph->NewName(def.name()));
@@ -40,7 +40,7 @@ class Announcer {
     name_ = first.substr(0, first.rfind('/'));
   }
 
-  // The deciding device sees all that decides: a node on it lives if one of its Calls does.
+  // For a call that the deciding device can decide by its own arguments. The AnnounceCall lives if the call does.
   absl::Status AddAnnouncement(Node** lives) {
     TFR_RETURN_IF_ERROR(AddNode(Def("announcement", kAnnounceCallOp), callee_.decider, call_.caller, graph_, lives));
     for (const auto& [index, node] : call_.calls) {
@@ -49,8 +49,8 @@ class Announcer {
     return absl::OkStatus();
   }
 
-  // The deciding device does not see all of that. So each device that has some of the deciding arguments says whether
-  // one of these lives: it sends a bool, which is dead if none does.
+  // For any other call. Each device that has some of the deciding arguments says whether one of these lives: it yields
+  // a bool, which is dead if none does. `*lives` is set to a node that lives if one of these bools does.
   absl::Status AddVotes(const std::set<int>& deciding_arguments, Node** lives) {
     // The Calls of deciding arguments, by their device.
     std::map<std::string, std::vector<Node*>> votes;
@@ -71,7 +71,7 @@ class Announcer {
     return AddAny(all, votes.count(callee_.decider) > 0 ? callee_.decider : votes.begin()->first, lives);
   }
 
-  // Tells the call's nodes on `device` what the nodes above say.
+  // Lets the call's nodes on `device` wait for `lives`, which one of the two functions above has added.
   absl::Status AddJoin(const std::string& device, Node* lives) {
     Node* join = nullptr;
     TFR_RETURN_IF_ERROR(AddNode(Def("join", kJoinCallOp), device, call_.caller, graph_, &join));
@@ -92,7 +92,7 @@ class Announcer {
     return def;
   }
 
-  // A node that lives if one of the votes does.
+  // Sets `*any` to a node that lives if one of the votes does.
   absl::Status AddAny(const std::vector<Node*>& votes, const std::string& device, Node** any) {
     if (votes.size() == 1) {
       *any = votes[0];
@@ -116,8 +116,8 @@ class Announcer {
   std::string name_;
 };
 
-// A Return that is on another device than the Calls it waits for waits for those of its own device: they say in which
-// iteration of a loop it is.
+// Removes the control edges of Returns from nodes on other devices. A Return that then waits for nothing waits for the
+// Calls of its own device: these tell in which frame or iteration it is.
 void DropCrossingControls(const CallPorts& call, Graph* graph) {
   for (Node* node : call.returns) {
     const std::string& device = node->assigned_device_name();

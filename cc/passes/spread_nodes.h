@@ -1,4 +1,4 @@
-// What is added to a graph for bodies and calls that are on several devices.
+// Adds the nodes that bodies and calls on several devices need.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_NODES_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_NODES_H_
@@ -17,8 +17,9 @@ namespace tensorflow_recursion {
 // wait for the one on their own device from now on. InvalidArgument if the graph has none.
 absl::Status SpreadFrameStart(const std::string& function, const BodyPorts& body, tensorflow::Graph* graph);
 
-// Lets every host of the callee know whether the call lives: an AnnounceCall on the device that decides, and a JoinCall
-// on the others. A Return waits for the Calls of its own device; the JoinCall stands for the others.
+// Adds the nodes that tell every host of the callee whether the call lives: an AnnounceCall on the device that decides,
+// or, if that device does not see all deciding arguments, nodes that gather what all devices see; and JoinCalls on the
+// other hosts. A Return waits for the Calls of its own device, and for the JoinCall in place of those on others.
 absl::Status SpreadCall(int64_t call_id, const CallPorts& call, const BodyPorts& callee, const CallLives& lives,
                         tensorflow::Graph* graph);
 

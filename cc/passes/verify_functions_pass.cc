@@ -29,8 +29,8 @@ bool HoldsCalls(const Graph& graph, const tensorflow::FunctionLibraryDefinition&
   });
 }
 
-// An imported graph that was transformed before may have lost the edges that hold its calls in their loops. Stock
-// optimizers assume that all inputs of a node come from one loop, and do not survive a node whose inputs do not.
+// An imported graph that was transformed before may have lost the edges that keep its calls in their loops. Stock
+// optimizers assume that all inputs of a node come from one loop, and crash if they do not.
 absl::Status VerifyFrames(const Graph& graph) {
   const auto nodes = graph.op_nodes();
   const bool is_transformed =

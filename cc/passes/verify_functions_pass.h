@@ -1,4 +1,4 @@
-// Keeps malformed functions away from the parts of TensorFlow that would die of them.
+// The pass that keeps malformed functions away from the parts of TensorFlow that would crash.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_VERIFY_FUNCTIONS_PASS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_VERIFY_FUNCTIONS_PASS_H_
@@ -7,8 +7,8 @@
 
 namespace tensorflow_recursion {
 
-// Verifies the functions of a graph with calls, with the switch off too: TensorFlow's lowering pass and its optimizers
-// would take the process down. Also refuses an imported transformed graph whose calls have left their loops.
+// Verifies the functions of a graph with calls, also if the switch is off: TensorFlow's lowering pass and its
+// optimizers would end the process. Also refuses an imported transformed graph whose calls have left their loops.
 class VerifyFunctionsPass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override;

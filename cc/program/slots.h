@@ -13,6 +13,7 @@ namespace tensorflow_recursion {
 
 // What an operator keeps in slots until it fires.
 struct SlotRequest {
+  // What a slot is used for.
   enum class Kind {
     // An input of an operator that takes its inputs when it fires.
     kInput,

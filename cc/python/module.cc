@@ -1,4 +1,4 @@
-// The Python module tensorflow_recursion._native: glue, one call deep.
+// The Python module tensorflow_recursion._native. Its functions convert arguments and results, and call the library.
 // SPDX-License-Identifier: Apache-2.0
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -46,7 +46,7 @@ std::string Bytecode(const std::string& serialized, std::vector<std::string> cal
 
 using tensorflow_recursion::NoticeKind;
 
-// Notices that Python has not shown yet.
+// The notices that Python has not shown yet; there is one queue in the process.
 struct NoticeQueue {
   std::mutex mu;  // notices come from threads that prepare graphs, without Python's lock
   std::vector<std::pair<NoticeKind, std::string>> notices;
@@ -58,8 +58,8 @@ NoticeQueue& Queue() {
   return *queue;
 }
 
-// Called by the interpreter in Python's main thread. An exception, from a filter that makes warnings errors, goes on
-// from there: out of the session's run, if the main thread is in it.
+// Shows the queued notices. The interpreter calls it in Python's main thread. An exception, from a filter that turns
+// warnings into errors, is raised where the main thread is just then: session.run raises it, if the thread is in one.
 int ShowNotices(void* /*unused*/) {
   std::vector<std::pair<NoticeKind, std::string>> notices;
   {
@@ -77,8 +77,8 @@ int ShowNotices(void* /*unused*/) {
   return 0;
 }
 
-// Who prepares a graph holds locks of the session, and a thread of Python's that waits for them may hold Python's: so
-// notices are shown later, as soon as the main thread interprets Python again.
+// Queues a notice, to be shown as soon as the main thread interprets Python again. It is not shown at once, because the
+// thread that prepares a graph holds locks of the session, and a thread that waits for these may hold Python's lock.
 void QueueNotice(NoticeKind kind, const std::string& text) {
   std::lock_guard<std::mutex> lock(Queue().mu);
   Queue().notices.emplace_back(kind, text);
@@ -101,7 +101,7 @@ py::dict GetSettings() {
   return result;
 }
 
-// All of what GetSettings returns.
+// Sets all that GetSettings returns.
 void SetSettings(const py::dict& values) {
   namespace tfr = tensorflow_recursion;
   StaticSettings settings;
@@ -204,7 +204,6 @@ PYBIND11_MODULE(_native, module) {
              "Counts from now on where the time of static runs goes.");
   module.def("stop_profile", &StopProfile, "Stops counting; returns sums over the runs since start_profile.");
   tensorflow_recursion::SetNoticeListener(&QueueNotice);
-  // The names are found by what they are for: NAMES["INVOKE_OP"] is "Recursion>Invoke", NAMES["FORWARD_SUFFIX"] is
-  // "__forward".
+  // For example, NAMES["INVOKE_OP"] is "Recursion>Invoke", and NAMES["FORWARD_SUFFIX"] is "__forward".
   module.attr("NAMES") = Names();
 }

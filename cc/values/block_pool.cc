@@ -17,8 +17,8 @@ namespace {
 
 // --- Sizes ----------------------------------------------------------------------------------------
 
-// Class 0 is headers, classes 1 to 16 are multiples of 64 bytes up to 1 KiB. Above, four classes cover each doubling,
-// so that a block is at most a quarter larger than what was asked for.
+// Class 0 serves headers of tensors. Classes 1 to 16 are the multiples of 64 bytes up to 1 KiB. Above that, four
+// classes cover each doubling, so that a block is at most a quarter larger than what was asked for.
 constexpr int kLinearClasses = 16;
 constexpr int kNumClasses = kLinearClasses + 4 * 9 + 1;
 
@@ -42,17 +42,17 @@ constexpr size_t BytesOfClass(int size_class) {
 static_assert(ClassOf(kLargestBlock) == kNumClasses - 1 && BytesOfClass(kNumClasses - 1) == kLargestBlock);
 static_assert(ClassOf(1024) == 16 && ClassOf(1025) == 17 && BytesOfClass(17) == 1280 && ClassOf(1281) == 18);
 
-// Blocks go between a thread and the store by the batch: of many small ones, or of one large one.
+// How many blocks make a batch. Threads and the store exchange whole batches: 64 small blocks, or one large block.
 constexpr uint32_t BatchOf(int size_class) {
   return static_cast<uint32_t>(std::clamp<size_t>((32 << 10) / BytesOfClass(size_class), 1, 64));
 }
 
 // --- Blocks ---------------------------------------------------------------------------------------
 
-// What a block holds while it is spare.
+// What a block holds while nobody uses it: the links of the lists that it is in.
 struct Spare {
-  Spare* next;        // in its batch
-  Spare* next_batch;  // of the first in a batch, in the store
+  Spare* next;        // the next block of its batch
+  Spare* next_batch;  // in the first block of a batch in the store: the next batch
 };
 static_assert(sizeof(Spare) <= kHeaderBlockBytes);
 
@@ -68,7 +68,7 @@ void FreeBatch(int size_class, Spare* batch) {
   while (batch != nullptr) Free(size_class, std::exchange(batch, batch->next));
 }
 
-// Batches that any thread may take.
+// The batches of spare blocks that all threads share, a list for each size.
 class Store {
  public:
   static Store& Get() {
@@ -88,8 +88,8 @@ class Store {
     return batch;
   }
 
-  // A batch of the full size. What is then too much goes back to the system, of the size that takes most of the store:
-  // blocks that a deep recursion left behind make room for those of other sizes.
+  // Adds a full batch. While the store holds more than kMostSpareBlockBytes, batches go back to the system, those of
+  // the size that takes up most first: blocks that a deep recursion left behind make room for blocks of other sizes.
   void Give(int size_class, Spare* batch) {
     bytes_.fetch_add(BatchBytes(size_class), std::memory_order_relaxed);
     {
@@ -105,13 +105,14 @@ class Store {
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  // The batches of one size.
   struct Shelf {
     std::mutex mutex;
     std::atomic<Spare*> first{nullptr};  // written under the lock, as is `bytes`
     std::atomic<int64_t> bytes{0};
   };
 
-  // Gives a batch of the size that takes most to the system. False if there is none.
+  // Gives a batch of the size that takes up most of the store back to the system. False if there is no batch.
   bool FreeLargest() {
     int largest = 0;
     for (int i = 1; i < kNumClasses; ++i) {
@@ -134,14 +135,16 @@ class Store {
 
 // --- A thread's blocks ----------------------------------------------------------------------------
 
-// The spare blocks of one size. Those in use come from and go to `current`; `full` is nothing, or a batch. With two of
-// them a thread that takes and gives a block in turn goes to the store for neither.
+// A thread's spare blocks of one size. Blocks are taken from `current` and given back to it; `full` is nullptr or one
+// full batch. Because there are two lists, a thread that takes and gives a block in turn, just where `current` is full
+// or empty, needs the store for neither.
 struct Stack {
   Spare* current;
   Spare* full;
   uint32_t count;  // in `current`
 };
 
+// All spare blocks of one thread.
 struct ThreadBlocks {
   Stack stacks[kNumClasses];
   bool is_registered;
@@ -150,6 +153,7 @@ struct ThreadBlocks {
 
 thread_local ThreadBlocks thread_blocks;
 
+// Gives up a thread's spare blocks when the thread ends: RegisterBlocks() makes one in each thread.
 struct ThreadBlocksEnd {
   ~ThreadBlocksEnd() {
     thread_blocks.has_ended = true;
@@ -169,7 +173,7 @@ void RegisterBlocks() {
 }
 
 ABSL_ATTRIBUTE_NOINLINE void* TakeFromStore(Stack* stack, int size_class) {
-  if (!thread_blocks.is_registered) RegisterBlocks();  // what is left of a batch is to go when the thread ends
+  if (!thread_blocks.is_registered) RegisterBlocks();  // the rest of the batch has to go when the thread ends
   if (thread_blocks.has_ended) return Allocate(size_class, BytesOfClass(size_class));
   Spare* batch = std::exchange(stack->full, nullptr);
   if (batch == nullptr) batch = Store::Get().Take(size_class);
@@ -179,7 +183,7 @@ ABSL_ATTRIBUTE_NOINLINE void* TakeFromStore(Stack* stack, int size_class) {
   return batch;
 }
 
-// Makes room in `stack`, whose `current` is a batch. False if the thread keeps nothing any more.
+// Makes room in `stack`, whose `current` is a full batch. False if the thread is ending and keeps no blocks any more.
 ABSL_ATTRIBUTE_NOINLINE bool MakeRoom(ThreadBlocks* blocks, Stack* stack, int size_class) {
   if (blocks->has_ended) return false;
   if (stack->full != nullptr) Store::Get().Give(size_class, stack->full);
@@ -210,7 +214,7 @@ void* TakeBlock(size_t bytes) {
   Spare* const block = stack->current;
   if (ABSL_PREDICT_FALSE(block == nullptr)) return TakeFromStore(stack, size_class);
   stack->current = block->next;
-  // Where a recursion has left much behind, spare blocks are far away: the next one comes near while this one is used.
+  // After a deep recursion the spare blocks are scattered over memory: fetch the next one into the cache now.
   __builtin_prefetch(stack->current, /*rw=*/1);
   --stack->count;
   return block;

@@ -27,7 +27,7 @@ Term* Ref(Term* term) {
   return term;
 }
 
-// A sum may be as deep as the recursion was.
+// Works off a list instead of calling itself, because a sum may be as deep as the recursion was.
 void Unref(Term* term) {
   std::vector<Term*> work;
   while (true) {

@@ -1,7 +1,8 @@
 // The gradient of a weight that every frame of a recursion uses, as a sum that is not computed yet.
 //
-// Each frame adds a term. The sum is handed up the recursion as a list of what its terms are made of, and is computed
-// once, where the gradient was asked for.
+// Each frame adds a term: for `x @ w` the pair (x, gradient of x @ w), of which the product is the frame's share in the
+// gradient of w. The sum is handed up the recursion as a list of such pairs, and is computed once, where the gradient
+// was asked for.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_CONTRIBUTIONS_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_CONTRIBUTIONS_H_
@@ -18,7 +19,7 @@
 
 namespace tensorflow_recursion {
 
-// A pair of tensors; or the sum of two terms, and then without tensors of its own.
+// One node of a sum: either a pair of tensors, or the sum of the terms `left` and `right`.
 struct ContributionTerm {
   std::atomic<int> references{1};
   ContributionTerm* left = nullptr;
@@ -29,9 +30,9 @@ struct ContributionTerm {
   static void operator delete(void* block, size_t bytes) { GiveBlock(block, bytes); }
 };
 
-// A sum of terms, each a pair of tensors, that nobody has computed yet: a Value of kind kContributions in the executor,
-// a value of DT_VARIANT outside of it. Immutable and shared by counted references; adding two takes constant time, and
-// freeing one no stack.
+// A sum of terms, each a pair of tensors, that is not computed yet. It is a Value of kind kContributions in the
+// executor and a tensor of DT_VARIANT outside of it. It is immutable and shared by counted references. Adding two of
+// them takes constant time; freeing one uses no stack, however deep it is.
 class Contributions {
  public:
   using Term = ContributionTerm;
@@ -45,8 +46,8 @@ class Contributions {
 
   static Contributions Sum(const Contributions& a, const Contributions& b);
 
-  // These turn the pointer that a Value holds (nullptr for zero) into contributions and back, with the reference that
-  // goes with it.
+  // These turn the pointer that a Value holds (nullptr for zero) into contributions and back. The reference moves
+  // along.
   static Contributions Own(Term* term) { return Contributions(term); }
   Term* Release() { return std::exchange(term_, nullptr); }
 
@@ -67,7 +68,7 @@ class Contributions {
 // The scalar of DT_VARIANT that stands for such a sum outside the executor.
 tensorflow::Tensor BoxContributions(Contributions contributions);
 
-// What a tensor of any type holds, or nullptr.
+// The contributions in a tensor of any type; nullptr if it holds none.
 const Contributions* ContributionsInTensor(const tensorflow::Tensor& tensor);
 
 }  // namespace tensorflow_recursion

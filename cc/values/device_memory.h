@@ -20,9 +20,9 @@ inline bool IsOnHost(const tensorflow::DeviceType& device, tensorflow::MemoryTyp
   return memory == tensorflow::HOST_MEMORY || device == tensorflow::DeviceType(tensorflow::DEVICE_CPU);
 }
 
-// The memory of the device that a partition runs on. Of a CPU it is the host's. Of another device each kernel says,
+// The memory of the device that a partition runs on. A CPU's memory is the host's. On another device each kernel says,
 // for each input and output, whether it is in the host's memory or in the device's, which only kernels and copies of
-// that device may touch; partitioning has put copies between those that differ.
+// that device may touch. TensorFlow's partitioning has put copies between outputs and inputs that differ.
 class DeviceMemory {
  public:
   using MakeTensor = std::function<absl::Status(const tensorflow::TensorProto&, tensorflow::Tensor*)>;
@@ -35,14 +35,15 @@ class DeviceMemory {
   // Whether the device has memory that the host can't touch.
   bool is_apart() const { return is_apart_; }
 
-  // Whether what `node` yields at `output` is the host's.
+  // Whether `node` puts its output number `output` into the host's memory.
   bool IsOnHost(const tensorflow::Node& node, int output) const;
-  // Whether all inputs and outputs of `node` are.
+  // Whether all inputs and outputs of `node` are in the host's memory.
   bool IsOnHost(const tensorflow::Node& node) const;
 
   // InvalidArgument if a node would read on the host what is in the device's memory, or the other way round.
   absl::Status Verify(const tensorflow::Graph& graph) const;
 
+  // Makes the constant `proto` in the device's memory. Only for devices that were given a MakeTensor.
   absl::Status Make(const tensorflow::TensorProto& proto, tensorflow::Tensor* tensor) const {
     return make_tensor_(proto, tensor);
   }

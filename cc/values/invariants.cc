@@ -11,7 +11,7 @@ Invariants* Invariants::New(const Value* values, uint32_t size) {
   auto* const result = new (TakeBlock(BytesOf(size))) Invariants(size);
   for (uint32_t i = 0; i < size; ++i) {
     result->values()[i] = values[i];
-    result->values()[i].Flatten();  // for all to borrow
+    result->values()[i].Flatten();  // frames borrow tensors, not ropes
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// What all frames of a recursion read and none of them gets passed.
+// The invariants of a recursion: values that its frames read without being passed them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_INVARIANTS_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_INVARIANTS_H_
@@ -10,11 +10,12 @@
 
 namespace tensorflow_recursion {
 
-// The values of the arguments that never change in a recursion, kept once for each call that enters it: that call's
-// frame owns them, and those below end before it does. Immutable, so frames of any worker may read them.
+// The values of the arguments that never change in a recursion, such as `w` in f(n, w) = f(n - 1, w) * w. They are kept
+// once for each call that enters the recursion: the frame of that call owns them, and the frames below it end before it
+// does. They are immutable, so frames of any worker may read them.
 class Invariants {
  public:
-  // Takes over the values, all of which must be there.
+  // Takes over the values, none of which may be empty.
   static Invariants* New(const Value* values, uint32_t size);
   static void Delete(Invariants* invariants);
 
@@ -22,7 +23,7 @@ class Invariants {
   Invariants& operator=(const Invariants&) = delete;
 
   uint32_t size() const { return size_; }
-  // The invariant as a reader in a frame of the recursion gets it, which borrows a tensor.
+  // The invariant for a reader in a frame of the recursion. A tensor is borrowed, anything else is copied.
   Value Get(uint32_t index) const { return values()[index].Lend(); }
 
  private:

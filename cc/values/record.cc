@@ -26,14 +26,14 @@ using tensorflow::Tensor;
 using tensorflow::Variant;
 
 constexpr size_t kRecordUnit = 8;
-// Larger ones would waste the end of a slab.
+// Larger records get memory of their own, because they would waste the end of a slab.
 constexpr size_t kLargestInSlab = 8 << 10;
 
-// Memory for the records that one thread makes, one after the other. A slab goes when its records have, which
-// any thread may free, and its maker has filled it; records of a recursion go together, or in the reverse order
-// of their making, so that a slab holds none of another's up for long.
+// The header of a slab that one thread fills with records, one after the other. Any thread may free the records. The
+// slab is given back when its maker has filled it and all its records are freed. The records of a recursion are freed
+// together, or in the reverse order of their making, so that one record rarely keeps a slab of dead ones.
 struct RecordSlab {
-  // What is still to be freed before the slab goes. While the maker fills it: kFilling less those freed.
+  // How many records have to be freed before the slab goes. While the maker fills it: kFilling less those freed.
   static constexpr uint32_t kFilling = 1u << 31;
   std::atomic<uint32_t> live;
   uint32_t made;
@@ -49,7 +49,7 @@ struct RecordSlab {
     made = 0;
     used = sizeof(RecordSlab);
   }
-  // Release and acquire: who gives the slab away comes after all that others did to its records.
+  // Release and acquire: the thread that gives the slab back sees all that others did to its records.
   void Subtract(uint32_t count) {
     if (live.fetch_sub(count, std::memory_order_acq_rel) == count) GiveSlab(reinterpret_cast<unsigned char*>(this));
   }
@@ -57,17 +57,18 @@ struct RecordSlab {
 };
 static_assert(kSlabBytes / kRecordUnit <= (1 << 16), "slab_offset_ has 16 bits");
 
-// One thread's share of the counts, which it alone writes: an atomic increment that all threads share
-// would cost as much as the rest of a record. And the records it is about to free.
+// What one thread has of its own: its share of the counts of records, which it alone writes (to increment one counter
+// that all threads share would cost as much as the rest of making a record), the slab that it fills, and the records
+// that it is about to free.
 struct ThreadState {
   std::atomic<int64_t> count;
   std::atomic<int64_t> bytes;
-  RecordSlab* slab;             // that it fills
-  std::vector<Record*>* dying;  // nullptr: it frees none
+  RecordSlab* slab;
+  std::vector<Record*>* dying;  // nullptr: the thread is not freeing records
   bool is_registered;
 };
 
-// Adds up the shares of threads that live and of those that have ended.
+// Adds up the counts of the threads that live and of those that have ended.
 class Totals {
  public:
   static Totals& Get() {
@@ -115,7 +116,8 @@ class Totals {
 
 thread_local ThreadState thread_state;
 
-// Moves a thread's share to the totals when it ends. What the thread frees after that isn't counted.
+// Moves a thread's counts to the totals when the thread ends; Register() makes one in each thread. What the thread
+// frees after that isn't counted.
 struct ThreadEnd {
   ~ThreadEnd() {
     Totals::Get().Remove(&thread_state);
@@ -185,24 +187,24 @@ Record* Record::New(uint32_t size) {
   return record;
 }
 
-// Constants belong to a program, which a record may outlive: they are copied, but few that aren't scalars
-// are retained.
+// A constant is copied as well, because it belongs to a program, which the record may outlive. That costs little: few
+// constants that are retained are more than a number.
 Value Record::Own(Value value, DataType dtype) {
   auto* const tensor = NewTensor(TensorFromValue(value, dtype));
-  // A variable may change, so what it holds now is read. Others have come without a box if they need none.
+  // What a variable holds now is read, as it may change, and a number in it is unboxed. Other numbers already are.
   const Value owned = value.kind == Value::Kind::kRef ? ValueFromTensor(tensor) : Value::Own(tensor);
   value.Release();
   return owned;
 }
 
 void Record::Unref() {
-  // Without a second reference nobody can make one: no need for the atomic write.
+  // Nobody can add a reference to a record that has only the caller's, so the atomic write is saved.
   if (!IsUnshared() && references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   FreeAll(this);
 }
 
-// What holds references on other records (a value here, a variant in a tensor in a value) drops them
-// while this runs, which brings it here again: those records go to the list that the loop works off.
+// A value of the record may hold a reference on another record, itself or in a tensor of DT_VARIANT. Where it was the
+// last reference, releasing the value calls FreeAll again, which then only adds that record to the list of this loop.
 void Record::FreeAll(Record* first) {
   ThreadState* const state = &thread_state;
   if (state->dying != nullptr) return state->dying->push_back(first);
@@ -222,7 +224,7 @@ void Record::FreeAll(Record* first) {
   Tally(state, -count, -bytes);
 }
 
-// The thread that still fills the slab may see that nothing is left in it, and begin anew.
+// If the slab is the one that this thread still fills, and no record is left in it, the thread fills it from the start.
 void Record::Free(Record* record) {
   if (ABSL_PREDICT_FALSE(record->slab_offset_ == 0)) return ::operator delete(record);
   auto* at = reinterpret_cast<unsigned char*>(record);
@@ -259,14 +261,14 @@ Record* RecordInTensor(const Tensor& tensor) {
 
 namespace {
 
-// One that is never freed, and so counts for nothing.
+// A new record that is never freed. LiveCount() leaves it out, because tests look for records that leaked.
 Record* NewForEver(uint32_t size) {
   Record* const record = Record::New(size);
   Tally(&thread_state, -1, -static_cast<int64_t>(BytesOf(size)));
   return record;
 }
 
-// The record that stands for zeros of these types: scalars, and records without values.
+// The record of zeros for these types: the number 0, and for DT_VARIANT Record::Zeros(). Each is made once.
 Record* ZeroRecord(const tensorflow::DataTypeVector& types) {
   static auto* const mutex = new absl::Mutex;
   static auto* const made = new std::map<std::vector<DataType>, Record*>;
@@ -284,7 +286,7 @@ Record* ZeroRecord(const tensorflow::DataTypeVector& types) {
     std::memset(zero.data(), 0, zero.TotalBytes());
     zeros->Set(i, IsUnboxed(types[i]) ? ScalarFromTensor(zero) : Value::Own(NewTensor(zero)), types[i]);
   }
-  zeros->Ref();  // with one reference alone, its reader would take the values
+  zeros->Ref();  // a second reference, because a reader that holds the only one takes the values out
   return zeros;
 }
 

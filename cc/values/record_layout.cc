@@ -7,7 +7,7 @@
 
 namespace tensorflow_recursion {
 
-// The tags are those of an example: Record alone knows how they are written.
+// Makes an example and copies its tags, because only Record knows how tags are written.
 RecordLayout::RecordLayout(RecordType type) : type_(std::move(type)), size_(static_cast<uint32_t>(type_.types.size())) {
   Record* const example = Record::New(size_);
   for (uint32_t i = 0; i < size_; ++i) {

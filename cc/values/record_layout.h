@@ -12,19 +12,19 @@
 
 namespace tensorflow_recursion {
 
-// The layout of the records of one Retain or Recall. Code that makes a record says of what types its values are once,
-// for all of them, and code that reads one compares all types at once.
+// The layout of the records of one Retain or Recall. Bytecode that makes a record writes the tags of all its values at
+// once, and bytecode that reads one compares all of them at once.
 class RecordLayout {
  public:
-  // `type` holds nothing but what MayHold() says.
+  // MayHold() must be true of each dtype in `type`.
   explicit RecordLayout(RecordType type);
 
-  // Whether values of this type are numbers, or may be records.
+  // Whether values of this dtype are numbers, or may be records.
   static bool MayHold(tensorflow::DataType dtype);
 
   const RecordType& type() const { return type_; }
 
-  // A record with one reference, which is the caller's. Its values are to be set by set_bits().
+  // A new record with one reference, which is the caller's. The caller has to set its values by set_bits().
   Record* New() const {
     Record* const record = Record::New(size_);
     if (tag_words_.size() == 1) {
@@ -35,15 +35,16 @@ class RecordLayout {
     return record;
   }
 
-  // Whether the record has this layout, so that bits() may be read. Every record in it is one or nullptr.
+  // Whether the record has this layout, so that bits() may be read. The values of DT_VARIANT are then Record* or
+  // nullptr.
   bool IsOf(const Record& record) const {
     if (record.size() != size_) return false;
     if (tag_words_.size() == 1) return record.tag_words()[0] == tag_words_[0];  // of up to eight values, as most are
     return std::equal(tag_words_.begin(), tag_words_.end(), record.tag_words());
   }
 
-  // The record of this layout that `record` stands for, with no reference of its own: a record without values stands
-  // for zeros. nullptr if there is none.
+  // `record` if it has this layout; a record of zeros if it is the record without values, which stands for zeros; else
+  // nullptr. No reference is added.
   Record* Find(Record* record) const;
 
  private:

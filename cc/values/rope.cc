@@ -24,7 +24,7 @@ unsigned char* Append(const Tensor& from, unsigned char* to) {
 
 Rope* Rope::New(Value* parts, uint32_t count, tensorflow::DataType dtype, const tensorflow::TensorShape& shape) {
   auto* const rope = new (TakeBlock(BytesOf(count))) Rope(count, dtype, shape);
-  for (uint32_t i = 0; i < count; ++i) {  // which may outlive the program and the frames that lend
+  for (uint32_t i = 0; i < count; ++i) {  // borrowed ones are copied: the rope may outlive who lends them
     rope->parts()[i] = parts[i].owns() ? parts[i].Take() : Value::Own(NewTensor(*parts[i].tensor_or_null()));
   }
   return rope;
@@ -37,7 +37,7 @@ Tensor Rope::Flat() {
     if (is_flat_) return flat_;
     Hold(&parts);
   }
-  const Tensor joined = Join(std::move(parts));  // without the lock: no thread ever holds those of two ropes
+  const Tensor joined = Join(std::move(parts));  // without the lock, so that no thread holds the locks of two ropes
   Parts gone;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -60,7 +60,7 @@ Tensor Rope::View() {
   return Flat();
 }
 
-// Appends the parts, the first one last, with a reference on each: the rope may lose them.
+// Appends the parts in reverse order, with a reference on each, because another thread may take them from the rope.
 void Rope::Hold(Parts* held) const {
   for (uint32_t i = count_; i > 0; --i) held->push_back(parts()[i - 1].Copy());
 }

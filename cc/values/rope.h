@@ -1,9 +1,10 @@
-// A tensor whose numbers do not lie side by side yet: the parts of a concatenation, or a piece of another tensor.
+// Ropes: tensors whose numbers do not lie side by side yet, such as the parts of a concatenation, or a view of some
+// rows of another tensor.
 //
 // A recursion that collects rows hands them through every level: concat([rows of the left child, rows of the right
-// child, own row]). Copied at each level, n rows take time in proportion to n times the depth. As ropes they take time
-// in proportion to n, because whoever reads the numbers first copies them once (Boehm, Atkinson and Plass, "Ropes: an
-// alternative to strings", 1995).
+// child, own row]). If each level copied them, n rows would take time in proportion to n times the depth. As ropes they
+// take time in proportion to n, because the first who reads the numbers copies them, once (Boehm, Atkinson and Plass,
+// "Ropes: an alternative to strings", 1995).
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_ROPE_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_ROPE_H_
@@ -22,12 +23,13 @@
 
 namespace tensorflow_recursion {
 
-// Parts, one behind the other, each a tensor or a rope. Its numbers never change; any number of threads may read it,
-// and share it by counted references. The dtype is one of plain numbers.
+// A sequence of parts, each a tensor or a rope; the concatenation and other shape kernels of cc/native make them. Its
+// numbers never change. Any number of threads may read it, and share it by counted references. Its dtype is one of
+// plain numbers, which may be copied as bytes.
 class Rope {
  public:
-  // A new rope with one reference, which is the caller's. Takes over the parts, which have as many numbers as `shape`,
-  // in the order in which they lie in the whole. Their own shapes do not matter.
+  // A new rope with one reference, which is the caller's. Takes over the parts. Together they have as many numbers as
+  // `shape`, in the order in which the whole has them; their own shapes do not matter.
   static Rope* New(Value* parts, uint32_t count, tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
 
   Rope(const Rope&) = delete;
@@ -36,17 +38,17 @@ class Rope {
   tensorflow::DataType dtype() const { return dtype_; }
   const tensorflow::TensorShape& shape() const { return shape_; }
 
-  // All of it in one piece of aligned memory, made by the first who asks. The parts go then: a rope of ropes that were
-  // read on the way would hold every one of them twice.
+  // The whole in one piece of aligned memory, which the first who asks makes. The rope lets go of its parts then: if
+  // ropes at each level were read, the numbers would otherwise be held once more at each.
   tensorflow::Tensor Flat();
 
-  // A tensor of the same numbers that may lie anywhere in another one's memory: the only part, if it is a view. Else
-  // Flat().
+  // A tensor of the same numbers whose memory may be part of another tensor's, and not aligned: if the rope has a
+  // single part, that part, in its own shape; else Flat().
   tensorflow::Tensor View();
 
   void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
-  // Frees the rope with its last reference, and those that only it holds: by a worklist, as a rope may be as deep as
-  // the recursion was.
+  // Frees the rope when this was the last reference, and with it the ropes that only it refers to. That takes a list of
+  // work instead of recursive calls, because a rope may be as deep as the recursion was.
   void Unref();
 
  private:
@@ -60,14 +62,14 @@ class Rope {
   const Value* parts() const { return reinterpret_cast<const Value*>(this + 1); }
   using Parts = std::vector<Value>;
   void Hold(Parts* held) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Both take over what is held, and copy the last one first.
+  // These two take over the parts in `held`, and copy the last of them first.
   tensorflow::Tensor Join(Parts held) const;
   static void CopyParts(Parts held, unsigned char* to);
   void MoveParts(std::vector<Rope*>* ropes);
 
   std::mutex mutex_;  // for the parts and `flat_`
   std::atomic<uint32_t> references_{1};
-  uint32_t count_;  // of the parts that are there
+  uint32_t count_;  // of parts; 0 once the rope is flat
   const tensorflow::DataType dtype_;
   const uint32_t capacity_ = count_;
   const tensorflow::TensorShape shape_;

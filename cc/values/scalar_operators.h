@@ -1,8 +1,9 @@
-// What TensorFlow's CPU kernels compute for numbers, one operator at a time: each is written once, for the executor's
-// unboxed operators and for compiled code alike.
+// What TensorFlow's CPU kernels compute for single numbers. Each operator is written once, for the executor's unboxed
+// operators and for compiled code alike.
 //
-// An operator is a struct template with the type of its result, Out, and a function Run(operands.., out) that returns
-// false when the kernel must decide: to report an error (division by zero), or to do what C++ leaves undefined.
+// An operator is a struct template with the type of its result, Out, and a function Run(operands.., out). It returns
+// false when the kernel has to compute the result: because it reports an error (division by zero), because C++ leaves
+// the result undefined, or because kernels differ (the sign of a zero).
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_SCALAR_OPERATORS_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_SCALAR_OPERATORS_H_
@@ -15,7 +16,7 @@
 
 namespace tensorflow_recursion {
 
-// Numbers, and pointers to arrays, travel as 64 bits, of which the first ones hold the number and the others are zero.
+// Numbers, and pointers to tensors, travel as 64 bits. The first bytes hold the number, the others are zero.
 template <typename T>
 T FromBits(uint64_t bits) {
   T number;
@@ -23,7 +24,7 @@ T FromBits(uint64_t bits) {
   return number;
 }
 
-// All 64 bits at once: whoever reads them next would wait for two writes to come together.
+// Writes all 64 bits at once. After two narrower writes, a processor would wait before it can read the whole.
 template <typename T>
 uint64_t ToBits(T number) {
   uint64_t bits = 0;
@@ -38,8 +39,8 @@ inline constexpr bool kIsInteger = std::is_integral_v<T> && !std::is_same_v<T, b
 template <typename T>
 inline constexpr bool kIsFloat = std::is_floating_point_v<T>;
 
-// Integer arithmetic wraps around, as TensorFlow's kernels do. Signed overflow is undefined in C++, also where small
-// unsigned numbers are promoted to int.
+// Integer arithmetic wraps around, as in TensorFlow's kernels. It is done in unsigned numbers no narrower than
+// unsigned, because signed overflow is undefined in C++, also where small unsigned numbers are promoted to int.
 template <typename T, typename Operation>
 T Wrap(T x, T y, Operation operation) {
   if constexpr (kIsInteger<T>) {
@@ -55,7 +56,7 @@ T WrapNegate(T x) {
   return Wrap<T>(T{0}, x, [](auto a, auto b) { return a - b; });
 }
 
-// Division that traps or overflows is the kernel's to report.
+// Whether x / y neither traps nor overflows; the kernel reports the rest.
 template <typename T>
 bool Divisible(T x, T y) {
   if constexpr (std::is_signed_v<T>) {
@@ -71,7 +72,7 @@ bool RoundsDown(T x, T y) {
   return false;
 }
 
-// TensorFlow shifts by no less than nothing and by no more than all bits but one.
+// TensorFlow clamps the count of a shift to between 0 and the number of bits less one.
 template <typename T>
 T ShiftCount(T count) {
   constexpr T kMost = sizeof(T) * 8 - 1;
@@ -81,7 +82,7 @@ T ShiftCount(T count) {
   return count > kMost ? kMost : count;
 }
 
-// An operator whose result is `expression`, without exceptions.
+// Operators whose result is always `expression`.
 #define TFR_UNARY(name, result, expression) \
   template <typename T>                     \
   struct name {                             \
@@ -149,8 +150,8 @@ TFR_UNARY(One, T, T{1})
 #undef TFR_UNARY
 #undef TFR_BINARY
 
-// Gradients of functions, by y = f(x) and dy. Where dy is 0 the kernel says what becomes of infinities, and of what is
-// no number, which sign it has.
+// Gradients of functions, from y = f(x) and dy. Where dy is 0, or the result is not a number, the kernel computes it:
+// kernels have rules of their own for 0 times infinity, and for the sign of a NaN.
 #define TFR_GRADIENT(name, expression)     \
   template <typename T>                    \
   struct name {                            \
@@ -167,6 +168,7 @@ TFR_GRADIENT(TanhGrad, dy*(T{1} - y * y))
 TFR_GRADIENT(SigmoidGrad, dy * y * (T{1} - y))
 #undef TFR_GRADIENT
 
+// Divides integers, and cuts off what is behind the point of the quotient.
 template <typename T>
 struct TruncateDiv {
   using Out = T;
@@ -177,6 +179,7 @@ struct TruncateDiv {
   }
 };
 
+// Divides, and rounds the quotient down.
 template <typename T>
 struct FloorDiv {
   using Out = T;
@@ -191,6 +194,7 @@ struct FloorDiv {
   }
 };
 
+// The remainder with the sign of x.
 template <typename T>
 struct TruncateMod {
   using Out = T;
@@ -205,6 +209,7 @@ struct TruncateMod {
   }
 };
 
+// The remainder with the sign of y.
 template <typename T>
 struct FloorMod {
   using Out = T;
@@ -220,15 +225,15 @@ struct FloorMod {
   }
 };
 
-// Which of two zeros, or of a number and NaN, is the greater one is for the kernel to say.
+// Whether it is clear which of x and y is greater. The kernel decides between two zeros, and between a number and NaN.
 template <typename T>
 bool Ordered(T x, T y) {
   if constexpr (kIsFloat<T>) return !std::isnan(x) && !std::isnan(y) && !(x == 0 && y == 0);
   return true;
 }
 
-// Whether a number is one of those next to zero that have fewer digits. TensorFlow's threads take these for zeros in
-// arithmetic and comparisons, so that their bits must tell.
+// Whether a number is subnormal: so close to zero that it has fewer digits. TensorFlow's threads treat such numbers as
+// zeros in arithmetic and comparisons, so that only the bits can tell.
 template <typename T>
 bool IsSubnormal(T x) {
   if constexpr (!kIsFloat<T>) {
@@ -243,6 +248,7 @@ bool IsSubnormal(T x) {
   }
 }
 
+// The greater number; the kernel decides where that is not clear, and where it would return a subnormal number.
 template <typename T>
 struct Maximum {
   using Out = T;
@@ -252,6 +258,7 @@ struct Maximum {
   }
 };
 
+// The lesser number, with the exceptions of Maximum.
 template <typename T>
 struct Minimum {
   using Out = T;
@@ -261,6 +268,7 @@ struct Minimum {
   }
 };
 
+// (x - y) * (x - y), which wraps around for integers.
 template <typename T>
 struct SquaredDifference {
   using Out = T;
@@ -271,7 +279,7 @@ struct SquaredDifference {
   }
 };
 
-// Raises integers to a power by squaring, wrapping around; the kernel reports negative exponents.
+// Raises an integer to a power by squaring, and wraps around. The kernel reports negative exponents of integers.
 template <typename T>
 struct Pow {
   using Out = T;
@@ -292,6 +300,7 @@ struct Pow {
   }
 };
 
+// -x, which wraps around for integers.
 template <typename T>
 struct Neg {
   using Out = T;
@@ -301,6 +310,7 @@ struct Neg {
   }
 };
 
+// The absolute value; that of the lowest integer wraps around.
 template <typename T>
 struct Abs {
   using Out = T;
@@ -314,13 +324,14 @@ struct Abs {
   }
 };
 
+// x * x, which wraps around for integers.
 template <typename T>
 struct Square {
   using Out = T;
   static bool Run(T x, T* out) { return Mul<T>::Run(x, x, out); }
 };
 
-// The sign of a zero or NaN is the kernel's to say.
+// The kernel computes the sign of a zero or NaN.
 template <typename T>
 struct Sign {
   using Out = T;
@@ -330,11 +341,11 @@ struct Sign {
   }
 };
 
-// Whether converting `x` is defined in C++; the rest is left to the kernel.
+// Whether C++ defines what `x` is converted to; the kernel converts the rest.
 template <typename From, typename To>
 bool Convertible(From x) {
   if constexpr (kIsFloat<From> && kIsInteger<To>) {
-    // One above the largest number, a power of two, which a float holds while it may not hold the largest itself.
+    // One more than the largest number is a power of two, which From holds exactly, unlike perhaps the largest itself.
     const From limit = std::ldexp(From{1}, std::numeric_limits<To>::digits);
     return x < limit && (std::is_signed_v<To> ? x > -limit : x > -1);
   } else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, float>) {
@@ -344,6 +355,7 @@ bool Convertible(From x) {
   }
 }
 
+// Converts a number from one type to another, where Convertible() says that C++ can.
 template <typename From, typename To>
 struct Cast {
   using Out = To;

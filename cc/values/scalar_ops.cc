@@ -93,7 +93,7 @@ bool GatherValue(const Value* in, Value* out) {
 using ByType = absl::flat_hash_map<DataType, ScalarOperator>;
 using ByOperator = absl::flat_hash_map<std::string, ByType>;
 
-// Types of operands, as template parameter packs.
+// Types of operands, as a template parameter pack.
 template <typename... T>
 struct Types {};
 using SignedIntegers = Types<int8_t, int16_t, int32_t, int64_t>;
@@ -221,7 +221,7 @@ ByOperator Functions() {
       {"Atan", UnaryFloats<Atan>()},
       {"Sinh", UnaryFloats<Sinh>()},
       {"Cosh", UnaryFloats<Cosh>()},
-      {"Tanh", Unary<Tanh, Types<double>>()},  // float32 by a polynomial of the kernel's own
+      {"Tanh", Unary<Tanh, Types<double>>()},  // the kernel computes float32 by a polynomial of its own
   };
 }
 
@@ -296,7 +296,7 @@ ScalarOperator FindGather(DataType params, DataType index) {
 
 // --- AddN(x, y, z..), from the left to the right as the kernel adds ------------------------------------
 
-// With more terms than this it runs as a kernel, and its function is not compiled.
+// An AddN with more terms than this runs as a kernel, and its function is not compiled.
 constexpr size_t kMostTerms = 16;
 
 template <typename T, size_t kTerms>

@@ -11,13 +11,14 @@
 
 namespace tensorflow_recursion {
 
-// Reads its operands from consecutive Values and writes *out, which is of kind kScalar. Returns false
-// when the kernel must decide: operands that are no scalars, division by zero, NaN operands of min and
-// max, casts out of range, indices out of range.
+// Reads its operands from consecutive Values and writes *out, which is then of kind kScalar. Returns false when the
+// kernel has to compute the result, for example for operands that are no scalars, division by zero, NaN operands of
+// Minimum and Maximum, or casts and indices out of range.
 using ScalarFunction = bool (*)(const Value* in, Value* out);
 
-// The same for operands that are surely numbers, as compiled code has them. A GatherV2's first operand is the address
-// of a tensor. An AddN's adds two terms, however many it has. Operators of fewer operands ignore the others.
+// The same for compiled code, whose operands are certainly numbers. There are exceptions: the first operand of a
+// GatherV2 is the address of a tensor, and the function of an AddN adds two numbers, however many terms the AddN has.
+// Operators of fewer than three operands ignore the others.
 using NumberFunction = bool (*)(uint64_t x, uint64_t y, uint64_t z, uint64_t* out);
 
 // The two forms of an operator, both nullptr if there is none.

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMostSpareSlabs = 256;  // 64 MiB
 
+// The slabs that nobody uses at present, shared by all threads.
 class SpareSlabs {
  public:
   static SpareSlabs& Get() {

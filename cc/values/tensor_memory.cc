@@ -12,8 +12,8 @@ namespace {
 using tensorflow::Tensor;
 using tensorflow::TensorBuffer;
 
-// The object and, 64 bytes further, the numbers: one block. Its size lies in between, where the end of the object's
-// life leaves it alone.
+// The buffer of a pooled tensor. One block holds this object and, 64 bytes further, the numbers. The size of the
+// numbers lies in between, outside of the object, because operator delete needs it after the object's life has ended.
 class PooledBuffer final : public TensorBuffer {
  public:
   static PooledBuffer* New(size_t bytes) {

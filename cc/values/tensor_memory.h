@@ -13,7 +13,7 @@ namespace tensorflow_recursion {
 
 static_assert(sizeof(tensorflow::Tensor) == kHeaderBlockBytes, "headers are blocks of the smallest size");
 
-// A header for a Value to own, which goes by DeleteTensor.
+// A new tensorflow::Tensor for a Value to own. It is freed by DeleteTensor.
 template <typename... Arguments>
 tensorflow::Tensor* NewTensor(Arguments&&... arguments) {
   return new (TakeBlock(sizeof(tensorflow::Tensor))) tensorflow::Tensor(std::forward<Arguments>(arguments)...);
@@ -24,16 +24,16 @@ inline void DeleteTensor(tensorflow::Tensor* tensor) {
   GiveBlock(tensor, sizeof(tensorflow::Tensor));
 }
 
-// The same tensor under a header of the pool; `made_by_new`, as stock kernels make theirs, is deleted. If such headers
-// went to the pool themselves, more would come to it than are taken from it.
+// The same tensor with a header from the pool. `made_by_new`, a header that a stock kernel has made by `new`, is
+// deleted. It is not kept for the pool, which would then get more headers than are taken from it.
 inline tensorflow::Tensor* AdoptTensor(tensorflow::Tensor* made_by_new) {
   tensorflow::Tensor* const tensor = NewTensor(std::move(*made_by_new));
   delete made_by_new;
   return tensor;
 }
 
-// A new tensor of uninitialized numbers, in memory of the pool that goes with the last reference on it. The dtype must
-// be of plain numbers.
+// A new tensor of uninitialized numbers in memory of the pool, to which the last reference gives the memory back. The
+// dtype must be one of plain numbers.
 tensorflow::Tensor* NewPooledTensor(tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
 
 }  // namespace tensorflow_recursion

@@ -17,14 +17,17 @@ class Record;
 class Rope;
 struct ContributionTerm;
 
-// A plain 16-byte record, so that frames can be copied from templates and moved without calls.
-// Ownership is by convention: a Value of kind kTensor or kRef owns its heap object, one of kind
-// kRecord, kContributions or kRope a reference on it (and in the frame that enters a recursion kInvariants its
-// invariants, which are never copied), and whoever takes the Value over must in the end Release() it or move it on.
-// kConstant points into the Program, kBorrowed to what a frame around the one that reads it keeps, or the run; copying
-// either is free.
-// kScalar holds the number itself; its dtype is a static fact of the edge.
+// A plain struct of 16 bytes, so that frames can be copied from templates and moved without calls of constructors.
+//
+// What a Value owns depends on its kind, and nothing enforces it: whoever takes a Value over has to Release() it in the
+// end, or to hand it on.
+//   kTensor, kRef                   own the object on the heap.
+//   kRecord, kContributions, kRope  own a counted reference.
+//   kInvariants                     owns the invariants. It is in the frame that enters a recursion, and never copied.
+//   kConstant, kBorrowed            point to a tensor of the program, the run, or a frame that ends later.
+//   kScalar                         holds the number itself, but not its dtype, which is a static fact of the edge.
 struct Value {
+  // What the Value is, and so which member of the union is set. Kinds from kTensor on own something.
   enum class Kind : uint8_t {
     kEmpty,
     kScalar,
@@ -49,10 +52,10 @@ struct Value {
     tensorflow::Tensor* tensor;
     const tensorflow::Tensor* constant;  // of kConstant and kBorrowed
     tensorflow::TensorValue* ref;        // a variable's tensor and its lock (TF1 ref dtypes)
-    Record* record;                      // nullptr: that of a call that was not made, in a branch that was not taken
+    Record* record;                      // nullptr: of a call that was not made, in a branch that was not taken
     Invariants* invariants;
-    ContributionTerm* contributions;  // a gradient that is not summed up yet; nullptr: zero
-    Rope* rope;                       // a tensor that is not put together yet
+    ContributionTerm* contributions;  // a sum that is not computed yet; nullptr: zero
+    Rope* rope;                       // a tensor in parts
   };
   Kind kind;
   uint32_t position;  // in a merge's slot: which input won; in a table of inputs: the slot, or the invariant
@@ -121,16 +124,16 @@ struct Value {
   // The same Value for a reader that ends before this one does: a tensor is borrowed.
   Value Lend() const { return kind == Kind::kTensor ? Borrow(tensor) : Copy(); }
 
-  // The same Value, but owned: for one that leaves the frames which may borrow.
+  // The same Value, for use outside the frames that may borrow: a borrowed tensor becomes an owned one.
   Value Escape() const { return kind == Kind::kBorrowed ? Own(NewTensor(*constant)) : *this; }
 
-  // The tensor it holds or points to; nullptr if it is of another kind.
+  // The tensor that it owns or points to; nullptr if it is of another kind.
   const tensorflow::Tensor* tensor_or_null() const {
     if (kind == Kind::kTensor) return tensor;
     return kind == Kind::kConstant || kind == Kind::kBorrowed ? constant : nullptr;
   }
 
-  // Makes a rope the tensor that it stands for, which is what most readers need; leaves others as they are.
+  // Turns a rope into the tensor that it stands for, which most readers need. Leaves other kinds as they are.
   void Flatten() {
     if (kind == Kind::kRope) FlattenRope();
   }
@@ -140,8 +143,8 @@ struct Value {
     kind = Kind::kEmpty;
   }
 
-  // *to = *this, by words. Compilers copy 16 bytes at once, and a processor that has just written the halves one by
-  // one waits a dozen cycles before it reads them as a whole.
+  // Does *to = *this in two words of 8 bytes. Compilers would copy 16 bytes at once, and a processor that has just
+  // written the halves one by one waits a dozen cycles before it can read them as a whole.
   void CopyTo(Value* to) const {
     uint64_t words[2];
     std::memcpy(words, this, sizeof(words));
@@ -149,7 +152,7 @@ struct Value {
     std::memcpy(static_cast<void*>(to), words, sizeof(words));
   }
 
-  // Leaves *this empty and hands what it held to the caller.
+  // Hands the Value over to the caller, and leaves this one empty.
   Value Take() {
     Value value = *this;
     kind = Kind::kEmpty;
@@ -175,7 +178,8 @@ static_assert(sizeof(Value) == 16, "frames hold Values by the dozen");
 // Whether rank 0 tensors of this dtype travel as Value::Kind::kScalar.
 bool IsUnboxed(tensorflow::DataType dtype);
 
-// Wraps a kernel's output, taking `tensor` over; scalars of unboxed dtypes lose their box.
+// The Value of a kernel's output. Takes `tensor` over: a number of an unboxed dtype becomes a kScalar, and its tensor
+// is freed.
 Value ValueFromTensor(tensorflow::Tensor* tensor);
 
 // The number of a rank 0 tensor of an unboxed dtype.
@@ -184,7 +188,8 @@ Value ScalarFromTensor(const tensorflow::Tensor& tensor);
 // The tensor of a kScalar Value.
 tensorflow::Tensor TensorFromScalar(const Value& value, tensorflow::DataType dtype);
 
-// The tensor of any Value that holds one; locks when it is a reference.
+// The tensor that a Value of any kind stands for, for example a scalar of DT_VARIANT for a record; an empty tensor for
+// kEmpty, kDead and kInvariants. Takes the lock of a kRef.
 tensorflow::Tensor TensorFromValue(const Value& value, tensorflow::DataType dtype);
 
 }  // namespace tensorflow_recursion

@@ -19,6 +19,7 @@ def pictures() -> dict[str, str]:
         "design_cut": cut(),
         "design_executor": executor(),
         "design_compiler": compiler(),
+        "design_forks": forks(),
         "design_native": native(),
         "design_static_calls": static_calls(),
         "recursion": fib_as_one_graph(),
@@ -227,6 +228,31 @@ def compiler() -> Picture:
     edges += [Edge(above[-1], below[0], ranks=False) for above, below in itertools.pairwise(keys)]
     nodes: _Nodes = {"": [node for row in rows for node in row]}
     return _drawing("from a flow graph to bytecode", nodes, edges, direction="LR", spacing=(0.5, 0.35))
+
+
+def forks() -> Picture:
+    nodes: _Nodes = {
+        "one": [("call_32", "CompiledCall fib(32)", "made by a frame, so its fork is nullptr", "call")],
+        "": [
+            ("fork_30", "Fork fib(30)", "taken by worker 2", "keep"),
+            ("fork_29", "Fork fib(29)", "taken by nobody yet", "keep"),
+            ("fork_28", "Fork fib(28)", "taken by worker 3", "keep"),
+        ],
+        "two": [("call_30", "CompiledCall fib(30)", "", "call")],
+        "three": [("call_28", "CompiledCall fib(28)", "", "call")],
+    }
+    split = "forks[{}], back: split_from"
+    edges = [
+        Edge("call_32", "fork_30", "", split.format(0)),
+        Edge("call_32", "fork_29", "", split.format(1)),
+        Edge("call_30", "fork_28", "", split.format(0)),
+        Edge("fork_28", "fork_30", "control", "part_of", ranks=False),
+    ]
+    for number in (30, 28):
+        edges.append(Edge(f"fork_{number}", f"call_{number}", "hidden"))
+        edges.append(Edge(f"call_{number}", f"fork_{number}", "implicit", "fork", ranks=False))
+    groups = {"one": "worker 1", "two": "worker 2", "three": "worker 3"}
+    return _drawing("calls of three workers and the forks that they share", nodes, edges, groups, spacing=(0.8, 0.4))
 
 
 def native() -> Picture:
