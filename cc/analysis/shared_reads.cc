@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "cc/analysis/argument_trace.h"
 #include "cc/analysis/effects.h"
 #include "cc/analysis/superfluous_waits.h"
@@ -19,11 +20,15 @@ bool OnlyTells(const tensorflow::Node& node) {
   return op == "Assert" || op == "Print" || op == "PrintV2";
 }
 
-// Whether something in the graph may write to a variable, or wait for somebody who does. An Invoke that is still there
-// calls a function whose body is not in the graph.
+// Whether the node changes the tensor that it is given, as InplaceAdd does: then frames that read a variable for
+// themselves may have got copies.
+bool ChangesInput(const tensorflow::Node& node) { return absl::StartsWith(node.type_string(), "Inplace"); }
+
+// Whether something in the graph may write to a variable or to what was read of it, or wait for somebody who does. An
+// Invoke that is still there calls a function whose body is not in the graph.
 bool MayWrite(const tensorflow::Graph& graph) {
   return std::any_of(graph.op_nodes().begin(), graph.op_nodes().end(), [](const tensorflow::Node* node) {
-    return (HasEffect(*node) && !OnlyTells(*node)) || node->type_string() == kInvokeOp;
+    return (HasEffect(*node) && !OnlyTells(*node)) || ChangesInput(*node) || node->type_string() == kInvokeOp;
   });
 }
 

@@ -113,7 +113,9 @@ absl::Status StaticProgram::BuildTables(VariableReads variable_reads, Tables* ta
     return device->MakeTensorFromProto(proto, tensorflow::AllocatorAttributes(), tensor);
   });
   TFR_RETURN_IF_ERROR(BuildProgram(*graph_, memory, variable_reads, &tables->program));
-  return tables->kernels.Build(*tables->program, library_, session_handle_);
+  // Both kinds of tables draw the same random numbers on.
+  const KernelTable* const others = tables == &tables_ ? nullptr : &tables_.kernels;
+  return tables->kernels.Build(*tables->program, library_, session_handle_, others);
 }
 
 absl::StatusOr<const StaticProgram::Tables*> StaticProgram::TablesWithoutSharedReads() const {

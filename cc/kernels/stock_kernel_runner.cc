@@ -163,7 +163,8 @@ void KernelTable::Entry::NoteNativeRun() const {
 }
 
 absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
-                                       const std::string& session_handle, OpKernel** kernel) {
+                                       const std::string& session_handle, const KernelTable* others,
+                                       OpKernel** kernel) {
   const auto& properties = node.node->properties();
   if (tensorflow::OpSegment::ShouldOwnKernel(library, node.op)) {
     auto create = [&](OpKernel** created) { return Create(properties, library, created); };
@@ -171,18 +172,25 @@ absl::Status KernelTable::FindOrCreate(const KernelNode& node, tensorflow::Funct
     if (status.ok()) return CheckServes(**kernel, node);
     if (!absl::IsNotFound(status)) return status;
   }
-  TFR_RETURN_IF_ERROR(Create(properties, library, kernel));
-  owned_.emplace_back(*kernel);
+  std::shared_ptr<OpKernel>& owned = owned_[node.node];
+  if (owned == nullptr && others != nullptr) {
+    if (const auto found = others->owned_.find(node.node); found != others->owned_.end()) owned = found->second;
+  }
+  if (owned == nullptr) {
+    TFR_RETURN_IF_ERROR(Create(properties, library, kernel));
+    owned.reset(*kernel);
+  }
+  *kernel = owned.get();
   return absl::OkStatus();
 }
 
 absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibraryRuntime* library,
-                                const std::string& session_handle) {
+                                const std::string& session_handle, const KernelTable* others) {
   entries_.clear();
   if (library->device()->device_type() != tensorflow::DEVICE_CPU) launcher_ = library->device();
   for (const KernelNode& node : program.kernels) {
     Entry& entry = entries_.emplace_back();
-    const absl::Status status = FindOrCreate(node, library, session_handle, &entry.kernel);
+    const absl::Status status = FindOrCreate(node, library, session_handle, others, &entry.kernel);
     if (!status.ok()) return tensorflow::AttachDef(status, node.node->def());
     entry.async = entry.kernel->AsAsync();
     entry.may_be_expensive = entry.kernel->IsExpensive();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -57,9 +58,10 @@ class KernelTable {
     void NoteNativeRun() const;
   };
 
-  // Makes the kernels on `library`'s device. The error names the node.
+  // Makes the kernels on `library`'s device. The error names the node. Those of nodes that are in `others`, too, are
+  // the same ones, with the same state; `others` is another table for the same graph, or nullptr.
   absl::Status Build(const Program& program, tensorflow::FunctionLibraryRuntime* library,
-                     const std::string& session_handle);
+                     const std::string& session_handle, const KernelTable* others = nullptr);
 
   const Entry& entry(const KernelNode& node) const { return entries_[node.id]; }
   // The device that launches the kernels; nullptr if they need none, on a CPU.
@@ -69,14 +71,15 @@ class KernelTable {
 
  private:
   absl::Status FindOrCreate(const KernelNode& node, tensorflow::FunctionLibraryRuntime* library,
-                            const std::string& session_handle, tensorflow::OpKernel** kernel);
+                            const std::string& session_handle, const KernelTable* others,
+                            tensorflow::OpKernel** kernel);
   void BindNativeKernels(const Program& program);
 
   std::deque<Entry> entries_;
   // Atomic, because runs of any thread take one.
   mutable std::atomic<uint32_t> next_seed_{1};
   tensorflow::Device* launcher_ = nullptr;
-  std::vector<std::unique_ptr<tensorflow::OpKernel>> owned_;
+  std::map<const tensorflow::Node*, std::shared_ptr<tensorflow::OpKernel>> owned_;
 };
 
 // Runs the kernels in one run, in the environment of the step that `context` belongs to. `cancellation` cancels them.

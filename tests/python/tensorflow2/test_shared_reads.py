@@ -146,6 +146,43 @@ def test_variable_without_a_value_is_an_error_only_where_a_frame_reads_it(in_fun
     np.testing.assert_allclose(function(tf.constant(101), tf.zeros([2])), [5.0, 5.0])
 
 
+def test_random_numbers_go_on_when_the_variable_gets_a_value(in_function):
+    """One kernel draws them, whether frames read for themselves or the run does."""
+    name = f"late_value_{in_function is tf.function}"
+    late = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name=name)
+
+    @tfr.recursive
+    def draw(n):
+        if n < 1:
+            return 0.0
+        if n > 100:
+            return tf.raw_ops.ReadVariableOp(resource=late, dtype=tf.float32)
+        return draw(n - 1) + tf.random.uniform([], seed=7)
+
+    function = in_function(draw)
+    drawn = [float(function(tf.constant(1))) for _ in range(3)]
+    tf.raw_ops.AssignVariableOp(resource=late, value=5.0)
+    drawn += [float(function(tf.constant(1))) for _ in range(3)]
+    tf.raw_ops.DestroyResourceOp(resource=late)
+    drawn += [float(function(tf.constant(1))) for _ in range(3)]
+    assert len(set(drawn)) == 9
+
+
+def test_frames_change_their_own_copies_in_place(in_function):
+    """After a write to some rows each read copies the variable, and InplaceAdd changes what it is given."""
+    table = tf.Variable([[1.0], [2.0]])
+    table.scatter_nd_update([[0]], [[3.0]])
+
+    @tfr.recursive
+    def add(n):
+        if n < 1:
+            return tf.gather(table, [0, 1])
+        return add(n - 1) + tf.raw_ops.InplaceAdd(x=table.read_value(), i=[0], v=[[1.0]])
+
+    assert in_function(add)(tf.constant(3)).numpy().tolist() == [[3.0 + 3 * 4.0], [2.0 + 3 * 2.0]]
+    assert table.numpy().tolist() == [[3.0], [2.0]]
+
+
 def test_variable_is_read_whole_and_by_rows(in_function):
     """The stock kernel that looks up rows makes every later read copy the variable."""
     table = tf.Variable(np.arange(6, dtype=np.float32).reshape(3, 2))
