@@ -115,7 +115,7 @@ class ReadSharer {
       if (ReadsTable(node.kind)) TakeFromRecursion(&node);
       DropControls(&node);
     }
-    RemoveUnread();
+    ReplaceReads();
     return std::move(arguments_);
   }
 
@@ -167,13 +167,17 @@ class ReadSharer {
     }
   }
 
-  void RemoveUnread() {
+  // Merges, results, loops and calls take nothing but tokens, so a node that they read sends them the value.
+  void ReplaceReads() {
     std::set<NodeId> needed;
     for (const FlowNode& node : flow_.nodes) {
       if (!node.is_removed) ForEachSource(node, [&](const Source& source) { needed.insert(source.node); });
     }
     for (const auto& [read, number] : number_of_) {
-      if (needed.count(read) == 0) flow_.nodes[read].is_removed = true;
+      FlowNode& node = flow_.nodes[read];
+      node.is_removed = needed.count(read) == 0;
+      node.kind = OpKind::kPass;
+      node.inputs[0].invariant = number;
     }
   }
 

@@ -202,14 +202,18 @@ TEST(SharedReadsTest, ReaderWithoutTokensWaitsForTheBranch) {
 }
 
 // Merges, results, loops and calls take nothing but tokens.
-TEST(SharedReadsTest, ReadThatAMergeTakesStays) {
+TEST(SharedReadsTest, MergeTakesTheValueFromAPass) {
   StaticGraph graph;
   AddMainOfReader(&graph);
   BeginRecursion(&graph);
   graph.Kernel("F/base", {"F/sn:1"});
   Merge(&graph, "F/merge", {"F/read", "F/base"}).Result("F", "F/merge");
   graph.Kernel("F/use", {"F/call/return_0"});
-  EXPECT_FALSE(Shared(graph).Node("F/read").is_removed);
+  const Shared shared(graph);
+  const FlowNode& read = shared.Node("F/read");
+  EXPECT_FALSE(read.is_removed);
+  EXPECT_EQ(read.kind, OpKind::kPass);
+  EXPECT_EQ(read.inputs[0].invariant, kValue);
 }
 
 TEST(SharedReadsTest, WhoeverWaitedForAReadWaitsForItsBranch) {
