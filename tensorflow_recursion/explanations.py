@@ -32,11 +32,13 @@ class _Explanation:
       pattern: what their messages match, anywhere.
       text: what they mean; `{1}` is the pattern's first group.
       quotes: whether TensorFlow's own message is worth reading as well.
+      of_results: whether it may help to know what calls are taken to return.
     """
 
     pattern: str
     text: str
     quotes: bool = False
+    of_results: bool = False
 
 
 _NO_SESSION = (
@@ -64,7 +66,8 @@ _EXPLANATIONS = (
     _Explanation(
         r"^Tensor is unhashable",
         "Python's dictionaries and sets cannot look up a tensor, which has no value before the graph runs; write "
-        "tf.switch_case, or tf.gather for numbers",
+        "tf.switch_case, or tf.gather for numbers; a table of results that are known already is a "
+        "tf.lookup.experimental.MutableHashTable",
     ),
     _Explanation(
         r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
@@ -83,6 +86,34 @@ _EXPLANATIONS = (
         "AutoGraph cannot convert a `return` in a loop over tensors that not every iteration comes to; assign the "
         "result to a variable that is defined before the loop, leave the loop by `break`, and return the variable "
         "behind it",
+    ),
+    _Explanation(
+        r"the (?:main|else) branch must also have a return statement"
+        r"|'retval_' is None at the end of the (?:main|else) branch",
+        "a path behind an `if` that goes by a tensor returns a value, or leaves the function by `return`, and another one "
+        "does not; where the function returns nothing, leave out `return`, and put what comes behind it under an `if` "
+        "for the opposite; else return values of one kind, 0 for example, on each path",
+    ),
+    _Explanation(
+        r"'retval_' has dtype (\w+) in the main branch, but dtype (\w+) in the else branch",
+        "one path returns {1}, another one {2}; a Python number is int32 or float32, so write tf.constant(0, tf.int64), "
+        "for example, or tf.cast. (A Python list to which a loop over tensors appends is empty behind the loop; write "
+        "to a tf.TensorArray.)",
+        of_results=True,
+    ),
+    _Explanation(
+        r"is out of scope and cannot be used here",
+        "a tensor of a loop, a branch or another function is used outside of it, where it has no value; a loop over "
+        "tensors cannot append to a Python list: let `values = tf.TensorArray(dtype, n)` be before it, `values = "
+        "values.write(i, x)` in it, and `values.stack()` behind it. Nor can an object or a dictionary keep a tensor for "
+        "another function: return it",
+    ),
+    _Explanation(
+        r"slice index (-?\d+) of dimension \d+ out of bounds",
+        "it reads part {1} of a tensor that has not as many. Python numbers and shapes are known while the body is "
+        "traced, on all paths through it, also those that no call takes; pass a number that grows from call to call as "
+        "a tensor, tf.constant(n), or state input_signature=[tf.TensorSpec([None], dtype), ...]",
+        quotes=True,
     ),
     _Explanation(
         r"(?s)(?:Operation name: |Tensor Tensor\()\"(\S+)\".* is not an element of this graph",
@@ -120,6 +151,7 @@ _EXPLANATIONS = (
         "an operator takes values of one dtype here; a Python number that a tf.while_loop or an operator starts with "
         "is int32 or float32, so write tf.constant(0, tf.int64), for example, or tf.cast",
         quotes=True,
+        of_results=True,
     ),
     _Explanation(
         r"'(.*)' is encountered while parsing the device spec|Not a valid device name: \"(.*)\"",
@@ -143,7 +175,8 @@ _EXPLANATIONS = (
         r"|'NoneType' object cannot be interpreted as an integer",
         "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass "
         "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state "
-        "tfr.recursive(reduce_retracing=False), which traces the function for each shape",
+        "tfr.recursive(reduce_retracing=False), which traces the function for each shape; if it is the result of a "
+        "call, let each `return` of that function return a value",
         quotes=True,
     ),
     _Explanation(
@@ -187,12 +220,14 @@ def explained(function: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
-        text = _explanation(str(error))
+        text, of_results = _explanation(str(error))
         if text is None:
             raise
-        raise type(error)(f"Function '{function}'{_place(error)}: {text}") from error
+        made = type(error)(f"Function '{function}'{_place(error)}: {text}")
+        made.of_results = of_results  # type: ignore[attr-defined]
+        raise made from error
     except tf.errors.InvalidArgumentError as error:
-        text = _explanation(str(error))
+        text, _ = _explanation(str(error))
         if text is None or error.op is None or not error.op.graph.building_function:  # of a session of another graph
             raise
         message = f"Function '{function}'{_place(error)}: {text}"
@@ -222,18 +257,37 @@ def is_ours(file: str) -> bool:
     return os.path.abspath(file).startswith(_FOLDERS)
 
 
-def _explanation(message: str) -> str | None:
-    """What an error with this message means, None if that is not known or said already."""
-    if message.startswith(_EXPLAINED):
-        return None
+def may_be_of_results(error: Exception) -> bool:
+    """Whether it may help to know what calls are taken to return: said of an error that is explained, or by itself."""
+    known: bool | None = getattr(error, "of_results", None)
+    return not said_by(error).startswith(_EXPLAINED) if known is None else known
+
+
+def said_by(error: Exception) -> str:
+    """What an error says, without the lines of the user that AutoGraph puts before it."""
+    return _core(str(error))
+
+
+def _core(message: str) -> str:
+    if not message.startswith("in user code:"):
+        return message
+    kinds = list(re.finditer(r"(?m)^ +(?:\w+\.)*\w*(?:Error|Exception): ", message))
+    return message[kinds[-1].end() :].strip() if kinds else message
+
+
+def _explanation(message: str) -> tuple[str | None, bool]:
+    """What an error with this message means, None if that is not known or said already; and whether results matter."""
+    core = _core(message)
+    if core.startswith(_EXPLAINED):
+        return None, False
     for known in _EXPLANATIONS:
-        if found := re.search(known.pattern, message):
+        if found := re.search(known.pattern, core):
             groups = enumerate(found.groups(), start=1)
             text = known.text
             for number, group in groups:
                 text = text.replace(f"{{{number}}}", group or "")
-            return f"{text} ({' '.join(message.split())})" if known.quotes else text
-    return None
+            return (f"{text} ({' '.join(message.split())})" if known.quotes else text), known.of_results
+    return None, False
 
 
 def _place(error: Exception) -> str:

@@ -142,7 +142,15 @@ class RecursiveFunction:
                 self._bind(args, kwargs)  # says which function it is
             raise with_users_frames(error) from error.__cause__
         except Exception as error:
+            if str(error).startswith("A KerasTensor "):
+                raise self._of_keras_tensor() from error
             raise with_users_frames(error) from error.__cause__
+
+    def _of_keras_tensor(self) -> CallError:
+        return CallError(
+            f"Call of '{self._name}': it is given a KerasTensor, which has no value before a functional model of Keras "
+            "is made; call the function in the `call` of a keras.layers.Layer of your own, or in a keras.layers.Lambda"
+        )
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
@@ -409,8 +417,12 @@ def _given_signature(func: Any, input_signature: Any) -> Any:
 
 
 def _decorated(options: Options, func: Callable[..., Any]) -> RecursiveFunction:
-    if not callable(func):
+    if not callable(func) or isinstance(func, type):
         raise TypeError(f"recursive decorates a Python function, got {func!r}")
+    if isinstance(func, tf.types.experimental.PolymorphicFunction):  # else all of the body would be in another function
+        signature = options["input_signature"]
+        options = {**options, "input_signature": func.input_signature if signature is None else signature}
+        return RecursiveFunction(func.python_function, options)
     return RecursiveFunction(func, options)
 
 

@@ -19,7 +19,7 @@ from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.definitions import TraceOptions
 from tensorflow_recursion.errors import CallError
-from tensorflow_recursion.explanations import explained
+from tensorflow_recursion.explanations import explained, may_be_of_results
 from tensorflow_recursion.results import checked
 from tensorflow_recursion.signatures import Signature
 
@@ -229,9 +229,7 @@ class Specialization:
             with explained(self.source.name):
                 yield
         except (TypeError, ValueError) as error:
-            message = str(error)
-            says_it = message.startswith(("Function '", "Call of '")) or REMEDY_FOR_KINDS in message
-            if says_it or isinstance(error, CallError):
+            if not may_be_of_results(error) or REMEDY_FOR_KINDS in str(error) or isinstance(error, CallError):
                 raise
             before = [function for function in _callers(self.caller) if function.source is self.source]
             if len(before) >= _MANY_KINDS:
