@@ -8,7 +8,7 @@ import functools
 import os
 import types
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -32,24 +32,60 @@ def frozen(function: Any) -> Any:
     """A function that does what `function` does now, also when the variables around that one have other values.
 
     For example, `lambda x: x * k` in a loop over `k` is for Python a function of the last `k` once the loop is over.
-    A variable that the function assigns itself, as one that is `nonlocal`, stays what it is.
+    So are functions that it refers to. A variable that one of them assigns, as `nonlocal` ones, stays what it is.
     """
-    if not is_followed(function) or isinstance(function, functools.partial) or not function.__closure__:
+    if not is_followed(function) or function in _keys:
         return function
-    assigned = _assigned(function.__code__)
-    cells = [
-        cell if name in assigned or _content(cell) is _EMPTY else types.CellType(cell.cell_contents)
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True)
-    ]
-    copy = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    copy.__dict__.update(function.__dict__)
-    copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
-    if not assigned:
-        _keys[copy] = _key(function, [])
+    live = {id(cell) for one in _all_of(function) for name, cell in _cells(one) if name in _assigned(one.__code__)}
+    copy = _copy(function, live, {})
+    _keys[copy] = _key(copy, [], live)
     return copy
+
+
+def _copy(value: Any, live: Set[int], copies: dict[int, Any]) -> Any:
+    """A copy of a function with variables of its own, but for those that are `live`; what is no function stays."""
+    if not is_followed(value) or value in _keys:
+        return value
+    if id(value) in copies:
+        return copies[id(value)]
+    if isinstance(value, functools.partial):
+        args = [_copy(one, live, copies) for one in value.args]
+        keywords = {name: _copy(one, live, copies) for name, one in value.keywords.items()}
+        return functools.partial(_copy(value.func, live, copies), *args, **keywords)
+    if not value.__closure__:
+        return value
+    is_live = [id(cell) in live or _content(cell) is _EMPTY for cell in value.__closure__]
+    cells = [cell if stays else types.CellType() for cell, stays in zip(value.__closure__, is_live, strict=True)]
+    copy = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, tuple(cells))
+    copies[id(value)] = copy
+    for cell, old, stays in zip(cells, value.__closure__, is_live, strict=True):
+        if not stays:
+            cell.cell_contents = _copy(old.cell_contents, live, copies)
+    copy.__kwdefaults__ = value.__kwdefaults__
+    copy.__dict__.update(value.__dict__)
+    copy.__module__, copy.__qualname__, copy.__doc__ = value.__module__, value.__qualname__, value.__doc__
+    return copy
+
+
+def _all_of(function: Any) -> list[types.FunctionType]:
+    """The function and all that it refers to, as far as they are functions of Python that may change."""
+    found: dict[int, Any] = {}
+    pending = [function]
+    while pending:
+        one = pending.pop()
+        if id(one) in found or not is_followed(one) or one in _keys:
+            continue
+        found[id(one)] = one
+        if isinstance(one, functools.partial):
+            pending += [one.func, *one.args, *one.keywords.values()]
+        else:
+            pending += [_content(cell) for _, cell in _cells(one)]
+    return [one for one in found.values() if isinstance(one, types.FunctionType)]
+
+
+def _cells(function: types.FunctionType) -> list[tuple[str, Any]]:
+    """The variables around a function that it refers to."""
+    return list(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
 
 class FunctionKind(default_types.Weakref):
@@ -57,12 +93,12 @@ class FunctionKind(default_types.Weakref):
 
     A body that makes a function makes another one each time it is traced, `lambda x: g(x) * 2` for example. These are
     of one kind, so that a call that is given one of them is a call of the same recursive function.
-    Who makes a kind keeps `function` as long as the kind is used.
+    Who makes a kind keeps the function, which has to be `frozen`, as long as the kind is used.
     """
 
     def __init__(self, function: Any) -> None:
         super().__init__(weakref.ref(function))
-        self._key = _key(function, [])
+        self._key = _keys[function]
         self._text = _described(function)
 
     def __tf_tracing_type__(self, context: Any) -> FunctionKind:
@@ -136,35 +172,35 @@ class _Key:
         return self._hash
 
 
-# Those of functions that do not change any more.
+# Those of functions that are frozen. What a key refers to by its identity is kept by the function.
 _keys: weakref.WeakKeyDictionary[Any, Hashable] = weakref.WeakKeyDictionary()
 
 
-def _key(value: Any, around: list[Any]) -> Hashable:
+def _key(value: Any, around: list[Any], live: Set[int]) -> Hashable:
     """What tells a value from others; `around` are the functions that refer to it, the outermost first."""
     if type(value) in _VALUES:
         return type(value), value
     if type(value) in (float, complex):
         return type(value), repr(value)
     if type(value) is tuple:
-        return tuple, tuple(_key(part, around) for part in value)
+        return tuple, tuple(_key(part, around, live) for part in value)
     if any(value is one for one in around):
         return "around", next(i for i, one in enumerate(around) if one is value)
     if isinstance(value, types.MethodType):
-        return "method", id(value.__self__), _key(value.__func__, [*around, value])
+        return "method", id(value.__self__), _key(value.__func__, [*around, value], live)
     if isinstance(value, function_wrappers.FunctionScope):  # made by each call of a function that AutoGraph converted
         return "scope"
     if not is_followed(value):
         return "object", id(value)
-    if isinstance(value, types.FunctionType) and value in _keys:
-        return _keys[value]
-    return _key_of_function(value, [*around, value])
+    return _keys[value] if value in _keys else _key_of_function(value, [*around, value], live)
 
 
-def _key_of_function(function: Any, around: list[Any]) -> _Key:
+def _key_of_function(function: Any, around: list[Any], live: Set[int]) -> _Key:
+    def key(value: Any) -> Hashable:
+        return _key(value, around, live)
+
     if isinstance(function, functools.partial):
-        keywords = tuple((name, _key(given, around)) for name, given in function.keywords.items())
-        return _Key("partial", _key(function.func, around), _key(function.args, around), keywords)
-    cells = tuple(_key(_content(cell), around) for cell in function.__closure__ or ())
-    defaults = _key(function.__defaults__ or (), around), _key(tuple((function.__kwdefaults__ or {}).items()), around)
-    return _Key(function.__code__, id(function.__globals__), cells, defaults)
+        return _Key("partial", key(function.func), key(function.args), key(tuple(function.keywords.items())))
+    cells = [("live", id(cell)) if id(cell) in live else key(_content(cell)) for _, cell in _cells(function)]
+    defaults = key(function.__defaults__ or ()), key(tuple((function.__kwdefaults__ or {}).items()))
+    return _Key(function.__code__, id(function.__globals__), *cells, *defaults)

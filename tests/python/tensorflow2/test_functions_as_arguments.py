@@ -191,3 +191,32 @@ def test_equal_objects_that_each_trace_makes_anew_are_taken(outermost):
         return tape.gradient(y, x)
 
     assert float(outermost(gradient)(tf.constant(1.0))) == 6.0
+
+
+@OUTERMOST
+@pytest.mark.parametrize("way", ["nested", "partial"])
+def test_functions_that_functions_refer_to_mean_what_they_did(outermost, way, repeat):
+    """A variable that one of them assigns is what the others see."""
+
+    def gradient(x):
+        values, known = [], None
+
+        def two():
+            nonlocal known
+            known = 2.0
+            return known
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            for k in range(3):
+
+                def scaled(x):
+                    return x * (two() * k + known - 1.0)  # noqa: B023
+
+                given = functools.partial(lambda f, x: f(x), scaled) if way == "partial" else lambda x: scaled(x)  # noqa: B023
+                values.append(repeat(x, tf.constant(2), given))
+        return values, tape.gradient(values, x)
+
+    values, slope = outermost(gradient)(tf.constant(1.0))
+    np.testing.assert_allclose(values, [1.0, 9.0, 25.0])
+    assert float(slope) == 35.0
