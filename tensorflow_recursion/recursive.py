@@ -13,7 +13,7 @@ from typing import Any, TypedDict, overload
 import tensorflow as tf
 
 from tensorflow_recursion import calls, ops, signatures
-from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, keras_scopes, nests
+from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, keras_scopes, nests, python_functions
 from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
@@ -281,7 +281,7 @@ class Method:
     """A recursive function as a method of an instance, as long as that one is asked for it."""
 
     def __init__(self, function: RecursiveFunction, instance: Any) -> None:
-        self._function = function
+        self._function = self.__func__ = function
         self.__self__ = instance
 
     @not_converted
@@ -298,6 +298,9 @@ class Method:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
+
+
+python_functions.register_methods(RecursiveFunction, Method)
 
 
 def _listed(result: ops.Result) -> list[tf.Tensor]:

@@ -108,14 +108,15 @@ class Arguments:
 
     Attributes:
       type: what they are.
-      objects: the Python objects among them, to which `type` refers weakly: lambdas and methods of objects for example,
-        which nobody else may keep. (Of numbers and strings a type has the value itself.)
+      objects: the Python objects among them, to which `type` refers weakly: lambdas for example, which nobody else may
+        keep. (Of numbers and strings a type has the value itself. What is an owner may not be kept.)
     """
 
     def __init__(self, call_type: CallType, bound: inspect.BoundArguments) -> None:
         self.type = call_type
         kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
-        self.objects = [kind._ref() for kind in kinds if isinstance(kind, default_types.Weakref)]
+        objects = [kind._ref() for kind in kinds if isinstance(kind, default_types.Weakref)]
+        self.objects = [value for value in objects if not python_functions.is_owner(value)]
         self._bound = bound
 
     def tensors(self, target: CallType) -> list[tf.Tensor]:
@@ -212,8 +213,9 @@ def _with_spec(leaf: Any, kept: list[Any]) -> Any:
     if isinstance(leaf, tf.TensorArray):
         return tf.TensorArraySpec.from_value(leaf)
     if python_functions.is_followed(leaf):
-        kept.append(python_functions.frozen(leaf))
-        return python_functions.FunctionKind(kept[-1])
+        kind, to_keep = python_functions.kind_of(leaf)
+        kept.append(to_keep)
+        return kind
     return leaf
 
 

@@ -8,7 +8,7 @@ import functools
 import os
 import types
 import weakref
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -22,10 +22,16 @@ _AUTOGRAPH = {"autograph_info__"}
 
 
 def is_followed(value: object) -> bool:
-    """Whether `value` is told by what it does: a function of Python, or one with some of its arguments."""
+    """Whether `value` is told by what it does: a function or method of Python, or one with some of its arguments."""
+    if isinstance(value, _bound_kinds()):
+        return True
     if isinstance(value, functools.partial):
         return type(value) is functools.partial and not value.__dict__
     return isinstance(value, types.FunctionType) and value.__dict__.keys() <= _AUTOGRAPH
+
+
+def _bound_kinds() -> tuple[type, ...]:
+    return types.MethodType, *_BOUND
 
 
 def frozen(function: Any) -> Any:
@@ -36,22 +42,34 @@ def frozen(function: Any) -> Any:
     """
     if not is_followed(function) or function in _keys:
         return function
-    live = {id(cell) for one in _all_of(function) for name, cell in _cells(one) if name in _assigned(one.__code__)}
-    copy = _copy(function, live, {})
+    live = _live(function)
+    copy = _copy(function, live, {}, lambda value: value if is_followed(value) and value in _keys else None)
     _keys[copy] = _key(copy, [], live)
     return copy
 
 
-def _copy(value: Any, live: Set[int], copies: dict[int, Any]) -> Any:
-    """A copy of a function with variables of its own, but for those that are `live`; what is no function stays."""
-    if not is_followed(value) or value in _keys:
+def _live(function: Any) -> set[int]:
+    """The variables that functions assign among this one and all that it refers to, by their identity."""
+    return {id(cell) for one in _all_of(function) for name, cell in _cells(one) if name in _assigned(one.__code__)}
+
+
+def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]) -> Any:
+    """A copy of a function with variables of its own, but for those that are `live`.
+
+    What is no function stays, unless `replaced` says what is to be in its place; it does so for functions, too.
+    """
+    if (other := replaced(value)) is not None:
+        return other
+    if not is_followed(value):
         return value
     if id(value) in copies:
         return copies[id(value)]
     if isinstance(value, functools.partial):
-        args = [_copy(one, live, copies) for one in value.args]
-        keywords = {name: _copy(one, live, copies) for name, one in value.keywords.items()}
-        return functools.partial(_copy(value.func, live, copies), *args, **keywords)
+        args = [_copy(one, live, copies, replaced) for one in value.args]
+        keywords = {name: _copy(one, live, copies, replaced) for name, one in value.keywords.items()}
+        return functools.partial(_copy(value.func, live, copies, replaced), *args, **keywords)
+    if isinstance(value, _bound_kinds()):
+        return type(value)(_copy(value.__func__, live, copies, replaced), _copy(value.__self__, live, copies, replaced))
     if not value.__closure__:
         return value
     is_live = [id(cell) in live or _content(cell) is _EMPTY for cell in value.__closure__]
@@ -60,24 +78,80 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any]) -> Any:
     copies[id(value)] = copy
     for cell, old, stays in zip(cells, value.__closure__, is_live, strict=True):
         if not stays:
-            cell.cell_contents = _copy(old.cell_contents, live, copies)
+            cell.cell_contents = _copy(old.cell_contents, live, copies, replaced)
     copy.__kwdefaults__ = value.__kwdefaults__
     copy.__dict__.update(value.__dict__)
     copy.__module__, copy.__qualname__, copy.__doc__ = value.__module__, value.__qualname__, value.__doc__
     return copy
 
 
+class _Owner:
+    """In place of an object that functions must not keep; see `without_owners`."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = weakref.ref(owner)
+        self._text = f"a {type(owner).__name__}"
+
+    def get(self) -> Any:
+        owner = self.owner()
+        if owner is None:
+            raise ReferenceError(
+                f"A function that is an argument uses {self._text} that is gone; keep that object as long as the "
+                "gradient is not computed: a body is built once more for it"
+            )
+        return owner
+
+
+def is_owner(value: Any) -> bool:
+    """Whether the class of `value` has functions for each of its objects, as `tf.function` makes of methods.
+
+    They are found by the object as a weak key. So if a graph of one of them kept the object, it would be there for ever.
+    """
+    if value is None or isinstance(value, (type, types.ModuleType)):
+        return False
+    attributes = (one for kind in type(value).__mro__ for one in vars(kind).values())
+    return any(isinstance(one, (tf.types.experimental.PolymorphicFunction, *_METHODS)) for one in attributes)
+
+
+# What makes a function for each object of a class, and what such a function is as an attribute of the object.
+# `tfr.recursive` adds its own.
+_METHODS: list[type] = []
+_BOUND: list[type] = []
+
+
+def register_methods(kind: type, bound: type) -> None:
+    """Let functions of this kind, as attributes of a class, make its objects owners, and be `bound` to one of them."""
+    _METHODS.append(kind)
+    _BOUND.append(bound)
+
+
+def without_owners(function: Any) -> Any:
+    """A copy of a frozen function that keeps no owners, so it can be kept, but not be called; see `with_owners`."""
+    return _copy(function, _live(function), {}, lambda value: _Owner(value) if is_owner(value) else None)
+
+
+def with_owners(function: Any) -> Any:
+    """A copy of what `without_owners` has made that can be called.
+
+    Raises:
+      ReferenceError: if an owner is gone.
+    """
+    return _copy(function, _live(function), {}, lambda value: value.get() if isinstance(value, _Owner) else None)
+
+
 def _all_of(function: Any) -> list[types.FunctionType]:
-    """The function and all that it refers to, as far as they are functions of Python that may change."""
+    """The function and all that it refers to, as far as they are functions of Python."""
     found: dict[int, Any] = {}
     pending = [function]
     while pending:
         one = pending.pop()
-        if id(one) in found or not is_followed(one) or one in _keys:
+        if id(one) in found or not is_followed(one):
             continue
         found[id(one)] = one
         if isinstance(one, functools.partial):
             pending += [one.func, *one.args, *one.keywords.values()]
+        elif isinstance(one, _bound_kinds()):
+            pending.append(one.__func__)
         else:
             pending += [_content(cell) for _, cell in _cells(one)]
     return [one for one in found.values() if isinstance(one, types.FunctionType)]
@@ -88,18 +162,29 @@ def _cells(function: types.FunctionType) -> list[tuple[str, Any]]:
     return list(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
 
+def kind_of(function: Any) -> tuple[FunctionKind, Any]:
+    """The kind of a function that is an argument, and what has to be kept as long as the kind is used."""
+    copy = frozen(function)
+    to_keep = without_owners(copy)
+    return FunctionKind(to_keep, _keys[copy], _described(function)), to_keep
+
+
 class FunctionKind(default_types.Weakref):
     """The kind of a Python function that is an argument: its code, and all that it refers to.
 
     A body that makes a function makes another one each time it is traced, `lambda x: g(x) * 2` for example. These are
     of one kind, so that a call that is given one of them is a call of the same recursive function.
-    Who makes a kind keeps the function, which has to be `frozen`, as long as the kind is used.
     """
 
-    def __init__(self, function: Any) -> None:
-        super().__init__(weakref.ref(function))
-        self._key = _keys[function]
-        self._text = _described(function)
+    def __init__(self, kept: Any, key: Hashable, text: str) -> None:
+        super().__init__(weakref.ref(kept))
+        self._key = key
+        self._text = text
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        function = with_owners(self._ref())
+        _keys[function] = self._key
+        return function
 
     def __tf_tracing_type__(self, context: Any) -> FunctionKind:
         return self
@@ -124,8 +209,8 @@ class FunctionKind(default_types.Weakref):
 
 
 def _described(function: Any) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
+    while isinstance(function, (functools.partial, *_bound_kinds())):
+        function = function.func if isinstance(function, functools.partial) else function.__func__
     code = getattr(function, "__code__", None)
     if code is None:
         return repr(function)
@@ -172,7 +257,28 @@ class _Key:
         return self._hash
 
 
-# Those of functions that are frozen. What a key refers to by its identity is kept by the function.
+class _Identity:
+    """What tells an object from others, without keeping it; of what weak references cannot point to, its address."""
+
+    def __init__(self, value: Any) -> None:
+        self._address = id(value)
+        try:
+            self._ref: weakref.ref[Any] | None = weakref.ref(value)
+        except TypeError:
+            self._ref = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Identity) or self._address != other._address:
+            return False
+        if self._ref is None or other._ref is None:
+            return self._ref is other._ref
+        return self._ref() is not None and self._ref() is other._ref()
+
+    def __hash__(self) -> int:
+        return self._address
+
+
+# Those of functions that are frozen. What a key refers to by its address is kept by the function.
 _keys: weakref.WeakKeyDictionary[Any, Hashable] = weakref.WeakKeyDictionary()
 
 
@@ -186,12 +292,10 @@ def _key(value: Any, around: list[Any], live: Set[int]) -> Hashable:
         return tuple, tuple(_key(part, around, live) for part in value)
     if any(value is one for one in around):
         return "around", next(i for i, one in enumerate(around) if one is value)
-    if isinstance(value, types.MethodType):
-        return "method", id(value.__self__), _key(value.__func__, [*around, value], live)
     if isinstance(value, function_wrappers.FunctionScope):  # made by each call of a function that AutoGraph converted
         return "scope"
     if not is_followed(value):
-        return "object", id(value)
+        return _Identity(value)
     return _keys[value] if value in _keys else _key_of_function(value, [*around, value], live)
 
 
@@ -201,6 +305,8 @@ def _key_of_function(function: Any, around: list[Any], live: Set[int]) -> _Key:
 
     if isinstance(function, functools.partial):
         return _Key("partial", key(function.func), key(function.args), key(tuple(function.keywords.items())))
+    if isinstance(function, _bound_kinds()):
+        return _Key("method", key(function.__func__), key(function.__self__))
     cells = [("live", id(cell)) if id(cell) in live else key(_content(cell)) for _, cell in _cells(function)]
     defaults = key(function.__defaults__ or ()), key(tuple((function.__kwdefaults__ or {}).items()))
     return _Key(function.__code__, id(function.__globals__), *cells, *defaults)

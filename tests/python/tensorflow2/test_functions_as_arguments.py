@@ -4,6 +4,7 @@
 import functools
 import gc
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -220,3 +221,48 @@ def test_functions_that_functions_refer_to_mean_what_they_did(outermost, way, re
     values, slope = outermost(gradient)(tf.constant(1.0))
     np.testing.assert_allclose(values, [1.0, 9.0, 25.0])
     assert float(slope) == 35.0
+
+
+class Net(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = tf.Variable(2.0)
+
+    def scaled(self, x):
+        return x * self.weight
+
+    @tfr.recursive
+    def halved(self, x):
+        return x * self.weight if x < 100.0 else self.halved(x / 2.0)
+
+    @tf.function
+    def gradient(self, x, repeat, way):
+        given = {"lambda": lambda x: x * self.weight, "method": self.scaled, "recursive method": self.halved}
+        with tf.GradientTape() as tape:
+            y = repeat(x, tf.constant(2), given[way])
+        return tape.gradient(y, self.weight)
+
+
+@pytest.mark.parametrize("way", ["lambda", "method", "recursive method"])
+def test_functions_do_not_keep_the_object_whose_method_calls(way, repeat):
+    net = Net()
+    gone = weakref.ref(net)
+    assert float(net.gradient(tf.constant(1.0), repeat, way)) == 4.0
+    del net
+    gc.collect()
+    assert gone() is None
+
+
+def test_object_that_an_argument_uses_and_that_is_gone_is_an_error_that_says_so(repeat):
+    @tf.function(autograph=False)
+    def gradient(x):
+        net = Net()
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = repeat(x, tf.constant(2), lambda x: net.halved(x) * 2.0)
+        del net
+        gc.collect()
+        return tape.gradient(y, x)
+
+    with pytest.raises(ReferenceError, match="uses a Net that is gone; keep that object"):
+        gradient(tf.constant(1.0))
