@@ -20,6 +20,9 @@ from tensorflow_recursion._tf import bodies
 # The lines of files in these folders are nobody's mistake; TensorFlow leaves out most of its own.
 _FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
 
+# The attribute of an explained error that says whether it may help to know what calls are taken to return.
+_OF_RESULTS = "_recursion_of_results"
+
 # How messages begin that say what is wrong already.
 _EXPLAINED = ("Function '", "Call of '")
 
@@ -90,14 +93,14 @@ _EXPLANATIONS = (
     _Explanation(
         r"the (?:main|else) branch must also have a return statement"
         r"|'retval_' is None at the end of the (?:main|else) branch",
-        "a path behind an `if` that goes by a tensor returns a value, or leaves the function by `return`, and another one "
-        "does not; where the function returns nothing, leave out `return`, and put what comes behind it under an `if` "
+        "a path behind an `if` that goes by a tensor returns a value, or leaves the function by `return`, and another "
+        "one does not; where the function returns nothing, leave out `return`, and put what comes behind it under an `if` "
         "for the opposite; else return values of one kind, 0 for example, on each path",
     ),
     _Explanation(
         r"'retval_' has dtype (\w+) in the main branch, but dtype (\w+) in the else branch",
-        "one path returns {1}, another one {2}; a Python number is int32 or float32, so write tf.constant(0, tf.int64), "
-        "for example, or tf.cast. (A Python list to which a loop over tensors appends is empty behind the loop; write "
+        "one path returns {1}, another one {2}; a Python number is int32 or float32, so write tf.constant(0, "
+        "tf.int64), for example, or tf.cast. (A Python list to which a loop over tensors appends is empty behind the loop; write "
         "to a tf.TensorArray.)",
         of_results=True,
     ),
@@ -105,8 +108,8 @@ _EXPLANATIONS = (
         r"is out of scope and cannot be used here",
         "a tensor of a loop, a branch or another function is used outside of it, where it has no value; a loop over "
         "tensors cannot append to a Python list: let `values = tf.TensorArray(dtype, n)` be before it, `values = "
-        "values.write(i, x)` in it, and `values.stack()` behind it. Nor can an object or a dictionary keep a tensor for "
-        "another function: return it",
+        "values.write(i, x)` in it, and `values.stack()` behind it. Nor can an object or a dictionary keep a tensor "
+        "for another function: return it",
     ),
     _Explanation(
         r"slice index (-?\d+) of dimension \d+ out of bounds",
@@ -224,7 +227,7 @@ def explained(function: str) -> Iterator[None]:
         if text is None:
             raise
         made = type(error)(f"Function '{function}'{_place(error)}: {text}")
-        made.of_results = of_results  # type: ignore[attr-defined]
+        setattr(made, _OF_RESULTS, of_results)
         raise made from error
     except tf.errors.InvalidArgumentError as error:
         text, _ = _explanation(str(error))
@@ -259,7 +262,7 @@ def is_ours(file: str) -> bool:
 
 def may_be_of_results(error: Exception) -> bool:
     """Whether it may help to know what calls are taken to return: said of an error that is explained, or by itself."""
-    known: bool | None = getattr(error, "of_results", None)
+    known: bool | None = getattr(error, _OF_RESULTS, None)
     return not said_by(error).startswith(_EXPLAINED) if known is None else known
 
 

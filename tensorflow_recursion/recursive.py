@@ -8,7 +8,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypedDict, overload
+from typing import Any, NoReturn, TypedDict, overload
 
 import tensorflow as tf
 
@@ -143,14 +143,14 @@ class RecursiveFunction:
             raise with_users_frames(error) from error.__cause__
         except Exception as error:
             if str(error).startswith("A KerasTensor "):
-                raise self._of_keras_tensor() from error
+                self._refuse_keras_tensors(error)
             raise with_users_frames(error) from error.__cause__
 
-    def _of_keras_tensor(self) -> CallError:
-        return CallError(
+    def _refuse_keras_tensors(self, error: Exception) -> NoReturn:
+        raise CallError(
             f"Call of '{self._name}': it is given a KerasTensor, which has no value before a functional model of Keras "
             "is made; call the function in the `call` of a keras.layers.Layer of your own, or in a keras.layers.Lambda"
-        )
+        ) from error
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""

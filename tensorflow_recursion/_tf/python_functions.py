@@ -23,15 +23,16 @@ _AUTOGRAPH = {"autograph_info__"}
 
 def is_followed(value: object) -> bool:
     """Whether `value` is told by what it does: a function or method of Python, or one with some of its arguments."""
-    if isinstance(value, _bound_kinds()):
+    if _is_bound(value):
         return True
     if isinstance(value, functools.partial):
         return type(value) is functools.partial and not value.__dict__
     return isinstance(value, types.FunctionType) and value.__dict__.keys() <= _AUTOGRAPH
 
 
-def _bound_kinds() -> tuple[type, ...]:
-    return types.MethodType, *_BOUND
+def _is_bound(value: Any) -> bool:
+    """Whether `value` is a method of an object, one of Python's or one that `tfr.recursive` has made."""
+    return isinstance(value, (types.MethodType, *_BOUND))
 
 
 def frozen(function: Any) -> Any:
@@ -68,7 +69,7 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
         args = [_copy(one, live, copies, replaced) for one in value.args]
         keywords = {name: _copy(one, live, copies, replaced) for name, one in value.keywords.items()}
         return functools.partial(_copy(value.func, live, copies, replaced), *args, **keywords)
-    if isinstance(value, _bound_kinds()):
+    if _is_bound(value):
         return type(value)(_copy(value.__func__, live, copies, replaced), _copy(value.__self__, live, copies, replaced))
     if not value.__closure__:
         return value
@@ -105,7 +106,7 @@ class _Owner:
 def is_owner(value: Any) -> bool:
     """Whether the class of `value` has functions for each of its objects, as `tf.function` makes of methods.
 
-    They are found by the object as a weak key. So if a graph of one of them kept the object, it would be there for ever.
+    They are found by the object as a weak key. If a graph of one of them kept the object, it would be there for ever.
     """
     if value is None or isinstance(value, (type, types.ModuleType)):
         return False
@@ -150,7 +151,7 @@ def _all_of(function: Any) -> list[types.FunctionType]:
         found[id(one)] = one
         if isinstance(one, functools.partial):
             pending += [one.func, *one.args, *one.keywords.values()]
-        elif isinstance(one, _bound_kinds()):
+        elif _is_bound(one):
             pending.append(one.__func__)
         else:
             pending += [_content(cell) for _, cell in _cells(one)]
@@ -169,7 +170,7 @@ def kind_of(function: Any) -> tuple[FunctionKind, Any]:
     return FunctionKind(to_keep, _keys[copy], _described(function)), to_keep
 
 
-class FunctionKind(default_types.Weakref):
+class FunctionKind(default_types.Weakref):  # type: ignore[misc]  # it has no types
     """The kind of a Python function that is an argument: its code, and all that it refers to.
 
     A body that makes a function makes another one each time it is traced, `lambda x: g(x) * 2` for example. These are
@@ -209,7 +210,7 @@ class FunctionKind(default_types.Weakref):
 
 
 def _described(function: Any) -> str:
-    while isinstance(function, (functools.partial, *_bound_kinds())):
+    while isinstance(function, functools.partial) or _is_bound(function):
         function = function.func if isinstance(function, functools.partial) else function.__func__
     code = getattr(function, "__code__", None)
     if code is None:
@@ -305,7 +306,7 @@ def _key_of_function(function: Any, around: list[Any], live: Set[int]) -> _Key:
 
     if isinstance(function, functools.partial):
         return _Key("partial", key(function.func), key(function.args), key(tuple(function.keywords.items())))
-    if isinstance(function, _bound_kinds()):
+    if _is_bound(function):
         return _Key("method", key(function.__func__), key(function.__self__))
     cells = [("live", id(cell)) if id(cell) in live else key(_content(cell)) for _, cell in _cells(function)]
     defaults = key(function.__defaults__ or ()), key(tuple((function.__kwdefaults__ or {}).items()))

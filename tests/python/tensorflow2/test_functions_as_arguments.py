@@ -115,9 +115,9 @@ def test_functions_mean_what_they_did_when_they_were_called(outermost, way, repe
 
                 @tfr.recursive
                 def power(x, n):
-                    return x if n < 1 else power(x, n - 1) * (k + 1.0)  # noqa: B023
+                    return x if n < 1 else power(x, n - 1) * (k + 1.0)
 
-                by_argument = repeat(x, tf.constant(2), lambda x: x * (k + 1.0))  # noqa: B023
+                by_argument = repeat(x, tf.constant(2), lambda x: x * (k + 1.0))
                 values.append(power(x, tf.constant(2)) if way == "definition" else by_argument)
         return values, tape.gradient(values, x)
 
@@ -212,9 +212,9 @@ def test_functions_that_functions_refer_to_mean_what_they_did(outermost, way, re
             for k in range(3):
 
                 def scaled(x):
-                    return x * (two() * k + known - 1.0)  # noqa: B023
+                    return x * (two() * k + known - 1.0)
 
-                given = functools.partial(lambda f, x: f(x), scaled) if way == "partial" else lambda x: scaled(x)  # noqa: B023
+                given = functools.partial(lambda f, x: f(x), scaled) if way == "partial" else lambda x: scaled(x)
                 values.append(repeat(x, tf.constant(2), given))
         return values, tape.gradient(values, x)
 
@@ -254,13 +254,16 @@ def test_functions_do_not_keep_the_object_whose_method_calls(way, repeat):
 
 
 def test_object_that_an_argument_uses_and_that_is_gone_is_an_error_that_says_so(repeat):
+    def doubled(net):
+        return lambda x: net.halved(x) * 2.0
+
     @tf.function(autograph=False)
     def gradient(x):
         net = Net()
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = repeat(x, tf.constant(2), lambda x: net.halved(x) * 2.0)
-        del net
+            y = repeat(x, tf.constant(2), doubled(net))
+        net = None
         gc.collect()
         return tape.gradient(y, x)
 
