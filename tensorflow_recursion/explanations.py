@@ -94,14 +94,14 @@ _EXPLANATIONS = (
         r"the (?:main|else) branch must also have a return statement"
         r"|'retval_' is None at the end of the (?:main|else) branch",
         "a path behind an `if` that goes by a tensor returns a value, or leaves the function by `return`, and another "
-        "one does not; where the function returns nothing, leave out `return`, and put what comes behind it under an `if` "
-        "for the opposite; else return values of one kind, 0 for example, on each path",
+        "one does not; where the function returns nothing, leave out `return`, and put what comes behind it under an "
+        "`if` for the opposite; else return values of one kind, 0 for example, on each path",
     ),
     _Explanation(
         r"'retval_' has dtype (\w+) in the main branch, but dtype (\w+) in the else branch",
         "one path returns {1}, another one {2}; a Python number is int32 or float32, so write tf.constant(0, "
-        "tf.int64), for example, or tf.cast. (A Python list to which a loop over tensors appends is empty behind the loop; write "
-        "to a tf.TensorArray.)",
+        "tf.int64), for example, or tf.cast. (A Python list to which a loop over tensors appends is empty behind the "
+        "loop; write to a tf.TensorArray.)",
         of_results=True,
     ),
     _Explanation(
