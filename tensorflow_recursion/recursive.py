@@ -35,6 +35,8 @@ __all__ = ["recursive"]
 _MAX_UNROLLED = 64
 # How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
 _MAX_GROWN = 1000
+# So many characters of Python strings and other Python values, if those of the first call were half as many at most.
+_MAX_SIZE = 10_000
 # What is made once, at the first call, is not made by two threads.
 _making = threading.RLock()
 
@@ -270,6 +272,13 @@ class RecursiveFunction:
                 f"{len(earlier[-1].specs)}. Lists that grow from call to call of a recursion make it trace without "
                 "end (Python repeats a list by `x * 2`, and lengthens it by `x + y`); pass one tensor in place of a "
                 "list of them, tf.stack(values) for example"
+            )
+        size = function_types.size_of_values(call_type)
+        if len(earlier) > 1 and size > max(_MAX_SIZE, 2 * function_types.size_of_values(earlier[-1].call_type)):
+            raise CallError(
+                f"Call of '{self._name}': the Python strings and lists among the arguments have grown to {size:,} "
+                "characters and values. What grows from call to call of a recursion makes it trace without end; pass "
+                "it as a tensor, tf.constant(text) for example"
             )
 
     def __repr__(self) -> str:

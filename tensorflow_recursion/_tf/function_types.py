@@ -155,6 +155,13 @@ def _parts(kind: Any) -> Iterator[trace.TraceType]:
         yield from _parts(vars(kind))
 
 
+def size_of_values(call_type: CallType) -> int:
+    """How large the Python values among the arguments are: a string counts as many as it has characters, others one."""
+    kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
+    values = (getattr(kind, "value", None) for kind in kinds)
+    return sum(len(value) if isinstance(value, str | bytes) else 1 for value in values)
+
+
 def _flat_specs(call_type: CallType) -> list[tf.TensorSpec]:
     """The specs of all tensors among the arguments: of a variable as often as it was passed."""
     return [spec for parameter in _parameters(call_type) for spec in parameter.type_constraint.flatten()]
