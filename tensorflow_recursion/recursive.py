@@ -299,10 +299,10 @@ class Method:
 
     def __eq__(self, other: object) -> bool:
         """Whether `other` is the same method of the same object, as of Python's methods; each use makes another one."""
-        return isinstance(other, Method) and self._function is other._function
+        return isinstance(other, Method) and self.__func__ is other.__func__
 
     def __hash__(self) -> int:
-        return hash(self._function)
+        return hash(self.__func__)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
