@@ -52,6 +52,7 @@ class Library:
         self._installation = Installation(graph, self._traces)
         self._unresolved = UnresolvedCalls(graph, self._traces, self._invoke)
         self.inference = Inference(graph, self._traces.variables_of)
+        self._kept: list[Any] = []
 
     # -- Names ---------------------------------------------------------------------------------------------------------
 
@@ -112,6 +113,10 @@ class Library:
         if (declared := self.registry.declarations.get(name)) is not None:
             self._check_definition(definition, declared)
         self.registry.definitions[name] = definition
+
+    def keep(self, objects: Sequence[Any]) -> None:
+        """Keep what bodies use as long as the graph is there: they are traced again, for their gradient for example."""
+        self._kept += objects
 
     def find(self, name: str, declared_in: Registry) -> None:
         """Look for a definition of `name` here, then in `declared_in`; without one, wait for it in both."""

@@ -31,12 +31,14 @@ class _Explanation:
       text: what they mean; `{1}` is the pattern's first group.
       quotes: whether TensorFlow's own message is worth reading as well.
       is_converted: whether AutoGraph converts what they are about, so that they come up where it could not.
+      of_results: whether it may help to know what calls are taken to return.
     """
 
     pattern: str
     text: str
     quotes: bool = False
     is_converted: bool = False
+    of_results: bool = False
 
 
 _NO_SESSION = (
@@ -66,7 +68,8 @@ _EXPLANATIONS = (
     _Explanation(
         r"^Tensor is unhashable",
         "Python's dictionaries and sets cannot look up a tensor, which has no value before the graph runs; write "
-        "tf.switch_case, or tf.gather for numbers",
+        "tf.switch_case, or tf.gather for numbers; a table of results that are known already is a "
+        "tf.lookup.experimental.MutableHashTable",
     ),
     _Explanation(
         r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
@@ -86,6 +89,34 @@ _EXPLANATIONS = (
         "AutoGraph cannot convert a `return` in a loop over tensors that not every iteration comes to; assign the "
         "result to a variable that is defined before the loop, leave the loop by `break`, and return the variable "
         "behind it",
+    ),
+    _Explanation(
+        r"the (?:main|else) branch must also have a return statement"
+        r"|'retval_' is None at the end of the (?:main|else) branch",
+        "a path behind an `if` that goes by a tensor returns a value, or leaves the function by `return`, and another "
+        "one does not; where the function returns nothing, leave out `return`, and put what comes behind it under an "
+        "`if` for the opposite; else return values of one kind, 0 for example, on each path",
+    ),
+    _Explanation(
+        r"'retval_' has dtype (\w+) in the main branch, but dtype (\w+) in the else branch",
+        "one path returns {1}, another one {2}; a Python number is int32 or float32, so write tf.constant(0, "
+        "tf.int64), for example, or tf.cast. (A Python list to which a loop over tensors appends is empty behind the "
+        "loop; write to a tf.TensorArray.)",
+        of_results=True,
+    ),
+    _Explanation(
+        r"is out of scope and cannot be used here",
+        "a tensor of a loop, a branch or another function is used outside of it, where it has no value; a loop over "
+        "tensors cannot append to a Python list: let `values = tf.TensorArray(dtype, n)` be before it, `values = "
+        "values.write(i, x)` in it, and `values.stack()` behind it. Nor can an object or a dictionary keep a tensor "
+        "for another function: return it",
+    ),
+    _Explanation(
+        r"slice index (-?\d+) of dimension \d+ out of bounds",
+        "it reads part {1} of a tensor that has not as many. Python numbers and shapes are known while the body is "
+        "traced, on all paths through it, also those that no call takes; pass a number that grows from call to call as "
+        "a tensor, tf.constant(n), or state input_signature=[tf.TensorSpec([None], dtype), ...]",
+        quotes=True,
     ),
     _Explanation(
         r"(?s)(?:Operation name: |Tensor Tensor\()\"(\S+)\".* is not an element of this graph",
@@ -123,6 +154,7 @@ _EXPLANATIONS = (
         "an operator takes values of one dtype here; a Python number that a tf.while_loop or an operator starts with "
         "is int32 or float32, so write tf.constant(0, tf.int64), for example, or tf.cast",
         quotes=True,
+        of_results=True,
     ),
     _Explanation(
         r"'(.*)' is encountered while parsing the device spec|Not a valid device name: \"(.*)\"",
@@ -152,7 +184,7 @@ _EXPLANATIONS = (
         "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass "
         "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state the shape: "
         "tfr.recursive(reduce_retracing=False) traces a function for each shape, Defun(tf.TensorSpec(shape, dtype)) "
-        "for one",
+        "for one; if it is the result of a call, let each `return` of that function return a value",
         quotes=True,
     ),
     _Explanation(
@@ -191,7 +223,7 @@ def explained(function: str, *, autograph: bool = False, note: Callable[[], str]
     Args:
       function: its name.
       autograph: whether AutoGraph converts the body.
-      note: what to append to errors that quote TensorFlow's own message, which are about dtypes and shapes of tensors.
+      note: what to append to errors about dtypes and shapes of tensors.
 
     Raises:
       TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does (a
@@ -255,7 +287,9 @@ def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[]
                 text = text.replace(f"{{{number}}}", group or "")
             if autograph and known.is_converted and (cause := bodies.unconverted(error, is_ours)) is not None:
                 text = f"{cause}. Unconverted, {text}"
-            return f"{text} ({' '.join(message.split())}){note()}" if known.quotes else text
+            if known.quotes:
+                text = f"{text} ({' '.join(message.split())})"
+            return text + note() if known.of_results else text
     return None
 
 

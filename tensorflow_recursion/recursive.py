@@ -8,18 +8,24 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypedDict, overload
+from typing import Any, NoReturn, TypedDict, overload
 
 import tensorflow as tf
 
 from tensorflow_recursion import calls, ops, signatures
-from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, keras_scopes, nests
+from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, keras_scopes, nests, python_functions
 from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
-from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Specialization, unrolled
+from tensorflow_recursion.specializations import (
+    REMEDY_FOR_KINDS,
+    Source,
+    Specialization,
+    innermost_being_built,
+    unrolled,
+)
 from tensorflow_recursion.tracing import lasting_name
 
 __all__ = ["recursive"]
@@ -29,6 +35,8 @@ __all__ = ["recursive"]
 _MAX_UNROLLED = 64
 # How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
 _MAX_GROWN = 1000
+# So many characters of Python strings and other Python values, if those of the first call were half as many at most.
+_MAX_SIZE = 10_000
 # What is made once, at the first call, is not made by two threads.
 _making = threading.RLock()
 
@@ -91,7 +99,8 @@ class RecursiveFunction:
             raise type(error)(f"Function '{self._name}': {error}") from error
         self._source = Source(
             self._name,
-            lambda args, kwargs: bodies.call(self.python_function, args, kwargs, autograph=options["autograph"]),
+            func,
+            lambda func, args, kwargs: bodies.call(self._bound(func), args, kwargs, autograph=options["autograph"]),
             options["autograph"],
             func.__doc__,
             output_spec,
@@ -109,15 +118,19 @@ class RecursiveFunction:
 
     @property
     def python_function(self) -> Callable[..., Any]:
+        return self._bound(self._func)
+
+    def _bound(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """`func` as a method of the owner, if there is one."""
         if self._owner is None:
-            return self._func
+            return func
         owner = self._owner()
         if owner is None:
             raise ReferenceError(
                 f"Function '{self._name}' is a method of an object that is gone; keep the object, and do not make it "
                 "in the body of a recursive function, which is built more than once"
             )
-        method: Callable[..., Any] = self._func.__get__(owner)
+        method: Callable[..., Any] = func.__get__(owner)
         return method
 
     @not_converted
@@ -127,12 +140,18 @@ class RecursiveFunction:
             return self.python_function(*args, **kwargs)
         try:
             return self._eagerly(*args, **kwargs) if tf.executing_eagerly() else self._in_graph(args, kwargs)
-        except (TypeError, ValueError) as error:
-            if function_types.is_binding_error(error):
-                self._bind(args, kwargs)  # says which function it is
-            raise with_users_frames(error) from error.__cause__
         except Exception as error:
+            if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
+                self._bind(args, kwargs)  # says which function it is
+            if str(error).startswith("A KerasTensor "):
+                self._refuse_keras_tensors(error)
             raise with_users_frames(error) from error.__cause__
+
+    def _refuse_keras_tensors(self, error: Exception) -> NoReturn:
+        raise CallError(
+            f"Call of '{self._name}': it is given a KerasTensor, which has no value before a functional model of Keras "
+            "is made; call the function in the `call` of a keras.layers.Layer of your own, or in a keras.layers.Lambda"
+        ) from error
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
@@ -205,7 +224,7 @@ class RecursiveFunction:
         """Add a call to the default graph."""
         arguments = self._bind(args, kwargs)
         library = calls.current_library()
-        function = self._specialization(library, arguments.type)
+        function = self._specialization(library, arguments)
         tensors = arguments.tensors(function.call_type)
         if inferring.is_inferring():
             return library.inference.result_of(function, tensors)
@@ -221,15 +240,21 @@ class RecursiveFunction:
         except TypeError as error:
             raise CallError(f"Call of '{self._name}': {error}; the function takes {self._parameters.names}") from None
 
-    def _specialization(self, library: Library, call_type: CallType) -> Specialization:
-        """The function of a graph that serves such a call."""
+    def _specialization(self, library: Library, arguments: Arguments) -> Specialization:
+        """The function of a graph that serves a call with such arguments."""
+        call_type = arguments.type
         known = self._known.setdefault(library, {}).setdefault((graphs.replica(), keras_scopes.kind()), _Known())
         found = known.table.find(call_type)
+        is_new = found is None
         if found is None:
             self._check_end(call_type)
             found = known.table.add(call_type, generalize=self._options["reduce_retracing"])
             known.by_type[found] = Specialization(self._source, found)
-        return known.by_type[found]
+            library.keep(arguments.objects)
+        function = known.by_type[found]
+        if (caller := innermost_being_built()) is not None:
+            caller.note_call(function, is_new=is_new)
+        return function
 
     def _check_end(self, call_type: CallType) -> None:
         """Raises CallError if a call of a new kind seems to be one of a recursion on ever other kinds of arguments."""
@@ -248,6 +273,13 @@ class RecursiveFunction:
                 "end (Python repeats a list by `x * 2`, and lengthens it by `x + y`); pass one tensor in place of a "
                 "list of them, tf.stack(values) for example"
             )
+        size = function_types.size_of_values(call_type)
+        if len(earlier) > 1 and size > max(_MAX_SIZE, 2 * function_types.size_of_values(earlier[-1].call_type)):
+            raise CallError(
+                f"Call of '{self._name}': the Python strings and lists among the arguments have grown to {size:,} "
+                "characters and values. What grows from call to call of a recursion makes it trace without end; pass "
+                "it as a tensor, tf.constant(text) for example"
+            )
 
     def __repr__(self) -> str:
         return f"<tfr.recursive '{self._name}'{self._parameters.names}>"
@@ -257,7 +289,7 @@ class Method:
     """A recursive function as a method of an instance, as long as that one is asked for it."""
 
     def __init__(self, function: RecursiveFunction, instance: Any) -> None:
-        self._function = function
+        self._function = self.__func__ = function
         self.__self__ = instance
 
     @not_converted
@@ -265,8 +297,18 @@ class Method:
         """Call the function."""
         return self._function(*args, **kwargs)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether `other` is the same method of the same object, as of Python's methods; each use makes another one."""
+        return isinstance(other, Method) and self.__func__ is other.__func__
+
+    def __hash__(self) -> int:
+        return hash(self.__func__)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
+
+
+python_functions.register_methods(RecursiveFunction, Method)
 
 
 def _listed(result: ops.Result) -> list[tf.Tensor]:
@@ -386,8 +428,12 @@ def _given_signature(func: Any, input_signature: Any) -> Any:
 
 
 def _decorated(options: Options, func: Callable[..., Any]) -> RecursiveFunction:
-    if not callable(func):
+    if not callable(func) or isinstance(func, type):
         raise TypeError(f"recursive decorates a Python function, got {func!r}")
+    if isinstance(func, tf.types.experimental.PolymorphicFunction):  # else all of the body would be in another function
+        signature = options["input_signature"]
+        options = {**options, "input_signature": func.input_signature if signature is None else signature}
+        return RecursiveFunction(func.python_function, options)
     return RecursiveFunction(func, options)
 
 

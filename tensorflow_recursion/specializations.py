@@ -8,14 +8,15 @@ import contextlib
 import dataclasses
 import itertools
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tensorflow_recursion import names, signatures
-from tensorflow_recursion._tf import bodies, function_types, graphs, keras_scopes, nests
+from tensorflow_recursion._tf import bodies, function_types, graphs, keras_scopes, nests, python_functions
 from tensorflow_recursion._tf.function_types import CallType
+from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.definitions import TraceOptions
 from tensorflow_recursion.errors import CallError, with_message
 from tensorflow_recursion.explanations import explained, is_explained
@@ -24,6 +25,9 @@ from tensorflow_recursion.signatures import Signature
 
 # With so many kinds of its own arguments in a row, a recursion may be one that never ends.
 _MANY_KINDS = 16
+
+# How often the traces of a body may call a function with other Python values than the trace before.
+_MAX_UNSTEADY = 8
 
 # What to do about such a recursion.
 REMEDY_FOR_KINDS = (
@@ -45,7 +49,9 @@ class Source:
 
     Attributes:
       name: what messages call it.
-      call: calls the function with positional and keyword arguments; AutoGraph converts it then, if it is to.
+      function: the Python function.
+      call: calls the function, or one that does the same, with positional and keyword arguments; AutoGraph converts it
+        then, if it is to.
       autograph: whether AutoGraph converts the function.
       doc: its docstring.
       output_signature: what it returns, as a nest of specs; None if it is to be found out.
@@ -57,6 +63,7 @@ class Source:
     """
 
     name: str
+    function: Callable[..., Any]
     call: Callable[..., Any]
     autograph: bool
     doc: str | None
@@ -118,6 +125,9 @@ class Specialization:
         self.returns: Any = source.output_signature
         self.is_known = source.has_signature
         self.has_effects = False
+        self._function: Any = None  # as it was when the body was first built
+        self._calls: dict[Specialization, bool] = {}  # what the last build has called, and whether that was new
+        self._unsteady = 0  # how many builds have called something new in place of what the one before called
 
     @property
     def signature(self) -> Signature:
@@ -164,7 +174,8 @@ class Specialization:
         variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
         with self._explained(), self._being_built(), self._as_when_called():
             try:
-                returned = self.source.call(positional, by_keyword)
+                returned = self.source.call(self._function or self.source.function, positional, by_keyword)
+                self._function = self._function or python_functions.frozen(self.source.function)
             finally:
                 graphs.forget(variables)
         try:
@@ -184,10 +195,37 @@ class Specialization:
     @contextlib.contextmanager
     def _being_built(self) -> Iterator[None]:
         _building.functions.append(self)
+        before, self._calls = self._calls, {}
         try:
             yield
+            self._check_calls(before)
+        except Unknown:
+            self._check_calls(before)
+            raise
         finally:
             _building.functions.pop()
+
+    def note_call(self, callee: Specialization, *, is_new: bool) -> None:
+        """Note that the body, which is being built, calls `callee`, and whether that one is new."""
+        self._calls[callee] = is_new or self._calls.get(callee, False)
+
+    def _check_calls(self, before: Mapping[Specialization, bool]) -> None:
+        """Raises CallError if each build of the body calls something new, so that there would be no end of traces.
+
+        `before` is what the last build called. Functions that the body makes are always new.
+        """
+        new = [callee for callee, is_new in self._calls.items() if is_new and not callee.source.is_local]
+        old = [callee for callee in before if callee not in self._calls]
+        pairs = [(a, b) for a in new for b in old if a.source is b.source and a.specs == b.specs]
+        self._unsteady += bool(pairs)
+        if pairs and self._unsteady >= _MAX_UNSTEADY:
+            callee, last = pairs[0]
+            raise CallError(
+                f"Function '{self.source.name}': each time its body is traced, it calls '{callee.source.name}' with "
+                f"other Python values{function_types.difference(last.call_type, callee.call_type)}. An object that the "
+                "body makes is another one each time: make it outside of the body, or give its class __eq__ and "
+                "__hash__. Draw random numbers by TensorFlow's operators"
+            )
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

@@ -36,20 +36,16 @@ struct Source {
   bool operator==(const Source& other) const { return node == other.node && port == other.port; }
 };
 
-// Invariants from this number on are those of the whole run (shared_reads.h); smaller ones are a recursion's
-// (keep_invariants.h).
-inline constexpr uint32_t kFirstOfRun = 1u << 31;
-
 // What a node reads. It is one of three things: a token that another node sends, a constant, or an invariant of the
-// recursion or of the run. Nobody has to send the last two, so they come with `guards`: sources that must be live for
-// the input to be live. For example, a constant in the true branch of a conditional has that side of the branch as its
-// guard.
+// recursion. Nobody has to send the last two, so they come with `guards`: sources that must be live for the input to be
+// live. For example, a constant in the true branch of a conditional has that side of the branch as its guard.
 struct Input {
   // Where the token comes from, if it is one.
   Source source;
   // The constant's place in FlowGraph::constants; kNone if the input is no constant.
   ConstantId constant;
-  // The number of the invariant; kNone if the input is no invariant.
+  // The number of the invariant (keep_invariants.h), or one more than those for a variable that is read when the
+  // recursion is entered (shared_reads.h), and so on; kNone if the input is no invariant.
   uint32_t invariant = kNone;
   std::vector<Source> guards;
 
@@ -149,6 +145,8 @@ struct FlowFunction {
   std::map<int, const tensorflow::Node*> results;
   // How many of the last arguments are invariants, which calls inside the recursion do not pass.
   uint32_t num_invariants = 0;
+  // Which of FlowGraph::reads_of_recursions is about the recursion that has these invariants; kNone if there is none.
+  uint32_t recursion = kNone;
 
   int num_results() const { return results.empty() ? 0 : results.rbegin()->first + 1; }
 };
@@ -162,6 +160,8 @@ struct FlowGraph {
   // Where in `loops` the loop is whose body is the region.
   std::map<RegionId, size_t> loop_of_region;
   std::map<RegionId, FlowFunction> functions;
+  // The variables that are read when a recursion is entered. Their values are further invariants of it, in this order.
+  std::vector<std::vector<InvariantRead>> reads_of_recursions;
   // By ConstantId. They never move, because values point to them.
   std::deque<ConstantTensor> constants;
   // FlowNode::index of a Retain or Recall, or of a kKernel, says which of these is its own.

@@ -37,6 +37,19 @@ struct ConstantTensor {
   bool is_on_host = true;
 };
 
+// A variable that is read once for all frames of a recursion. Its handle is the invariant number `handle`, and the
+// `kernel`th of the graph's KernelNodes reads it.
+struct InvariantRead {
+  uint32_t handle = 0;
+  uint32_t kernel = 0;
+};
+
+// A variable that has to be readable before a run begins. The program gets its handle as argument number `argument`.
+struct ArgumentRead {
+  int argument = 0;
+  uint32_t kernel = 0;
+};
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_KERNEL_NODE_H_

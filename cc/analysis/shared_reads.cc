@@ -2,7 +2,9 @@
 #include "cc/analysis/shared_reads.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "cc/analysis/argument_trace.h"
@@ -20,20 +22,22 @@ bool OnlyTells(const tensorflow::Node& node) {
   return op == "Assert" || op == "Print" || op == "PrintV2";
 }
 
+bool IsInBody(const FlowGraph& flow, const FlowNode& node) {
+  return flow.functions.count(flow.regions.FunctionRegionOf(node.region)) > 0;
+}
+
 // Whether the node changes the tensor that it is given, as InplaceAdd does: then frames that read a variable for
 // themselves may have got copies.
 bool ChangesInput(const tensorflow::Node& node) { return absl::StartsWith(node.type_string(), "Inplace"); }
 
-// Whether something in the graph may write to a variable or to what was read of it, or wait for somebody who does. An
+// Whether something in a body may write to a variable or to what was read of it, or wait for somebody who does. An
 // Invoke that is still there calls a function whose body is not in the graph.
-bool MayWrite(const tensorflow::Graph& graph) {
-  return std::any_of(graph.op_nodes().begin(), graph.op_nodes().end(), [](const tensorflow::Node* node) {
-    return (HasEffect(*node) && !OnlyTells(*node)) || ChangesInput(*node) || node->type_string() == kInvokeOp;
+bool BodiesMayWrite(const FlowGraph& flow) {
+  return std::any_of(flow.nodes.begin(), flow.nodes.end(), [&](const FlowNode& node) {
+    if (node.kind != OpKind::kKernel || !IsInBody(flow, node)) return false;
+    const bool has_effect = HasEffect(*node.node) && !OnlyTells(*node.node);
+    return has_effect || ChangesInput(*node.node) || node.node->type_string() == kInvokeOp;
   });
-}
-
-bool IsInBody(const FlowGraph& flow, const FlowNode& node) {
-  return flow.functions.count(flow.regions.FunctionRegionOf(node.region)) > 0;
 }
 
 std::vector<NodeId> FindReads(const FlowGraph& flow) {
@@ -107,26 +111,42 @@ class ProgramArguments {
 
 class ReadSharer {
  public:
-  ReadSharer(const SharedReads& shared, FlowGraph* flow) : shared_(shared), flow_(*flow) {}
+  ReadSharer(const VariableReaders& readers, FlowGraph* flow) : flow_(*flow) {
+    for (const auto& [id, argument] : readers) AddReader(id, argument);
+  }
 
-  void Run() {
-    for (NodeId id : flow_.nodes.ids()) {
-      FlowNode& node = flow_.nodes[id];
+  std::vector<ArgumentRead> Run() {
+    for (FlowNode& node : flow_.nodes) {
       if (node.is_removed) continue;
-      if (ReadsTable(node.kind)) TakeFromRun(&node);
+      if (ReadsTable(node.kind)) TakeFromRecursion(&node);
       DropControls(&node);
     }
-    RemoveUnread();
+    ReplaceReads();
+    return std::move(arguments_);
   }
 
  private:
-  void TakeFromRun(FlowNode* node) {
+  void AddReader(NodeId id, int argument) {
+    const FlowNode& node = flow_.nodes[id];
+    const FlowFunction& function = flow_.functions.at(flow_.regions.FunctionRegionOf(node.region));
+    if (!node.inputs[0].is_invariant() || function.recursion == kNone) return;
+    const tensorflow::DataType dtype = flow_.kernels[node.index].outputs[0];
+    std::vector<InvariantRead>& reads = flow_.reads_of_recursions[function.recursion];
+    const auto known = std::find_if(reads.begin(), reads.end(), [&](const InvariantRead& read) {
+      return read.handle == node.inputs[0].invariant && flow_.kernels[read.kernel].outputs[0] == dtype;
+    });
+    number_of_[id] = function.num_invariants + static_cast<uint32_t>(known - reads.begin());
+    if (known == reads.end()) reads.push_back({node.inputs[0].invariant, node.index});
+    if (seen_.emplace(argument, dtype).second) arguments_.push_back({argument, node.index});
+  }
+
+  void TakeFromRecursion(FlowNode* node) {
     for (Input& input : node->inputs) {
       if (!input.is_token()) continue;
       ArgumentTrace trace = TraceArgument(flow_, input.source);
-      const auto read = shared_.number_of.find(trace.origin.node);
-      if (trace.is_argument() || read == shared_.number_of.end()) continue;
-      input.invariant = kFirstOfRun + read->second;
+      const auto read = number_of_.find(trace.origin.node);
+      if (trace.is_argument() || read == number_of_.end()) continue;
+      input.invariant = read->second;
       input.guards = std::move(trace.guards);
       // An iteration takes place only where the read, outside of the loop, is live.
       if (flow_.nodes[read->first].region == node->region) AddWaits(read->first, &input.guards);
@@ -137,7 +157,7 @@ class ReadSharer {
   void DropControls(FlowNode* node) {
     std::vector<Source> controls;
     for (const Source& control : node->controls) {
-      if (shared_.number_of.count(control.node) > 0) {
+      if (number_of_.count(control.node) > 0) {
         AddWaits(control.node, &controls);
       } else {
         controls.push_back(control);
@@ -148,52 +168,50 @@ class ReadSharer {
 
   void AddWaits(NodeId read, std::vector<Source>* sources) const {
     const FlowNode& node = flow_.nodes[read];
-    const Input& handle = node.inputs[0];
-    std::vector<Source> guards = handle.is_token() ? TraceArgument(flow_, handle.source).guards : handle.guards;
-    for (const std::vector<Source>& more : {guards, node.controls}) {
-      sources->insert(sources->end(), more.begin(), more.end());
+    for (const std::vector<Source>* more : {&node.inputs[0].guards, &node.controls}) {
+      sources->insert(sources->end(), more->begin(), more->end());
     }
   }
 
-  void RemoveUnread() {
-    std::map<NodeId, int> readers;
+  // Merges, results, loops and calls take nothing but tokens, so a node that they read sends them the value.
+  void ReplaceReads() {
+    std::set<NodeId> needed;
     for (const FlowNode& node : flow_.nodes) {
-      if (!node.is_removed) ForEachSource(node, [&](const Source& source) { ++readers[source.node]; });
+      if (!node.is_removed) ForEachSource(node, [&](const Source& source) { needed.insert(source.node); });
     }
-    for (const auto& [read, number] : shared_.number_of) {
-      if (readers[read] == 0) flow_.nodes[read].is_removed = true;
+    for (const auto& [read, number] : number_of_) {
+      FlowNode& node = flow_.nodes[read];
+      node.is_removed = needed.count(read) == 0;
+      node.kind = OpKind::kPass;
+      node.inputs[0].invariant = number;
     }
   }
 
-  const SharedReads& shared_;
   FlowGraph& flow_;
+  // Which invariant a node yields.
+  std::map<NodeId, uint32_t> number_of_;
+  std::vector<ArgumentRead> arguments_;
+  std::set<std::pair<int, tensorflow::DataType>> seen_;  // the same
 };
 
 }  // namespace
 
-SharedReads FindSharedReads(const tensorflow::Graph& graph, const FlowGraph& flow) {
-  SharedReads shared;
+VariableReaders FindVariableReaders(const FlowGraph& flow) {
+  VariableReaders readers;
   const std::vector<NodeId> reads = FindReads(flow);
   // What other devices send may be dead, or come late.
-  if (reads.empty() || flow.crosses_devices || MayWrite(graph)) return shared;
+  if (reads.empty() || flow.crosses_devices || BodiesMayWrite(flow)) return readers;
   const ProgramArguments arguments(flow);
-  std::map<std::pair<int, tensorflow::DataType>, uint32_t> numbers;
   for (NodeId id : reads) {
-    const FlowNode& read = flow.nodes[id];
-    const int argument = arguments.Of(read.inputs[0]);
-    if (argument == ProgramArguments::kNotOne) continue;
-    const auto number = static_cast<uint32_t>(shared.reads.size());
-    const auto [known, is_new] = numbers.try_emplace({argument, flow.kernels[read.index].outputs[0]}, number);
-    if (is_new) shared.reads.push_back({argument, read.index});
-    shared.number_of[id] = known->second;
+    const int argument = arguments.Of(flow.nodes[id].inputs[0]);
+    if (argument != ProgramArguments::kNotOne) readers[id] = argument;
   }
-  return shared;
+  return readers;
 }
 
-absl::Status ShareReads(const SharedReads& shared, FlowGraph* flow) {
-  if (shared.reads.empty()) return absl::OkStatus();
-  ReadSharer(shared, flow).Run();
-  return DropSuperfluousWaits(flow);
+absl::Status ShareReads(const VariableReaders& readers, FlowGraph* flow, std::vector<ArgumentRead>* read) {
+  *read = ReadSharer(readers, flow).Run();
+  return read->empty() ? absl::OkStatus() : DropSuperfluousWaits(flow);
 }
 
 }  // namespace tensorflow_recursion

@@ -6,7 +6,9 @@
 #include <functional>
 
 #include "absl/base/optimization.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "cc/executor/depth_errors.h"
 #include "cc/values/invariants.h"
 
@@ -174,10 +176,28 @@ inline void CallOpener::TakeArguments(Frame* caller, OpId index, Frame* child) {
   }
 }
 
+// Reads the variables of the recursion that the call enters, besides what it is passed.
+Invariants* CallOpener::NewInvariants(const Frame* child, const Value* passed, const CallSite& site) {
+  absl::InlinedVector<Value, 16> values(passed, passed + site.num_invariants);
+  for (const InvariantRead& read : site.invariant_reads) {
+    const KernelNode& node = context_->program.kernels[read.kernel];
+    Value handle = values[read.handle].Lend();
+    Value value = Value::Empty();
+    KernelCall call{&handle, &value, child->tag(), context_->index, /*is_dead=*/false};
+    const absl::Status status = context_->run->environment.runner->Run(node, absl::MakeSpan(&call, 1));
+    handle.Release();
+    if (ABSL_PREDICT_FALSE(!status.ok())) context_->FailAt(status, child);
+    // Frames may still open before they see the error.
+    if (ABSL_PREDICT_FALSE(value.is_empty())) value = Value::Own(NewTensor(tensorflow::Tensor(node.outputs[0])));
+    values.push_back(value);
+  }
+  return Invariants::New(values.data(), static_cast<uint32_t>(values.size()));
+}
+
 inline void CallOpener::Start(Frame* child, const Value* arguments, uint32_t num_arguments, const CallSite& site) {
   if (ABSL_PREDICT_FALSE(site.num_invariants > 0)) {
     num_arguments -= site.num_invariants;
-    child->EnterWith(Invariants::New(arguments + num_arguments, site.num_invariants));
+    child->EnterWith(NewInvariants(child, arguments + num_arguments, site));
   }
   for (uint32_t i = 0; i < num_arguments; ++i) {
     if (ABSL_PREDICT_TRUE(!arguments[i].is_empty())) router_->DeliverArgument(child, i, arguments[i]);

@@ -52,6 +52,7 @@ class CallOpener {
   void DropDead(Frame* caller, OpId index, const PartialCall& partial);
   Frame* NewChild(Frame* caller, OpId index, const CallSite& site);
   void TakeArguments(Frame* caller, OpId index, Frame* child);
+  Invariants* NewInvariants(const Frame* child, const Value* passed, const CallSite& site);
   void Start(Frame* child, const Value* arguments, uint32_t num_arguments, const CallSite& site);
 
   WorkerContext* const context_;

@@ -16,9 +16,7 @@ namespace tensorflow_recursion {
 // thread-safe: it is the worker's own.
 class OperatorInputs {
  public:
-  // `shared_values` are those of the run's environment.
-  OperatorInputs(size_t max_inputs, const Value* shared_values)
-      : gathered_(max_inputs, Value::Empty()), shared_values_(shared_values) {}
+  explicit OperatorInputs(size_t max_inputs) : gathered_(max_inputs, Value::Empty()) {}
 
   // Returns the inputs of `op` in `frame`, which the caller has to release before it calls this again. They have to be
   // read before anything is delivered. `arrival` is the value that was the last to come, if it lies in no slot.
@@ -37,11 +35,9 @@ class OperatorInputs {
   }
 
  private:
-  // The value that an entry of a table stands for: a constant, or an invariant of the frame's recursion or of the run.
-  Value Kept(const Frame& frame, const Value& entry) const {
-    if (!IsInvariantEntry(entry)) return entry;
-    if (entry.position < kFirstOfRun) return frame.invariants().Get(entry.position);
-    return shared_values_[entry.position - kFirstOfRun].Lend();
+  // The value that an entry of a table stands for: a constant, or an invariant of the frame's recursion.
+  static Value Kept(const Frame& frame, const Value& entry) {
+    return IsInvariantEntry(entry) ? frame.invariants().Get(entry.position) : entry;
   }
 
   Value* Gather(Frame* frame, const Op& op) {
@@ -62,7 +58,6 @@ class OperatorInputs {
 
   // The inputs of the operator that fires, if they did not lie side by side.
   std::vector<Value> gathered_;
-  const Value* const shared_values_;
 };
 
 }  // namespace tensorflow_recursion

@@ -19,8 +19,6 @@ namespace tensorflow_recursion {
 struct RunEnvironment {
   const Program* program = nullptr;
   KernelRunner* runner = nullptr;
-  // The values of program->shared_reads, in this order, without ropes.
-  const Value* shared_values = nullptr;
   // How many workers the run may spread over. The caller's thread is the first.
   int max_workers = 1;
   // How long the first worker goes on by itself before it gives calls to others. A worker that has slept takes some 50

@@ -41,7 +41,7 @@ struct WorkerParts {
   FrameStore frames{context, &inbox, &partial_calls};
   TokenRouter router{&queue, &frames, &partial_calls, &incomplete_sites};
   Waves waves;
-  OperatorInputs inputs{context.program.max_inputs, context.run->environment.shared_values};
+  OperatorInputs inputs{context.program.max_inputs};
   KernelLauncher kernels{&context, &queue, &inputs, &waves, &frames, &router};
   PieceRunner pieces{&context, &router};
   CompiledCalls compiled{&context, &inbox, &frames, &router};

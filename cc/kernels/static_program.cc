@@ -93,7 +93,7 @@ absl::Status StaticProgram::Make(std::unique_ptr<tensorflow::Graph> graph, tenso
     TFR_RETURN_IF_ERROR(MergeConcatGradients(graph.get()));
   }
   std::unique_ptr<StaticProgram> made(new StaticProgram(std::move(graph), library, session_handle));
-  const auto variable_reads = session_handle.empty() ? VariableReads::kOncePerRun : VariableReads::kInEveryFrame;
+  const auto variable_reads = session_handle.empty() ? VariableReads::kOncePerRecursion : VariableReads::kInEveryFrame;
   TFR_RETURN_IF_ERROR(made->BuildTables(variable_reads, &made->tables_));
   LogProgram(*made->tables_.program);
   *program = std::move(made);
@@ -129,34 +129,31 @@ absl::StatusOr<const StaticProgram::Tables*> StaticProgram::TablesWithoutSharedR
 }
 
 void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
-  auto shared_values = std::make_shared<OwnedValues>();
-  if (ReadShared(context, shared_values.get()))
-    return RunWith(tables_, std::move(shared_values), context, std::move(done));
+  if (CanShareReads(context)) return RunWith(tables_, context, std::move(done));
   // A variable has no value. Frames that read it fail, but maybe none does.
   const absl::StatusOr<const Tables*> others = TablesWithoutSharedReads();
-  if (others.ok()) return RunWith(**others, /*shared_values=*/nullptr, context, std::move(done));
+  if (others.ok()) return RunWith(**others, context, std::move(done));
   context->SetStatus(others.status());
   done();
 }
 
-bool StaticProgram::ReadShared(OpKernelContext* context, OwnedValues* shared_values) const {
+bool StaticProgram::CanShareReads(OpKernelContext* context) const {
   const Program& program = *tables_.program;
   if (program.shared_reads.empty()) return true;
   TfKernelRunner runner(&tables_.kernels, context, context->cancellation_manager(), /*max_workers=*/1);
-  for (const SharedRead& read : program.shared_reads) {
+  return std::all_of(program.shared_reads.begin(), program.shared_reads.end(), [&](const ArgumentRead& read) {
     Value handle = Value::Own(NewTensor(context->input(read.argument)));
-    Value& value = shared_values->values.emplace_back(Value::Empty());
+    Value value = Value::Empty();
     KernelCall call{&handle, &value, FrameTag(), /*worker=*/0, /*is_dead=*/false};
-    const absl::Status status = runner.Run(program.kernels[read.kernel], absl::MakeSpan(&call, 1));
+    const bool is_read = runner.Run(program.kernels[read.kernel], absl::MakeSpan(&call, 1)).ok() && !value.is_empty();
     handle.Release();
-    if (!status.ok() || value.is_empty()) return false;
-    value.Flatten();
-  }
-  return true;
+    value.Release();
+    return is_read;
+  });
 }
 
-void StaticProgram::RunWith(const Tables& tables, std::shared_ptr<const OwnedValues> shared_values,
-                            OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const {
+void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
+                            tensorflow::AsyncOpKernel::DoneCallback done) const {
   const Program& program = *tables.program;
   const int max_workers = MaxWorkers(*context, program.options);
   std::shared_ptr<RunCancellation> cancellation = RunCancellation::Of(context->cancellation_manager());
@@ -164,7 +161,6 @@ void StaticProgram::RunWith(const Tables& tables, std::shared_ptr<const OwnedVal
   RunEnvironment environment;
   environment.program = &program;
   environment.runner = runner.get();
-  if (shared_values != nullptr) environment.shared_values = shared_values->values.data();
   environment.max_workers = max_workers;
   environment.alone = kAlone;
   environment.spreads_main_graph = context->runner() != nullptr && !context->run_all_kernels_inline();
@@ -182,7 +178,7 @@ void StaticProgram::RunWith(const Tables& tables, std::shared_ptr<const OwnedVal
   environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
   environment.profiles = IsProfiling();
   RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
-             [context, runner, cancellation, shared_values, dead_results = dead_results_, done = std::move(done)](
+             [context, runner, cancellation, dead_results = dead_results_, done = std::move(done)](
                  absl::Status status, std::vector<Value> retvals) {
                if (status.ok()) status = SetOutputs(context, retvals, dead_results);
                for (Value& value : retvals) value.Release();

@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -14,7 +13,6 @@
 #include "cc/base/options.h"
 #include "cc/kernels/stock_kernel_runner.h"
 #include "cc/program/program.h"
-#include "cc/values/value.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -46,8 +44,8 @@ class RunnableProgram {
 class StaticProgram : public RunnableProgram {
  public:
   // `graph` is a partition, or a whole graph on one device, between `_Arg` and `_Retval` nodes. Stateful kernels are
-  // those of the session with that handle, or the program's own if it is empty. Without a session, runs read variables
-  // only once where nobody can tell.
+  // those of the session with that handle, or the program's own if it is empty. Without a session, variables are read
+  // only once for a recursion where nobody can tell.
   static absl::Status Make(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                            const std::string& session_handle, std::unique_ptr<StaticProgram>* program);
 
@@ -67,28 +65,16 @@ class StaticProgram : public RunnableProgram {
     KernelTable kernels;
   };
 
-  // The values that the frames of a run share, which ends before these go.
-  struct OwnedValues {
-    OwnedValues() = default;
-    OwnedValues(const OwnedValues&) = delete;
-    OwnedValues& operator=(const OwnedValues&) = delete;
-    ~OwnedValues() {
-      for (Value& value : values) value.Release();
-    }
-
-    std::vector<Value> values;
-  };
-
   StaticProgram(std::unique_ptr<tensorflow::Graph> graph, tensorflow::FunctionLibraryRuntime* library,
                 const std::string& session_handle);
 
   absl::Status BuildTables(VariableReads variable_reads, Tables* tables) const;
   // Tables that have every frame read its variables. Made when they are needed for the first time.
   absl::StatusOr<const Tables*> TablesWithoutSharedReads() const;
-  // Reads the variables that frames share. Returns false if one cannot be read.
-  bool ReadShared(tensorflow::OpKernelContext* context, OwnedValues* shared_values) const;
-  void RunWith(const Tables& tables, std::shared_ptr<const OwnedValues> shared_values,
-               tensorflow::OpKernelContext* context, tensorflow::AsyncOpKernel::DoneCallback done) const;
+  // Whether all variables can be read that `tables_` has calls read.
+  bool CanShareReads(tensorflow::OpKernelContext* context) const;
+  void RunWith(const Tables& tables, tensorflow::OpKernelContext* context,
+               tensorflow::AsyncOpKernel::DoneCallback done) const;
 
   // Kept because the tables refer to its nodes.
   const std::unique_ptr<tensorflow::Graph> graph_;

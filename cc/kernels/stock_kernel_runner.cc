@@ -229,6 +229,12 @@ void KernelTable::BindNativeKernels(const Program& program) {
       if (!may_make_ropes) native.ropes = 0;
     }
   }
+  for (const CallSite& site : program.sites) {
+    for (const InvariantRead& read : site.invariant_reads) {
+      const KernelNode& node = program.kernels[read.kernel];
+      entries_[node.id].native = FindNativeKernel(*node.node);
+    }
+  }
 }
 
 TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)

@@ -90,7 +90,11 @@ absl::Status LinkCallSites(Layout* layout) {
     site.callee_name = UserName(from.callee);
     site.callee = &layout->RegionOf(callee);
     site.waits_for_announcement = from.join != nullptr;
-    if (!from.is_inside) site.num_invariants = layout->flow.functions.at(callee).num_invariants;
+    const FlowFunction& function = layout->flow.functions.at(callee);
+    if (!from.is_inside && function.num_invariants > 0) {
+      site.num_invariants = function.num_invariants;
+      site.invariant_reads = layout->flow.reads_of_recursions.at(function.recursion);
+    }
     site.announce_port = from.announce_port.has_value() ? static_cast<uint32_t>(*from.announce_port) : kNone;
   }
   LinkFunctions(layout);

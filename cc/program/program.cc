@@ -87,12 +87,11 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   const ElementReads reads = MakeElementOperators(&flow);
   const std::set<RegionId> compiled_regions = RegionsOf(compiled);
   if (result->options.compile) FusePieces(reads, compiled_regions, &flow, result.get());
-  SharedReads shared;
-  if (variable_reads == VariableReads::kOncePerRun) shared = FindSharedReads(graph, flow);
+  VariableReaders readers;
+  if (variable_reads == VariableReads::kOncePerRecursion) readers = FindVariableReaders(flow);
   // These come after all others that look at inputs, because those take every input that is no constant for a token.
   TFR_RETURN_IF_ERROR(KeepInvariants(compiled_regions, &flow));
-  TFR_RETURN_IF_ERROR(ShareReads(shared, &flow));
-  result->shared_reads = std::move(shared.reads);
+  TFR_RETURN_IF_ERROR(ShareReads(readers, &flow, &result->shared_reads));
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));

@@ -23,7 +23,6 @@
 #include "cc/analysis/kernel_node.h"
 #include "cc/analysis/op_kind.h"
 #include "cc/analysis/regions.h"
-#include "cc/analysis/shared_reads.h"
 #include "cc/base/ids.h"
 #include "cc/base/options.h"
 #include "cc/bytecode/code.h"
@@ -112,6 +111,8 @@ struct CallSite {
   bool waits_for_announcement = false;
   // If the call enters a recursion: how many of its last inputs are invariants of that.
   uint32_t num_invariants = 0;
+  // What the call reads then; the values are further invariants.
+  std::vector<InvariantRead> invariant_reads;
 };
 
 // Hands a value to an iteration of a loop: what lies in slot `slot` of the operator that has collected the values goes
@@ -160,8 +161,7 @@ inline constexpr uint16_t kMergeDecided = 0x8000;
 inline constexpr uint16_t kMaxFirstThroughInputs = 15;
 
 // In a table of inputs (Region::inputs), a dead value stands for an invariant, and tells its number among those of the
-// recursion, or from kFirstOfRun on among those of the run (Program::shared_reads). Nothing else in such a table is
-// dead.
+// recursion. Nothing else in such a table is dead.
 inline Value InvariantEntry(uint32_t invariant) {
   Value entry = Value::Dead();
   entry.position = invariant;
@@ -289,15 +289,15 @@ struct Program {
   // How many inputs the operator with the most has.
   size_t max_inputs = 0;
   std::deque<ConstantTensor> constants;
-  // The values that whoever runs the program has to read first (RunEnvironment::shared_values).
-  std::vector<SharedRead> shared_reads;
+  // The variables that calls read when they enter recursions, which have to be readable when a run begins.
+  std::vector<ArgumentRead> shared_reads;
   tensorflow::DataTypeVector argument_types;
   tensorflow::DataTypeVector retval_types;
 };
 
-// How bodies come by the values of variables that they read: as TensorFlow does it, or from the run, which reads a
-// variable once if nobody can tell the difference.
-enum class VariableReads { kInEveryFrame, kOncePerRun };
+// When variables are read that bodies read: by each frame, as TensorFlow does it, or when a recursion is entered, if
+// nobody can tell the difference.
+enum class VariableReads { kInEveryFrame, kOncePerRecursion };
 
 // Builds the tables for `graph`, which must outlive them and runs on a device with `memory`. InvalidArgument if the
 // graph's operators and attributes do not fit together; the message names the node.

@@ -26,6 +26,7 @@ TensorFlow asks for changes here alone:
 - `freezing`: constants in place of variables, where functions call each other.
 - `replacements`: functions of TensorFlow that are replaced for a while.
 - `nests`: nests of tensors, as tf.function takes them.
+- `python_functions`: Python functions as they were when they were passed to a call.
 - `function_types`: how a call binds to the parameters of a Python function.
 - `inferring`: graphs that are built to find out what a function returns.
 - `bodies`: Python functions built as tf.function builds them.

@@ -185,8 +185,9 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
         return None
     code = frame.f_code
     if not _has_source(code):
+        name = getattr(code, "co_qualname", code.co_name).split("<locals>.")[-1].strip("<>")  # Python 3.10 has no A.f
         return (
-            f"AutoGraph could not convert '{code.co_name.strip('<>')}', because Python finds no source of it: code "
+            f"AutoGraph could not convert '{name}', because Python finds no source of it: code "
             "that is typed in at a prompt, read from stdin or made by `exec` has none; put it into a file"
         )
     if code.co_name == "<lambda>" and not _can_be_told(code, frame.f_globals):

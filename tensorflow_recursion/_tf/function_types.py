@@ -6,13 +6,17 @@ from __future__ import annotations
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.core.function.polymorphism import function_type, type_dispatch
+from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.eager.polymorphic_function import function_type_utils
+from tensorflow.python.types import trace
 from tensorflow.python.util import nest
+
+from tensorflow_recursion._tf import python_functions
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
 CallType: TypeAlias = function_type.FunctionType
@@ -47,7 +51,8 @@ class Parameters:
             )
         except TypeError as error:
             raise TypeError(str(error.__cause__ or error)) from error
-        typed, by_keyword = nest.map_structure(_with_spec, (bound.args, bound.kwargs))
+        kept: list[Any] = []
+        typed, by_keyword = nest.map_structure(lambda leaf: _with_spec(leaf, kept), (bound.args, bound.kwargs))
         if self._input_signature is not None:
             typed = (*self._input_signature, *typed[len(self._input_signature) :])
         try:
@@ -96,6 +101,10 @@ def _text(kind: Any) -> str:
     """A kind of argument: a Python value as Python writes it, a tensor by dtype and shape."""
     if isinstance(kind, tf.TensorSpec):
         return f"a tensor {kind.dtype.name}{kind.shape}"
+    if isinstance(kind, python_functions.FunctionKind):
+        return repr(kind)
+    if isinstance(kind, default_types.Weakref):
+        return reprlib.repr(kind._ref())
     return reprlib.repr(kind.value) if hasattr(kind, "value") else reprlib.repr(kind)
 
 
@@ -104,10 +113,15 @@ class Arguments:
 
     Attributes:
       type: what they are.
+      objects: the Python objects among them, to which `type` refers weakly: lambdas for example, which nobody else may
+        keep. (Of numbers and strings a type has the value itself. What is an owner may not be kept.)
     """
 
     def __init__(self, call_type: CallType, bound: inspect.BoundArguments) -> None:
         self.type = call_type
+        kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
+        objects = [kind._ref() for kind in kinds if isinstance(kind, default_types.Weakref)]
+        self.objects = [value for value in objects if not python_functions.is_owner(value)]
         self._bound = bound
 
     def tensors(self, target: CallType) -> list[tf.Tensor]:
@@ -127,6 +141,25 @@ def _parameters(call_type: CallType) -> list[function_type.Parameter]:
     keywords = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     others = [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
     return others + sorted(keywords, key=lambda parameter: str(parameter.name))
+
+
+def _parts(kind: Any) -> Iterator[trace.TraceType]:
+    """The kinds of all that is in a kind of arguments, or in several kinds, as far as they are no tensors."""
+    if isinstance(kind, (list, tuple)):
+        for one in kind:
+            yield from _parts(one)
+    elif isinstance(kind, dict):
+        yield from _parts(list(kind.values()))
+    elif isinstance(kind, trace.TraceType) and not isinstance(kind, tf.TypeSpec):
+        yield kind
+        yield from _parts(vars(kind))
+
+
+def size_of_values(call_type: CallType) -> int:
+    """How large the Python values among the arguments are: a string counts as many as it has characters, others one."""
+    kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
+    values = (getattr(kind, "value", None) for kind in kinds)
+    return sum(len(value) if isinstance(value, str | bytes) else 1 for value in values)
 
 
 def _flat_specs(call_type: CallType) -> list[tf.TensorSpec]:
@@ -182,9 +215,20 @@ def _with_aliases(call_type: CallType, tensors: Sequence[tf.Tensor]) -> list[tf.
     return found
 
 
-def _with_spec(leaf: Any) -> Any:
-    """A leaf of the arguments, or what tells its type: without it a list of tensors is taken for a Python object."""
-    return tf.TensorArraySpec.from_value(leaf) if isinstance(leaf, tf.TensorArray) else leaf
+def _with_spec(leaf: Any, kept: list[Any]) -> Any:
+    """A leaf of the arguments, or what tells its type, where TensorFlow takes it for one Python object.
+
+    Args:
+      leaf: part of an argument.
+      kept: what the type needs is appended to it.
+    """
+    if isinstance(leaf, tf.TensorArray):
+        return tf.TensorArraySpec.from_value(leaf)
+    if python_functions.is_followed(leaf):
+        kind, to_keep = python_functions.kind_of(leaf)
+        kept.append(to_keep)
+        return kind
+    return leaf
 
 
 class TypeTable:

@@ -122,6 +122,14 @@ def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
     return tensor.dtype.base_dtype, tensor.shape
 
 
+def gradient_elements(tensor: tf.Tensor) -> HandleData | None:
+    """What is known of the gradient for `tensor` if that is a list of tensors: it holds what the list holds."""
+    data = handle_data(tensor) if tensor.dtype.base_dtype == tf.variant else None
+    if data is None or not holds_trainable(data) or data.shape_and_type[0].dtype == tf.variant:
+        return None
+    return data
+
+
 def variable_key(tensor: tf.Tensor) -> Hashable:
     """Equal for handles and lists of which the same is known (dtype and shape); None for other tensors."""
     if tensor.dtype.base_dtype not in _WITH_DATA or not is_trainable(tensor):

@@ -142,6 +142,8 @@ def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **
 
 
 def _with_shape(spec: Any, invariant: Any) -> Any:
+    if invariant is None:  # as AutoGraph gives it for variables of which nobody has stated one
+        return spec
     if isinstance(invariant, tf.TypeSpec):
         return invariant
     return tf.TensorSpec(invariant, spec.dtype) if isinstance(spec, tf.TensorSpec) else spec

@@ -57,6 +57,7 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
             tuple(handles.with_gradient(handles.handle_data(tensor)) for tensor in retained),
             tuple(handles.handle_data(tensor) for tensor in body.dys),
             tuple(handles.handle_data(tensor) for tensor in body.captures),
+            tuple(handles.gradient_elements([*body.args, *body.captures][i]) for i in pair.trainable),
             Source(body.graph, xs, forward),
             Source(body.graph, [*retained, *dys], unpacked),
         )

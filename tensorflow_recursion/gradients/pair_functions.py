@@ -106,7 +106,8 @@ class BackwardFunction(PairFunction):
         self._num_retained = len(self._templates.retained)
         self.signature = _signature(self.user_name, [tf.variant, *self._takes[self._num_retained :]], self._returns)
         self.argument_handles = (handles.OF_RECORD, *self._templates.dy_handles, *self._templates.capture_handles)
-        self.result_handles = ()
+        # A list's gradient may come out of a branch or a call, which do not tell what it holds.
+        self.result_handles = self._templates.dx_handles
 
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose first arguments come from the record."""

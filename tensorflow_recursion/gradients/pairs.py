@@ -28,6 +28,7 @@ class Templates:
       handles: what is known of the lists and variables in it.
       dy_handles: what is known of the lists among the gradients for the results.
       capture_handles: what is known of the variables and lists among the captured tensors.
+      dx_handles: what is known of the lists among the gradients for the inputs.
       forward_source, backward_source: what the two were made of.
     """
 
@@ -37,6 +38,7 @@ class Templates:
     handles: Handles
     dy_handles: Handles
     capture_handles: Handles
+    dx_handles: Handles
     forward_source: Source
     backward_source: Source
 

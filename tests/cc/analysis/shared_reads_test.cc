@@ -15,6 +15,8 @@ namespace tensorflow_recursion {
 namespace {
 
 constexpr tensorflow::DataType kHandle = tensorflow::DT_RESOURCE;
+// The number of the variable's value among the invariants of the recursion: that of its handle is 0.
+constexpr uint32_t kValue = 1;
 
 // A call of a function of a number and a handle: nodes "<site>/call_0", "<site>/call_1" and "<site>/return_0".
 void AddCall(StaticGraph* graph, const std::string& site, const std::string& function, int call_id,
@@ -45,6 +47,17 @@ void AddReader(StaticGraph* graph, const std::string& name, const std::string& c
   Merge(graph, in("merge"), {in("sum"), in("base")}).Result(name, in("merge"));
 }
 
+// F(n, v) = ... if n < 1 else ..., which calls F(n - 1, v) and reads the variable where n < 1 does not hold. Its result
+// is still to be made, of F/call/return_0, F/read and F/sn:1.
+void BeginRecursion(StaticGraph* graph) {
+  graph->Function("F", {"n"}).Entry("F", "v", 1, kHandle).Const("F/one", 1, {"^F/frame_start"});
+  graph->Op("F/less", "Less", {"F/n", "F/one"});
+  graph->Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sv", "Switch", {"F/v", "F/less"}, kHandle);
+  graph->Op("F/n1", "Sub", {"F/sn", "F/one"});
+  AddCall(graph, "F/call", "F", 2, "F/n1", "F/sv");
+  AddRead(graph, "F/read", "F/sv");
+}
+
 // The main graph calls F(n, v), where v is argument 1 of the program.
 void AddMainOfReader(StaticGraph* graph) {
   graph->Arg("n").Arg("v", 1, kHandle);
@@ -60,9 +73,9 @@ struct Shared {
     EXPECT_TRUE(regions.Build(*graph).ok());
     EXPECT_TRUE(BuildFlowGraph(*graph, std::move(regions), DeviceMemory(), &flow).ok());
     EXPECT_TRUE(DropSuperfluousWaits(&flow).ok());
-    reads = FindSharedReads(*graph, flow);
+    const VariableReaders readers = FindVariableReaders(flow);
     EXPECT_TRUE(KeepInvariants({}, &flow).ok());
-    EXPECT_TRUE(ShareReads(reads, &flow).ok());
+    EXPECT_TRUE(ShareReads(readers, &flow, &reads).ok());
   }
 
   const FlowNode& Node(const std::string& name) const {
@@ -75,7 +88,7 @@ struct Shared {
 
   std::unique_ptr<tensorflow::Graph> graph;
   FlowGraph flow;
-  SharedReads reads;
+  std::vector<ArgumentRead> reads;
 };
 
 TEST(SharedReadsTest, AreOfVariablesThatAreArgumentsOfTheProgram) {
@@ -83,11 +96,14 @@ TEST(SharedReadsTest, AreOfVariablesThatAreArgumentsOfTheProgram) {
   AddMainOfReader(&graph);
   AddReader(&graph, "F", "F", 2);
   const Shared shared(graph);
-  ASSERT_EQ(shared.reads.reads.size(), 1);
-  EXPECT_EQ(shared.reads.reads[0].argument, 1);
-  EXPECT_EQ(shared.flow.kernels[shared.reads.reads[0].kernel].name, "F/read");
+  ASSERT_EQ(shared.reads.size(), 1);
+  EXPECT_EQ(shared.reads[0].argument, 1);
+  EXPECT_EQ(shared.flow.kernels[shared.reads[0].kernel].name, "F/read");
+  ASSERT_EQ(shared.flow.reads_of_recursions.size(), 1);
+  ASSERT_EQ(shared.flow.reads_of_recursions[0].size(), 1);
+  EXPECT_EQ(shared.flow.reads_of_recursions[0][0].handle, 0);
   EXPECT_TRUE(shared.Node("F/read").is_removed);
-  EXPECT_EQ(shared.Node("F/sum").inputs[1].invariant, kFirstOfRun);
+  EXPECT_EQ(shared.Node("F/sum").inputs[1].invariant, kValue);
 }
 
 TEST(SharedReadsTest, OneValueServesAllFunctions) {
@@ -96,9 +112,9 @@ TEST(SharedReadsTest, OneValueServesAllFunctions) {
   AddReader(&graph, "F", "G", 2);
   AddReader(&graph, "G", "F", 3);
   const Shared shared(graph);
-  EXPECT_EQ(shared.reads.reads.size(), 1);
-  EXPECT_EQ(shared.Node("F/sum").inputs[1].invariant, kFirstOfRun);
-  EXPECT_EQ(shared.Node("G/sum").inputs[1].invariant, kFirstOfRun);
+  EXPECT_EQ(shared.reads.size(), 1);
+  EXPECT_EQ(shared.Node("F/sum").inputs[1].invariant, kValue);
+  EXPECT_EQ(shared.Node("G/sum").inputs[1].invariant, kValue);
 }
 
 // The sum of the two calls is x(v) + x(w).
@@ -110,30 +126,55 @@ TEST(SharedReadsTest, FunctionThatGetsTwoVariablesReadsForItself) {
   graph.Op("both", "AddV2", {"one/return_0", "other/return_0"}).Retval("both");
   AddReader(&graph, "F", "F", 2);
   const Shared shared(graph);
-  EXPECT_TRUE(shared.reads.reads.empty());
+  EXPECT_TRUE(shared.reads.empty());
   EXPECT_FALSE(shared.Node("F/read").is_removed);
 }
 
-// G's variable is F's, whichever of F's frames calls it.
-TEST(SharedReadsTest, VariableIsFollowedThroughFunctions) {
+// A function that is not recursive reads for itself: it is called for each read.
+TEST(SharedReadsTest, FunctionOutsideOfRecursionsReadsForItself) {
   StaticGraph graph;
   AddMainOfReader(&graph);
   AddReader(&graph, "F", "G", 2);
   graph.Function("G", {"n"}).Entry("G", "v", 1, kHandle);
   AddRead(&graph, "G/read", "G/v");
   graph.Op("G/sum", "AddV2", {"G/n", "G/read"}).Result("G", "G/sum");
-  const Shared shared(graph);
-  EXPECT_EQ(shared.reads.reads.size(), 1);
-  EXPECT_EQ(shared.Node("F/sum").inputs[1].invariant, kFirstOfRun);
-  EXPECT_EQ(shared.Node("G/sum").inputs[1].invariant, kFirstOfRun);
+  EXPECT_TRUE(Shared(graph).reads.empty());
 }
 
-TEST(SharedReadsTest, GraphWithSideEffectsHasNone) {
+// G is entered by every frame of F, and reads F's variable then.
+TEST(SharedReadsTest, VariableIsFollowedIntoOtherRecursions) {
+  StaticGraph graph;
+  AddMainOfReader(&graph);
+  auto in = [](const std::string& node) { return "F/" + node; };
+  graph.Function("F", {"n"}).Entry("F", "v", 1, kHandle).Const(in("one"), 1, {"^" + in("frame_start")});
+  graph.Op(in("less"), "Less", {in("n"), in("one")});
+  graph.Op(in("sn"), "Switch", {in("n"), in("less")}).Op(in("sv"), "Switch", {in("v"), in("less")}, kHandle);
+  graph.Op(in("n1"), "Sub", {in("sn"), in("one")});
+  AddCall(&graph, in("call"), "F", 2, in("n1"), in("sv"));
+  AddCall(&graph, in("other"), "G", 3, in("n1"), in("sv"));
+  graph.Op(in("sum"), "AddV2", {in("call/return_0"), in("other/return_0")}).Kernel(in("base"), {in("sn:1")});
+  Merge(&graph, in("merge"), {in("sum"), in("base")}).Result("F", in("merge"));
+  AddReader(&graph, "G", "G", 4);
+  const Shared shared(graph);
+  EXPECT_EQ(shared.reads.size(), 1);
+  EXPECT_EQ(shared.Node("G/sum").inputs[1].invariant, kValue);
+}
+
+TEST(SharedReadsTest, BodiesWithSideEffectsReadForThemselves) {
+  StaticGraph graph;
+  AddMainOfReader(&graph);
+  AddReader(&graph, "F", "F", 2);
+  graph.Kernel("F/effect", {"F/n"}, /*num_outputs=*/1, /*is_stateful=*/true).Result("F", "F/effect", 1);
+  EXPECT_TRUE(Shared(graph).reads.empty());
+}
+
+// It comes before the call or after it.
+TEST(SharedReadsTest, WhatTheMainGraphDoesDoesNotMatter) {
   StaticGraph graph;
   AddMainOfReader(&graph);
   AddReader(&graph, "F", "F", 2);
   graph.Kernel("effect", {"n"}, /*num_outputs=*/1, /*is_stateful=*/true).Retval("effect", 1);
-  EXPECT_TRUE(Shared(graph).reads.reads.empty());
+  EXPECT_EQ(Shared(graph).reads.size(), 1);
 }
 
 TEST(SharedReadsTest, ChecksDoNotMatter) {
@@ -141,48 +182,45 @@ TEST(SharedReadsTest, ChecksDoNotMatter) {
   AddMainOfReader(&graph);
   AddReader(&graph, "F", "F", 2);
   const Attrs attrs = {{"T", Types(1, kInt)}, {"summarize", 3}};
-  graph.Const("holds", true).Node("check", "Assert", {"holds", "n"}, attrs);
-  EXPECT_EQ(Shared(graph).reads.reads.size(), 1);
+  graph.Const("F/holds", true, {"^F/frame_start"}).Node("F/check", "Assert", {"F/holds", "F/n"}, attrs);
+  EXPECT_EQ(Shared(graph).reads.size(), 1);
 }
 
 // Else the read would be gone, and nobody would tell that the branch was taken.
 TEST(SharedReadsTest, ReaderWithoutTokensWaitsForTheBranch) {
   StaticGraph graph;
   AddMainOfReader(&graph);
-  graph.Function("F", {"n"}).Entry("F", "v", 1, kHandle).Const("F/one", 1, {"^F/frame_start"});
-  graph.Op("F/less", "Less", {"F/n", "F/one"});
-  graph.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sv", "Switch", {"F/v", "F/less"}, kHandle);
-  AddRead(&graph, "F/read", "F/sv");
+  BeginRecursion(&graph);
   graph.Kernel("F/twice", {"F/read"}).Kernel("F/base", {"F/sn:1"});
   Merge(&graph, "F/merge", {"F/twice", "F/base"}).Result("F", "F/merge");
+  graph.Kernel("F/use", {"F/call/return_0"});
   const Shared shared(graph);
   const FlowNode& twice = shared.Node("F/twice");
-  EXPECT_EQ(twice.inputs[0].invariant, kFirstOfRun);
+  EXPECT_EQ(twice.inputs[0].invariant, kValue);
   ASSERT_EQ(twice.controls.size(), 1);
   EXPECT_EQ(shared.flow.nodes[twice.controls[0].node].kind, OpKind::kBranch);
 }
 
 // Merges, results, loops and calls take nothing but tokens.
-TEST(SharedReadsTest, ReadThatAMergeTakesStays) {
+TEST(SharedReadsTest, MergeTakesTheValueFromAPass) {
   StaticGraph graph;
   AddMainOfReader(&graph);
-  graph.Function("F", {"n"}).Entry("F", "v", 1, kHandle).Const("F/one", 1, {"^F/frame_start"});
-  graph.Op("F/less", "Less", {"F/n", "F/one"});
-  graph.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sv", "Switch", {"F/v", "F/less"}, kHandle);
-  AddRead(&graph, "F/read", "F/sv");
+  BeginRecursion(&graph);
   graph.Kernel("F/base", {"F/sn:1"});
   Merge(&graph, "F/merge", {"F/read", "F/base"}).Result("F", "F/merge");
-  EXPECT_FALSE(Shared(graph).Node("F/read").is_removed);
+  graph.Kernel("F/use", {"F/call/return_0"});
+  const Shared shared(graph);
+  const FlowNode& read = shared.Node("F/read");
+  EXPECT_FALSE(read.is_removed);
+  EXPECT_EQ(read.kind, OpKind::kPass);
+  EXPECT_EQ(read.inputs[0].invariant, kValue);
 }
 
 TEST(SharedReadsTest, WhoeverWaitedForAReadWaitsForItsBranch) {
   StaticGraph graph;
   AddMainOfReader(&graph);
-  graph.Function("F", {"n"}).Entry("F", "v", 1, kHandle).Const("F/one", 1, {"^F/frame_start"});
-  graph.Op("F/less", "Less", {"F/n", "F/one"});
-  graph.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sv", "Switch", {"F/v", "F/less"}, kHandle);
-  AddRead(&graph, "F/read", "F/sv");
-  graph.Kernel("F/after", {"F/n", "^F/read"}).Kernel("F/base", {"F/sn:1"});
+  BeginRecursion(&graph);
+  graph.Kernel("F/after", {"F/n", "^F/read"}).Kernel("F/base", {"F/sn:1"}).Kernel("F/use", {"F/call/return_0"});
   Merge(&graph, "F/merge", {"F/after", "F/base"}).Result("F", "F/merge");
   const Shared shared(graph);
   EXPECT_TRUE(shared.Node("F/read").is_removed);

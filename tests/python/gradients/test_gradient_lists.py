@@ -211,6 +211,15 @@ def test_gradient_of_gradient_goes_through_lists(run):
     np.testing.assert_allclose(run(tf.gradients(first, x)[0]), 2 * (1 * 64 + 2 * 16 + 3 * 4 + 4))
 
 
+def test_gradient_of_gradient_goes_through_list_that_branches_pass_on(run):
+    f, define = recursive("PushedLast", [I32, F64, LIST], [LIST])
+    define(lambda n, x, a: tf.cond(n < 1, lambda: pushed(a, x), lambda: f(n - 1, x * x, a)))
+    x = tf.constant(0.7, F64)
+    y = tf.reduce_sum(stacked(f(1, x, pushed(empty(), x))) ** 3)
+    second = tf.gradients(tf.gradients(y, x)[0], x)[0]
+    np.testing.assert_allclose(run(second), 6 * 0.7 + 30 * 0.7**4)
+
+
 def test_gradient_of_captured_list_goes_to_what_it_was_made_of(run, control_flow):
     x = tf.constant([0.5, -1.5], F64)
     tensors = list_of(x * x)

@@ -25,7 +25,8 @@ ORDER = """
     _tf.followed
     _tf.copies
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
-    _tf.freezing, _tf.replacements, _tf.nests, _tf.function_types
+    _tf.freezing, _tf.replacements, _tf.nests, _tf.python_functions
+    _tf.function_types
     _tf.patches, _tf.inferring, _tf.loops, _tf.bodies
     _tf.tracing
     ops, shapes, signatures, explanations

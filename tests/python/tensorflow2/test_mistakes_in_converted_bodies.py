@@ -70,6 +70,17 @@ def test_function_without_source_that_a_body_calls_is_named(name, file):
         f(tf.constant(3))
 
 
+def test_method_without_source_is_named():
+    code = """
+        class Clipped:
+            def __call__(self, x):
+                return x if x < 3 else 3
+        """
+    clipped = without_source(code, "<stdin>")["Clipped"]()
+    with pytest.raises(TypeError, match=r"could not convert '(Clipped\.)?__call__'"):
+        tfr.recursive(lambda n: clipped(n))(tf.constant(3))
+
+
 def test_function_without_source_works_where_nothing_has_to_be_converted():
     helper = without_source("def helper(x): return x - 1", "<stdin>")["helper"]
 

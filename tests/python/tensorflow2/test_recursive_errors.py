@@ -321,6 +321,35 @@ def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called
     assert len(str(caught.value)) < 5000
 
 
+@pytest.mark.parametrize("value", ["ab", b"ab", [1, 2], {"numbers": (1, 2)}], ids=str)
+def test_python_values_that_grow_without_end_are_an_error_that_says_what_to_write(value):
+    """They would take all memory long before the recursion has asked for too many kinds of arguments."""
+
+    def twice(some):
+        return {"numbers": some["numbers"] * 2} if isinstance(some, dict) else some * 2
+
+    @tfr.recursive
+    def doubled(n, some):
+        if n < 1:
+            return n
+        return doubled(n - 1, twice(some))
+
+    with pytest.raises(
+        TypeError, match=contains("Call of 'doubled'", "Python strings and lists", "grown to", "tf.constant")
+    ):
+        doubled(tf.constant(3), value)
+
+
+def test_long_string_is_no_error():
+    @tfr.recursive
+    def length(text):
+        if len(text) > 99_997:
+            return 1 + length(text[1:])
+        return tf.strings.length(text)
+
+    assert int(length("a" * 100_000)) == 100_000
+
+
 def test_list_that_grows_once_is_no_error():
     @tfr.recursive
     def total(values):

@@ -155,6 +155,25 @@ def test_shapes_of_results_are_static():
     assert shapes == [([None, 3], [2])]
 
 
+def test_shapes_stay_beside_a_stated_shape_invariant(called):
+    """AutoGraph states one for each variable of the loop then, None for those of which the user has stated none."""
+
+    @tfr.recursive
+    def search(node, seen, order, children):
+        if seen[node]:
+            return seen, order
+        seen = tf.tensor_scatter_nd_update(seen, [[node]], [True])
+        for child in children[node]:
+            tf.autograph.experimental.set_loop_options(shape_invariants=[(order, tf.TensorShape([None]))])
+            seen, order = search(child, seen, order, children)
+        return seen, tf.concat([order, [node]], 0)
+
+    children = tf.ragged.constant([[1, 2], [3], [3], []], dtype=tf.int32)
+    seen, order = called(lambda: search(tf.constant(0), tf.zeros([4], tf.bool), tf.zeros([0], tf.int32), children))
+    assert seen.numpy().tolist() == [True] * 4
+    assert order.numpy().tolist() == [3, 1, 2, 0]
+
+
 # --- Traces -------------------------------------------------------------------------------------------------------
 
 

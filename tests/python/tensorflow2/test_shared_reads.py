@@ -1,4 +1,4 @@
-"""Variables that a run reads once for all frames: no frame, gradient or thread can tell."""
+"""Variables that are read once for all frames of a recursion: no frame, gradient or thread can tell."""
 # SPDX-License-Identifier: Apache-2.0
 
 import itertools

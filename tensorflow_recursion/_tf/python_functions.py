@@ -1,0 +1,313 @@
+"""Python functions as they are now: what they refer to may be another thing when a body is traced again."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dis
+import functools
+import os
+import types
+import weakref
+from collections.abc import Callable, Hashable, Sequence, Set
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.function.trace_type import default_types
+from tensorflow.python.autograph.core import function_wrappers
+
+# Values that are the same where they are equal. (0.0 and -0.0 are equal, but not the same; they are told by `repr`.)
+_VALUES = (int, bool, str, bytes, type(None), tf.DType)
+# What AutoGraph writes on the functions that it has converted.
+_AUTOGRAPH = {"autograph_info__"}
+
+
+def is_followed(value: object) -> bool:
+    """Whether `value` is told by what it does: a function or method of Python, or one with some of its arguments."""
+    if _is_bound(value):
+        return True
+    if isinstance(value, functools.partial):
+        return type(value) is functools.partial and not value.__dict__
+    return isinstance(value, types.FunctionType) and value.__dict__.keys() <= _AUTOGRAPH
+
+
+def _is_bound(value: Any) -> bool:
+    """Whether `value` is a method of an object, one of Python's or one that `tfr.recursive` has made."""
+    return isinstance(value, (types.MethodType, *_BOUND))
+
+
+def frozen(function: Any) -> Any:
+    """A function that does what `function` does now, also when the variables around that one have other values.
+
+    For example, `lambda x: x * k` in a loop over `k` is for Python a function of the last `k` once the loop is over.
+    So are functions that it refers to. A variable that one of them assigns, as `nonlocal` ones, stays what it is.
+    """
+    if not is_followed(function) or function in _keys:
+        return function
+    live = _live(function)
+    copy = _copy(function, live, {}, lambda value: value if is_followed(value) and value in _keys else None)
+    _keys[copy] = _key(copy, [], live)
+    return copy
+
+
+def _live(function: Any) -> set[int]:
+    """The variables that functions assign among this one and all that it refers to, by their identity."""
+    return {id(cell) for one in _all_of(function) for name, cell in _cells(one) if name in _assigned(one.__code__)}
+
+
+def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]) -> Any:
+    """A copy of a function with variables of its own, but for those that are `live`.
+
+    What is no function stays, unless `replaced` says what is to be in its place; it does so for functions, too.
+    """
+    if (other := replaced(value)) is not None:
+        return other
+    if not is_followed(value):
+        return value
+    if id(value) in copies:
+        return copies[id(value)]
+    if isinstance(value, functools.partial):
+        args = [_copy(one, live, copies, replaced) for one in value.args]
+        keywords = {name: _copy(one, live, copies, replaced) for name, one in value.keywords.items()}
+        return functools.partial(_copy(value.func, live, copies, replaced), *args, **keywords)
+    if _is_bound(value):
+        return type(value)(_copy(value.__func__, live, copies, replaced), _copy(value.__self__, live, copies, replaced))
+    if not value.__closure__:
+        return value
+    is_live = [id(cell) in live or _content(cell) is _EMPTY for cell in value.__closure__]
+    cells = [cell if stays else types.CellType() for cell, stays in zip(value.__closure__, is_live, strict=True)]
+    copy = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, tuple(cells))
+    copies[id(value)] = copy
+    for cell, old, stays in zip(cells, value.__closure__, is_live, strict=True):
+        if not stays:
+            cell.cell_contents = _copy(old.cell_contents, live, copies, replaced)
+    copy.__kwdefaults__ = value.__kwdefaults__
+    copy.__dict__.update(value.__dict__)
+    copy.__module__, copy.__qualname__, copy.__doc__ = value.__module__, value.__qualname__, value.__doc__
+    return copy
+
+
+class _Owner:
+    """In place of an object that functions must not keep; see `without_owners`."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = weakref.ref(owner)
+        self._text = f"a {type(owner).__name__}"
+
+    def get(self) -> Any:
+        owner = self.owner()
+        if owner is None:
+            raise ReferenceError(
+                f"A function that is an argument uses {self._text} that is gone; keep that object as long as the "
+                "gradient is not computed: a body is built once more for it"
+            )
+        return owner
+
+
+def is_owner(value: Any) -> bool:
+    """Whether the class of `value` has functions for each of its objects, as `tf.function` makes of methods.
+
+    They are found by the object as a weak key. If a graph of one of them kept the object, it would be there for ever.
+    """
+    if value is None or isinstance(value, (type, types.ModuleType)):
+        return False
+    attributes = (one for kind in type(value).__mro__ for one in vars(kind).values())
+    return any(isinstance(one, (tf.types.experimental.PolymorphicFunction, *_METHODS)) for one in attributes)
+
+
+# What makes a function for each object of a class, and what such a function is as an attribute of the object.
+# `tfr.recursive` adds its own.
+_METHODS: list[type] = []
+_BOUND: list[type] = []
+
+
+def register_methods(kind: type, bound: type) -> None:
+    """Let functions of this kind, as attributes of a class, make its objects owners, and be `bound` to one of them."""
+    _METHODS.append(kind)
+    _BOUND.append(bound)
+
+
+def without_owners(function: Any) -> Any:
+    """A copy of a frozen function that keeps no owners, so it can be kept, but not be called; see `with_owners`."""
+    return _copy(function, _live(function), {}, lambda value: _Owner(value) if is_owner(value) else None)
+
+
+def with_owners(function: Any) -> Any:
+    """A copy of what `without_owners` has made that can be called.
+
+    Raises:
+      ReferenceError: if an owner is gone.
+    """
+    return _copy(function, _live(function), {}, lambda value: value.get() if isinstance(value, _Owner) else None)
+
+
+def _all_of(function: Any) -> list[types.FunctionType]:
+    """The function and all that it refers to, as far as they are functions of Python."""
+    found: dict[int, Any] = {}
+    pending = [function]
+    while pending:
+        one = pending.pop()
+        if id(one) in found or not is_followed(one):
+            continue
+        found[id(one)] = one
+        if isinstance(one, functools.partial):
+            pending += [one.func, *one.args, *one.keywords.values()]
+        elif _is_bound(one):
+            pending.append(one.__func__)
+        else:
+            pending += [_content(cell) for _, cell in _cells(one)]
+    return [one for one in found.values() if isinstance(one, types.FunctionType)]
+
+
+def _cells(function: types.FunctionType) -> list[tuple[str, Any]]:
+    """The variables around a function that it refers to."""
+    return list(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
+def kind_of(function: Any) -> tuple[FunctionKind, Any]:
+    """The kind of a function that is an argument, and what has to be kept as long as the kind is used."""
+    copy = frozen(function)
+    to_keep = without_owners(copy)
+    return FunctionKind(to_keep, _keys[copy], _described(function)), to_keep
+
+
+class FunctionKind(default_types.Weakref):  # type: ignore[misc]  # it has no types
+    """The kind of a Python function that is an argument: its code, and all that it refers to.
+
+    A body that makes a function makes another one each time it is traced, `lambda x: g(x) * 2` for example. These are
+    of one kind, so that a call that is given one of them is a call of the same recursive function.
+    """
+
+    def __init__(self, kept: Any, key: Hashable, text: str) -> None:
+        super().__init__(weakref.ref(kept))
+        self._key = key
+        self._text = text
+
+    def placeholder_value(self, placeholder_context: Any) -> Any:
+        function = with_owners(self._ref())
+        _keys[function] = self._key
+        return function
+
+    def __tf_tracing_type__(self, context: Any) -> FunctionKind:
+        return self
+
+    def is_subtype_of(self, other: Any) -> bool:
+        return bool(self == other)
+
+    def most_specific_common_supertype(self, types: Sequence[Any]) -> FunctionKind | None:
+        return self if all(self == other for other in types) else None
+
+    def cast(self, value: Any, casting_context: Any) -> Any:
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FunctionKind) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _described(function: Any) -> str:
+    while isinstance(function, functools.partial) or _is_bound(function):
+        function = function.func if isinstance(function, functools.partial) else function.__func__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return repr(function)
+    name = f"the function {function.__name__}"
+    if not os.path.exists(code.co_filename) or "__autograph_generated_file" in code.co_filename:
+        return name
+    return f"{name} ({os.path.basename(code.co_filename)}, line {code.co_firstlineno})"
+
+
+_EMPTY = object()
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _EMPTY
+
+
+def _assigned(code: types.CodeType) -> set[str]:
+    """The variables around it that code assigns or deletes, or that functions in it do."""
+    found = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("STORE_DEREF", "DELETE_DEREF") and instruction.argval in code.co_freevars
+    }
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _assigned(constant) & set(code.co_freevars)
+    return found
+
+
+class _Key:
+    """What tells a function from others. It is as large as all that the function refers to, so it is hashed once."""
+
+    def __init__(self, *parts: Hashable) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Key) and self._hash == other._hash and self._parts == other._parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class _Identity:
+    """What tells an object from others, without keeping it; of what weak references cannot point to, its address."""
+
+    def __init__(self, value: Any) -> None:
+        self._address = id(value)
+        try:
+            self._ref: weakref.ref[Any] | None = weakref.ref(value)
+        except TypeError:
+            self._ref = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Identity) or self._address != other._address:
+            return False
+        if self._ref is None or other._ref is None:
+            return self._ref is other._ref
+        return self._ref() is not None and self._ref() is other._ref()
+
+    def __hash__(self) -> int:
+        return self._address
+
+
+# Those of functions that are frozen. What a key refers to by its address is kept by the function.
+_keys: weakref.WeakKeyDictionary[Any, Hashable] = weakref.WeakKeyDictionary()
+
+
+def _key(value: Any, around: list[Any], live: Set[int]) -> Hashable:
+    """What tells a value from others; `around` are the functions that refer to it, the outermost first."""
+    if type(value) in _VALUES:
+        return type(value), value
+    if type(value) in (float, complex):
+        return type(value), repr(value)
+    if type(value) is tuple:
+        return tuple, tuple(_key(part, around, live) for part in value)
+    if any(value is one for one in around):
+        return "around", next(i for i, one in enumerate(around) if one is value)
+    if isinstance(value, function_wrappers.FunctionScope):  # made by each call of a function that AutoGraph converted
+        return "scope"
+    if not is_followed(value):
+        return _Identity(value)
+    return _keys[value] if value in _keys else _key_of_function(value, [*around, value], live)
+
+
+def _key_of_function(function: Any, around: list[Any], live: Set[int]) -> _Key:
+    def key(value: Any) -> Hashable:
+        return _key(value, around, live)
+
+    if isinstance(function, functools.partial):
+        return _Key("partial", key(function.func), key(function.args), key(tuple(function.keywords.items())))
+    if _is_bound(function):
+        return _Key("method", key(function.__func__), key(function.__self__))
+    cells = [("live", id(cell)) if id(cell) in live else key(_content(cell)) for _, cell in _cells(function)]
+    defaults = key(function.__defaults__ or ()), key(tuple((function.__kwdefaults__ or {}).items()))
+    return _Key(function.__code__, id(function.__globals__), *cells, *defaults)

@@ -1,0 +1,197 @@
+"""What newcomers write that AutoGraph or TensorFlow refuse in a body: errors say what to write, and that works."""
+# SPDX-License-Identifier: Apache-2.0
+
+import re
+
+import keras
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+MISTAKES = {}
+
+
+def mistake(*texts):
+    """Enters a function that makes a recursive function and its arguments, and what its error has to say."""
+
+    def add(make):
+        MISTAKES[make.__name__] = (make, texts)
+        return make
+
+    return add
+
+
+@mistake("'visit'", "leave out `return`", "under an `if` for the opposite")
+def return_of_nothing():
+    variable = tf.Variable(0)
+
+    @tfr.recursive
+    def visit(n):
+        if n < 1:
+            return
+        variable.assign_add(1)
+        visit(n - 1)
+
+    return visit, [tf.constant(3)]
+
+
+@mistake("'visit'", "leave out `return`", "under an `if` for the opposite")
+def return_of_calls_that_return_nothing():
+    @tfr.recursive
+    def visit(n):
+        if n < 1:
+            return None
+        return visit(n - 1)
+
+    return visit, [tf.constant(3)]
+
+
+@mistake("'length'", "gets None", "let each `return` of that function return a value")
+def computing_with_nothing():
+    @tfr.recursive
+    def length(n):
+        if n < 1:
+            return None
+        return length(n - 1) + 1
+
+    return length, [tf.constant(3)]
+
+
+@mistake("'trees'", "cannot append to a Python list", "tf.TensorArray")
+def list_of_a_loop():
+    @tfr.recursive
+    def trees(n):
+        if n < 1:
+            return 1.0
+        values = []
+        for i in tf.range(n):
+            values.append(trees(i))
+        return tf.reduce_sum(tf.stack(values))
+
+    return trees, [tf.constant(3)]
+
+
+@mistake("'trees'", "int32", "float32", "tf.TensorArray")
+def list_of_a_loop_over_integers():
+    @tfr.recursive
+    def trees(n):
+        if n < 1:
+            return 1
+        values = []
+        for i in tf.range(n):
+            values.append(trees(i))
+        return tf.reduce_sum(tf.stack(values))
+
+    return trees, [tf.constant(3)]
+
+
+@mistake("'fib'", "cannot look up a tensor", "tf.lookup.experimental.MutableHashTable")
+def dictionary_of_results():
+    known = {}
+
+    @tfr.recursive
+    def fib(n):
+        if n in known:
+            return known[n]
+        known[n] = n if n < 2 else fib(n - 1) + fib(n - 2)
+        return known[n]
+
+    return fib, [tf.constant(3)]
+
+
+@mistake("'total'", "reads part 3", "tf.constant(n)", "slice index 3")
+def python_index():
+    @tfr.recursive
+    def total(x, i):
+        if x[i] < 0.0:
+            return 0.0
+        return x[i] + total(x, i + 1)
+
+    return total, [tf.constant([1.0, 2.0, -1.0]), 0]
+
+
+@mistake("'product'", "one dtype", "int32", "taken to return", "float32", "output_signature")
+def product_of_two_dtypes():
+    @tfr.recursive
+    def product(n):
+        if n < 1:
+            return 1.0
+        return n * product(n - 1)
+
+    return product, [tf.constant(3)]
+
+
+@mistake("Call of 'power'", "KerasTensor", "keras.layers.Layer")
+def functional_model():
+    @tfr.recursive
+    def power(x, n):
+        return x if n < 1 else x * power(x, n - 1)
+
+    return power, [keras.Input([3]), tf.constant(3)]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake_is_an_error_that_says_what_to_write(name):
+    make, texts = MISTAKES[name]
+    function, args = make()
+    with pytest.raises((TypeError, ValueError), match="(?s)" + ".*".join(map(re.escape, texts))) as error:
+        function(*args)
+    is_of_results = "taken to return" in texts
+    assert ("taken to return" in str(error.value)) == is_of_results
+
+
+def test_function_without_a_result_works_as_the_error_says():
+    variable = tf.Variable(0)
+
+    @tfr.recursive
+    def visit(n):
+        if n >= 1:
+            variable.assign_add(1)
+            visit(n - 1)
+
+    visit(tf.constant(3))
+    assert int(variable) == 3
+
+
+def test_list_works_as_the_error_says():
+    @tfr.recursive
+    def trees(n):
+        if n < 1:
+            return 1
+        values = tf.TensorArray(tf.int32, n)
+        for i in tf.range(n):
+            values = values.write(i, trees(i))
+        return tf.reduce_sum(values.stack())
+
+    assert int(trees(tf.constant(4))) == 8
+
+
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_tf_function_is_taken_for_the_function_in_it(is_stated):
+    """Otherwise all of the body, and the condition in it, would be in a function of its own."""
+
+    @tfr.recursive
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] if is_stated else None)
+    def fib(n):
+        if n < 2:
+            return n
+        return fib(n - 1) + fib(n - 2)
+
+    class Net(tf.Module):
+        @tfr.recursive
+        @tf.function
+        def fib(self, n):
+            return n if n < 2 else self.fib(n - 1) + self.fib(n - 2)
+
+    assert int(fib(10 if is_stated else tf.constant(10, tf.int64))) == 55
+    assert int(Net().fib(tf.constant(10))) == 55
+
+
+def test_class_is_refused():
+    with pytest.raises(TypeError, match="recursive decorates a Python function, got <class"):
+
+        @tfr.recursive
+        class Fib:
+            pass

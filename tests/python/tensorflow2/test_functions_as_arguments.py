@@ -1,0 +1,271 @@
+"""Python functions that recursive functions get as arguments or find around them; a body is built more than once."""
+# SPDX-License-Identifier: Apache-2.0
+
+import functools
+import gc
+import random
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+OUTERMOST = pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+
+
+class Scale(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = tf.Variable(3.0)
+
+    def scaled(self, x):
+        return x * self.factor
+
+    @tfr.recursive
+    def halved_and_scaled(self, x):
+        if x < 100.0:
+            return x * self.factor
+        return self.halved_and_scaled(x / 2.0)
+
+
+def functions(scale):
+    """What is gone when the call is over, unless the call keeps it."""
+    return {
+        "lambda": lambda: lambda x: x * scale.factor,
+        "method": lambda: scale.scaled,
+        "recursive method": lambda: scale.halved_and_scaled,
+        "partial": lambda: functools.partial(tf.multiply, scale.factor),
+    }
+
+
+@pytest.fixture
+def repeat():
+    @tfr.recursive
+    def repeat(x, n, function):
+        if n < 1:
+            return x
+        return function(repeat(x, n - 1, function))
+
+    return repeat
+
+
+@OUTERMOST
+@pytest.mark.parametrize("kind", list(functions(None)))
+def test_functions_that_nobody_keeps_have_gradients(outermost, kind, repeat):
+    scale = Scale()
+
+    def gradients(x):
+        with tf.GradientTape() as outer:
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                y = repeat(x, tf.constant(2), functions(scale)[kind]())
+            gc.collect()
+            dx = tape.gradient(y, x)
+        return y, dx, tape.gradient(y, scale.factor), outer.gradient(dx, scale.factor)
+
+    assert [float(one) for one in outermost(gradients)(tf.constant(2.0))] == [18.0, 9.0, 12.0, 6.0]
+
+
+@OUTERMOST
+@pytest.mark.parametrize("make", ["lambda", "partial", "method"])
+def test_functions_that_a_body_makes_have_gradients(outermost, make):
+    """Each trace of the body makes others."""
+
+    class Twice:
+        def __init__(self, function):
+            self.function = function
+
+        def both(self, x):
+            return self.function(x) * 2.0
+
+    start = Twice(lambda x: x + 1.0)
+
+    @tfr.recursive
+    def compose(x, depth, function):
+        if depth == 0:
+            return function(x)
+        if make == "lambda":
+            return compose(x, depth - 1, lambda x: function(x) * 2.0)
+        if make == "partial":
+            return compose(x, depth - 1, functools.partial(lambda f, x: f(x) * 2.0, function))
+        return compose(x, depth - 1, start.both)
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = compose(x, 3, lambda x: x + 1.0)
+        return y, tape.gradient(y, x)
+
+    expected = [4.0, 2.0] if make == "method" else [16.0, 8.0]
+    assert [float(one) for one in outermost(gradient)(tf.constant(1.0))] == expected
+
+
+@OUTERMOST
+@pytest.mark.parametrize("way", ["definition", "argument"])
+def test_functions_mean_what_they_did_when_they_were_called(outermost, way, repeat):
+    """When the gradient is taken, the variable of the loop has another value than at the call."""
+
+    def gradient(x):
+        values = []
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            for k in range(3):
+
+                @tfr.recursive
+                def power(x, n):
+                    return x if n < 1 else power(x, n - 1) * (k + 1.0)
+
+                by_argument = repeat(x, tf.constant(2), lambda x: x * (k + 1.0))
+                values.append(power(x, tf.constant(2)) if way == "definition" else by_argument)
+        return values, tape.gradient(values, x)
+
+    values, slope = outermost(gradient)(tf.constant(2.0))
+    np.testing.assert_allclose(values, [2.0, 8.0, 18.0])
+    assert float(slope) == 14.0
+
+
+@OUTERMOST
+def test_function_keeps_the_variable_that_it_makes(outermost):
+    variable = None
+
+    @tfr.recursive
+    def power(x, n):
+        nonlocal variable
+        if variable is None:
+            variable = tf.Variable(3.0)
+        return x if n < 1 else power(x, n - 1) * variable
+
+    @outermost
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            y = power(x, tf.constant(2))
+        return tape.gradient(y, variable)
+
+    assert float(gradient(tf.constant(2.0))) == 12.0
+
+
+class Factor:
+    def __init__(self, value):
+        self.value = value
+
+
+@pytest.mark.parametrize("is_stated", [False, True], ids=["found out", "stated"])
+@pytest.mark.parametrize("value", ["object", "number"])
+def test_values_that_each_trace_makes_anew_are_an_error_that_says_so(is_stated, value):
+    @tfr.recursive(output_signature=tf.TensorSpec([], tf.float32) if is_stated else None)
+    def power(x, depth, factor):
+        if depth == 0:
+            return x
+        made = Factor(2.0) if value == "object" else random.random()
+        return power(x, depth - 1, made) * (factor.value if value == "object" else factor)
+
+    with pytest.raises(TypeError, match=r"(?s)Function 'power': each time.*'factor' is .*__eq__.*random numbers"):
+        for _ in range(3):  # one trace more for each
+            x = tf.constant(1.0)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.function(lambda x: power(x, 3, Factor(2.0) if value == "object" else 1.0))(x)
+            tape.gradient(y, x)
+
+
+@OUTERMOST
+def test_equal_objects_that_each_trace_makes_anew_are_taken(outermost):
+    class Equal(Factor):
+        def __eq__(self, other):
+            return isinstance(other, Equal) and self.value == other.value
+
+        def __hash__(self):
+            return hash(self.value)
+
+    @tfr.recursive
+    def power(x, depth, factor):
+        if depth == 0:
+            return x
+        return power(x, depth - 1, Equal(factor.value + 1.0)) * factor.value
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = power(x, 3, Equal(1.0))
+        return tape.gradient(y, x)
+
+    assert float(outermost(gradient)(tf.constant(1.0))) == 6.0
+
+
+@OUTERMOST
+@pytest.mark.parametrize("way", ["nested", "partial"])
+def test_functions_that_functions_refer_to_mean_what_they_did(outermost, way, repeat):
+    """A variable that one of them assigns is what the others see."""
+
+    def gradient(x):
+        values, known = [], None
+
+        def two():
+            nonlocal known
+            known = 2.0
+            return known
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            for k in range(3):
+
+                def scaled(x):
+                    return x * (two() * k + known - 1.0)
+
+                given = functools.partial(lambda f, x: f(x), scaled) if way == "partial" else lambda x: scaled(x)
+                values.append(repeat(x, tf.constant(2), given))
+        return values, tape.gradient(values, x)
+
+    values, slope = outermost(gradient)(tf.constant(1.0))
+    np.testing.assert_allclose(values, [1.0, 9.0, 25.0])
+    assert float(slope) == 35.0
+
+
+class Net(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = tf.Variable(2.0)
+
+    def scaled(self, x):
+        return x * self.weight
+
+    @tfr.recursive
+    def halved(self, x):
+        return x * self.weight if x < 100.0 else self.halved(x / 2.0)
+
+    @tf.function
+    def gradient(self, x, repeat, way):
+        given = {"lambda": lambda x: x * self.weight, "method": self.scaled, "recursive method": self.halved}
+        with tf.GradientTape() as tape:
+            y = repeat(x, tf.constant(2), given[way])
+        return tape.gradient(y, self.weight)
+
+
+@pytest.mark.parametrize("way", ["lambda", "method", "recursive method"])
+def test_functions_do_not_keep_the_object_whose_method_calls(way, repeat):
+    net = Net()
+    gone = weakref.ref(net)
+    assert float(net.gradient(tf.constant(1.0), repeat, way)) == 4.0
+    del net
+    gc.collect()
+    assert gone() is None
+
+
+def test_object_that_an_argument_uses_and_that_is_gone_is_an_error_that_says_so(repeat):
+    def doubled(net):
+        return lambda x: net.halved(x) * 2.0
+
+    @tf.function(autograph=False)
+    def gradient(x):
+        net = Net()
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = repeat(x, tf.constant(2), doubled(net))
+        net = None
+        gc.collect()
+        return tape.gradient(y, x)
+
+    with pytest.raises(ReferenceError, match="uses a Net that is gone; keep that object"):
+        gradient(tf.constant(1.0))
