@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/control_inputs.h"
+#include "cc/expand/effect_states.h"
 #include "cc/expand/loop_pivots.h"
 
 namespace tensorflow_recursion {
@@ -28,10 +31,7 @@ std::vector<bool> FindOrdered(const CallProgram& program, const NodeList& list) 
     is_ordered[position] = true;
   };
   for (size_t i = 0; i < list.nodes.size(); ++i) {
-    const NodeDef& node = list.nodes[i];
-    const bool has_effect =
-        IsInvoke(node) ? program.functions.at(CalleeOf(node)).has_effects : static_cast<bool>(list.has_effect[i]);
-    if (has_effect) order(static_cast<int>(i));
+    if (StateOf(program, list, static_cast<int>(i)).writes) order(static_cast<int>(i));
   }
   while (!work.empty()) {
     const NodeDef& node = list.nodes[work.back()];
@@ -187,9 +187,93 @@ class PlaceKeeper {
   ControlInputs controls_;
 };
 
+// Keeps nodes behind the side effects that the gradients come after for which they no longer wait. For example, of
+//     assignment -> gradient -> gradient of it -> read
+// where the arrows are control edges and nobody else needs the second gradient, the read has lost its only wait.
+class OrderKeeper {
+ public:
+  // `states` says what each node does, or comes after.
+  OrderKeeper(const CallProgram& program, const EffectStates& states, const LostWaits& lost, NodeList* list)
+      : program_(program), states_(states), lost_(lost), list_(*list) {}
+
+  void Run() {
+    const int count = static_cast<int>(lost_.producers.size());
+    for (int i = 0; i < count; ++i) {
+      if (!lost_.is_idle[i] && !lost_.producers[i].empty()) Keep(i);
+    }
+  }
+
+ private:
+  // Whether what the node waits for has to be waited for in its place.
+  bool IsPassed(int node) const { return IsPartOfGradient(program_, list_.nodes[node]) || lost_.is_idle[node]; }
+
+  // What the node waits for, or has waited for, of all that has side effects or comes after some.
+  std::vector<int> ProducersAfterEffects(int node) const {
+    std::vector<int> found = lost_.producers[node];
+    for (const std::string& input : list_.nodes[node].input()) found.push_back(list_.ProducerOf(input));
+    found.erase(std::remove_if(found.begin(), found.end(), [&](int producer) { return !states_[producer].writes; }),
+                found.end());
+    return found;
+  }
+
+  void Keep(int node) {
+    std::set<int> befores;
+    for (int producer : lost_.producers[node]) {
+      if (!states_[producer].writes) continue;
+      FindEffectsBefore(producer);
+      const std::set<int>& found = effects_before_.at(producer);
+      befores.insert(found.begin(), found.end());
+    }
+    NodeDef& def = list_.nodes[node];
+    std::set<std::string> known(def.input().begin(), def.input().end());
+    for (int before : befores) {
+      const std::string wait = absl::StrCat("^", list_.nodes[before].name());
+      if (before != node && known.insert(wait).second) def.add_input(wait);
+    }
+  }
+
+  // Finds for a gradient, and for those that it waits for, directly or not, which other nodes behind side effects they
+  // wait for.
+  void FindEffectsBefore(int gradient) {
+    std::vector<int> work = {gradient};
+    std::set<int> opened;
+    while (!work.empty()) {
+      const int node = work.back();
+      const std::vector<int> producers = ProducersAfterEffects(node);
+      if (effects_before_.count(node) == 0 && opened.insert(node).second) {
+        std::copy_if(producers.begin(), producers.end(), std::back_inserter(work),
+                     [&](int producer) { return IsPassed(producer) && opened.count(producer) == 0; });
+        continue;
+      }
+      work.pop_back();
+      if (effects_before_.count(node) > 0) continue;
+      std::set<int> befores;
+      for (int producer : producers) {
+        const auto further = effects_before_.find(producer);
+        if (!IsPassed(producer)) {
+          befores.insert(producer);
+        } else if (further != effects_before_.end()) {
+          befores.insert(further->second.begin(), further->second.end());
+        }
+      }
+      effects_before_[node] = std::move(befores);
+    }
+  }
+
+  const CallProgram& program_;
+  const EffectStates& states_;
+  const LostWaits& lost_;
+  NodeList& list_;
+  std::map<int, std::set<int>> effects_before_;
+};
+
 void DropWaits(const CallProgram& program, const std::vector<int>& roots, NameTable* names, NodeList* list) {
+  EffectStates states = StatesOf(program, *list);
+  const bool has_effects = std::any_of(states.begin(), states.end(), [](const EffectState& one) { return one.writes; });
+  if (has_effects) Spread(ReadersOf(*list), &states);
   const LostWaits lost = WaitDropper(program, roots, list).Run();
   PlaceKeeper(program, lost, names, list).Run();
+  if (has_effects) OrderKeeper(program, states, lost, list).Run();
 }
 
 std::vector<int> FetchedNodes(const CallProgram& program) {

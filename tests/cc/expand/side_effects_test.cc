@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/cc/expand/differentiated.h"
 
 namespace tensorflow_recursion {
@@ -121,6 +123,42 @@ TEST(SideEffectsTest, NothingInBodiesWaitsForGradientCallsOrRecords) {
   for (const char* node : {"join", "inner/call_0", "recall"}) {
     EXPECT_EQ(Find(expanded, std::string("F__backward1/") + node), nullptr) << node;
   }
+}
+
+// The gradients between them come after the assertion, and nothing else orders it and the node that waits for them.
+TEST(SideEffectsTest, WhoeverWaitedForGradientsStaysBehindTheirSideEffects) {
+  const Attrs assert_attrs = {{"T", tensorflow::DataTypeSlice(kInts)}};
+  GraphBuilder builder = Differentiated();
+  builder.Node("true", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
+  builder.Node("assert", "Assert", {"true", "x"}, assert_attrs);
+  builder.Node("late", "Identity", {"dy", "^assert"}, {{"T", kInt}});
+  const std::vector<tensorflow::DataType> results = {kInt, kInt};
+  builder.Call("first", "F__backward1", {"y:1", "dy", "^assert"}, {DT_VARIANT, kInt}, results);
+  builder.Call("second", "F__backward1", {"y:1", "first:1"}, {DT_VARIANT, kInt}, results);
+  builder.Call("third", "F__backward1", {"y:1", "late", "^second"}, {DT_VARIANT, kInt}, results);
+  builder.Node("join", "NoOp", {"^third"});
+  for (const char* wait : {"^second", "^third", "^join"}) {
+    const std::string name = absl::StrCat("after_", wait + 1);
+    builder.Node(name, "Identity", {"x", wait}, {{"T", kInt}});
+  }
+  const GraphDef expanded =
+      Expand(builder.graph(), {"after_second:0", "after_third:0", "after_join:0", "second:0", "third:0"});
+  EXPECT_EQ(InputsOf(expanded, "after_second"), (Inputs{"x", "^assert"}));
+  for (const char* after : {"after_third", "after_join"}) {
+    EXPECT_TRUE(HasInput(expanded, after, "^late") || HasInput(expanded, after, "^assert")) << after;
+  }
+}
+
+// A constant that only a gradient keeps in its branch is not kept there by what comes before the branch.
+TEST(SideEffectsTest, ConstantsBehindSideEffectsStayInTheirBranch) {
+  GraphBuilder builder = Differentiated();
+  builder.Node("p", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
+  builder.Node("assert", "Assert", {"p", "x"}, {{"T", tensorflow::DataTypeSlice(kInts)}});
+  builder.Node("switch", "Switch", {"dy", "p", "^assert"}, {{"T", kInt}});
+  builder.Call("h", "F__backward1", {"y:1", "switch:1", "^assert"}, {DT_VARIANT, kInt}, {kInt, kInt});
+  builder.Const("a", 1, {"^h"});
+  const GraphDef expanded = Expand(WithInlined("h", builder.graph()), {"a:0"});
+  EXPECT_TRUE(HasInput(expanded, "a", "^switch/pivot"));
 }
 
 // An assignment after a gradient must not change what the gradient reads.

@@ -160,3 +160,29 @@ def test_gradient_in_a_session_reads_what_the_function_has_written(where):
             for run in range(RUNS):
                 session.run(variable.initializer)
                 assert session.run(dx, {x: 3.0 + run}) == 3.0 + run
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_variable_is_read_after_the_assignment_that_gradients_come_after(attempt):
+    """Only the gradients are between the assignment and the read; which of these came first was a matter of luck."""
+    weight = tf.Variable(1.0)
+
+    @tfr.recursive
+    def power(n, x):
+        if n < 1:
+            return x
+        return power(n - 1, x * weight)
+
+    @tf.function
+    def step():
+        with tf.GradientTape(persistent=True) as outer:
+            with tf.GradientTape() as inner:
+                y = power(tf.constant(3), tf.constant(2.0))
+            slope = inner.gradient(y, weight)
+            weight.assign_sub(0.1 * slope)
+        return outer.gradient(slope, weight), weight.read_value()
+
+    second, value = step()
+    assert float(value) == float(weight)
+    assert abs(float(value) - 0.4) < 1e-6
+    assert abs(float(second) - 12.0 * 0.4) < 1e-5, attempt
