@@ -2,8 +2,12 @@
 #include "cc/expand/body_factory.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/expandable.h"
@@ -39,6 +43,42 @@ void Unmark(Node* node) {
   for (const Expansion mark : kMarks) node->ClearAttr(MarkFor(mark));
 }
 
+// The functions that are bodies of loops.
+std::unordered_set<std::string> LoopBodies(const FunctionDefLibrary& functions) {
+  std::unordered_set<std::string> bodies;
+  for (const FunctionDef& function : functions.function()) {
+    for (const tensorflow::NodeDef& node : function.node_def()) {
+      const auto body = node.attr().find("body");
+      if (body != node.attr().end()) bodies.insert(body->second.func().name());
+    }
+  }
+  return bodies;
+}
+
+// Puts an Identity between an argument that is a handle and a result at another place: in a loop that swaps two
+// handles,
+//   p, q = q, p
+// TensorFlow's lowering pass takes an argument that the body returns, at whichever place, for one that never changes.
+void PartSwappedHandles(FunctionDef* body) {
+  const tensorflow::OpDef& signature = body->signature();
+  std::unordered_map<std::string, int> handles;
+  for (int i = 0; i < signature.input_arg_size(); ++i) {
+    const tensorflow::OpDef::ArgDef& argument = signature.input_arg(i);
+    if (argument.type() == tensorflow::DT_RESOURCE) handles[argument.name()] = i;
+  }
+  for (int i = 0; i < signature.output_arg_size(); ++i) {
+    std::string& result = (*body->mutable_ret())[signature.output_arg(i).name()];
+    const auto handle = handles.find(result);
+    if (handle == handles.end() || handle->second == i) continue;
+    tensorflow::NodeDef* const same = body->add_node_def();
+    same->set_name(absl::StrCat("recursion_handle_", i));
+    same->set_op("Identity");
+    same->add_input(result);
+    (*same->mutable_attr())["T"].set_type(tensorflow::DT_RESOURCE);
+    result = absl::StrCat(same->name(), ":output:0");
+  }
+}
+
 // Prepares the functions for TensorFlow's lowering pass.
 //
 // It lowers nodes inside of branches only if they are marked, so nodes are marked in every function. It crashes on
@@ -49,6 +89,7 @@ void Unmark(Node* node) {
 // built. So operators that pack or unpack them ask for no device.
 FunctionDefLibrary Prepared(FunctionDefLibrary functions) {
   const FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), functions);
+  const std::unordered_set<std::string> loop_bodies = LoopBodies(functions);
   for (FunctionDef& function : *functions.mutable_function()) {
     for (tensorflow::NodeDef& node : *function.mutable_node_def()) {
       if (IsPureGradientOp(node.op())) node.clear_device();
@@ -56,6 +97,7 @@ FunctionDefLibrary Prepared(FunctionDefLibrary functions) {
       for (const Expansion mark : kMarks) node.mutable_attr()->erase(MarkFor(mark));
       if (kind != Expansion::kNone) (*node.mutable_attr())[MarkFor(kind)].set_b(true);
     }
+    if (loop_bodies.count(function.signature().name()) > 0) PartSwappedHandles(&function);
   }
   return functions;
 }

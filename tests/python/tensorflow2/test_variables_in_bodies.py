@@ -160,3 +160,22 @@ def test_variable_of_each_trace_is_an_error_that_says_what_to_do():
 
     with pytest.raises(ValueError, match=r"'power'.*variable.*outside of the body, or keep the variable"):
         power(tf.constant(1.0), tf.constant(2))
+
+
+def test_loop_of_a_body_swaps_variables():
+    one, ten = tf.Variable(1.0), tf.Variable(10.0)
+
+    @tfr.recursive
+    def swapping(n, x):
+        if n < 1:
+            return x
+        p, q = one.handle, ten.handle
+        for _ in tf.range(3):
+            x = x * 0.5 + tf.raw_ops.ReadVariableOp(resource=p, dtype=tf.float32)
+            p, q = q, p
+        return swapping(n - 1, x)
+
+    expected = ((1.0 * 0.5 + 1.0) * 0.5 + 10.0) * 0.5 + 1.0
+    assert float(tf.function(swapping)(tf.constant(1), tf.constant(1.0))) == expected
+    expected = ((expected * 0.5 + 1.0) * 0.5 + 10.0) * 0.5 + 1.0
+    assert float(swapping(tf.constant(2), tf.constant(1.0))) == expected
