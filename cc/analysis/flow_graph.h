@@ -44,8 +44,8 @@ struct Input {
   Source source;
   // The constant's place in FlowGraph::constants; kNone if the input is no constant.
   ConstantId constant;
-  // The number of the invariant (keep_invariants.h), or one more than those for a variable that is read when the
-  // recursion is entered (shared_reads.h), and so on; kNone if the input is no invariant.
+  // The number of the invariant; kNone if the input is no invariant. First come the arguments that are kept
+  // (keep_invariants.h), then the variables that are read when the recursion is entered (shared_reads.h).
   uint32_t invariant = kNone;
   std::vector<Source> guards;
 

@@ -19,6 +19,9 @@ void SpreadEffects(CallProgram* program);
 // not change what the gradient before it reads. And those do that a user must have written: if a gradient is computed
 // for nothing else than such a wait, as in `tf.group(dx)`, and TensorFlow has not inlined it with a branch.
 //
+// A gradient may come after a side effect, as one of a call that waits for an assignment does. Whoever no longer waits
+// for the gradient waits for that side effect instead.
+//
 // Some nodes, such as constants, were kept in their branch or iteration only by such an edge. They get edges from what
 // the gradient is called with instead, which lives where the gradient call does.
 void DropGradientWaits(NameTable* names, CallProgram* program);

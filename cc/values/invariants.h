@@ -10,9 +10,10 @@
 
 namespace tensorflow_recursion {
 
-// The values of the arguments that never change in a recursion, such as `w` in f(n, w) = f(n - 1, w) * w. They are kept
-// once for each call that enters the recursion: the frame of that call owns them, and the frames below it end before it
-// does. They are immutable, so frames of any worker may read them.
+// The values of the arguments that never change in a recursion, such as `w` in f(n, w) = f(n - 1, w) * w. They, and the
+// values of variables that are read when the recursion is entered, are kept once for each call that enters it: the
+// frame of that call owns them, and the frames below it end before it does. They are immutable, so frames of any worker
+// may read them.
 class Invariants {
  public:
   // Takes over the values, none of which may be empty.
