@@ -330,6 +330,10 @@ class Library:
         self.require(definition.user_name)
         return self._traces.new_body(definition)
 
+    def final_trace(self, name: str) -> functions.TracedFunction | None:
+        """What calls of a function run; None if that may change, because bodies are being traced."""
+        return self._traces.final(name)
+
     def is_tracing(self, name: str) -> bool:
         """Whether the body of `name` is being traced."""
         return self._traces.is_tracing(name)

@@ -56,6 +56,8 @@ class Definition(Protocol):
       wants_shapes: whether its body is traced again so that the static shapes of its results are known.
       max_depth: how deep calls may nest, None if that is not stated.
       orders_effects: whether the side effects of the body happen in the order in which they are written.
+      is_built_once: whether its gradient is made of the trace that calls run, not of a new one. It can be if that trace
+        knows all that a new one would: the shapes of the arguments, and what calls return.
       has_effects: whether a trace found some in the body; only kept where they are ordered.
     """
 
@@ -89,6 +91,8 @@ class Definition(Protocol):
     def max_depth(self) -> int | None: ...
     @property
     def orders_effects(self) -> bool: ...
+    @property
+    def is_built_once(self) -> bool: ...
 
     has_effects: bool
 
@@ -136,6 +140,7 @@ class MadeDefinition(abc.ABC):
     wants_shapes = False
     max_depth = None
     orders_effects = False
+    is_built_once = False  # no call runs a trace of it
     has_effects = False
 
     @property

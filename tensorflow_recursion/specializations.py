@@ -107,6 +107,7 @@ class Specialization:
     needs_trace = True
     wants_shapes = False  # they are part of `returns`
     orders_effects = True
+    is_built_once = True
 
     def __init__(self, source: Source, call_type: CallType) -> None:
         self.user_name = names.of_trace(source.name)

@@ -137,6 +137,17 @@ class Traces:
         """The latest trace of a function; it may be in progress."""
         return self._bodies.get(name)
 
+    def final(self, name: str) -> functions.TracedFunction | None:
+        """The last trace of a function; None if it, or what it reaches, may have to be traced again."""
+        body = self._bodies.get(name)
+        if body is None or (self._open and not all(map(self._is_final, self.reachable(name)))):
+            return None
+        return body.traced
+
+    def _is_final(self, name: str) -> bool:
+        body = self._bodies.get(name)
+        return body is not None and body.traced is not None and not self._is_stale(body)
+
     def graph_name(self, name: str) -> str:
         """What the graph calls the function `name`."""
         return self._registry.graph_name(name)
@@ -339,7 +350,10 @@ class Traces:
         if options["out_names"] is None and declared is not None:
             options["out_names"] = [name for name, _ in declared.outputs]
         suffix = names.trace_suffix(name)
-        return tf_tracing.trace(self._graph, func, definition.inputs, name, branch_suffix=suffix, **options)
+        is_v2 = definition.is_built_once  # v1 control flow cannot be differentiated where it is a copy
+        return tf_tracing.trace(
+            self._graph, func, definition.inputs, name, branch_suffix=suffix, control_flow_v2=is_v2, **options
+        )
 
     def _has_effects(self, callee: str) -> bool:
         """Whether the function that the graph calls `callee` has side effects, as far as it is known."""

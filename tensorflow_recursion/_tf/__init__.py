@@ -8,6 +8,7 @@ TensorFlow asks for changes here alone:
 - `nodes`: operations that are changed after they were made.
 - `functions`: the function library of a graph.
 - `handles`: what is known of the variable behind a resource handle, and what has a gradient.
+- `copies`: what stands in copies of function graphs for tensors of the originals.
 - `origins`: where in Python the operations of functions were made; errors of sessions that say so.
 - `sessions`: what sessions are made of; preparing a graph without running it.
 - `saving`: what a SavedModel says where it is loaded without this package.
@@ -15,16 +16,15 @@ TensorFlow asks for changes here alone:
 - `recorders`: the tapes and accumulators that are active, and suspending them.
 - `assignments`: variables that a function assigns to and that calls in it read.
 - `followed`: calls of tf.functions that a tape and an accumulator follow.
-- `copies`: what stands in copies of function graphs for tensors of the originals.
 - `branches`: how functions are made of branches and loop bodies.
 - `datasets`: functions of datasets that call recursive functions.
 - `keras_scopes`: what Keras keeps for the thread in which a layer is called.
 - `conversion`: the converter to TensorFlow Lite.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `loops`: errors of loops whose variables change their shapes.
+- `replacements`: functions of TensorFlow that are replaced for a while.
 - `loading`: functions of a SavedModel that call each other.
 - `freezing`: constants in place of variables, where functions call each other.
-- `replacements`: functions of TensorFlow that are replaced for a while.
 - `nests`: nests of tensors, as tf.function takes them.
 - `python_functions`: Python functions as they were when they were passed to a call.
 - `function_types`: how a call binds to the parameters of a Python function.

@@ -8,6 +8,7 @@ for one operator, by `tf.custom_gradient`, reads tensors of the graph in which t
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import tensorflow as tf
 from tensorflow_recursion._tf import graphs
 
 _ATTRIBUTE = "_recursion_copy"
+_SOURCE_ATTRIBUTE = "_recursion_source"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,23 @@ class Source:
     takes: Sequence[tf.Tensor]
     operations: Sequence[tf.Operation]
 
+    @classmethod
+    def whole(cls, graph: Any) -> Source:
+        """What a function is made of that is the whole of a function graph."""
+        inputs = {tensor.op for tensor in graph.inputs}
+        return cls(graph, list(graph.inputs), [op for op in graph.get_operations() if op not in inputs])
+
+
+def set_source(function: Any, source: Source) -> None:
+    """Let a traced function know what it was made of."""
+    setattr(function, _SOURCE_ATTRIBUTE, source)
+
+
+def source_of(function: Any) -> Source:
+    """What a traced function was made of."""
+    source: Source = getattr(function, _SOURCE_ATTRIBUTE)
+    return source
+
 
 @dataclasses.dataclass(frozen=True)
 class _Copy:
@@ -40,6 +59,11 @@ class _Copy:
     source: tf.Graph
     arguments: Mapping[Hashable, tf.Tensor]
     names: Mapping[str, str]
+
+    @functools.cached_property
+    def sources(self) -> Mapping[str, str]:
+        """The names of operations of the source, by those of their copies."""
+        return {copy: source for source, copy in self.names.items()}
 
 
 def note_copy(copy: tf.Graph, definition: Any, source: Source, given: Iterable[tf.Tensor], scope: str = "") -> None:
@@ -59,18 +83,32 @@ def note_copy(copy: tf.Graph, definition: Any, source: Source, given: Iterable[t
     setattr(copy, _ATTRIBUTE, _Copy(source.graph, arguments, names))
 
 
-def note_copy_of_branch(copy: Any, function: Any) -> None:
-    """Remember that `copy`, the graph of a branch or a loop, was made from a function of a library.
-
-    Nothing is remembered if that function has no graph of its own, from which it was made.
-    """
+def source_of_branch(function: Any) -> Source | None:
+    """What the function of a branch or a loop was made of; None if it has no graph of its own."""
     graph = getattr(function, "graph", None)
-    if graph is None:
-        return
-    takes = list(graph.inputs)
-    inputs = {tensor.op for tensor in takes}
-    operations = [op for op in graph.get_operations() if op not in inputs]
-    note_copy(copy, function.cached_definition, Source(graph, takes, operations), copy.inputs)
+    return None if graph is None else Source.whole(graph)
+
+
+def take_over(copy: tf.Graph) -> None:
+    """Let a copy for arguments of the same shapes know what Python has told the operations of its source.
+
+    These are static shapes, and the gradients of calls of `tf.function`s.
+    """
+    known: _Copy = getattr(copy, _ATTRIBUTE)
+    for source_name, name in known.names.items():
+        source, op = known.source.get_operation_by_name(source_name), copy.get_operation_by_name(name)
+        if source._gradient_function is not None:
+            op._gradient_function = source._gradient_function
+        for before, tensor in zip(source.outputs, op.outputs, strict=False):
+            if not tensor.shape.is_fully_defined():
+                tensor.set_shape(before.shape)
+
+
+def original_of(op: tf.Operation) -> tf.Operation:
+    """The operation that Python made: `op`, or what it is a copy of, or a copy of a copy."""
+    while (copy := getattr(op.graph, _ATTRIBUTE, None)) is not None and (name := copy.sources.get(op.name)) is not None:
+        op = copy.source.get_operation_by_name(name)
+    return op
 
 
 def in_copy(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor | None:
@@ -85,6 +123,16 @@ def in_copy(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor | None:
         return argument
     name = copy.names.get(before.op.name)
     return None if name is None else graph.get_tensor_by_name(f"{name}:{before.value_index}")
+
+
+def operation_in_copy(op: tf.Operation, graph: tf.Graph) -> tf.Operation | None:
+    """What stands for `op` in `graph`: itself in its own graph; None unless that is a copy of its graph, and has it."""
+    if op.graph is graph:
+        return op
+    copy: _Copy | None = getattr(graph, _ATTRIBUTE, None)
+    before = None if copy is None else operation_in_copy(op, copy.source)
+    name = None if copy is None or before is None else copy.names.get(before.name)
+    return None if name is None else graph.get_operation_by_name(name)
 
 
 def _in_source(tensor: tf.Tensor, graph: Any) -> tf.Tensor | None:
@@ -130,11 +178,21 @@ def _outside(tensor: tf.Tensor) -> tf.Tensor | None:
 
 
 def read_copies(graph: tf.Graph) -> None:
-    """From now on, let operations of `graph` that are given tensors of which it has copies read those."""
-    capture = graph.capture
+    """From now on, let operations of `graph` read its copies of what they are given, and wait for these."""
+    capture, wait_for = graph.capture, graph.control_dependencies
+
+    def control_dependencies(control_inputs: Sequence[Any] | None) -> Any:
+        return wait_for(control_inputs and [_awaited(element, graph) for element in control_inputs])
 
     def capture_copy(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
         inner = in_copy(tensor, graph)
         return capture(tensor, name) if inner is None else inner
 
-    graph.capture = capture_copy
+    graph.capture, graph.control_dependencies = capture_copy, control_dependencies
+
+
+def _awaited(element: Any, graph: tf.Graph) -> Any:
+    """What something in `graph` waits for that is told to wait for an operation or tensor."""
+    op = element if isinstance(element, tf.Operation) else getattr(element, "op", None)
+    inner = operation_in_copy(op, graph) if isinstance(op, tf.Operation) else None
+    return element if inner is None else inner

@@ -97,6 +97,16 @@ def add_function(graph: tf.Graph, traced: TracedFunction) -> None:
             graph._add_function_recursive(function)
 
 
+def add_sub_functions(graph: tf.Graph, traced: TracedFunction) -> None:
+    """Add the branches and other functions that a traced body made to the library of `graph`, which is to have a copy.
+
+    Those of a function whose calls are not traced yet are in no library around.
+    """
+    for function in sub_functions(traced):
+        if not graph._is_function(function.name):
+            graph._add_function_recursive(function)
+
+
 def remove_function(graph: tf.Graph, traced: TracedFunction) -> None:
     """Take a function and its sub-functions out of the library of `graph`."""
     for function in [traced, *sub_functions(traced)]:

@@ -14,12 +14,13 @@ import tensorflow as tf
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import function as stock
 from tensorflow.python.framework import function_def_to_graph, ops
-from tensorflow.python.ops import cond_v2, custom_gradient, while_v2
+from tensorflow.python.ops import control_flow_util_v2, custom_gradient
 from tensorflow.python.saved_model import function_deserialization as loader
 
 from tensorflow_recursion._tf import copies, functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import CONDITIONALS
+from tensorflow_recursion._tf.replacements import Replacements
 from tensorflow_recursion._tf.saving import without_hint
 
 # A function that is given a node and new names of functions, and changes the names in the node: those of functions and
@@ -110,14 +111,59 @@ class _Converter:
         return graph
 
 
-def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -> list[tf.Tensor]:
+def inline_copy(
+    function: TracedFunction,
+    source: copies.Source,
+    args: Sequence[tf.Tensor],
+    library: tf.Graph,
+    *,
+    has_its_shapes: bool,
+) -> list[tf.Tensor]:
+    """Does what `inline` does for a function that was made of `source`.
+
+    Gradients of the user's own (`tf.custom_gradient`) in it read the tensors of the copy where they name those of the
+    source, and errors name the lines of Python that made the source. `has_its_shapes` says whether the arguments have
+    the static shapes of the source's. Then all tensors have.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    functions.add_sub_functions(graph, function)
+    with _callees_are_traced_later.active():
+        results, made = _built(function, args, library)
+        copies.note_copy(graph, function.cached_definition, source, args, f"{BODY}/")
+        copies.read_copies(graph)
+        if has_its_shapes:
+            copies.take_over(graph)
+        _keep_graphs(made, has_its_shapes=has_its_shapes)
+    return results
+
+
+class _CalleesAreTracedLater(Replacements):
+    """Definitions may name functions that no graph around has yet: those whose bodies are being traced."""
+
+    def _install(self) -> None:
+        self.replace(function_def_to_graph, "is_function", lambda name, graph: True)
+
+
+_callees_are_traced_later = _CalleesAreTracedLater()
+
+
+def inline(function: TracedFunction, args: Sequence[tf.Tensor], library: tf.Graph) -> list[tf.Tensor]:
     """The body of a function of which nothing but its definition is known, in the default graph; returns its outputs.
 
     Args:
       function: what to build.
-      args: its arguments.
+      args: its arguments, captured tensors included.
       library: the graph whose functions the body may call.
     """
+    results, made = _built(function, args, library)
+    _keep_graphs(made, has_its_shapes=False)
+    return results
+
+
+def _built(
+    function: TracedFunction, args: Sequence[tf.Tensor], library: tf.Graph
+) -> tuple[list[tf.Tensor], list[tf.Operation]]:
+    """The outputs of a body that is built in the default graph, and its operations."""
     graph = tf.compat.v1.get_default_graph()
     for known in library._functions.values():
         if not graph._is_function(known.name):
@@ -132,16 +178,17 @@ def inline(function: TracedFunction, args: list[tf.Tensor], library: tf.Graph) -
         node.input.extend(sources)
     _drop_unknown_colocations(nodes)
     read = {source.lstrip("^").split(":")[0] for node in nodes for source in node.input}
+    given = {f"{name}:0": arg for name, arg in zip(names, args, strict=True)}
     outputs = [tensor_names[definition.ret[arg.name]] for arg in definition.signature.output_arg]
-    read |= {output.split(":")[0] for output in outputs}
     del graph_def.node[:]
     graph_def.node.extend(nodes)
     del graph_def.library.function[:]
-    given = {f"{name}:0": arg for name, arg in zip(names, args, strict=True) if name in read}
     before = set(graph.get_operations())
-    results = list(tf.graph_util.import_graph_def(graph_def, given, outputs, name=BODY))
-    _keep_graphs([op for op in graph.get_operations() if op not in before])
-    return results
+    computed = [output for output in dict.fromkeys(outputs) if output not in given]
+    inputs = {name: arg for name, arg in given.items() if name.split(":")[0] in read}
+    results = tf.graph_util.import_graph_def(graph_def, inputs, computed, name=BODY)
+    by_name = {**given, **dict(zip(computed, results, strict=True))}
+    return [by_name[output] for output in outputs], [op for op in graph.get_operations() if op not in before]
 
 
 def _drop_unknown_colocations(nodes: list[Any]) -> None:
@@ -154,30 +201,56 @@ def _drop_unknown_colocations(nodes: list[Any]) -> None:
             node.attr["_class"].list.s.extend(kept)
 
 
-def _keep_graphs(operations: list[tf.Operation]) -> None:
+def _keep_graphs(operations: list[tf.Operation], *, has_its_shapes: bool) -> None:
     """Make the graphs of branches and loop bodies once, as for control flow that Python made: gradients change them."""
     pending = list(operations)
     while pending:
         op = pending.pop()
-        made: Sequence[tf.Graph] = ()
-        inputs = list(op.inputs)
-        if op.type in CONDITIONALS:
-            op._true_graph, op._false_graph = made = cond_v2.get_func_graphs(op)
-            inputs = inputs[1:]
-        elif op.type in ("Case", "StatelessCase"):
-            made = cond_v2.get_func_graphs(op)
-            inputs = inputs[1:]
-            for i, branch in enumerate(made):
-                setattr(op, f"_branch_graph_{i}", branch)
-        elif op.type in ("While", "StatelessWhile"):
-            op._cond_graph = while_v2._get_graph(op, "cond", "_cond_graph")
-            op._body_graph = while_v2._get_graph(op, "body", "_body_graph")
-            made = (op._cond_graph, op._body_graph)
-        for graph in made:
-            _tell_of_variables(graph, inputs)
-            copies.note_copy_of_branch(graph, _function_around(op.graph, graph.name))
+        for attribute, function, inputs, shapes in _parts(op):
+            graph = _graph_of(op, function, inputs, shapes)
+            setattr(op, attribute, graph)
+            source = copies.source_of_branch(_function_around(op.graph, function))
+            if source is not None:
+                copies.note_copy(graph, _function_around(op.graph, function).cached_definition, source, graph.inputs)
+                if has_its_shapes:
+                    copies.take_over(graph)
             graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
             pending += graph.get_operations()
+
+
+def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[Any]]]:
+    """The branches or the parts of a loop that an operation runs.
+
+    Of each: the attribute of Python's where its graph is kept, its function, its inputs and their static shapes.
+    """
+    if op.type in CONDITIONALS or op.type in ("Case", "StatelessCase"):
+        inputs = list(op.inputs)[1:]
+        shapes = [tensor.shape for tensor in inputs]
+        if op.type in CONDITIONALS:
+            yield "_true_graph", op.get_attr("then_branch").name, inputs, shapes
+            yield "_false_graph", op.get_attr("else_branch").name, inputs, shapes
+        else:
+            for i, branch in enumerate(op.get_attr("branches")):
+                yield f"_branch_graph_{i}", branch.name, inputs, shapes
+    elif op.type in ("While", "StatelessWhile"):
+        shapes = [tf.TensorShape(shape) for shape in op.get_attr("output_shapes")]
+        yield "_cond_graph", op.get_attr("cond").name, list(op.inputs), shapes
+        yield "_body_graph", op.get_attr("body").name, list(op.inputs), shapes
+
+
+def _graph_of(op: tf.Operation, function: str, inputs: Sequence[tf.Tensor], shapes: Sequence[Any]) -> Any:
+    """The graph of a branch or a loop of `op`, which knows of its handles' variables what is known around it.
+
+    It is made before it can know that: a handle has no shape then, which TensorFlow would take for the variable's.
+    """
+    is_handle = [tensor.dtype == tf.resource for tensor in inputs]
+    open_shapes = [None if is_one else shape for is_one, shape in zip(is_handle, shapes, strict=True)]
+    graph = control_flow_util_v2.get_func_graph(op, open_shapes, function)
+    pairs = [(inner, outer) for inner, outer, is_one in zip(graph.inputs, inputs, is_handle, strict=True) if is_one]
+    for inner, _ in pairs:
+        inner.set_shape([])
+    handles.set_handle_data([inner for inner, _ in pairs], [handles.handle_data(outer) for _, outer in pairs])
+    return graph
 
 
 def _function_around(graph: tf.Graph | None, name: str) -> Any:
@@ -187,12 +260,6 @@ def _function_around(graph: tf.Graph | None, name: str) -> Any:
             return function
         graph = getattr(graph, "outer_graph", None)
     return None
-
-
-def _tell_of_variables(graph: Any, inputs: Sequence[tf.Tensor]) -> None:
-    """Let a branch or a loop know of its handles' variables what is known where the handles come from."""
-    pairs = [(inner, outer) for inner, outer in zip(graph.inputs, inputs, strict=True) if outer.dtype == tf.resource]
-    handles.set_handle_data([inner for inner, _ in pairs], [handles.handle_data(outer) for _, outer in pairs])
 
 
 def called(library: Any, nodes: Iterable[Any], call: str) -> set[str]:

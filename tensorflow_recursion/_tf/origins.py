@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import error_interpolation, ops
 
-from tensorflow_recursion._tf import graphs
+from tensorflow_recursion._tf import copies, graphs
 
 _ATTRIBUTE = "_recursion_origins"
 # How messages of which TensorFlow says more begin.
@@ -44,10 +44,14 @@ Origins: TypeAlias = Mapping[str, Origin]
 
 
 def origins_of(operations: Iterable[tf.Operation]) -> Origins:
-    """The origins of operations, by their names. TensorFlow's own tracebacks end with the graph; these do not."""
+    """The origins of operations, by their names. TensorFlow's own tracebacks end with the graph; these do not.
+
+    A copy of an operation has the origin of the one that Python has made.
+    """
     frames: dict[tf.Operation, Any] = {}
 
-    def frames_of(op: tf.Operation) -> Any:
+    def frames_of(copy: tf.Operation) -> Any:
+        op = copies.original_of(copy)
         if op not in frames:
             stack = op.traceback
             frames[op] = () if stack is None else stack.get_user_frames()

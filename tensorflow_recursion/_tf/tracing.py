@@ -11,7 +11,7 @@ from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import function as stock
 from tensorflow.python.ops import variable_scope
 
-from tensorflow_recursion._tf import branches, origins, patches, recorders
+from tensorflow_recursion._tf import branches, copies, origins, patches, recorders
 from tensorflow_recursion._tf.functions import TracedFunction
 
 tf1 = tf.compat.v1
@@ -27,6 +27,7 @@ def trace(
     name: str,
     *,
     branch_suffix: str,
+    control_flow_v2: bool,
     doc: str | None,
     out_names: Sequence[str] | None,
     device: Any,
@@ -34,14 +35,15 @@ def trace(
 ) -> TracedFunction:
     """Trace `func` into a function graph whose outer graph is `graph`, clear of control dependencies and contexts.
 
-    The names of functions for branches in it end with `branch_suffix`.
+    The names of functions for branches in it end with `branch_suffix`. With `control_flow_v2`, and wherever it is
+    around a `tf.function`, its conditionals and loops are If and While.
     """
     bodies: list[tf.Graph] = []
 
     def build(*args: tf.Tensor) -> Any:
         body = tf1.get_default_graph()
         bodies.append(body)
-        if graph.building_function:
+        if control_flow_v2 or graph.building_function:
             branches.use_control_flow_v2(body)
         return func(*args)
 
@@ -57,6 +59,7 @@ def trace(
         traced._caller_device = device
         traced._create_definition_if_needed()
     origins.set_origins(traced, origins.origins_of(bodies[0].get_operations()))
+    copies.set_source(traced, copies.Source.whole(bodies[0]))
     return traced
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import functions, handles, nodes, patches
+from tensorflow_recursion._tf import copies, functions, handles, loading, nodes, patches
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients import contributions, weights
@@ -84,11 +84,10 @@ class BodyWithGradient:
     def _build(self, args: Sequence[tf.Tensor], body: Body) -> None:
         """Build the body and its gradient in the default graph."""
         graph = tf1.get_default_graph()
-        declared = self._tracer.registry.declarations.get(self._definition.user_name)
         self.args = list(args)
-        with self._modes.body():
-            results = self._definition.build(args, declared)
         self.captures = [graph.capture(tensor) for tensor in body.known]
+        with self._modes.body():
+            results = self._results()
         self.results = [tf.identity(result) for result in results]
         self.result_handles = [static_shapes.elements_of(result) for result in self.results]
         forward = set(graph.get_operations())
@@ -96,6 +95,16 @@ class BodyWithGradient:
         with self._modes.gradient():
             self._differentiate()
         self.forward = forward | nodes.ancestors([result.op for result in self.results])
+
+    def _results(self) -> list[tf.Tensor]:
+        """What the body returns, which is built here."""
+        name = self._definition.user_name
+        traced = self._tracer.final_trace(name) if self._definition.is_built_once else None
+        if traced is None:
+            return self._definition.build(self.args, self._tracer.registry.declarations.get(name))
+        inputs = [*self.args, *self.captures]
+        source = copies.source_of(traced)
+        return loading.inline_copy(traced, source, inputs, self._tracer.graph, has_its_shapes=True)
 
     def _collect_gradients_of_weights(self) -> None:
         """Let the gradients of weights be collected where that can be done."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import copies, handles, loading
+from tensorflow_recursion._tf import handles, loading
 from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
@@ -62,11 +62,7 @@ class PairFunction(MadeDefinition):
 
     def _from_template(self, source: Source, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, which was made of `source`; returns its results."""
-        graph = tf.compat.v1.get_default_graph()
-        results = loading.inline(self._template, list(args), self._library)
-        copies.note_copy(graph, self._template.cached_definition, source, args, f"{loading.BODY}/")
-        copies.read_copies(graph)
-        return results
+        return loading.inline_copy(self._template, source, args, self._library, has_its_shapes=False)
 
     @abc.abstractmethod
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors
 from tensorflow_recursion.tracing import Body
 
@@ -29,6 +30,9 @@ class Tracer(Protocol):
 
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, whose captures are known."""
+
+    def final_trace(self, name: str) -> TracedFunction | None:
+        """What calls of a function run; None if that may change, because bodies are being traced."""
 
     def captures(self, name: str) -> Tensors:
         """What calls of `name` append to the declared arguments."""

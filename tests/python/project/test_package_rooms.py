@@ -21,11 +21,10 @@ ORDER = """
     names, errors
     _tf
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.recorders, _tf.saving
-    _tf.assignments, _tf.origins
-    _tf.followed
-    _tf.copies
+    _tf.assignments, _tf.copies, _tf.replacements
+    _tf.followed, _tf.origins
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
-    _tf.freezing, _tf.replacements, _tf.nests, _tf.python_functions
+    _tf.freezing, _tf.nests, _tf.python_functions
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.loops, _tf.bodies
     _tf.tracing
