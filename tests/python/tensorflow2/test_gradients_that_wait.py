@@ -5,6 +5,7 @@ backward functions are two functions, but one program, in which only such a wait
 """
 # SPDX-License-Identifier: Apache-2.0
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -142,6 +143,29 @@ def test_gradient_reads_what_the_function_has_written(where, place):
     for run in range(RUNS):
         x = 3.0 + run
         assert float(derivative({"body": in_body, "branch": in_branch}[where], tf.constant(x))) == x
+
+
+@pytest.mark.parametrize("where", ["body", "branch"])
+def test_gradient_of_a_gradient_reads_what_the_function_has_written(where):
+    variable = tf.Variable(1.0)
+    doubled = writes_then_reads(variable)
+
+    @tfr.recursive
+    def function(x, n):
+        if where == "body":
+            return doubled(x) ** 2 + 0.0 * tf.cast(n, tf.float32)
+        return doubled(x) ** 2 if n < 1 else function(x, n - 1)
+
+    @tf.function
+    def derivatives(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = slope(function, x)  # 2 * 2 x * variable, which has the value of x
+        return y, tape.gradient(y, x)
+
+    for run in range(RUNS):
+        x = 3.0 + run
+        np.testing.assert_allclose(derivatives(tf.constant(x)), [4.0 * x * x, 2.0 * x * x])
 
 
 @pytest.mark.parametrize("where", ["body", "branch"])

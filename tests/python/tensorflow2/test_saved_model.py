@@ -232,3 +232,34 @@ def test_loading_without_the_package_names_what_to_import(tmp_path):
         tf.saved_model.save(module, directory)
         assert "import_tensorflow_recursion_before_loading" in in_fresh_process(WITHOUT_IMPORT, directory)
         assert tf.saved_model.load(directory).call is not None
+
+
+class Rows(tf.Module):
+    """Multiplies x by the sums of the rows n mod 2 of a table, for n, n - 1, ... 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+
+    @tfr.recursive
+    def product(self, x, n):
+        if n < 1:
+            return x
+        return self.product(x * tf.reduce_sum(tf.gather_nd(self.table, tf.reshape(n % 2, [1, 1]))), n - 1)
+
+    @tf.function(input_signature=[tf.TensorSpec([]), tf.TensorSpec([], tf.int32)])
+    def call(self, x, n):
+        return self.product(x, n)
+
+
+def test_loaded_module_that_gathers_in_a_branch_has_gradients(tmp_path):
+    tf.saved_model.save(Rows(), str(tmp_path))
+    module = tf.saved_model.load(str(tmp_path))
+    x = tf.constant(1.5)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = module.call(x, tf.constant(3))
+    assert float(y) == 220.5
+    of_x, of_table = tape.gradient(y, [x, module.table])
+    assert float(of_x) == 147.0
+    np.testing.assert_allclose(tf.convert_to_tensor(of_table), [[73.5, 73.5], [63.0, 63.0]])
