@@ -73,7 +73,7 @@ test-tensorflow:
 	@test -n "$(VERSION)" || { echo "which TensorFlow? make test-tensorflow VERSION=2.16.2"; exit 1; }
 	@mkdir -p $(COPY) && rm -rf $(addprefix $(COPY)/,cc tests tensorflow_recursion)
 	@git ls-files | tar -cf - -T - | tar -xf - -C $(COPY)
-	@sed -e 's/^tensorflow-cpu==.*/tensorflow-cpu==$(VERSION)/' -e '/^numpy\|^ruff\|^clang-\|^mypy/d' requirements-dev.txt \
+	@sed -e 's/^tensorflow-cpu==.*/tensorflow-cpu==$(VERSION)/' -e '/^tensorboard\|^numpy\|^ruff\|^clang-\|^mypy/d' requirements-dev.txt \
 	  > $(COPY)/requirements-dev.txt
 	@touch -r requirements-dev.txt $(COPY)/requirements-dev.txt
 	$(MAKE) -C $(COPY) test

@@ -7,6 +7,7 @@ import re
 
 import processes
 import pytest
+from tensorboard.backend.event_processing import event_accumulator
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -33,3 +34,11 @@ def test_treelstm_in_keras_learns_and_is_saved(tmp_path):
     five = re.search(r"test: five classes ([\d.]+)%, two classes [\d.]+%", printed)
     assert five is not None and float(five[1]) > 25, printed
     assert (tmp_path / "model.keras").exists()
+    assert {"epoch_loss", "epoch_sentences_five"} <= set(tags_of(tmp_path / "logs" / "train"))
+    assert {"evaluation_loss_vs_iterations"} <= set(tags_of(tmp_path / "logs" / "validation"))
+
+
+def tags_of(directory):
+    """What TensorBoard shows of a run."""
+    events = event_accumulator.EventAccumulator(str(directory)).Reload()
+    return events.Tags()["tensors"]
