@@ -13,7 +13,16 @@ from typing import Any, NoReturn, TypedDict, overload
 import tensorflow as tf
 
 from tensorflow_recursion import calls, ops, signatures
-from tensorflow_recursion._tf import bodies, function_types, graphs, inferring, keras_scopes, nests, python_functions
+from tensorflow_recursion._tf import (
+    bodies,
+    dataclass_nests,
+    function_types,
+    graphs,
+    inferring,
+    keras_scopes,
+    nests,
+    python_functions,
+)
 from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
@@ -92,6 +101,7 @@ class RecursiveFunction:
         self.output_signature = options["output_signature"]
         has_signature = self.output_signature is not None
         is_local = calls.is_in_body() if is_local is None else is_local
+        dataclass_nests.open_in([self.input_signature, self.output_signature])
         try:
             self._parameters = function_types.Parameters(python_function, self.input_signature)
             output_spec = nests.checked_spec(self.output_signature) if has_signature else None
@@ -136,6 +146,7 @@ class RecursiveFunction:
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: at once in eager mode, else as a node of the default graph."""
+        dataclass_nests.open_in((args, kwargs))
         if tf.executing_eagerly() and tf.config.functions_run_eagerly():
             return self.python_function(*args, **kwargs)
         try:
@@ -155,6 +166,7 @@ class RecursiveFunction:
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
+        dataclass_nests.open_in((args, kwargs))
         return self._eagerly.get_concrete_function(*args, **kwargs)
 
     def pretty_printed_signature(self) -> str:

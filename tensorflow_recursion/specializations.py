@@ -14,7 +14,15 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, signatures
-from tensorflow_recursion._tf import bodies, function_types, graphs, keras_scopes, nests, python_functions
+from tensorflow_recursion._tf import (
+    bodies,
+    dataclass_nests,
+    function_types,
+    graphs,
+    keras_scopes,
+    nests,
+    python_functions,
+)
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.definitions import TraceOptions
@@ -169,6 +177,7 @@ class Specialization:
 
     def call(self, args: Sequence[tf.Tensor]) -> Any:
         """What the Python function returns for tensors as its arguments, as a nest of tensors."""
+        dataclass_nests.open_named_by(self.source.function)
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
         positional, by_keyword = function_types.values(self.call_type, args)

@@ -25,6 +25,7 @@ TensorFlow asks for changes here alone:
 - `replacements`: functions of TensorFlow that are replaced for a while.
 - `loading`: functions of a SavedModel that call each other.
 - `freezing`: constants in place of variables, where functions call each other.
+- `dataclass_nests`: plain dataclasses as nests of their fields.
 - `nests`: nests of tensors, as tf.function takes them.
 - `python_functions`: Python functions as they were when they were passed to a call.
 - `function_types`: how a call binds to the parameters of a Python function.

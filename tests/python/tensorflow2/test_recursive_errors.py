@@ -1,7 +1,6 @@
 """Mistakes with `tfr.recursive` are errors that say the function, what is wrong, and what to write."""
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 import inspect
 import re
 
@@ -36,9 +35,14 @@ def test_wrong_arguments_are_errors_that_name_the_function(called):
 
 
 def test_argument_that_is_no_nest_is_an_error_that_says_what_to_write(called):
-    @dataclasses.dataclass
     class State:
-        x: tf.Tensor
+        __hash__ = None  # as of a class that has __eq__ alone
+
+        def __init__(self, x):
+            self.x = x
+
+        def __repr__(self):
+            return f"State(x={self.x})"
 
     @tfr.recursive
     def last(state):
