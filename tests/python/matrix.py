@@ -6,6 +6,7 @@ Many tests are written once and run in every combination of a few *axes*, which 
     mode, place            where: on one device, two devices of a process, or two processes
     control_flow           "v1": graphs have Switch and Merge from the start; "v2": If and While, lowered to these later
     variable_kind          references or resources
+    derivation             how derivatives are taken: by tapes in eager mode or in a tf.function, by tf.gradients
 
 What else a test is parametrized by (a program, a value) is no axis. `--matrix=` says which combinations run:
 
@@ -29,7 +30,7 @@ import collections
 import itertools
 import zlib
 
-AXES = ("mode", "place", "session_config", "control_flow", "variable_kind")
+AXES = ("mode", "place", "session_config", "control_flow", "variable_kind", "derivation")
 
 
 def add_options(parser):

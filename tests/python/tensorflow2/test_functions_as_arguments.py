@@ -51,6 +51,7 @@ def repeat():
     return repeat
 
 
+@pytest.mark.each_value
 @OUTERMOST
 @pytest.mark.parametrize("kind", list(functions(None)))
 def test_functions_that_nobody_keeps_have_gradients(outermost, kind, repeat):

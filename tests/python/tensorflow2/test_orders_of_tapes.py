@@ -37,7 +37,7 @@ def symbolic(f, x, n, order):
     return y
 
 
-WAYS = {
+DERIVATIONS = {
     "eager": lambda f: lambda x, n, order: nested_tapes(f, x, n, order),
     "eager, in a tf.function": lambda f: (
         lambda x, n, order: nested_tapes(tf.function(lambda x, n: f(x, n)), x, n, order)
@@ -48,12 +48,12 @@ WAYS = {
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("derivation", DERIVATIONS.values(), ids=DERIVATIONS)
 @pytest.mark.parametrize("order", [2, 3])
-def test_kernel_runs_are_in_proportion_to_calls(way, order):
+def test_kernel_runs_are_in_proportion_to_calls(derivation, order):
     counted = CountedInAllOrders()
     v = tf.Variable(2.0, dtype=F64)
-    derivative = way(define(counted, v))
+    derivative = derivation(define(counted, v))
     x = tf.constant(1.1, F64)
     runs = []
     for depth in (6, 12, 24):
@@ -87,8 +87,8 @@ def test_hessian_vector_product_for_a_variable_that_the_body_reads():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_third_derivative_beside_vectors_that_the_body_reads(way):
+@pytest.mark.parametrize("derivation", DERIVATIONS.values(), ids=DERIVATIONS)
+def test_third_derivative_beside_vectors_that_the_body_reads(derivation):
     """Branches that are not taken have zeros in their records, which are scalars where no shape is known before."""
     v = tf.Variable([0.7, 0.3, -0.4], dtype=F64)
 
@@ -98,7 +98,7 @@ def test_third_derivative_beside_vectors_that_the_body_reads(way):
             return tf.reduce_sum(x * v * v)
         return product(x * v, n - 1) * tf.reduce_sum(v * v * x)
 
-    of_sums = way(lambda s, n: product(s * tf.ones([3], F64), n))
+    of_sums = derivation(lambda s, n: product(s * tf.ones([3], F64), n))
     # product(x, n) is a multiple of x ** (n + 1): for n = 2, of x ** 3.
     third = of_sums(tf.constant(1.3, F64), tf.constant(2), 3)
     np.testing.assert_allclose(third, 6 * product(tf.ones([3], F64), tf.constant(2)), rtol=1e-9)
@@ -160,6 +160,7 @@ def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_fu
 BETWEEN = {"nothing else": lambda y: y, "an operator whose gradient needs no value": lambda y: y + 1.0}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("after", BETWEEN.values(), ids=BETWEEN.keys())
 def test_derivatives_when_a_record_holds_nothing_but_the_record_of_a_call(after, in_function):
