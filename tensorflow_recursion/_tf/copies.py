@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import graphs
+from tensorflow_recursion._tf import graphs, handles
 
 _ATTRIBUTE = "_recursion_copy"
 _SOURCE_ATTRIBUTE = "_recursion_source"
@@ -92,7 +92,7 @@ def source_of_branch(function: Any) -> Source | None:
 def take_over(copy: tf.Graph) -> None:
     """Let a copy for arguments of the same shapes know what Python has told the operations of its source.
 
-    These are static shapes, and the gradients of calls of `tf.function`s.
+    These are static shapes, what lists hold, and the gradients of calls of `tf.function`s.
     """
     known: _Copy = getattr(copy, _ATTRIBUTE)
     for source_name, name in known.names.items():
@@ -102,6 +102,9 @@ def take_over(copy: tf.Graph) -> None:
         for before, tensor in zip(source.outputs, op.outputs, strict=False):
             if not tensor.shape.is_fully_defined():
                 tensor.set_shape(before.shape)
+        lists = [i for i, tensor in enumerate(op.outputs) if tensor.dtype == tf.variant]
+        known_of_lists = [handles.handle_data(source.outputs[i]) for i in lists]
+        handles.set_handle_data([op.outputs[i] for i in lists], known_of_lists)
 
 
 def original_of(op: tf.Operation) -> tf.Operation:

@@ -137,6 +137,18 @@ def inline_copy(
     return results
 
 
+def knows_its_lists(function: TracedFunction, source: copies.Source, call: str) -> bool:
+    """Whether it is known what lists hold that a traced function is given, and that calls in it return.
+
+    It may be known only when the function is differentiated. A copy of the trace would not hear of it: TensorFlow
+    infers what a list holds while operations are made one after the other, also through branches and loops.
+    """
+    parts = [getattr(part, "graph", None) for part in functions.sub_functions(function)]
+    operations = [op for graph in (source.graph, *parts) if graph is not None for op in graph.get_operations()]
+    results = [result for op in operations if op.type == call for result in op.outputs]
+    return not any(map(handles.is_of_unknown_kind, [*source.takes, *results]))
+
+
 class _CalleesAreTracedLater(Replacements):
     """Definitions may name functions that no graph around has yet: those whose bodies are being traced."""
 

@@ -100,10 +100,10 @@ class BodyWithGradient:
         """What the body returns, which is built here."""
         name = self._definition.user_name
         traced = self._tracer.final_trace(name) if self._definition.is_built_once else None
-        if traced is None:
+        source = None if traced is None else copies.source_of(traced)
+        if traced is None or source is None or not loading.knows_its_lists(traced, source, names.INVOKE):
             return self._definition.build(self.args, self._tracer.registry.declarations.get(name))
         inputs = [*self.args, *self.captures]
-        source = copies.source_of(traced)
         return loading.inline_copy(traced, source, inputs, self._tracer.graph, has_its_shapes=True)
 
     def _collect_gradients_of_weights(self) -> None:
