@@ -66,6 +66,11 @@ def invoke(
     return _add_node(names.INVOKE, [*inputs, *ignored], [*output_types, tf.variant], name, attrs)
 
 
+def is_gradient(call: tf.Operation) -> bool:
+    """Whether a call is one of a backward function."""
+    return bool(call.get_attr(names.RECORD_OF))
+
+
 def repeat(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Add a node like `op` to the default graph, with other inputs; returns an output for each output of `op`."""
     attrs = dict(op.node_def.attr)

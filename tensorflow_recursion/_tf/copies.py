@@ -89,22 +89,23 @@ def source_of_branch(function: Any) -> Source | None:
     return None if graph is None else Source.whole(graph)
 
 
-def take_over(copy: tf.Graph) -> None:
-    """Let a copy for arguments of the same shapes know what Python has told the operations of its source.
+def take_over(copy: tf.Graph, *, has_its_shapes: bool) -> None:
+    """Let a copy know what Python has told the operations of its source.
 
-    These are static shapes, what lists hold, and the gradients of calls of `tf.function`s.
+    These are the gradients of calls of `tf.function`s and, if the arguments of the copy have the static shapes of the
+    source's, also static shapes, and what lists hold.
     """
     known: _Copy = getattr(copy, _ATTRIBUTE)
     for source_name, name in known.names.items():
         source, op = known.source.get_operation_by_name(source_name), copy.get_operation_by_name(name)
         if source._gradient_function is not None:
             op._gradient_function = source._gradient_function
-        for before, tensor in zip(source.outputs, op.outputs, strict=False):
+        pairs = zip(source.outputs, op.outputs, strict=False)  # gradients append outputs to conditionals
+        for before, tensor in pairs if has_its_shapes else ():
             if not tensor.shape.is_fully_defined():
                 tensor.set_shape(before.shape)
-        lists = [i for i, tensor in enumerate(op.outputs) if tensor.dtype == tf.variant]
-        known_of_lists = [handles.handle_data(source.outputs[i]) for i in lists]
-        handles.set_handle_data([op.outputs[i] for i in lists], known_of_lists)
+            if tensor.dtype == tf.variant:
+                handles.set_handle_data([tensor], [handles.handle_data(before)])
 
 
 def original_of(op: tf.Operation) -> tf.Operation:

@@ -131,22 +131,26 @@ def inline_copy(
         results, made = _built(function, args, library)
         copies.note_copy(graph, function.cached_definition, source, args, f"{BODY}/")
         copies.read_copies(graph)
-        if has_its_shapes:
-            copies.take_over(graph)
+        copies.take_over(graph, has_its_shapes=has_its_shapes)
         _keep_graphs(made, has_its_shapes=has_its_shapes)
     return results
 
 
-def knows_its_lists(function: TracedFunction, source: copies.Source, call: str) -> bool:
-    """Whether it is known what lists hold that a traced function is given, and that calls in it return.
+def can_be_copied(
+    function: TracedFunction, source: copies.Source, call: str, is_gradient: Callable[[Any], bool]
+) -> bool:
+    """Whether a copy of a traced function has all the derivatives that one more trace of it has.
 
-    It may be known only when the function is differentiated. A copy of the trace would not hear of it: TensorFlow
-    infers what a list holds while operations are made one after the other, also through branches and loops.
+    It has not where lists are given to the function, or are returned by calls in it, of which the trace does not know
+    what they hold. It may be known only when the function is differentiated, and TensorFlow infers what a list holds
+    while operations are made one after the other, also through branches and loops. Nor has it where the body computes
+    gradients by calls, which `is_gradient` tells: these are made for all that is differentiated along with the body.
     """
     parts = [getattr(part, "graph", None) for part in functions.sub_functions(function)]
     operations = [op for graph in (source.graph, *parts) if graph is not None for op in graph.get_operations()]
-    results = [result for op in operations if op.type == call for result in op.outputs]
-    return not any(map(handles.is_of_unknown_kind, [*source.takes, *results]))
+    calls = [op for op in operations if op.type == call]
+    results = [result for op in calls for result in op.outputs]
+    return not any(map(handles.is_of_unknown_kind, [*source.takes, *results])) and not any(map(is_gradient, calls))
 
 
 class _CalleesAreTracedLater(Replacements):
@@ -224,8 +228,7 @@ def _keep_graphs(operations: list[tf.Operation], *, has_its_shapes: bool) -> Non
             source = copies.source_of_branch(_function_around(op.graph, function))
             if source is not None:
                 copies.note_copy(graph, _function_around(op.graph, function).cached_definition, source, graph.inputs)
-                if has_its_shapes:
-                    copies.take_over(graph)
+                copies.take_over(graph, has_its_shapes=has_its_shapes)
             graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
             pending += graph.get_operations()
 

@@ -70,7 +70,10 @@ def _gradients(op: tf.Operation, grads: Sequence[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def watching(into: Variables) -> Iterator[None]:
-    """Append the trainable variables that are read inside to `into`."""
+    """Append the trainable variables that are read inside, in the default graph, to `into`."""
+    graph: Any = tf.compat.v1.get_default_graph()
+    if not hasattr(graph, "watch_variable"):  # a call of a tf.function tells what it reads only to graphs that have it
+        graph.watch_variable = lambda variable: None
     with stock.VariableWatcher() as watcher:
         yield
     into.extend(weakref.ref(variable) for variable in watcher.watched_variables())

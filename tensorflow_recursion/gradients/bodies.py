@@ -101,7 +101,7 @@ class BodyWithGradient:
         name = self._definition.user_name
         traced = self._tracer.final_trace(name) if self._definition.is_built_once else None
         source = None if traced is None else copies.source_of(traced)
-        if traced is None or source is None or not loading.knows_its_lists(traced, source, names.INVOKE):
+        if traced is None or source is None or not loading.can_be_copied(traced, source, names.INVOKE, ops.is_gradient):
             return self._definition.build(self.args, self._tracer.registry.declarations.get(name))
         inputs = [*self.args, *self.captures]
         return loading.inline_copy(traced, source, inputs, self._tracer.graph, has_its_shapes=True)

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops, results
-from tensorflow_recursion._tf import handles, nodes, origins
+from tensorflow_recursion._tf import functions, handles, nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
@@ -44,6 +44,8 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
 
     xs = [*body.args, *body.captures]
     dys = [*body.dys, *body.captures]
+    for function in pair.functions:  # something may still refer to those of the trace before
+        functions.remove_from_eager_context(function)
     pair.functions = (
         make(pair.forward, "y", [*forward, retain], xs, [*body.results, retain.outputs[0]]),
         make(pair.backward, "dx", backward, [record, *dys], body.dxs),
