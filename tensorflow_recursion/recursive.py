@@ -150,7 +150,10 @@ class RecursiveFunction:
         if tf.executing_eagerly() and tf.config.functions_run_eagerly():
             return self.python_function(*args, **kwargs)
         try:
-            return self._eagerly(*args, **kwargs) if tf.executing_eagerly() else self._in_graph(args, kwargs)
+            if not tf.executing_eagerly():
+                return self._in_graph(args, kwargs)
+            to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
+            return self._eagerly(*to_pass, **by_keyword)
         except Exception as error:
             if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
@@ -167,7 +170,8 @@ class RecursiveFunction:
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
         dataclass_nests.open_in((args, kwargs))
-        return self._eagerly.get_concrete_function(*args, **kwargs)
+        to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
+        return self._eagerly.get_concrete_function(*to_pass, **by_keyword)
 
     def pretty_printed_signature(self) -> str:
         """The parameters and results of what has been traced in eager mode, as text."""

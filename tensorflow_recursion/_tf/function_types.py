@@ -222,13 +222,31 @@ def _with_spec(leaf: Any, kept: list[Any]) -> Any:
       leaf: part of an argument.
       kept: what the type needs is appended to it.
     """
-    if isinstance(leaf, tf.TensorArray):
-        return tf.TensorArraySpec.from_value(leaf)
+    return tf.TensorArraySpec.from_value(leaf) if isinstance(leaf, tf.TensorArray) else _with_kind(leaf, kept)
+
+
+def with_kinds(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any], list[Any]]:
+    """The arguments of a call to give to a tf.function, with kinds in place of Python functions.
+
+    By itself it tells functions by which objects they are, so that it does not see that a variable around one of them
+    has another value by now.
+
+    Returns:
+      positional and keyword arguments, and what has to be kept as long as the call is not over.
+    """
+    kept: list[Any] = []
+    if any(map(callable, nest.flatten((args, kwargs)))):
+        args, kwargs = nest.map_structure(lambda leaf: _with_kind(leaf, kept), (args, kwargs))
+    return args, kwargs, kept
+
+
+def _with_kind(leaf: Any, kept: list[Any]) -> Any:
+    """A leaf of the arguments, or what tells which function it is; arguments as those of `_with_spec`."""
     if python_functions.is_followed(leaf):
         kind, to_keep = python_functions.kind_of(leaf)
         kept.append(to_keep)
         return kind
-    return leaf
+    return python_functions.ObjectKind(leaf) if python_functions.wraps_another(leaf) else leaf
 
 
 class TypeTable:

@@ -17,8 +17,8 @@ from tensorflow.python.autograph.core import function_wrappers
 
 # Values that are the same where they are equal. (0.0 and -0.0 are equal, but not the same; they are told by `repr`.)
 _VALUES = (int, bool, str, bytes, type(None), tf.DType)
-# What AutoGraph writes on the functions that it has converted.
-_AUTOGRAPH = {"autograph_info__"}
+# What AutoGraph writes on the functions that it has converted, and functools.wraps on those that it makes.
+_ATTRIBUTES = {"autograph_info__", "__wrapped__"}
 
 
 def is_followed(value: object) -> bool:
@@ -27,7 +27,7 @@ def is_followed(value: object) -> bool:
         return True
     if isinstance(value, functools.partial):
         return type(value) is functools.partial and not value.__dict__
-    return isinstance(value, types.FunctionType) and value.__dict__.keys() <= _AUTOGRAPH
+    return isinstance(value, types.FunctionType) and value.__dict__.keys() <= _ATTRIBUTES
 
 
 def _is_bound(value: Any) -> bool:
@@ -45,7 +45,8 @@ def frozen(function: Any) -> Any:
         return function
     live = _live(function)
     copy = _copy(function, live, {}, lambda value: value if is_followed(value) and value in _keys else None)
-    _keys[copy] = _key(copy, [], live)
+    if copy is not function:  # else somebody may still give it defaults
+        _keys[copy] = _key(copy, [], live)
     return copy
 
 
@@ -71,17 +72,21 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
         return functools.partial(_copy(value.func, live, copies, replaced), *args, **keywords)
     if _is_bound(value):
         return type(value)(_copy(value.__func__, live, copies, replaced), _copy(value.__self__, live, copies, replaced))
-    if not value.__closure__:
+    if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__):
         return value
-    is_live = [id(cell) in live or _content(cell) is _EMPTY for cell in value.__closure__]
-    cells = [cell if stays else types.CellType() for cell, stays in zip(value.__closure__, is_live, strict=True)]
-    copy = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, tuple(cells))
+    around = value.__closure__ or ()
+    is_live = [id(cell) in live or _content(cell) is _EMPTY for cell in around]
+    cells = tuple(cell if stays else types.CellType() for cell, stays in zip(around, is_live, strict=True))
+    copy = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells)
     copies[id(value)] = copy
-    for cell, old, stays in zip(cells, value.__closure__, is_live, strict=True):
+    for cell, old, stays in zip(cells, around, is_live, strict=True):
         if not stays:
             cell.cell_contents = _copy(old.cell_contents, live, copies, replaced)
-    copy.__kwdefaults__ = value.__kwdefaults__
-    copy.__dict__.update(value.__dict__)
+    if value.__defaults__:
+        copy.__defaults__ = tuple(_copy(one, live, copies, replaced) for one in value.__defaults__)
+    if value.__kwdefaults__:
+        copy.__kwdefaults__ = {name: _copy(one, live, copies, replaced) for name, one in value.__kwdefaults__.items()}
+    copy.__dict__.update({name: _copy(one, live, copies, replaced) for name, one in value.__dict__.items()})
     copy.__module__, copy.__qualname__, copy.__doc__ = value.__module__, value.__qualname__, value.__doc__
     return copy
 
@@ -155,6 +160,7 @@ def _all_of(function: Any) -> list[types.FunctionType]:
             pending.append(one.__func__)
         else:
             pending += [_content(cell) for _, cell in _cells(one)]
+            pending += [*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values(), *one.__dict__.values()]
     return [one for one in found.values() if isinstance(one, types.FunctionType)]
 
 
@@ -167,7 +173,30 @@ def kind_of(function: Any) -> tuple[FunctionKind, Any]:
     """The kind of a function that is an argument, and what has to be kept as long as the kind is used."""
     copy = frozen(function)
     to_keep = without_owners(copy)
-    return FunctionKind(to_keep, _keys[copy], _described(function)), to_keep
+    key = _keys[copy] if copy in _keys else _key(copy, [], _live(copy))
+    return FunctionKind(to_keep, key, _described(function)), to_keep
+
+
+class ObjectKind(default_types.Weakref):  # type: ignore[misc]  # it has no types
+    """The kind of an argument that is told by which object it is."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(weakref.ref(value))
+
+    def __tf_tracing_type__(self, context: Any) -> ObjectKind:
+        return self
+
+    def cast(self, value: Any, casting_context: Any) -> Any:
+        return value
+
+
+def wraps_another(value: Any) -> bool:
+    """Whether `value` calls another function, as an object of a class with `functools.update_wrapper` in it does.
+
+    TensorFlow takes it for that function. (What `tf.function` makes does the same as the function, so it may.)
+    """
+    is_tf_function = isinstance(value, tf.types.experimental.PolymorphicFunction)
+    return callable(value) and hasattr(value, "__wrapped__") and not is_tf_function and not is_followed(value)
 
 
 class FunctionKind(default_types.Weakref):  # type: ignore[misc]  # it has no types
@@ -310,4 +339,5 @@ def _key_of_function(function: Any, around: list[Any], live: Set[int]) -> _Key:
         return _Key("method", key(function.__func__), key(function.__self__))
     cells = [("live", id(cell)) if id(cell) in live else key(_content(cell)) for _, cell in _cells(function)]
     defaults = key(function.__defaults__ or ()), key(tuple((function.__kwdefaults__ or {}).items()))
-    return _Key(function.__code__, id(function.__globals__), *cells, *defaults)
+    wrapped = key(function.__dict__.get("__wrapped__"))
+    return _Key(function.__code__, id(function.__globals__), *cells, *defaults, wrapped)

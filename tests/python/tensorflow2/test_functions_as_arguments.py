@@ -269,3 +269,125 @@ def test_gradient_where_the_object_that_an_argument_uses_is_gone(repeat):
         return tape.gradient(y, [x, weight])
 
     np.testing.assert_allclose(gradient(tf.constant(1.0)), [16.0, 16.0])
+
+
+def squared(x):
+    return x * x
+
+
+class Times:
+    """A decorator that is a class."""
+
+    def __init__(self, function, factor):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.factor = factor
+
+    def __call__(self, x):
+        return self.function(x) * self.factor
+
+
+def times(function, factor):
+    @functools.wraps(function)
+    def scaled(x):
+        return function(x) * factor
+
+    return scaled
+
+
+def times_with_note(function, factor):
+    scaled = times(function, factor)
+    scaled.note = "told by which object it is"
+    return scaled
+
+
+@OUTERMOST
+@pytest.mark.parametrize("decorate", [Times, times, times_with_note])
+def test_decorated_functions_are_not_taken_for_what_they_decorate(outermost, decorate, repeat):
+    """TensorFlow does: what `functools.wraps` has made is to tf.function the function in it."""
+
+    def gradients(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            values = [repeat(x, tf.constant(1), decorate(squared, factor)) for factor in (2.0, 3.0)]
+        return [tape.gradient(value, x) for value in values]
+
+    assert [float(one) for one in outermost(gradients)(tf.constant(1.0))] == [4.0, 6.0]
+
+
+@OUTERMOST
+def test_decorated_functions_mean_what_they_did_when_they_were_called(outermost, repeat):
+    def gradients(x):
+        values = []
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            for k in range(2):
+
+                @functools.wraps(squared)
+                def scaled(x):
+                    return squared(x) * (k + 1.0)
+
+                values.append(repeat(x, tf.constant(1), scaled))
+        return [tape.gradient(value, x) for value in values]
+
+    assert [float(one) for one in outermost(gradients)(tf.constant(1.0))] == [2.0, 4.0]
+
+
+def test_decorated_function_that_a_body_makes_is_one_kind(repeat):
+    @tfr.recursive
+    def nested(x, n):
+        return x if n < 1 else repeat(nested(x, n - 1), n, times(squared, 0.5))
+
+    assert float(tf.function(nested)(tf.constant(4.0), tf.constant(2))) == 0.5 * (0.5 * 8.0**2) ** 2
+
+
+def scaled_by_default(x, factor=2.0):
+    return x * factor
+
+
+@OUTERMOST
+def test_function_has_the_defaults_of_the_call(outermost, repeat, monkeypatch):
+    monkeypatch.setattr(scaled_by_default, "__defaults__", (2.0,))
+
+    def gradients(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            first = repeat(x, tf.constant(1), scaled_by_default)
+            scaled_by_default.__defaults__ = (3.0,)
+            second = repeat(x, tf.constant(1), scaled_by_default)
+            scaled_by_default.__defaults__ = (5.0,)
+        return tape.gradient(first, x), tape.gradient(second, x)
+
+    assert [float(one) for one in outermost(gradients)(tf.constant(1.0))] == [2.0, 3.0]
+
+
+@OUTERMOST
+def test_functions_that_are_defaults_mean_what_they_did(outermost, repeat):
+    def gradients(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            values = []
+            for k in range(2):
+
+                def scaled(x, by=lambda x: x * (k + 2.0), *, then=lambda x: x + k):
+                    return then(by(x))
+
+                values.append(repeat(x, tf.constant(2), scaled))
+        return [*values, *(tape.gradient(value, x) for value in values)]
+
+    assert [float(one) for one in outermost(gradients)(tf.constant(1.0))] == [4.0, 13.0, 4.0, 9.0]
+
+
+@OUTERMOST
+def test_function_sees_what_a_variable_around_it_is_at_each_call(outermost, repeat):
+    def values(x):
+        found, k = [], 2.0
+
+        def scaled(x):
+            return x * k
+
+        for k in (2.0, 3.0):  # noqa: B007  # `scaled` reads it
+            found.append(repeat(x, tf.constant(1), scaled))
+        return found
+
+    assert [float(one) for one in outermost(values)(tf.constant(1.0))] == [2.0, 3.0]
