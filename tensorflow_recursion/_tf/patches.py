@@ -194,6 +194,12 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
             level = next(i for i, graph in enumerate(around) if not graphs.is_control_flow(graph)) + 1
         else:
             tensor = self._from_further_out(_in_copy(tensor, self._forward_graph), around)
+            if tensor.graph is not self and not any(tensor.graph is graph for graph in (self._forward_graph, *around)):
+                raise LookupError(
+                    f"a gradient that tf.custom_gradient was given reads tensor {tensor.name!r} of a graph from which "
+                    "this one was not copied tensor by tensor, as happens when a function is frozen; differentiate the "
+                    "function that was frozen, or let the gradient compute anew what it reads"
+                )
             level = next((i for i, graph in enumerate(around) if tensor.graph is graph), 0)
         for graph in reversed(around[:level]):
             tensor = graphs.capture_in(graph, tensor)

@@ -470,3 +470,28 @@ def test_call_whose_record_nobody_reads_names_no_function_that_takes_the_variabl
         for graph_def in (before, frozen)
     )
     assert forward_before and not forward
+
+
+def test_gradient_of_the_users_own_that_reads_tensors_of_the_original_is_an_error_that_says_so():
+    @tf.custom_gradient
+    def tripled(x):
+        sine = tf.sin(x)
+        return x * 3.0, lambda dy: dy * sine
+
+    @tfr.recursive
+    def power(x, n):
+        if n < 1:
+            return x
+        return tripled(power(x, n - 1))
+
+    original = tf.function(lambda x, n: power(x, n))
+    original = original.get_concrete_function(tf.TensorSpec([]), tf.TensorSpec([], tf.int32))
+    frozen = convert_variables_to_constants_v2(original)
+    x = tf.constant(1.5)
+    assert float(frozen(x, tf.constant(2))[0]) == 13.5
+    with (
+        tf.GradientTape() as tape,
+        pytest.raises(LookupError, match="'power' cannot be differentiated.*'cond/Sin:0'.*when a function is frozen"),
+    ):
+        tape.watch(x)
+        frozen(x, tf.constant(2))
