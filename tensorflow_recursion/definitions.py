@@ -56,8 +56,8 @@ class Definition(Protocol):
       wants_shapes: whether its body is traced again so that the static shapes of its results are known.
       max_depth: how deep calls may nest, None if that is not stated.
       orders_effects: whether the side effects of the body happen in the order in which they are written.
-      is_built_once: whether its gradient is made of the trace that calls run, not of a new one. It can be if that trace
-        knows all that a new one would: the shapes of the arguments, and what calls return.
+      is_built_once: whether its gradient is made of the trace that calls run, where a copy of that does, not of a new
+        one: that trace knows the shapes of the arguments, and of what calls return, as well as a new one would.
       has_effects: whether a trace found some in the body; only kept where they are ordered.
     """
 

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import freezing, loading, saving
+from tensorflow_recursion._tf import freezing, inlining, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import MadeDefinition, TraceOptions
 from tensorflow_recursion.signatures import Signature
@@ -45,7 +45,7 @@ class ImportedDefinition(MadeDefinition):
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the nodes of the definition anew in the default graph; returns the outputs."""
-        return loading.inline(self._function, list(args), self._graph)
+        return inlining.inline(self._function, args, self._graph)
 
     def trace_options(self) -> TraceOptions:
         """The options of a Defun that was given none."""

@@ -23,6 +23,7 @@ TensorFlow asks for changes here alone:
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `loops`: errors of loops whose variables change their shapes.
 - `replacements`: functions of TensorFlow that are replaced for a while.
+- `inlining`: bodies that are built anew from the definitions of functions.
 - `loading`: functions of a SavedModel that call each other.
 - `freezing`: constants in place of variables, where functions call each other.
 - `dataclass_nests`: plain dataclasses as nests of their fields.

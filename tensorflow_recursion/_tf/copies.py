@@ -1,6 +1,7 @@
 """Copies of the graphs of functions: what stands in a copy for a tensor of the graph that it is a copy of.
 
-A body that is differentiated again is a copy, and so are the branches and loops in it. A gradient that was registered
+The body of a `tfr.recursive` function that is differentiated is a copy, and so is each body that is differentiated
+again, with the branches and loops in it. A gradient that was registered
 for one operator, by `tf.custom_gradient`, reads tensors of the graph in which the operator was made.
 """
 # SPDX-License-Identifier: Apache-2.0
@@ -46,9 +47,9 @@ def set_source(function: Any, source: Source) -> None:
     setattr(function, _SOURCE_ATTRIBUTE, source)
 
 
-def source_of(function: Any) -> Source:
-    """What a traced function was made of."""
-    source: Source = getattr(function, _SOURCE_ATTRIBUTE)
+def source_of(function: Any) -> Source | None:
+    """What a function was made of that was traced here; None if nothing but its definition is known."""
+    source: Source | None = getattr(function, _SOURCE_ATTRIBUTE, None)
     return source
 
 
@@ -66,8 +67,19 @@ class _Copy:
         return {copy: source for source, copy in self.names.items()}
 
 
-def note_copy(copy: tf.Graph, definition: Any, source: Source, given: Iterable[tf.Tensor], scope: str = "") -> None:
-    """Remember that in `copy` is the body of a function.
+def note_copy(
+    copy: tf.Graph,
+    definition: Any,
+    source: Source,
+    given: Iterable[tf.Tensor],
+    scope: str = "",
+    *,
+    has_its_shapes: bool,
+) -> None:
+    """Remember that in `copy` is the body of a function, and let it know what Python has told the source's operations.
+
+    These are the gradients of calls of `tf.function`s and, if the copy `has_its_shapes`, static shapes, and what lists
+    hold.
 
     Args:
       copy: a graph.
@@ -76,11 +88,13 @@ def note_copy(copy: tf.Graph, definition: Any, source: Source, given: Iterable[t
       source: what the function was made of.
       given: what is in the places of `source.takes`.
       scope: what the names of the copied operations begin with.
+      has_its_shapes: whether `given` have the static shapes of `source.takes`.
     """
     arguments = {tensor.ref(): inner for tensor, inner in zip(source.takes, given, strict=False)}
     pairs = zip(source.operations, definition.node_def, strict=False)
     names = {op.name: scope + node.name for op, node in pairs if op.type == node.op}
     setattr(copy, _ATTRIBUTE, _Copy(source.graph, arguments, names))
+    _take_over(copy, source.graph, names, has_its_shapes=has_its_shapes)
 
 
 def source_of_branch(function: Any) -> Source | None:
@@ -89,15 +103,10 @@ def source_of_branch(function: Any) -> Source | None:
     return None if graph is None else Source.whole(graph)
 
 
-def take_over(copy: tf.Graph, *, has_its_shapes: bool) -> None:
-    """Let a copy know what Python has told the operations of its source.
-
-    These are the gradients of calls of `tf.function`s and, if the arguments of the copy have the static shapes of the
-    source's, also static shapes, and what lists hold.
-    """
-    known: _Copy = getattr(copy, _ATTRIBUTE)
-    for source_name, name in known.names.items():
-        source, op = known.source.get_operation_by_name(source_name), copy.get_operation_by_name(name)
+def _take_over(copy: tf.Graph, graph: tf.Graph, names: Mapping[str, str], *, has_its_shapes: bool) -> None:
+    """Let the operations of a copy know what those of `graph` do; `names` has their names by those in `graph`."""
+    for source_name, name in names.items():
+        source, op = graph.get_operation_by_name(source_name), copy.get_operation_by_name(name)
         if source._gradient_function is not None:
             op._gradient_function = source._gradient_function
         pairs = zip(source.outputs, op.outputs, strict=False)  # gradients append outputs to conditionals

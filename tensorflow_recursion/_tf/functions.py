@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -97,12 +97,9 @@ def add_function(graph: tf.Graph, traced: TracedFunction) -> None:
             graph._add_function_recursive(function)
 
 
-def add_sub_functions(graph: tf.Graph, traced: TracedFunction) -> None:
-    """Add the branches and other functions that a traced body made to the library of `graph`, which is to have a copy.
-
-    Those of a function whose calls are not traced yet are in no library around.
-    """
-    for function in sub_functions(traced):
+def add_missing(graph: tf.Graph, functions: Iterable[Any]) -> None:
+    """Add those functions to the library of `graph` that it does not have."""
+    for function in functions:
         if not graph._is_function(function.name):
             graph._add_function_recursive(function)
 

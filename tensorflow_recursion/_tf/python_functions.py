@@ -199,7 +199,7 @@ def wraps_another(value: Any) -> bool:
     return callable(value) and hasattr(value, "__wrapped__") and not is_tf_function and not is_followed(value)
 
 
-class FunctionKind(default_types.Weakref):  # type: ignore[misc]  # it has no types
+class FunctionKind(ObjectKind):
     """The kind of a Python function that is an argument: its code, and all that it refers to.
 
     A body that makes a function makes another one each time it is traced, `lambda x: g(x) * 2` for example. These are
@@ -207,7 +207,7 @@ class FunctionKind(default_types.Weakref):  # type: ignore[misc]  # it has no ty
     """
 
     def __init__(self, kept: Any, key: Hashable, text: str) -> None:
-        super().__init__(weakref.ref(kept))
+        super().__init__(kept)
         self._key = key
         self._text = text
 
@@ -216,17 +216,11 @@ class FunctionKind(default_types.Weakref):  # type: ignore[misc]  # it has no ty
         _keys[function] = self._key
         return function
 
-    def __tf_tracing_type__(self, context: Any) -> FunctionKind:
-        return self
-
     def is_subtype_of(self, other: Any) -> bool:
         return bool(self == other)
 
     def most_specific_common_supertype(self, types: Sequence[Any]) -> FunctionKind | None:
         return self if all(self == other for other in types) else None
-
-    def cast(self, value: Any, casting_context: Any) -> Any:
-        return value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FunctionKind) and self._key == other._key

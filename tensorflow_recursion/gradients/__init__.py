@@ -1,7 +1,7 @@
 """Reverse-mode differentiation of function calls.
 
-A differentiated function f: x.. -> y.. becomes two functions, made from one trace of its Python body followed by
-`tf.gradients`:
+A differentiated function f: x.. -> y.. becomes two functions, made from its body followed by `tf.gradients`. That body
+is a copy of the trace which calls run, or one more trace (`bodies`).
 
 - `f__forward`: x.. -> y.., record. What the gradient needs of an invocation is packed into its record by
   `Recursion>Retain`; the records of calls in the body are among it.
@@ -21,7 +21,7 @@ are differentiated like any function: the gradient for a record is a record of g
 - `weights`: gradients of weights, which are summed once instead of in every frame.
 - `pairs`: the forward and the backward function of one function.
 - `pair_functions`: these two as functions that can be differentiated in turn.
-- `bodies`: one trace of a body followed by its gradient.
+- `bodies`: a body followed by its gradient.
 - `cut`: such a trace becomes a pair.
 - `groups`: which functions are differentiated together, for which static shapes.
 - `higher_orders`: the gradient of a function as a function.

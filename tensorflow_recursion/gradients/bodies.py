@@ -1,4 +1,4 @@
-"""One trace of a body followed by its gradient, in one function graph."""
+"""A body followed by its gradient, in one function graph."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import copies, functions, handles, loading, nodes, patches
+from tensorflow_recursion._tf import functions, handles, inlining, nodes, patches
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients import contributions, weights
@@ -100,11 +100,9 @@ class BodyWithGradient:
         """What the body returns, which is built here."""
         name = self._definition.user_name
         traced = self._tracer.final_trace(name) if self._definition.is_built_once else None
-        source = None if traced is None else copies.source_of(traced)
-        if traced is None or source is None or not loading.can_be_copied(traced, source, names.INVOKE, ops.is_gradient):
+        if traced is None or not inlining.has_all_derivatives(traced, names.INVOKE, ops.is_gradient):
             return self._definition.build(self.args, self._tracer.registry.declarations.get(name))
-        inputs = [*self.args, *self.captures]
-        return loading.inline_copy(traced, source, inputs, self._tracer.graph, has_its_shapes=True)
+        return inlining.inline(traced, [*self.args, *self.captures], self._tracer.graph, has_its_shapes=True)
 
     def _collect_gradients_of_weights(self) -> None:
         """Let the gradients of weights be collected where that can be done."""

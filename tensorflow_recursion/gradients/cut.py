@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops, results
-from tensorflow_recursion._tf import functions, handles, nodes, origins
+from tensorflow_recursion._tf import copies, functions, handles, nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
@@ -52,16 +52,18 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
     )
     if with_templates:
         unpacked = [op for op in backward if record is not next(iter(op.inputs), None)]  # without the recall
+        of_forward = make(f"{pair.forward}_template", "y", forward, xs, [*body.results, *retained])
+        of_backward = make(f"{pair.backward}_template", "dx", unpacked, [*recalled, *dys], body.dxs)
+        copies.set_source(of_forward, Source(body.graph, xs, forward))
+        copies.set_source(of_backward, Source(body.graph, [*retained, *dys], unpacked))
         pair.templates = Templates(
-            make(f"{pair.forward}_template", "y", forward, xs, [*body.results, *retained]),
-            make(f"{pair.backward}_template", "dx", unpacked, [*recalled, *dys], body.dxs),
+            of_forward,
+            of_backward,
             tuple(tf.TensorSpec.from_tensor(tensor) for tensor in retained),
             tuple(handles.with_gradient(handles.handle_data(tensor)) for tensor in retained),
             tuple(handles.handle_data(tensor) for tensor in body.dys),
             tuple(handles.handle_data(tensor) for tensor in body.captures),
             tuple(handles.gradient_elements([*body.args, *body.captures][i]) for i in pair.trainable),
-            Source(body.graph, xs, forward),
-            Source(body.graph, [*retained, *dys], unpacked),
         )
 
 

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import handles, loading
-from tensorflow_recursion._tf.copies import Source
+from tensorflow_recursion._tf import handles, inlining
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
 from tensorflow_recursion.gradients.pairs import Handles, Pair
@@ -60,9 +59,9 @@ class PairFunction(MadeDefinition):
         """Build the body in the default graph; returns its outputs."""
         return self._build(args)
 
-    def _from_template(self, source: Source, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The body of the template, which was made of `source`; returns its results."""
-        return loading.inline_copy(self._template, source, args, self._library, has_its_shapes=False)
+    def _from_template(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The body of the template; returns its results."""
+        return inlining.inline(self._template, args, self._library)
 
     @abc.abstractmethod
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -87,7 +86,7 @@ class ForwardFunction(PairFunction):
 
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose last results become the record."""
-        returned = self._from_template(self._templates.forward_source, args)
+        returned = self._from_template(args)
         retained = returned[self._num_results :]
         handles.set_handle_data(retained, self._templates.handles)
         return [*returned[: self._num_results], ops.retain(retained, self._owner).outputs[0]]
@@ -110,7 +109,7 @@ class BackwardFunction(PairFunction):
         record, *others = args
         retained = ops.recall(record, self._templates.retained, self._owner) if self._num_retained else []
         handles.set_handle_data(retained, self._templates.handles)
-        return self._from_template(self._templates.backward_source, [*retained, *others])
+        return self._from_template([*retained, *others])
 
 
 def _signature(name: str, takes: Sequence[tf.DType], returns: Sequence[tf.DType]) -> Signature:

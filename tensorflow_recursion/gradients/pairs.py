@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import handles
-from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition
@@ -29,7 +28,6 @@ class Templates:
       dy_handles: what is known of the lists among the gradients for the results.
       capture_handles: what is known of the variables and lists among the captured tensors.
       dx_handles: what is known of the lists among the gradients for the inputs.
-      forward_source, backward_source: what the two were made of.
     """
 
     forward: TracedFunction
@@ -39,8 +37,6 @@ class Templates:
     dy_handles: Handles
     capture_handles: Handles
     dx_handles: Handles
-    forward_source: Source
-    backward_source: Source
 
 
 @dataclasses.dataclass(eq=False)

@@ -23,7 +23,7 @@ ORDER = """
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.recorders, _tf.saving
     _tf.assignments, _tf.copies, _tf.replacements
     _tf.followed, _tf.origins
-    _tf.branches, _tf.tapes, _tf.vectorized, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
+    _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.python_functions
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.loops, _tf.bodies

@@ -1,0 +1,176 @@
+"""Bodies of functions that are built anew from their definitions, not by Python: of SavedModels, and for gradients."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import function_def_to_graph, ops
+from tensorflow.python.ops import control_flow_util_v2
+
+from tensorflow_recursion._tf import copies, functions, handles
+from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion._tf.nodes import CONDITIONALS
+from tensorflow_recursion._tf.replacements import Replacements
+
+# The name scope of a body that is built from its definition.
+_BODY = "body"
+
+
+def inline(
+    function: TracedFunction,
+    args: Sequence[tf.Tensor],
+    library: tf.Graph,
+    *,
+    has_its_shapes: bool = False,
+) -> list[tf.Tensor]:
+    """Build the body of a function in the default graph; returns its outputs.
+
+    Where it is known what the function was made of, gradients of the user's own (`tf.custom_gradient`) in the body read
+    the tensors of the copy where they name those of the source, and errors name the lines of Python that made the
+    source.
+
+    Args:
+      function: what to build.
+      args: its arguments, captured tensors included.
+      library: the graph whose functions the body may call.
+      has_its_shapes: whether the arguments have the static shapes of the source's. Then all tensors have.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    functions.add_missing(graph, functions.sub_functions(function))  # of a trace in progress no library has them
+    with _callees_are_traced_later.active():
+        results, made = _built(function, args, library)
+        if (source := copies.source_of(function)) is not None:
+            definition = function.cached_definition
+            copies.note_copy(graph, definition, source, args, f"{_BODY}/", has_its_shapes=has_its_shapes)
+            copies.read_copies(graph)
+        _keep_graphs(made, has_its_shapes=has_its_shapes)
+    return results
+
+
+def has_all_derivatives(function: TracedFunction, call: str, is_gradient: Callable[[Any], bool]) -> bool:
+    """Whether a copy of a traced function has all the derivatives that one more trace of it has.
+
+    It has not where lists are given to the function, or are returned by calls in it, of which the trace does not know
+    what they hold. It may be known only when the function is differentiated, and TensorFlow infers what a list holds
+    while operations are made one after the other, also through branches and loops. Nor has it where the body computes
+    gradients by calls, which `is_gradient` tells: these are made for all that is differentiated along with the body.
+    """
+    source = copies.source_of(function)
+    assert source is not None, function.name
+    parts = [getattr(part, "graph", None) for part in functions.sub_functions(function)]
+    operations = [op for graph in (source.graph, *parts) if graph is not None for op in graph.get_operations()]
+    calls = [op for op in operations if op.type == call]
+    results = [result for op in calls for result in op.outputs]
+    return not any(map(handles.is_of_unknown_kind, [*source.takes, *results])) and not any(map(is_gradient, calls))
+
+
+class _CalleesAreTracedLater(Replacements):
+    """Definitions may name functions that no graph around has yet: those whose bodies are being traced."""
+
+    def _install(self) -> None:
+        self.replace(function_def_to_graph, "is_function", lambda name, graph: True)
+
+
+_callees_are_traced_later = _CalleesAreTracedLater()
+
+
+def _built(
+    function: TracedFunction, args: Sequence[tf.Tensor], library: tf.Graph
+) -> tuple[list[tf.Tensor], list[tf.Operation]]:
+    """The outputs of a body that is built in the default graph, and its operations."""
+    graph = tf.compat.v1.get_default_graph()
+    functions.add_missing(graph, library._functions.values())
+    definition = function.cached_definition
+    graph_def, tensor_names = function_def_to_graph.function_def_to_graph_def(definition)
+    names = [arg.name for arg in definition.signature.input_arg]
+    nodes = [node for node in graph_def.node if node.name not in names]
+    for node in nodes:  # arguments are there before the body is
+        sources = [source for source in node.input if source.lstrip("^") not in names or not source.startswith("^")]
+        del node.input[:]
+        node.input.extend(sources)
+    _drop_unknown_colocations(nodes)
+    read = {source.lstrip("^").split(":")[0] for node in nodes for source in node.input}
+    given = {f"{name}:0": arg for name, arg in zip(names, args, strict=True)}
+    outputs = [tensor_names[definition.ret[arg.name]] for arg in definition.signature.output_arg]
+    del graph_def.node[:]
+    graph_def.node.extend(nodes)
+    del graph_def.library.function[:]
+    before = set(graph.get_operations())
+    computed = [output for output in dict.fromkeys(outputs) if output not in given]
+    inputs = {name: arg for name, arg in given.items() if name.split(":")[0] in read}
+    results = tf.graph_util.import_graph_def(graph_def, inputs, computed, name=_BODY)
+    by_name = {**given, **dict(zip(computed, results, strict=True))}
+    return [by_name[output] for output in outputs], [op for op in graph.get_operations() if op not in before]
+
+
+def _drop_unknown_colocations(nodes: list[Any]) -> None:
+    """Drop what colocates a node with one that is not among `nodes`, as happens when a body is cut in two."""
+    known = {f"loc:@{node.name}".encode() for node in nodes}
+    for node in nodes:
+        if "_class" in node.attr:
+            kept = [name for name in node.attr["_class"].list.s if name in known]
+            del node.attr["_class"].list.s[:]
+            node.attr["_class"].list.s.extend(kept)
+
+
+def _keep_graphs(operations: list[tf.Operation], *, has_its_shapes: bool) -> None:
+    """Make the graphs of branches and loop bodies once, as for control flow that Python made: gradients change them."""
+    pending = list(operations)
+    while pending:
+        op = pending.pop()
+        for attribute, name, inputs, shapes in _parts(op):
+            graph = _graph_of(op, name, inputs, shapes)
+            setattr(op, attribute, graph)
+            function = _function_in_reach(op.graph, name)
+            if (source := copies.source_of_branch(function)) is not None:
+                definition = function.cached_definition
+                copies.note_copy(graph, definition, source, graph.inputs, has_its_shapes=has_its_shapes)
+            graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
+            pending += graph.get_operations()
+
+
+def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[Any]]]:
+    """The branches or the parts of a loop that an operation runs.
+
+    Of each: the attribute of Python's where its graph is kept, its function, its inputs and their static shapes.
+    """
+    if op.type in CONDITIONALS or op.type in ("Case", "StatelessCase"):
+        inputs = list(op.inputs)[1:]
+        shapes = [tensor.shape for tensor in inputs]
+        if op.type in CONDITIONALS:
+            yield "_true_graph", op.get_attr("then_branch").name, inputs, shapes
+            yield "_false_graph", op.get_attr("else_branch").name, inputs, shapes
+        else:
+            for i, branch in enumerate(op.get_attr("branches")):
+                yield f"_branch_graph_{i}", branch.name, inputs, shapes
+    elif op.type in ("While", "StatelessWhile"):
+        shapes = [tf.TensorShape(shape) for shape in op.get_attr("output_shapes")]
+        yield "_cond_graph", op.get_attr("cond").name, list(op.inputs), shapes
+        yield "_body_graph", op.get_attr("body").name, list(op.inputs), shapes
+
+
+def _graph_of(op: tf.Operation, function: str, inputs: Sequence[tf.Tensor], shapes: Sequence[Any]) -> Any:
+    """The graph of a branch or a loop of `op`, which knows of its handles' variables what is known around it.
+
+    It is made before it can know that: a handle has no shape then, which TensorFlow would take for the variable's.
+    """
+    is_handle = [tensor.dtype == tf.resource for tensor in inputs]
+    open_shapes = [None if is_one else shape for is_one, shape in zip(is_handle, shapes, strict=True)]
+    graph = control_flow_util_v2.get_func_graph(op, open_shapes, function)
+    pairs = [(inner, outer) for inner, outer, is_one in zip(graph.inputs, inputs, is_handle, strict=True) if is_one]
+    for inner, _ in pairs:
+        inner.set_shape([])
+    handles.set_handle_data([inner for inner, _ in pairs], [handles.handle_data(outer) for _, outer in pairs])
+    return graph
+
+
+def _function_in_reach(graph: tf.Graph | None, name: str) -> Any:
+    """The function `name` in the library of `graph` or of a graph around it."""
+    while graph is not None:
+        if (function := functions.function_in(graph, name)) is not None:
+            return function
+        graph = getattr(graph, "outer_graph", None)
+    return None
