@@ -7,6 +7,7 @@ branches and loop bodies, for example.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,9 @@ from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
 from tensorflow_recursion.errors import DefinitionError
+from tensorflow_recursion.gradients import snapshots
 from tensorflow_recursion.gradients.requests import Differentiation, Gradients
+from tensorflow_recursion.gradients.tracer import has_built_gradient
 from tensorflow_recursion.imports import ImportedDefinition
 from tensorflow_recursion.inference import Inference
 from tensorflow_recursion.installation import Installation
@@ -207,7 +210,8 @@ class Library:
             self._check_in_reach(name, tensors, chain, "it is given")
             tapes.note_reads(self._traces.variables_read(name))
             brought = tuple(self.differentiation.bring_in(tensor, chain) for tensor in captures)
-            op = self._invoke(name, tensors, brought, scope)
+            with self._before_call(name, [*tensors, *brought]):
+                op = self._invoke(name, tensors, brought, scope)
         if (caller := body_around(op.graph)) is not None:
             self._traces.note_call(caller, name, captures)
         elif self._traces.is_closed(name):
@@ -227,6 +231,14 @@ class Library:
         if definition is not None and definition.max_depth is not None:
             ops.set_max_depth(op, definition.max_depth)
         return op
+
+    def _before_call(self, name: str, inputs: Sequence[tf.Tensor]) -> contextlib.AbstractContextManager[None]:
+        """What goes before a call that is made inside: a snapshot, where a derivative may run the function again."""
+        if body_around(tf1.get_default_graph()) is not None:
+            return contextlib.nullcontext()
+        definition = self.registry.definitions.get(name)
+        runs_again = definition is None or has_built_gradient(definition)
+        return snapshots.taken_before_call(inputs) if runs_again else contextlib.nullcontext()
 
     def _note_trace(self, in_graph: str) -> None:
         """Let calls of what the graph calls `in_graph` find this library from graphs that TensorFlow copies them to."""

@@ -27,7 +27,7 @@ _SEVERAL_DEVICES = re.compile(
     + re.escape(names.INVOKE)
 )
 # Calls in what XLA was to compile.
-_UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.INVOKE) + r" \(No registered")
+_UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.OP_PREFIX) + r"\w+ \(No registered")
 # Calls in a function of stock TensorFlow's Defun, whose gradient the runtime makes, not Python.
 _CALL_IN_STOCK_DEFUN = re.compile(r"No gradient defined for op: " + re.escape(names.INVOKE))
 # The gradient of a tf.py_function that ran again before it.

@@ -57,7 +57,10 @@ def register() -> None:
     loading.install(names.INVOKE, names.renumbered, _rename)
     saving.install(names.INVOKE)
     types = (names.ARGUMENT_TYPES, names.IGNORED_TYPES)
-    freezing.install(names.INVOKE, names.CALLEE, types, _forward_if_read, _of_constants, _rename, names.shown)
+    snapshots = (names.SNAPSHOT, names.VARIABLES_OF)
+    freezing.install(
+        names.INVOKE, names.CALLEE, types, _forward_if_read, _of_constants, _rename, names.shown, *snapshots
+    )
 
 
 def _of_constants(name: str, numbers: dict[str, str]) -> str:

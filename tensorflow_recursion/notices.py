@@ -1,4 +1,4 @@
-"""Warnings of what the operator library has to tell: that calls run dynamically, above all."""
+"""Warnings of what users should know, such as what the operator library has to tell: that calls run dynamically."""
 # SPDX-License-Identifier: Apache-2.0
 
 import os
@@ -17,10 +17,11 @@ _LIBRARIES = ("<", *(os.path.join(folder, "") for folder in sorted(_FOLDERS)))
 
 
 def show(kind: str, text: str) -> None:
-    """Warn of `text` at the user's line that runs just now. The native module calls this, in the main thread.
+    """Warn of `text` at the user's line that runs just now. The native module calls this, too, in the main thread.
 
     Args:
-      kind: "fallback" if calls run dynamically although the switch is on, "no switch" if nobody has turned it on.
+      kind: "fallback" if calls run dynamically although the switch is on, "no switch" if nobody has turned it on,
+        "repeat" if a function that runs once more may do something else.
       text: what happens, why, and what to do.
     """
     if kind == "no switch" and os.environ.get(SILENCE_VARIABLE, "0") not in ("", "0"):

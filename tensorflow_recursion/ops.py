@@ -1,16 +1,19 @@
 """Creates the nodes that call functions and keep what their gradients need."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import graphs, handles, nodes, tapes
+from tensorflow_recursion._tf import bodies, graphs, handles, nodes, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 
 tf1 = tf.compat.v1
+
+for _reader in (names.SNAPSHOT, names.VARIABLES_OF):
+    bodies.note_reader(_reader)
 
 # What a call returns to Python: one tensor, a tuple of several, or the operation if there is no output.
 Result: TypeAlias = tf.Tensor | tuple[tf.Tensor, ...] | tf.Operation
@@ -173,6 +176,36 @@ def list_or_zeros(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 @registered_gradient(names.LIST_OR_ZEROS)
 def _list_or_zeros_gradient(_: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
     return [grad, None]
+
+
+def snapshot(variables: Mapping[int, tf.Tensor]) -> tf.Operation:
+    """Add a node that keeps the values that variables have now; a call takes them as inputs at the given positions."""
+    return _add_node(names.SNAPSHOT, list(variables.values()), [tf.variant], "snapshot", _of_variables(variables))
+
+
+@registered_gradient(names.SNAPSHOT)
+def _snapshot_gradient(op: tf.Operation, _: tf.Tensor) -> list[None]:
+    return [None] * len(op.inputs)
+
+
+def variables_of(snapshot: tf.Tensor, variables: Mapping[int, tf.Tensor]) -> dict[int, tf.Tensor]:
+    """Add a node that makes new variables, with the values that `variables` had in the snapshot."""
+    inputs = [snapshot, *variables.values()]
+    types = [tf.resource] * len(variables)
+    copies = list(_add_node(names.VARIABLES_OF, inputs, types, "variables_of", _of_variables(variables)).outputs)
+    handles.set_handle_data(copies, list(map(handles.handle_data, variables.values())))
+    return dict(zip(variables, copies, strict=True))
+
+
+def _of_variables(variables: Mapping[int, tf.Tensor]) -> dict[str, tf.compat.v1.AttrValue]:
+    positions = tf1.AttrValue()
+    positions.list.i.extend(variables)
+    return {names.TYPE: _type_list([tf.resource] * len(variables)), names.POSITIONS: positions}
+
+
+@registered_gradient(names.VARIABLES_OF)
+def _variables_of_gradient(_: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor | None]:
+    return [None, *grads]
 
 
 def contribute(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:

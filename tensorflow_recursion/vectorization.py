@@ -36,3 +36,5 @@ def register() -> None:
     for op_type in (names.CONTRIBUTE, names.CONTRIBUTE_NONE, names.TOTAL):
         vectorized.register_loop(op_type, ops.repeat)
     vectorized.register_loop(names.COLLECT, ops.repeat, _padded)
+    for op_type in (names.SNAPSHOT, names.VARIABLES_OF):
+        vectorized.register_once(op_type, ops.repeat)

@@ -108,7 +108,7 @@ void AddEffect(Node* node, const std::string& frame, Loops* loops, std::vector<s
 
 bool ReadsState(const std::string& op) {
   static const auto* const kOps =
-      new std::unordered_set<std::string>{"IsVariableInitialized", "ReadVariableOp",     "ResourceGather",
+      new std::unordered_set<std::string>{"IsVariableInitialized", "ReadVariableOp",     "ResourceGather", kSnapshotOp,
                                           "ResourceGatherNd",      "VarIsInitializedOp", "VariableShape"};
   return kOps->count(op) > 0;
 }

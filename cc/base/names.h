@@ -47,6 +47,13 @@ inline constexpr char kRecallOp[] = "Recursion>Recall";
 // Hands on a list that a record may hold, see ListOrZerosOp (cc/kernels/record_ops.h).
 inline constexpr char kListOrZerosOp[] = "Recursion>ListOrZeros";
 
+// Keep the values that variables have when a call begins, and make variables of them for whoever calls the function
+// once more, see cc/kernels/snapshot_ops.h.
+inline constexpr char kSnapshotOp[] = "Recursion>Snapshot";
+inline constexpr char kVariablesOfOp[] = "Recursion>VariablesOf";
+// Of both: which inputs of the call the variables are.
+inline constexpr char kPositionsAttr[] = "positions";
+
 // Yields a value when all that it waits for has run, see cc/kernels/has_run_op.h.
 inline constexpr char kHasRunOp[] = "Recursion>HasRun";
 

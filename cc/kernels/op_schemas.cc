@@ -114,6 +114,37 @@ REGISTER_OP(kListOrZerosOp)
     .SetShapeFn(tensorflow::shape_inference::UnchangedShape)
     .Doc("The list, or zeros like the list `like` where a record of zeros stands for them.");
 
+REGISTER_OP(kSnapshotOp)
+    .Input("variables: T")
+    .Output("snapshot: variant")
+    .Attr("T: list(type) >= 1")
+    .Attr("positions: list(int) >= 1")
+    .SetIsStateful()
+    .SetShapeFn([](InferenceContext* c) { return RecordShape(c, 0, tensorflow::DT_INT64); })
+    .Doc(R"doc(
+The values that variables have now, which are inputs of a call at the given positions.
+
+In a frozen function, constants are in their places.
+)doc");
+
+REGISTER_OP(kVariablesOfOp)
+    .Input("snapshot: variant")
+    .Input("variables: T")
+    .Output("copies: T")
+    .Attr("T: list(type) >= 1")
+    .Attr("positions: list(int) >= 1")
+    .SetIsStateful()
+    .SetShapeFn([](InferenceContext* c) {
+      for (int i = 0; i < c->num_outputs(); ++i) {
+        c->set_output(i, c->input(i + 1));
+        if (const auto* known = c->input_handle_shapes_and_types(i + 1)) {
+          c->set_output_handle_shapes_and_types(i, *known);
+        }
+      }
+      return absl::OkStatus();
+    })
+    .Doc("New variables with the values that `variables` had in the snapshot; or those themselves, if it has none.");
+
 REGISTER_OP(kHasRunOp)
     .Input("after: N * int32")
     .Output("token: int32")

@@ -7,6 +7,7 @@
 #include "cc/kernels/invoke_op.h"
 #include "cc/kernels/record_ops.h"
 #include "cc/kernels/run_op.h"
+#include "cc/kernels/snapshot_ops.h"
 #include "cc/kernels/stray_kernels.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -48,6 +49,8 @@ REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_DEFAULT), InvokeOp);
 REGISTER_KERNEL(kRetainOp, RetainOp);
 REGISTER_KERNEL(kRecallOp, RecallOp);
 REGISTER_KERNEL(kListOrZerosOp, ListOrZerosOp);
+REGISTER_KERNEL(kSnapshotOp, SnapshotOp, .HostMemory("variables"));
+REGISTER_KERNEL(kVariablesOfOp, VariablesOfOp, .HostMemory("variables").HostMemory("copies"));
 REGISTER_KERNEL(kHasRunOp, HasRunOp, .HostMemory("after").HostMemory("token"));
 REGISTER_CARRIER(kEntryOp);
 REGISTER_CARRIER(kResultOp);

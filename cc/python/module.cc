@@ -133,6 +133,9 @@ py::dict Names() {
   names["RETAIN_OP"] = tfr::kRetainOp;
   names["RECALL_OP"] = tfr::kRecallOp;
   names["LIST_OR_ZEROS_OP"] = tfr::kListOrZerosOp;
+  names["SNAPSHOT_OP"] = tfr::kSnapshotOp;
+  names["VARIABLES_OF_OP"] = tfr::kVariablesOfOp;
+  names["POSITIONS_ATTR"] = tfr::kPositionsAttr;
   names["HAS_RUN_OP"] = tfr::kHasRunOp;
   names["CONTRIBUTE_OP"] = tfr::kContributeOp;
   names["CONTRIBUTE_NONE_OP"] = tfr::kContributeNoneOp;

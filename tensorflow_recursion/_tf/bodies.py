@@ -19,6 +19,8 @@ from tensorflow.python.framework import auto_control_deps, auto_control_deps_uti
 from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
+from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements
 
 _FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
@@ -26,6 +28,16 @@ _FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
 # Stateful operators that change nothing which another one sees, apart from those that read resources: handles, and
 # lists whose operations are in order by their data.
 _WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeholder", names.OP_PREFIX)
+
+# What changes a table, or takes something out of a queue or a dataset's iterator, so that it is another one afterwards.
+_TAKES_AWAY = (
+    "LookupTableInsert",
+    "LookupTableRemove",
+    "LookupTableImport",
+    "QueueDequeue",
+    "IteratorGetNext",
+    "IteratorGetNextAsOptional",
+)
 
 # Parts of a function that Python runs as functions of their own.
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -134,6 +146,26 @@ def _is_effect(op_type: str) -> bool:
         or op_type.startswith(_WITHOUT_EFFECT)
     )
     return not is_harmless
+
+
+def first_that_changes(traced: TracedFunction) -> tuple[str, str, str] | None:
+    """The first node of a function, or of its branches, that may give another value when the function runs again.
+
+    Returns:
+      The node, its operator, and what to do, or None. Functions of Python are taken to give the same value.
+    """
+    for part in [traced, *functions.sub_functions(traced)]:
+        for node in part.cached_definition.node_def:
+            if node.op in auto_control_deps.LEGACY_RANDOM_OPS:
+                return node.name, node.op, "draw by tf.random.stateless_uniform, say, or by a tf.random.Generator"
+            if node.op.startswith(_TAKES_AWAY):
+                return node.name, node.op, "do it outside of the function, and pass it what is needed"
+    return None
+
+
+def note_reader(op_type: str) -> None:
+    """From now on, let operators of a type only read the variables that they take, where TensorFlow orders effects."""
+    auto_control_deps_utils.register_read_only_resource_op(op_type)
 
 
 def leave_out_of_errors(folder: str) -> None:

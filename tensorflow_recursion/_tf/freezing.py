@@ -37,6 +37,8 @@ def install(
     new_name: Callable[[str, dict[str, str]], str],
     rename: Rename,
     shown: Callable[[str], str],
+    snapshot: str,
+    variables_of: str,
 ) -> None:
     """Let TensorFlow convert functions that are called by the operator `call`.
 
@@ -49,6 +51,8 @@ def install(
       new_name: makes a name that this process does not have, of one in a graph and of what is remembered of the graph.
       rename: changes the names in a node; takes from it those that belong to its callee and have no new one.
       shown: what messages call a function.
+      snapshot: the operator that keeps the values of variables.
+      variables_of: the operator that makes variables of these, for each variable behind the snapshot that it takes.
     """
     make, replace = converter._Node.new, converter._replace_variables_by_constants
 
@@ -61,6 +65,8 @@ def install(
             result = _Call(node, function, enclosing_graph, 0, type_lists[0], followed)
             result.ignored = type_lists[1]
             return result
+        if node.op in (snapshot, variables_of):
+            return (_Snapshot if node.op == snapshot else _VariablesOf)(node, function, enclosing_graph)
         own = _OWN.get(type(made))
         if function is None or own is None:
             return made
@@ -78,6 +84,14 @@ def install(
             _rename_called(converted, call, new_name, rename)
         return converted, indices
 
+    converter.tf_optimizer = types.SimpleNamespace(OptimizeGraph=_optimizer(call))
+    converter._Node.new = staticmethod(new)
+    converter._replace_variables_by_constants = replace_by_constants
+
+
+def _optimizer(call: str) -> Callable[..., Any]:
+    """What TensorFlow's converter is to optimize graphs with, where `call` calls functions."""
+
     def optimize(config: Any, meta_graph: Any, *args: Any, **kwargs: Any) -> Any:
         graph = meta_graph.graph_def
         called = loading.called(graph.library, graph.node, call)
@@ -86,9 +100,7 @@ def install(
         _lower_again(optimized, kept)
         return optimized
 
-    converter.tf_optimizer = types.SimpleNamespace(OptimizeGraph=optimize)
-    converter._Node.new = staticmethod(new)
-    converter._replace_variables_by_constants = replace_by_constants
+    return optimize
 
 
 def _bodies(graph: Any) -> Iterator[tuple[Any, set[str], bool]]:
@@ -260,6 +272,26 @@ class _Gather(converter._ResourceGather):  # type: ignore[misc]
             constant.attr["value"].tensor.dtype = types_pb2.DT_INT32
             constant.attr["value"].tensor.tensor_shape.SetInParent()
             constant.attr["value"].tensor.int_val.append(old.attr["batch_dims"].i)
+
+
+class _Snapshot(converter._Node):  # type: ignore[misc]
+    """The values of variables, or constants, which need none."""
+
+    def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
+        """Take a constant in place of a variable."""
+        self.converted_self().update_dtype("T", incoming_edge.destination.index, tensor_data.dtype)
+
+
+class _VariablesOf(converter._Node):  # type: ignore[misc]
+    """New variables, or the constants that are in their place."""
+
+    def convert_variable_to_constant(self, incoming_edge: Any, tensor_data: Any) -> None:
+        """Hand a constant on in place of a variable."""
+        position = incoming_edge.destination.index - 1  # behind the snapshot
+        self.converted_self().update_dtype("T", position, tensor_data.dtype)
+        for edge in self.outgoing_edges:
+            if edge.source.index == position:
+                edge.destination.convertible.convert_variable_to_constant(edge, tensor_data)
 
 
 class _Other(converter._Node):  # type: ignore[misc]

@@ -35,6 +35,13 @@ def sub_functions(traced: TracedFunction) -> Sequence[Any]:
     return list(traced._sub_functions.values())
 
 
+def called_by(traced: TracedFunction, call: str, callee: str) -> set[str]:
+    """The names of the functions that a function and its branches call by the operator `call`, in its attribute."""
+    parts = [traced, *sub_functions(traced)]
+    calls = (node for part in parts for node in part.cached_definition.node_def if node.op == call)
+    return {node.attr[callee].func.name for node in calls}
+
+
 def has_function(graph: tf.Graph, name: str) -> bool:
     """Whether the library of `graph` has a function `name`."""
     return bool(graph._is_function(name))

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
@@ -111,11 +112,27 @@ def captured_value(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:
     """
     if is_eager_tensor(tensor) or _function_around(tensor.graph) is _function_around(graph):
         return tensor
+    source = _eager_source(tensor)
+    return tensor if source is None else source
+
+
+def are_beside_each_other(variables: Sequence[tf.Tensor]) -> bool:
+    """Whether no two handles are known to be of variables on two devices, and none of one in another process."""
+    sources = [source for handle in variables if (source := _eager_source(handle)) is not None]
+    devices = {tf.DeviceSpec.from_string(source.device) for source in sources}
+    if len(devices) > 1:
+        return False
+    here = tf.DeviceSpec.from_string(context.context().host_address_space()) if devices else None
+    return all((device.job, device.task) == (here.job, here.task) for device in devices if here is not None)
+
+
+def _eager_source(tensor: tf.Tensor) -> tf.Tensor | None:
+    """The eager tensor that a function has captured as `tensor`, if that is one; itself if it is eager."""
     source: tf.Tensor | None = tensor
     while source is not None and not is_eager_tensor(source):
         captures = source.graph.captures if is_func_graph(source.graph) else []
         source = next((outer for outer, inner in captures if inner is source), None)
-    return tensor if source is None else source
+    return source
 
 
 def _function_around(graph: tf.Graph) -> tf.Graph:

@@ -38,8 +38,11 @@ def register_loop(
         number = call.pfor.loop_len_vector[0] if length is None else length.item()
         skipped = [unread is not None and not _is_read(output) for output in call.outputs]
 
+        elements = [_element_of(tensor, number) if is_stacked else None for tensor, is_stacked, _ in call.inputs]
+
         def body(i: tf.Tensor, *arrays: tf.TensorArray) -> tuple[Any, ...]:
-            inputs = [tensor[i, ...] if is_stacked else tensor for tensor, is_stacked, _ in call.inputs]
+            pairs = zip(elements, call.inputs, strict=True)
+            inputs = [tensor if element is None else element(i) for element, (tensor, _, _) in pairs]
             results = [result for result, skip in zip(run_one(call.op, inputs), skipped, strict=False) if not skip]
             return (i + 1, *(array.write(i, result) for array, result in zip(arrays, results, strict=True)))
 
@@ -48,6 +51,24 @@ def register_loop(
         _, *arrays = tf.while_loop(lambda i, *_: i < number, body, [0, *arrays])
         made = (stacked(output, array, number) for output, array in zip(outputs, arrays, strict=True))
         return [pfor.wrap(unread(), False) if unread and skip else pfor.wrap(next(made)) for skip in skipped]
+
+    pfor.RegisterPFor(op_type)(convert)
+
+
+def _element_of(stacked: tf.Tensor, number: Any) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Tells the elements of a stacked tensor. A loop gets variants in a list: there are no zeros like several ones."""
+    if stacked.dtype != tf.variant:
+        return lambda i: stacked[i, ...]
+    array = tf.TensorArray(stacked.dtype, number, infer_shape=False).unstack(stacked)
+    return lambda i: array.read(i)
+
+
+def register_once(op_type: str, run: RunOne) -> None:
+    """Let operators of a type run once for all elements, with inputs that are the same for all of them."""
+
+    def convert(call: Any) -> list[Any]:
+        inputs = [call.unstacked_input(i) for i in range(call.num_inputs)]
+        return [pfor.wrap(output, False) for output in run(call.op, inputs)]
 
     pfor.RegisterPFor(op_type)(convert)
 

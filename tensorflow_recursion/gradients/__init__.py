@@ -21,6 +21,8 @@ are differentiated like any function: the gradient for a record is a record of g
 - `weights`: gradients of weights, which are summed once instead of in every frame.
 - `pairs`: the forward and the backward function of one function.
 - `pair_functions`: these two as functions that can be differentiated in turn.
+- `snapshots`: the variables of a call as they were when it was made, for derivatives that run the function again.
+- `repeats`: warns of functions that may do something else then.
 - `bodies`: a body followed by its gradient.
 - `cut`: such a trace becomes a pair.
 - `groups`: which functions are differentiated together, for which static shapes.

@@ -60,6 +60,7 @@ def cut(body: BodyWithGradient, pair: Pair, *, with_templates: bool) -> None:
             of_forward,
             of_backward,
             tuple(tf.TensorSpec.from_tensor(tensor) for tensor in retained),
+            tuple(awaited),
             tuple(handles.with_gradient(handles.handle_data(tensor)) for tensor in retained),
             tuple(handles.handle_data(tensor) for tensor in body.dys),
             tuple(handles.handle_data(tensor) for tensor in body.captures),

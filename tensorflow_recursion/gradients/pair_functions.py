@@ -89,7 +89,8 @@ class ForwardFunction(PairFunction):
         returned = self._from_template(args)
         retained = returned[self._num_results :]
         handles.set_handle_data(retained, self._templates.handles)
-        return [*returned[: self._num_results], ops.retain(retained, self._owner).outputs[0]]
+        with tf.control_dependencies(self._templates.awaited):  # the graph takes their copies for them
+            return [*returned[: self._num_results], ops.retain(retained, self._owner).outputs[0]]
 
 
 class BackwardFunction(PairFunction):

@@ -24,6 +24,7 @@ class Templates:
       forward: x.., captures.. -> y.., retained..
       backward: retained.., dy.., captures.. -> dx..
       retained: dtypes and static shapes of what the record holds.
+      awaited: operations that `forward` was made of, which the record comes after.
       handles: what is known of the lists and variables in it.
       dy_handles: what is known of the lists among the gradients for the results.
       capture_handles: what is known of the variables and lists among the captured tensors.
@@ -33,6 +34,7 @@ class Templates:
     forward: TracedFunction
     backward: TracedFunction
     retained: tuple[tf.TensorSpec, ...]
+    awaited: tuple[tf.Operation, ...]
     handles: Handles
     dy_handles: Handles
     capture_handles: Handles

@@ -15,7 +15,7 @@ from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import graphs, handles, nodes, patches, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients import contributions, user_functions
+from tensorflow_recursion.gradients import contributions, repeats, snapshots, user_functions
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
 from tensorflow_recursion.gradients.higher_orders import GradientDefinition, name_of_gradient
@@ -131,7 +131,7 @@ class Differentiation:
         if isinstance(definition, ForwardFunction) and _may_be_zeros(grads[len(definition.result_handles) - 1]):
             group.note_zero_records()
         dys = _gradients_for_results(list(op.outputs)[:num_results], pair, grads)
-        found = self._by_backward_call(pair, group, record, dys, inputs)
+        found = self._by_backward_call(pair, group, record, dys, inputs, snapshots.of_call(op))
         return [found.get(i) for i in range(len(op.inputs))]
 
     def _with_captured_tables(self, pair: Pair, group: Group, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -153,14 +153,24 @@ class Differentiation:
         ]
 
     def _by_backward_call(
-        self, pair: Pair, group: Group, record: tf.Tensor, dys: Sequence[tf.Tensor], inputs: Sequence[tf.Tensor]
+        self,
+        pair: Pair,
+        group: Group,
+        record: tf.Tensor,
+        dys: Sequence[tf.Tensor],
+        inputs: Sequence[tf.Tensor],
+        snapshot: Sequence[tf.Tensor],
     ) -> dict[int, Any]:
-        """Gradients for the `inputs` of a call, by position, from its record and the gradients for its results."""
+        """Gradients for the `inputs` of a call, by position, from its record and the gradients for its results.
+
+        The gradient call carries along what its own gradient takes: the arguments, and the snapshot if there is one.
+        """
         definition = pair.definition
         count = len(definition.inputs)
         if self._groups.innermost is None:
             pair.check_asked()
-            record, *inputs = _dead_together([record, *inputs], dys)
+            record, *others = _dead_together([record, *inputs, *snapshot], dys)
+            inputs, snapshot = others[: len(inputs)], others[len(inputs) :]
         kinds = {i: group.weights.kind_of(group.weights.weight_of(definition, i)) for i in pair.trainable}
         types, shapes = _types_of_gradients(inputs, kinds)
         backward = ops.invoke(
@@ -170,7 +180,7 @@ class Differentiation:
             shapes,
             name=f"{definition.user_name}_grad",
             record_of=pair.forward,
-            ignored=() if self.modes.in_gradient else inputs[:count],
+            ignored=() if self.modes.in_gradient else [*inputs[:count], *snapshot],
         )
         found = dict(zip(pair.trainable, backward.outputs, strict=False))
         lists = [i for i in found if inputs[i].dtype == tf.variant]
@@ -206,7 +216,8 @@ class Differentiation:
     def _of_backward(self, op: tf.Operation, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
         """Gradients by a call of the gradient as a function of x and dy, which is differentiated."""
         base = pair.definition
-        args = list(op.inputs)[ops.num_arguments(op) :]
+        ignored = list(op.inputs)[ops.num_arguments(op) :]
+        args, snapshot = ignored[: len(base.inputs)], ignored[len(base.inputs) :]
         if not self._is_from_outside(op) and base.inputs:
             raise LookupError(
                 f"Gradient call {op.name!r} of '{names.shown(base.user_name)}' cannot be differentiated again: it was "
@@ -218,23 +229,28 @@ class Differentiation:
         dys, captures = others[:num_dys], others[num_dys:]
         inputs = self._with_captured_tables(pair, group, [*args, *captures])
         definition = self._gradient_definition(pair, inputs)
-        found = self._of_gradient(definition, [*inputs, *dys], grads)
+        found = self._of_gradient(definition, [*inputs, *dys], grads, snapshot)
         of_args, of_captures, of_dys = found[: len(args)], found[len(args) : len(inputs)], found[len(inputs) :]
-        return [None, *of_dys, *of_captures, *of_args]
+        return [None, *of_dys, *of_captures, *of_args, *[None] * len(snapshot)]
 
     def _is_from_outside(self, op: tf.Operation) -> bool:
         """Whether a gradient call carries what differentiating it takes, as those outside of bodies' gradients do."""
         return len(op.inputs) > ops.num_arguments(op)
 
     def _of_gradient(
-        self, definition: GradientDefinition, inputs: Sequence[tf.Tensor], grads: Sequence[Any]
+        self,
+        definition: GradientDefinition,
+        inputs: Sequence[tf.Tensor],
+        grads: Sequence[Any],
+        snapshot: Sequence[tf.Tensor],
     ) -> Gradients:
         """Gradients for the `inputs` of a gradient as a function, which is called anew, from those for its results."""
-        inputs = _dead_together(inputs, [grad for grad in grads if not _is_none(grad)])
+        gated = _dead_together([*inputs, *snapshot], [grad for grad in grads if not _is_none(grad)])
+        inputs, snapshot = gated[: len(inputs)], gated[len(inputs) :]
         pair, group = self._pair_for(definition, inputs, tf1.get_default_graph())
         again = ops.invoke(
             self._tracer.registry.graph_name(definition.user_name),
-            inputs,
+            snapshots.with_variables_of(snapshot, inputs),
             definition.signature.output_types,
             pair.result_shapes,
             name=definition.user_name,
@@ -244,7 +260,7 @@ class Differentiation:
         # Zeros for terms that were not computed yet are not those of the sum.
         given = [None if _is_none(grads[i]) and y.dtype != tf.variant else grads[i] for i, y in enumerate(results)]
         dys = _gradients_for_results(results, pair, given)
-        found = self._by_backward_call(pair, group, record, dys, inputs)
+        found = self._by_backward_call(pair, group, record, dys, inputs, snapshot)
         return [found.get(i) for i in range(len(inputs))]
 
     def _for_sums(self, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
@@ -281,6 +297,8 @@ class Differentiation:
         key = (base.user_name, pair.trainable, known, tuple(handles.variable_key(tensor) for tensor in inputs))
         definition = self._gradient_definitions.get(key)
         if definition is None:
+            if not isinstance(base, GradientDefinition):  # else it was warned of before
+                repeats.warn_of_changes(base.user_name, self._tracer)
             name, in_graph = name_of_gradient(base, self._tracer)
             definition = GradientDefinition(name, pair, inputs, self._tracer, self._groups)
             self._tracer.adopt_made(definition, in_graph)

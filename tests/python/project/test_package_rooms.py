@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 ORDER = """
     _build_info, _native
     _loader
-    names, errors
+    names, errors, notices
     _tf
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.recorders, _tf.saving
     _tf.assignments, _tf.copies, _tf.replacements
@@ -36,7 +36,7 @@ ORDER = """
     imports, installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.pairs, gradients.tracer, gradients.contributions, gradients.user_functions
-    gradients.weights, gradients.pair_functions
+    gradients.weights, gradients.pair_functions, gradients.snapshots, gradients.repeats
     gradients.bodies
     gradients.cut
     gradients.groups
@@ -45,7 +45,7 @@ ORDER = """
     calls
     defined, recursive, error_lines
     declarations
-    config, function, notices
+    config, function
     debugging
     __init__
 """
