@@ -234,7 +234,9 @@ class Specialization:
                 f"Function '{self.source.name}': each time its body is traced, it calls '{callee.source.name}' with "
                 f"other Python values{function_types.difference(last.call_type, callee.call_type)}. An object that the "
                 "body makes is another one each time: make it outside of the body, or give its class __eq__ and "
-                "__hash__. Draw random numbers by TensorFlow's operators"
+                "__hash__. A function that is passed on may refer to tensors of the body, but not to a list or an "
+                "object with them in it: let it refer to the tensors in them. Draw random numbers by TensorFlow's "
+                "operators"
             )
 
     @contextlib.contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import os
 import types
 import weakref
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -62,6 +63,8 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
     """
     if (other := replaced(value)) is not None:
         return other
+    if type(value) is tuple:
+        return tuple(_copy(one, live, copies, replaced) for one in value)
     if not is_followed(value):
         return value
     if id(value) in copies:
@@ -131,18 +134,97 @@ def register_methods(kind: type, bound: type) -> None:
     _BOUND.append(bound)
 
 
-def without_owners(function: Any) -> Any:
-    """A copy of a frozen function that keeps no owners, so it can be kept, but not be called; see `with_owners`."""
-    return _copy(function, _live(function), {}, lambda value: _Owner(value) if is_owner(value) else None)
+class _Place:
+    """In place of a tensor of a graph, which a function is given anew for each call; see `_Tensors`."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
 
 
-def with_owners(function: Any) -> Any:
-    """A copy of what `without_owners` has made that can be called.
+class _Tensors:
+    """The tensors of graphs that a function refers to, as do those that it refers to.
+
+    For example, a body may pass `lambda y: y * k` to a call, where `k` is a tensor that it has computed. Such tensors
+    are further arguments of the call.
+
+    Attributes:
+      values: the tensors, each of them once, in the order in which they are found.
+      pattern: which place refers to which of them. It is the same for functions of one kind.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.values: list[tf.Tensor] = []
+        self.pattern: list[tuple[str, int]] = []
+        numbers: dict[int, int] = {}
+        pending = [function]
+        while pending:
+            one = pending.pop()
+            if _is_of_graph(one):
+                if self.position(one) is None:
+                    self.values.append(one)
+                self.pattern.append(("tensor", self.position(one) or 0))
+            elif type(one) is tuple or is_followed(one):
+                if id(one) in numbers:
+                    self.pattern.append(("function", numbers[id(one)]))
+                    continue
+                numbers[id(one)] = len(numbers)
+                pending += _referred_to(one)[::-1]
+
+    def position(self, tensor: Any) -> int | None:
+        """Where a tensor is among the values, if it is one of them."""
+        return next((i for i, known in enumerate(self.values) if known is tensor), None)
+
+    def specs(self) -> list[tf.TensorSpec]:
+        """Dtypes and static shapes of the values."""
+        return [tf.TensorSpec.from_tensor(tensor) for tensor in self.values]
+
+
+def _is_of_graph(value: Any) -> bool:
+    """Whether `value` is a tensor of a graph that may be an argument of a call, wherever it is computed."""
+    return tf.is_symbolic_tensor(value) and value.dtype not in (tf.resource, tf.variant)
+
+
+def _referred_to(function: Any) -> list[Any]:
+    """What a function refers to, or what is in a tuple."""
+    if type(function) is tuple:
+        return list(function)
+    if isinstance(function, functools.partial):
+        return [function.func, *function.args, *function.keywords.values()]
+    if _is_bound(function):
+        return [function.__func__, function.__self__]
+    around = [_content(cell) for _, cell in _cells(function)]
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [*around, *defaults, *function.__dict__.values()]
+
+
+def without_owners(function: Any, tensors: _Tensors | None = None) -> Any:
+    """A copy of a frozen function that keeps neither owners nor `tensors`.
+
+    So it can be kept, but not be called; see `with_owners`.
+    """
+
+    def replaced(value: Any) -> Any:
+        if is_owner(value):
+            return _Owner(value)
+        position = None if tensors is None else tensors.position(value)
+        return None if position is None else _Place(position)
+
+    return _copy(function, _live(function), {}, replaced)
+
+
+def with_owners(function: Any, tensors: Sequence[tf.Tensor] = ()) -> Any:
+    """A copy of what `without_owners` has made that can be called, with other tensors.
 
     Raises:
       ReferenceError: if an owner is gone.
     """
-    return _copy(function, _live(function), {}, lambda value: value.get() if isinstance(value, _Owner) else None)
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, _Owner):
+            return value.get()
+        return tensors[value.position] if isinstance(value, _Place) else None
+
+    return _copy(function, _live(function), {}, replaced)
 
 
 def _all_of(function: Any) -> list[types.FunctionType]:
@@ -151,16 +233,10 @@ def _all_of(function: Any) -> list[types.FunctionType]:
     pending = [function]
     while pending:
         one = pending.pop()
-        if id(one) in found or not is_followed(one):
+        if id(one) in found or not (type(one) is tuple or is_followed(one)):
             continue
         found[id(one)] = one
-        if isinstance(one, functools.partial):
-            pending += [one.func, *one.args, *one.keywords.values()]
-        elif _is_bound(one):
-            pending.append(one.__func__)
-        else:
-            pending += [_content(cell) for _, cell in _cells(one)]
-            pending += [*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values(), *one.__dict__.values()]
+        pending += _referred_to(one)
     return [one for one in found.values() if isinstance(one, types.FunctionType)]
 
 
@@ -172,9 +248,10 @@ def _cells(function: types.FunctionType) -> list[tuple[str, Any]]:
 def kind_of(function: Any) -> tuple[FunctionKind, Any]:
     """The kind of a function that is an argument, and what has to be kept as long as the kind is used."""
     copy = frozen(function)
-    to_keep = without_owners(copy)
+    tensors = _Tensors(copy)
+    to_keep = without_owners(copy, tensors)
     key = _keys[copy] if copy in _keys else _key(copy, [], _live(copy))
-    return FunctionKind(to_keep, key, _described(function)), to_keep
+    return FunctionKind(to_keep, key, tensors, _described(function)), to_keep
 
 
 class ObjectKind(default_types.Weakref):  # type: ignore[misc]  # it has no types
@@ -203,17 +280,29 @@ class FunctionKind(ObjectKind):
     """The kind of a Python function that is an argument: its code, and all that it refers to.
 
     A body that makes a function makes another one each time it is traced, `lambda x: g(x) * 2` for example. These are
-    of one kind, so that a call that is given one of them is a call of the same recursive function.
+    of one kind, so that a call that is given one of them is a call of the same recursive function. The tensors that
+    they refer to are passed to the call.
     """
 
-    def __init__(self, kept: Any, key: Hashable, text: str) -> None:
+    def __init__(self, kept: Any, key: Hashable, tensors: _Tensors, text: str) -> None:
         super().__init__(kept)
-        self._key = key
+        self._function_key = key
+        self._specs = tensors.specs()
+        self._key = (key, *tensors.pattern) if tensors.values else key
         self._text = text
 
     def placeholder_value(self, placeholder_context: Any) -> Any:
-        function = with_owners(self._ref())
-        _keys[function] = self._key
+        return self.from_tensors(iter(()))
+
+    def flatten(self) -> list[tf.TensorSpec]:
+        return self._specs
+
+    def to_tensors(self, value: Any) -> list[tf.Tensor]:
+        return _Tensors(frozen(value)).values
+
+    def from_tensors(self, tensors: Iterator[Any]) -> Any:
+        function = with_owners(self._ref(), list(itertools.islice(tensors, len(self._specs))))
+        _keys[function] = self._function_key
         return function
 
     def is_subtype_of(self, other: Any) -> bool:
@@ -314,6 +403,8 @@ def _key(value: Any, around: list[Any], live: Set[int]) -> Hashable:
         return type(value), repr(value)
     if type(value) is tuple:
         return tuple, tuple(_key(part, around, live) for part in value)
+    if _is_of_graph(value):
+        return "tensor", value.dtype, str(value.shape)
     if any(value is one for one in around):
         return "around", next(i for i, one in enumerate(around) if one is value)
     if isinstance(value, function_wrappers.FunctionScope):  # made by each call of a function that AutoGraph converted
