@@ -87,7 +87,7 @@ absl::Status Enter(ResourceMgr* manager, const std::string& name, Var* variable)
   reference->emplace(variable, [manager, name, presence, reference] {
     const std::unique_ptr<std::optional<WeakPtr<Var>>> ends(reference);
     const std::lock_guard<std::mutex> lock(presence->mu);
-    if (presence->is_there) (void)manager->Delete<Var>(kContainer, name);
+    if (presence->is_there) manager->Delete<Var>(kContainer, name).IgnoreError();
   });
   return absl::OkStatus();
 }
