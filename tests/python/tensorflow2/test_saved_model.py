@@ -265,6 +265,29 @@ def test_loaded_module_that_gathers_in_a_branch_has_gradients(tmp_path):
     np.testing.assert_allclose(tf.convert_to_tensor(of_table), [[73.5, 73.5], [63.0, 63.0]])
 
 
+def test_module_whose_bodies_differentiate_functions_of_numbers_is_saved(tmp_path):
+    """What the innermost function captures is learned after the pairs of those around it were made."""
+    module = tf.Module()
+    module.w = tf.Variable([[0.5, 0.25], [0.25, 0.5]])
+
+    @tfr.recursive
+    def layers(x, n):
+        return x if n < 1 else tf.sin(layers(x, n - 1) @ module.w)
+
+    @tfr.recursive
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layers(x, 2)
+        return tape.gradient(y, x)
+
+    module.call = tf.function(lambda x: slope(x), input_signature=[tf.TensorSpec([1, 2])])
+    x = tf.constant([[0.5, 1.0]])
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_allclose(loaded.call(x), module.call(x), rtol=1e-6)
+
+
 def test_model_of_a_session_is_loaded_as_functions(tmp_path):
     tf1 = tf.compat.v1
     folder = str(tmp_path / "model")
