@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import freezing, inlining, loading, saving
+from tensorflow_recursion._tf import freezing, importing, inlining, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import MadeDefinition, TraceOptions
 from tensorflow_recursion.signatures import Signature
@@ -54,8 +54,9 @@ class ImportedDefinition(MadeDefinition):
 
 def register() -> None:
     """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
-    loading.install(names.INVOKE, names.renumbered, _rename)
+    loading.install(names.INVOKE, names.STATIC, names.renumbered, _rename)
     saving.install(names.INVOKE)
+    importing.install(names.INVOKE, names.STATIC)
     types = (names.ARGUMENT_TYPES, names.IGNORED_TYPES)
     snapshots = (names.SNAPSHOT, names.VARIABLES_OF)
     freezing.install(

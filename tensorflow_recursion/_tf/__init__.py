@@ -25,6 +25,7 @@ TensorFlow asks for changes here alone:
 - `replacements`: functions of TensorFlow that are replaced for a while.
 - `inlining`: bodies that are built anew from the definitions of functions.
 - `loading`: functions of a SavedModel that call each other.
+- `importing`: graphs of sessions that are imported into functions.
 - `freezing`: constants in place of variables, where functions call each other.
 - `dataclass_nests`: plain dataclasses as nests of their fields.
 - `nests`: nests of tensors, as tf.function takes them.

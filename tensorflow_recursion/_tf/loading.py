@@ -1,7 +1,7 @@
 """Functions of a SavedModel that call each other, which TensorFlow's loader takes only in an order without cycles.
 
 So such functions are kept from the loader, which is given all others. They go to the function library as they are,
-under new names.
+under new names. A SavedModel that a session wrote has a graph besides, whose calls name them by their new names, too.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -16,8 +16,9 @@ from tensorflow.python.framework import function as stock
 from tensorflow.python.framework import function_def_to_graph, ops
 from tensorflow.python.ops import custom_gradient
 from tensorflow.python.saved_model import function_deserialization as loader
+from tensorflow.python.saved_model.load_v1_in_v2 import _EagerSavedModelLoader as SessionGraphLoader
 
-from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf import functions, importing
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.saving import without_hint
 
@@ -29,33 +30,27 @@ _FUNCTIONS_ATTRIBUTE = "_recursion_loaded_functions"
 _GRADIENT_TYPE = "_gradient_op_type"
 
 
-def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
+def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
     """Let TensorFlow's loader load functions that are called by the operator `call`.
 
     Args:
       call: the operator.
+      static: its attribute that lets calls be static outside of sessions.
       new_name: makes a name that this process does not have, of one in a file and of what is remembered of the file.
       rename: changes the names in a node.
     """
     load, dependencies, fix = loader.load_function_def_library, loader._list_function_deps, loader.fix_node_def
+    load_whole, load_graph = SessionGraphLoader.load, SessionGraphLoader.load_graph
 
     def load_library(library: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         library = without_hint(library)
         called_here = called(library, [], call)
         if not called_here:
             return dict(load(library, *args, **kwargs))
-        memory: dict[str, str] = {}
-        new_names = {name: new_name(name, memory) for name in sorted(called_here)}
-        own = [
-            _renamed(function, new_names, rename)
-            for function in library.function
-            if function.signature.name in called_here
-        ]
+        new_names = _new_names(called_here, new_name)
+        own = _renamed_of(library, new_names, rename)
         gradients = _renumber_gradients(library, own)
-        traced = [stock._from_definition(definition) for definition in own]
-        for function in traced:
-            functions.add_to_eager_context(function)
-        with _given(traced):
+        with _given(_added(own)):
             made = load(_without(library, called_here, call, new_names, rename), *args, **kwargs)
         for name, (function, count) in gradients.items():
             gradient = made[function]
@@ -63,6 +58,24 @@ def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: R
             gradient._arg_keywords = [f"grad_{i}" for i in range(count)]
             ops.RegisterGradient(name)(loader._gen_gradient_func(gradient))
         return dict(made)
+
+    def load_session_graph(self: Any, tags: Any, *args: Any, **kwargs: Any) -> Any:
+        graph_def = self.get_meta_graph_def_from_tags(tags).graph_def  # the loader itself changes it, too
+        called_here = called(graph_def.library, graph_def.node, call)
+        new_names = _new_names(called_here, new_name)
+        if tf.compat.v1.executing_eagerly_outside_functions():
+            importing.let_be_static(graph_def, call, static)
+        own = _renamed_of(graph_def.library, new_names, rename)
+        _renumber_gradients(graph_def.library, own)
+        graph_def.library.CopyFrom(_without(graph_def.library, called_here, call, new_names, rename))
+        for node in graph_def.node if called_here else ():
+            rename(node, new_names)
+        with _given(_added(own)):
+            return load_whole(self, tags, *args, **kwargs)
+
+    def import_session_graph(self: Any, *args: Any) -> None:
+        _give(tf.compat.v1.get_default_graph(), _being_given.functions)
+        load_graph(self, *args)
 
     def list_dependencies(function: Any, *args: Any) -> set[str]:
         rest = function_pb2.FunctionDef(node_def=[node for node in function.node_def if node.op != call])
@@ -74,6 +87,7 @@ def install(call: str, new_name: Callable[[str, dict[str, str]], str], rename: R
 
     loader.load_function_def_library, loader._list_function_deps = load_library, list_dependencies
     loader.fix_node_def = fix_node
+    SessionGraphLoader.load, SessionGraphLoader.load_graph = load_session_graph, import_session_graph
     loader.function_def_lib = _Converter()
 
 
@@ -130,6 +144,24 @@ def _references(node: Any) -> Iterator[str]:
         elif value.HasField("s"):  # as calls name what they run once they are differentiated
             yield value.s.decode(errors="replace")
         yield from (function.name for function in value.list.func)
+
+
+def _new_names(called: set[str], new_name: Callable[[str, dict[str, str]], str]) -> dict[str, str]:
+    memory: dict[str, str] = {}
+    return {name: new_name(name, memory) for name in sorted(called)}
+
+
+def _added(own: Sequence[Any]) -> list[TracedFunction]:
+    """The functions of definitions, which are made known to the eager context."""
+    traced = [stock._from_definition(definition) for definition in own]
+    for function in traced:
+        functions.add_to_eager_context(function)
+    return traced
+
+
+def _renamed_of(library: Any, new_names: Mapping[str, str], rename: Rename) -> list[Any]:
+    """The functions of a library that have new names, under these."""
+    return [_renamed(each, new_names, rename) for each in library.function if each.signature.name in new_names]
 
 
 def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any:

@@ -284,6 +284,8 @@ class Groups:
         self._open: list[Group] = []
         # For each group, the functions of other groups that its own call.
         self._referred: dict[Group, list[TracedFunction]] = {}
+        # The functions that were put into graphs last, by their names.
+        self._put_last: dict[str, TracedFunction] = {}
         # The functions of pairs that can be differentiated, by their names.
         self._pair_functions: dict[str, PairFunction] = {}
 
@@ -361,8 +363,17 @@ class Groups:
             functions.add_to_eager_context(function)
         for graph in self._graphs_to_tell(calling):
             for function in made:
-                if not functions.has_function(graph, function.name):
-                    functions.add_function(graph, function)
+                self._put(graph, function)
+        self._put_last.update((function.name, function) for function in made)
+
+    def _put(self, graph: tf.Graph, function: TracedFunction) -> None:
+        """Add a function to a graph, in place of the one that was made before more was known of what it returns."""
+        known = functions.function_in(graph, function.name)
+        if known is not None and known is not function and known is self._put_last.get(function.name):
+            functions.remove_function(graph, known)
+            known = None
+        if known is None:
+            functions.add_function(graph, function)
 
     def _graphs_to_tell(self, calling: tf.Graph) -> list[tf.Graph]:
         """The outermost graph, and the function graphs around a call and around what is being built, each once."""

@@ -170,3 +170,21 @@ def test_graphs_of_other_processes_have_bodies_of_their_own(tmp_path):
     assert run(10.0, one) == [80.0]
     assert run(100.0, two, one) == [800.0, 80.0]
     assert run(1000.0, tmp_path / "three.pb", one, two) == [8000.0, 80.0, 800.0]
+
+
+def test_calls_of_a_sessions_graph_are_static_in_a_function_that_imports_it():
+    with tf.Graph().as_default() as graph:
+        declared = tfr.Declare("SumTo", [("n", tf.int32)], [("ret", tf.int32)])
+
+        @tfr.Defun(tf.int32, func_name="SumTo", out_names=["ret"])
+        def sum_to(n):
+            return tf.cond(n < 1, lambda: n, lambda: n + declared(n - 1))
+
+        sum_to(tf.compat.v1.placeholder(tf.int32, [], name="n"))
+    graph_def = graph.as_graph_def()
+    before = graph_def.SerializeToString(deterministic=True)
+    wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph_def, name=""), []).prune("n:0", "SumTo:0")
+    calls = tfr.config.outermost_calls()["static"]
+    assert int(wrapped(tf.constant(10))) == 55
+    assert tfr.config.outermost_calls()["static"] == calls + 1
+    assert graph_def.SerializeToString(deterministic=True) == before

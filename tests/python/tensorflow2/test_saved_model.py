@@ -263,3 +263,55 @@ def test_loaded_module_that_gathers_in_a_branch_has_gradients(tmp_path):
     of_x, of_table = tape.gradient(y, [x, module.table])
     assert float(of_x) == 147.0
     np.testing.assert_allclose(tf.convert_to_tensor(of_table), [[73.5, 73.5], [63.0, 63.0]])
+
+
+def test_module_whose_bodies_differentiate_functions_of_numbers_is_saved(tmp_path):
+    """What the innermost function captures is learned after the pairs of those around it were made."""
+    module = tf.Module()
+    module.w = tf.Variable([[0.5, 0.25], [0.25, 0.5]])
+
+    @tfr.recursive
+    def layers(x, n):
+        return x if n < 1 else tf.sin(layers(x, n - 1) @ module.w)
+
+    @tfr.recursive
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layers(x, 2)
+        return tape.gradient(y, x)
+
+    module.call = tf.function(lambda x: slope(x), input_signature=[tf.TensorSpec([1, 2])])
+    x = tf.constant([[0.5, 1.0]])
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_allclose(loaded.call(x), module.call(x), rtol=1e-6)
+
+
+def test_model_of_a_session_is_loaded_as_functions(tmp_path):
+    tf1 = tf.compat.v1
+    folder = str(tmp_path / "model")
+    with tf.Graph().as_default(), tf1.Session(config=tfr.session_config()) as session:
+        declared = tfr.Declare("Power", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+        v = tf1.get_variable("v", initializer=V, use_resource=True)
+
+        @tfr.Defun(tf.float32, tf.int32, func_name="Power", out_names=["y"])
+        def power(x, n):
+            return tf.cond(n < 1, lambda: v * 1.0, lambda: x * declared(x, n - 1))
+
+        x, n = tf1.placeholder(tf.float32, [], name="x"), tf1.placeholder(tf.int32, [], name="n")
+        y = tf.cond(n > 0, lambda: power(x, n), lambda: power(x, 1))
+        session.run(tf1.global_variables_initializer())
+        outputs = {"y": y, "dx": tf.gradients(power(x, n), x)[0]}
+        tf1.saved_model.simple_save(session, folder, {"x": x, "n": n}, outputs)
+    program = """
+call = module.signatures["serving_default"]
+with tf.GradientTape() as tape:
+    tape.watch(x)
+    found = call(x=x, n=tf.constant(5))
+dy = tape.gradient(found["y"], x)
+print(json.dumps([float(found["y"]), float(found["dx"]), float(dy), tensorflow_recursion.config.outermost_calls()]))
+"""
+    *found, calls = in_fresh_process(LOAD + program, folder)
+    assert found == [V * X**N, V * N * X ** (N - 1), V * N * X ** (N - 1)]
+    assert calls["static"] > 0 and calls["dynamic"] == 0
