@@ -7,7 +7,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import bodies, graphs, handles, nodes, tapes
+from tensorflow_recursion._tf import bodies, graphs, handles, nodes, recorders, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 
 tf1 = tf.compat.v1
@@ -254,7 +254,9 @@ def _add_node(
     attrs: dict[str, tf.compat.v1.AttrValue],
 ) -> tf.Operation:
     """Add a node to the default graph, and let gradient tapes know of it."""
-    op = tf1.get_default_graph().create_op(op_type, inputs, output_types, name=name, attrs=attrs)
+    op = tf1.get_default_graph().create_op(op_type, list(inputs), output_types, name=name, attrs=attrs)
+    for inner, given in zip(op.inputs, inputs, strict=True):  # a variable's handle, in a function, is a captured one
+        recorders.record_same(inner, given)
     is_call = op_type == names.INVOKE
     outputs = list(op.outputs)[:-1] if is_call else op.outputs  # not a call's record
     tapes.record(op, outputs, names.shown(callee_of(op)) if is_call else None)

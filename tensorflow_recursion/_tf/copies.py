@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import graphs, handles
+from tensorflow_recursion._tf import graphs, handles, recorders
 
 _ATTRIBUTE = "_recursion_copy"
 _SOURCE_ATTRIBUTE = "_recursion_source"
@@ -199,7 +199,10 @@ def read_copies(graph: tf.Graph) -> None:
 
     def capture_copy(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
         inner = in_copy(tensor, graph)
-        return capture(tensor, name) if inner is None else inner
+        if inner is None:
+            inner = capture(tensor, name)
+        recorders.record_same(inner, tensor)  # a tape in a gradient of the user's own may watch `tensor`
+        return inner
 
     graph.capture, graph.control_dependencies = capture_copy, control_dependencies
 

@@ -12,6 +12,8 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
 
+from tensorflow_recursion._tf import recorders
+
 _CONTROL_FLOW_GRAPHS = (
     control_flow_v2.CondBranchFuncGraph,
     control_flow_v2.WhileCondFuncGraph,
@@ -219,8 +221,10 @@ def capture_in(graph: tf.Graph, tensor: tf.Tensor) -> tf.Tensor:
 
     The gradient of a branch must not capture one tensor twice, as itself and as what stands for it in the branch.
     """
-    forward = differentiated_graph(graph)
+    forward, source = differentiated_graph(graph), tensor
     if forward is not None:
         tensor = next((inner for outer, inner in forward.captures if outer is tensor), tensor)
     with graph.as_default():
-        return graph.capture(tensor)
+        captured: tf.Tensor = graph.capture(tensor)
+    recorders.record_same(captured, source)
+    return captured

@@ -16,7 +16,7 @@ from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import copies, graphs, handles
+from tensorflow_recursion._tf import copies, graphs, handles, recorders
 from tensorflow_recursion._tf.replacements import Replacements
 
 _LOOPS = ("While", "StatelessWhile")
@@ -173,9 +173,11 @@ def _control_dependencies(
 
 def _capture_in_loop(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
     """Let the gradient of a loop's body take a tensor; one of the body, if that is a copy of the tensor's graph."""
+    source = tensor
     if not graphs.is_eager_tensor(tensor):
         tensor = _in_copy(tensor, gradient._forward_graph)
     captured: tf.Tensor = FuncGraph.capture(gradient, tensor, *args, **kwargs)
+    recorders.record_same(captured, source)
     return captured
 
 
@@ -189,6 +191,11 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
         return _control_dependencies(self, control_inputs)
 
     def capture(self, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
+        captured = self._captured_from_around(tensor, *args, **kwargs)
+        recorders.record_same(captured, tensor)
+        return captured
+
+    def _captured_from_around(self, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
         around = graphs.enclosing_graphs(self.outer_graph)
         if graphs.is_eager_tensor(tensor):  # the body takes it as it is
             level = next(i for i, graph in enumerate(around) if not graphs.is_control_flow(graph)) + 1

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import forwardprop, tape
+from tensorflow.python.eager import forwardprop, record, tape
 
 # What records, what stops it, and what makes it go on.
 _Recorder: TypeAlias = tuple[Any, Callable[[Any], None], Callable[[Any], None]]
@@ -50,6 +50,12 @@ def last_accumulator(of: Iterable[tf.Tensor]) -> tf.autodiff.ForwardAccumulator 
     tensors = list(of)
     known = (one for one in reversed(accumulators()) if any(one.jvp(tensor) is not None for tensor in tensors))
     return next(known, None)
+
+
+def record_same(tensor: tf.Tensor, source: tf.Tensor) -> None:
+    """Let active tapes and accumulators know that `tensor` stands for `source`, of another graph, in its own graph."""
+    if tensor is not source and record.could_possibly_record():
+        record.record_operation("captured_value", [tensor], [source], lambda grad: [grad], lambda tangent: [tangent])
 
 
 @contextlib.contextmanager

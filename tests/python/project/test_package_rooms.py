@@ -20,7 +20,8 @@ ORDER = """
     _loader
     names, errors, notices
     _tf
-    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.recorders, _tf.saving
+    _tf.recorders
+    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saving
     _tf.assignments, _tf.copies, _tf.replacements
     _tf.followed, _tf.origins
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes

@@ -1,0 +1,90 @@
+"""Tapes in the gradients that users give by tf.custom_gradient: around calls, in the bodies of recursive functions."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+
+F64 = tf.float64
+OUTERMOST = pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+
+
+def power(define, v):
+    @define
+    def function(x, n):
+        if n < 1:
+            return tf.sin(x) * v
+        return function(x, n - 1) * v
+
+    return function
+
+
+def by_a_tape(call):
+    """What `call` returns for x, with a gradient that calls again, with a tape that watches x and the variables."""
+
+    @tf.custom_gradient
+    def computed(x):
+        def gradient(dy, variables=None):
+            variables = variables or []
+            with tf.GradientTape() as tape:
+                tape.watch([x, *variables])
+                y = call(x)
+            dx, *others = tape.gradient(y, [x, *variables], output_gradients=dy)
+            return dx, others
+
+        return call(x), gradient
+
+    return computed
+
+
+def in_a_branch(define, inner, v):
+    @define
+    def outer(x, n):
+        if n < 1:
+            return tf.sin(x)
+        return by_a_tape(lambda a: inner(a, n))(x) + x
+
+    return outer
+
+
+def in_no_branch(define, inner, v):
+    @define
+    def outer(x, n):
+        return by_a_tape(lambda a: inner(a, n))(x) + x * v
+
+    return outer
+
+
+def recomputed(define, inner, v):
+    @define
+    def outer(x, n):
+        if n < 1:
+            return tf.sin(x)
+        return tf.recompute_grad(lambda a: tf.sin(outer(a * v, n - 1)))(x) + x
+
+    return outer
+
+
+@pytest.mark.each_value
+@OUTERMOST
+@pytest.mark.parametrize("outer", [in_a_branch, in_no_branch, recomputed])
+def test_gradients_are_those_of_python(outer, outermost):
+    """The tape watches a tensor of the trace; what the call is given is the one of the copy."""
+    v, x = tf.Variable(0.7, dtype=F64), tf.constant(0.4, F64)
+
+    def gradients(define, n):
+        inner = power(define, v)
+        inner(x, n)
+        function = outer(define, inner, v)
+
+        def compute(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = function(x, n)
+            return [y, *tape.gradient(y, [x, v])]
+
+        return outermost(compute)(x)
+
+    np.testing.assert_allclose(gradients(tfr.recursive, tf.constant(2)), gradients(lambda body: body, 2))
