@@ -154,12 +154,11 @@ def first_that_changes(traced: TracedFunction) -> tuple[str, str, str] | None:
     Returns:
       The node, its operator, and what to do, or None. Functions of Python are taken to give the same value.
     """
-    for part in [traced, *functions.sub_functions(traced)]:
-        for node in part.cached_definition.node_def:
-            if node.op in auto_control_deps.LEGACY_RANDOM_OPS:
-                return node.name, node.op, "draw by tf.random.stateless_uniform, say, or by a tf.random.Generator"
-            if node.op.startswith(_TAKES_AWAY):
-                return node.name, node.op, "do it outside of the function, and pass it what is needed"
+    for node in functions.nodes_of(traced):
+        if node.op in auto_control_deps.LEGACY_RANDOM_OPS:
+            return node.name, node.op, "draw by tf.random.stateless_uniform, say, or by a tf.random.Generator"
+        if node.op.startswith(_TAKES_AWAY):
+            return node.name, node.op, "do it outside of the function, and pass it what is needed"
     return None
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -35,11 +35,20 @@ def sub_functions(traced: TracedFunction) -> Sequence[Any]:
     return list(traced._sub_functions.values())
 
 
+def nodes_of(traced: TracedFunction) -> Iterator[Any]:
+    """The nodes of a function, of its branches and loops, and of the `tf.function`s that it calls.
+
+    The functions that were traced along with it are left out: to ask an older trace of one for its definition would
+    make that known again.
+    """
+    for part in [traced, *sub_functions(traced)]:
+        if part is traced or type(part) is not type(traced):
+            yield from part.cached_definition.node_def
+
+
 def called_by(traced: TracedFunction, call: str, callee: str) -> set[str]:
-    """The names of the functions that a function and its branches call by the operator `call`, in its attribute."""
-    parts = [traced, *sub_functions(traced)]
-    calls = (node for part in parts for node in part.cached_definition.node_def if node.op == call)
-    return {node.attr[callee].func.name for node in calls}
+    """The names of the functions that a function calls by the operator `call`, which has them in its attribute."""
+    return {node.attr[callee].func.name for node in nodes_of(traced) if node.op == call}
 
 
 def has_function(graph: tf.Graph, name: str) -> bool:
