@@ -64,6 +64,7 @@ def derivatives_with_assignments(power, weight):
     return step
 
 
+@pytest.mark.each_value
 @EXECUTION
 @RUN_BY
 def test_derivatives_are_at_the_value_of_the_call(run_by, is_static):
@@ -75,6 +76,7 @@ def test_derivatives_are_at_the_value_of_the_call(run_by, is_static):
         assert float(weight) == 70.0
 
 
+@pytest.mark.each_value
 @EXECUTION
 @RUN_BY
 def test_function_that_assigns_has_its_effect_once(run_by, is_static):
