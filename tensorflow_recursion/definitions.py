@@ -123,6 +123,7 @@ class MadeDefinition(abc.ABC):
 
     Attributes:
       signature: what it takes, captured tensors included, and returns.
+      is_imported: whether it came with a graph, and maybe some of its derivatives with it.
     """
 
     user_name: str
@@ -142,6 +143,7 @@ class MadeDefinition(abc.ABC):
     orders_effects = False
     is_built_once = False  # no call runs a trace of it
     has_effects = False
+    is_imported = False
 
     @property
     def lasting_name(self) -> str:

@@ -30,6 +30,8 @@ class ImportedDefinition(MadeDefinition):
       signature: what it takes, captured tensors included, and returns.
     """
 
+    is_imported = True
+
     def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
         """`graph` is the one whose library has the function and those that it calls."""
         self._function = function

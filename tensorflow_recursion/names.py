@@ -49,6 +49,7 @@ RESULT_TYPES = _native("RESULT_TYPES_ATTR")
 FORWARD = _native("FORWARD_ATTR")
 RECORD_OF = _native("RECORD_OF_ATTR")
 POSITIONS = _native("POSITIONS_ATTR")
+HAS_SNAPSHOT = _native("HAS_SNAPSHOT_ATTR")
 OUTPUT_SHAPES = _native("OUTPUT_SHAPES_ATTR")
 FUNCTION = _native("FUNCTION_ATTR")
 TYPE = _native("TYPE_ATTR")
@@ -72,18 +73,31 @@ GRADIENT_SUFFIX = _native("GRADIENT_SUFFIX")
 
 _TRACE = re.compile(rf"{TRACE_SUFFIX}\d+")
 _OF_TRACE = re.compile(rf".*{TRACE_SUFFIX}\d+")
+# What a function's derivatives have behind its name, as fib__backward1__forward2 has.
+_OF_DERIVATIVE = re.compile(rf"((?:{FORWARD_SUFFIX}|{BACKWARD_SUFFIX}|{GRADIENT_SUFFIX})\d*)+$")
+_OF_FORWARD = re.compile(rf"{FORWARD_SUFFIX}\d+$")
 # Where they begin is left to chance: graphs and SavedModels bring the names of other processes along.
 _numbers = itertools.count(random.SystemRandom().randrange(10**12, 10**13))
 
 
 def of_trace(name: str) -> str:
     """A name for one trace of the function `name`, which no other function has, of this process or another one."""
-    return f"{name}{TRACE_SUFFIX}{next(_numbers)}"
+    return f"{name}{TRACE_SUFFIX}{new_number()}"
+
+
+def new_number() -> int:
+    """A number that nothing else has, neither in this process nor in another one."""
+    return next(_numbers)
 
 
 def is_of_trace(name: str) -> bool:
     """Whether `name` is one that `of_trace` made."""
     return _OF_TRACE.fullmatch(name) is not None
+
+
+def base_of_forward(name: str) -> str:
+    """The name of the function whose forward function is called `name`."""
+    return _OF_FORWARD.sub("", name)
 
 
 def shown(name: str) -> str:
@@ -112,8 +126,11 @@ def renumbered(name: str, numbers: dict[str, str]) -> str:
 
     Args:
       name: the name in the file.
-      numbers: the texts of traces in that file, and what they are here; learns those of `name`.
+      numbers: the texts of traces in that file, or names of functions without one, and what traces are here; learns
+        those of `name`.
     """
     if _TRACE.search(name) is None:
-        return of_trace(name)
+        derivative = _OF_DERIVATIVE.search(name)
+        base = name[: derivative.start()] if derivative else name
+        return f"{base}{numbers.setdefault(base, of_trace(''))}{name[len(base) :]}"
     return _TRACE.sub(lambda trace: numbers.setdefault(trace.group(), of_trace("")), name)

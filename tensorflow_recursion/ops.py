@@ -29,6 +29,7 @@ def invoke(
     forward: str = "",
     record_of: str = "",
     ignored: Sequence[tf.Tensor] = (),
+    snapshot: Sequence[tf.Tensor] = (),
 ) -> tf.Operation:
     """Add one `Recursion>Invoke` node to the default graph.
 
@@ -41,6 +42,7 @@ def invoke(
       forward: name of the function to call instead if the record is read.
       record_of: name of the function that writes the record among the inputs, if there is one.
       ignored: tensors that are not passed on; the node's gradient refers to them.
+      snapshot: one more of these if there is one, the snapshot that was taken of the variables.
 
     Returns:
       The new operation. It has one output per entry of `output_types`, and the record.
@@ -53,7 +55,7 @@ def invoke(
     attrs = {
         names.CALLEE: _function(function),
         names.ARGUMENT_TYPES: _type_list([tensor.dtype.base_dtype for tensor in inputs]),
-        names.IGNORED_TYPES: _type_list([tensor.dtype.base_dtype for tensor in ignored]),
+        names.IGNORED_TYPES: _type_list([tensor.dtype.base_dtype for tensor in [*ignored, *snapshot]]),
         names.RESULT_TYPES: _type_list(output_types),
         names.FORWARD: tf1.AttrValue(s=forward.encode()),
     }
@@ -66,12 +68,26 @@ def invoke(
         attrs[names.RECORD_OF].list.func.add().name = record_of
     if graphs.is_func_graph(graphs.enclosing_graphs(tf1.get_default_graph())[-1]):  # no session transforms it
         attrs[names.STATIC] = tf1.AttrValue(b=True)
-    return _add_node(names.INVOKE, [*inputs, *ignored], [*output_types, tf.variant], name, attrs)
+    if snapshot:
+        attrs[names.HAS_SNAPSHOT] = tf1.AttrValue(b=True)
+    return _add_node(names.INVOKE, [*inputs, *ignored, *snapshot], [*output_types, tf.variant], name, attrs)
 
 
 def is_gradient(call: tf.Operation) -> bool:
     """Whether a call is one of a backward function."""
     return bool(call.get_attr(names.RECORD_OF))
+
+
+def record_of(call: tf.Operation) -> str:
+    """The forward function whose record a call of a backward function takes."""
+    return str(call.get_attr(names.RECORD_OF)[0].name)
+
+
+def ignored_by(call: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """What a call does not pass on: the arguments of another call, and its snapshot, in a list, if there is one."""
+    ignored = list(call.inputs)[num_arguments(call) :]
+    count = len(ignored) - (names.HAS_SNAPSHOT in call.node_def.attr)
+    return ignored[:count], ignored[count:]
 
 
 def repeat(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:

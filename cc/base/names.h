@@ -27,6 +27,8 @@ inline constexpr char kInvokeOp[] = "Recursion>Invoke";
 inline constexpr char kStaticAttr[] = "_recursion_static";
 // Options of such a call are attributes of it, whose names begin with this, as in `_recursion_max_depth`.
 inline constexpr char kOptionAttrPrefix[] = "_recursion_";
+// The last of its inputs that are not passed on is a snapshot, see cc/kernels/snapshot_ops.h.
+inline constexpr char kHasSnapshotAttr[] = "_recursion_has_snapshot";
 // A user has asked that it be on a type of device.
 inline constexpr char kPinnedAttr[] = "_recursion_pinned";
 // It is in a function's graph, whose operators may (or may not) go to other devices than they ask for.

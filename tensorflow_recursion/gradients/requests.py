@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import graphs, handles, nodes, patches, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
-from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.definitions import Definition, MadeDefinition
 from tensorflow_recursion.gradients import contributions, repeats, snapshots, user_functions
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
@@ -94,6 +94,8 @@ class Differentiation:
         callee = ops.callee_of(op)
         if callee in self._by_backward and (self._is_from_outside(op) or self._groups.pair_function(callee) is None):
             return self._of_backward(op, *self._by_backward[callee], grads)
+        if self._groups.innermost is None and ops.is_gradient(op) and self._groups.pair_function(callee) is None:
+            return self._of_imported_backward(op, grads)
         definition = (
             self._groups.pair_function(callee)
             or self._by_forward.get(callee)
@@ -180,7 +182,8 @@ class Differentiation:
             shapes,
             name=f"{definition.user_name}_grad",
             record_of=pair.forward,
-            ignored=() if self.modes.in_gradient else [*inputs[:count], *snapshot],
+            ignored=() if self.modes.in_gradient else inputs[:count],
+            snapshot=() if self.modes.in_gradient else snapshot,
         )
         found = dict(zip(pair.trainable, backward.outputs, strict=False))
         lists = [i for i in found if inputs[i].dtype == tf.variant]
@@ -216,8 +219,7 @@ class Differentiation:
     def _of_backward(self, op: tf.Operation, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
         """Gradients by a call of the gradient as a function of x and dy, which is differentiated."""
         base = pair.definition
-        ignored = list(op.inputs)[ops.num_arguments(op) :]
-        args, snapshot = ignored[: len(base.inputs)], ignored[len(base.inputs) :]
+        args, snapshot = ops.ignored_by(op)
         if not self._is_from_outside(op) and base.inputs:
             raise LookupError(
                 f"Gradient call {op.name!r} of '{names.shown(base.user_name)}' cannot be differentiated again: it was "
@@ -225,13 +227,36 @@ class Differentiation:
             )
         grads = self._for_sums(pair, group, grads)
         _, *others = list(op.inputs)[: ops.num_arguments(op)]
-        num_dys = len(others) - len(self._tracer.captures(base.user_name))
+        num_captures = len(base.inputs) + len(self._tracer.captures(base.user_name)) - len(args)
+        num_dys = len(others) - num_captures
         dys, captures = others[:num_dys], others[num_dys:]
         inputs = self._with_captured_tables(pair, group, [*args, *captures])
         definition = self._gradient_definition(pair, inputs)
         found = self._of_gradient(definition, [*inputs, *dys], grads, snapshot)
         of_args, of_captures, of_dys = found[: len(args)], found[len(args) : len(inputs)], found[len(inputs) :]
         return [None, *of_dys, *of_captures, *of_args, *[None] * len(snapshot)]
+
+    def _of_imported_backward(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
+        """Gradients by a call of a backward function that came along with a graph, from a pair that is made here."""
+        name = names.base_of_forward(ops.record_of(op))
+        base = self._tracer.registry.definitions.get(name) or self._tracer.find_imported(name)
+        if not isinstance(base, MadeDefinition):
+            raise LookupError(
+                f"Gradient call {op.name!r} of '{names.shown(name)}' cannot be differentiated again: the function has "
+                "not come along with the graph; build the graph by its Python code again and restore the variables"
+            )
+        arguments, _ = ops.ignored_by(op)
+        passed = list(op.inputs)[: ops.num_arguments(op)]
+        captures = passed[len(passed) + len(arguments) - len(base.inputs) :]
+        pair, group = self._pair_for(base, [*arguments, *captures], op.graph)
+        results = len(op.get_attr(names.RESULT_TYPES))
+        if len(pair.trainable) != results:
+            raise LookupError(
+                f"Gradient call {op.name!r} of '{names.shown(base.user_name)}' cannot be differentiated again: it "
+                f"returns {results} gradients, the function that came along with it has {len(pair.trainable)}; build "
+                "the graph by its Python code again and restore the variables"
+            )
+        return self._of_backward(op, pair, group, grads)
 
     def _is_from_outside(self, op: tf.Operation) -> bool:
         """Whether a gradient call carries what differentiating it takes, as those outside of bodies' gradients do."""

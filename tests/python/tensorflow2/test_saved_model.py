@@ -87,6 +87,22 @@ def test_loaded_module_runs_and_has_gradients(saved):
     assert in_fresh_process(LOAD + RUN, saved) == EXPECTED
 
 
+def test_loaded_gradient_is_differentiated(saved):
+    """A gradient that was saved, 3 v x^2, has derivatives like that of the function: they were silently 0."""
+    program = """
+with tf.GradientTape(persistent=True) as outer:
+    outer.watch(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        slope = module.slope(x)
+    second = tape.gradient(slope, x)
+    # By then the variable is another one, which neither the calls before nor their derivatives read again.
+    module.v.assign(100.0)
+print(json.dumps([float(one) for one in (slope, second, outer.gradient(slope, module.v), outer.gradient(second, x))]))
+"""
+    assert in_fresh_process(LOAD + program, saved) == [3 * V * X**2, 6 * V * X, 3 * X**2, 6 * V]
+
+
 def test_module_loaded_twice_beside_one_like_it_is_each_its_own(saved):
     """Names of functions in files are those of another process, which may be names here too."""
     module = Power()
