@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import bodies, functions, graphs, handles, tapes
+from tensorflow_recursion._tf import bodies, functions, graphs, handles, recorders, tapes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 from tensorflow_recursion.made_variables import VariableLog
@@ -57,6 +57,10 @@ class Body:
       made_here: names of functions that were defined inside the body.
       counts: how many functions of each name the body has made so far.
       variables_read: the trainable variables that the body reads itself.
+      read_before: those that the trace before has read.
+      watching: how many tapes and other watchers of variables were active when the body began.
+      variables_known: name of each function that the body calls inside of another one of these -> how many variables
+        it was known to read, at the first such call.
       traced: the function graph; None while the trace is in progress.
     """
 
@@ -75,6 +79,9 @@ class Body:
     made_here: list[str] = dataclasses.field(default_factory=list)
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     variables_read: tapes.Variables = dataclasses.field(default_factory=list)
+    read_before: tapes.Variables = dataclasses.field(default_factory=list)
+    watching: int = 0
+    variables_known: dict[str, int] = dataclasses.field(default_factory=dict)
     traced: functions.TracedFunction | None = None
 
     @contextlib.contextmanager
@@ -86,6 +93,7 @@ class Body:
         for tensor in self.known:
             handles.set_handle_data([graph.capture(tensor)], [handles.handle_data(tensor)])
         with self.variables.replay(), tapes.watching(self.variables_read):
+            self.watching = recorders.num_watching()
             yield
 
 
@@ -177,6 +185,8 @@ class Traces:
         caller.callees.setdefault(name, captures)
         caller.relied_on.setdefault(name, self._promise(caller, name))
         caller.shapes_of.setdefault(name, self.result_shapes.get(name))
+        if recorders.num_watching() > caller.watching:
+            caller.variables_known.setdefault(name, self._num_read(name))
 
     def _promise(self, caller: Body, name: str) -> Hashable:
         """What a call of `name` in a body relies on that a trace may change."""
@@ -205,8 +215,12 @@ class Traces:
 
     def variables_read(self, name: str) -> tapes.Variables:
         """The trainable variables that a call of `name` may read, as far as bodies are traced."""
-        bodies = [self._bodies.get(known) for known in self.reachable(name)]
-        return [variable for body in bodies if body is not None for variable in body.variables_read]
+        bodies = [body for known in self.reachable(name) if (body := self._bodies.get(known)) is not None]
+        read = [(body.variables_read, body.read_before if body.traced is None else []) for body in bodies]
+        return [variable for found, before in read for variable in (*found, *before)]
+
+    def _num_read(self, name: str) -> int:
+        return len({id(reference()) for reference in self.variables_read(name)})
 
     def is_closed(self, name: str) -> bool:
         """Whether all that `name` reaches is defined, so that its captures are final."""
@@ -280,6 +294,7 @@ class Traces:
         if previous is not None and previous.traced is not None:
             functions.remove_from_eager_context(previous.traced)
         body = self.new_body(definition)
+        body.read_before = [] if previous is None else previous.variables_read
         body.has_effects = body.is_ordered = definition.has_effects
         self._bodies[name] = body
         self._open.append(body)
@@ -381,6 +396,8 @@ class Traces:
     def _is_stale(self, body: Body) -> bool:
         """Whether a body was traced when less was known."""
         if body.has_effects and body.definition.orders_effects and not body.is_ordered:
+            return True
+        if any(known < self._num_read(callee) for callee, known in body.variables_known.items()):
             return True
         return any(
             not are_same(passed, self.captures(callee))

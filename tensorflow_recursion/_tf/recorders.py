@@ -24,6 +24,7 @@ class _Recorders(threading.local):
 
     def __init__(self) -> None:
         self.active: list[_Recorder] = []
+        self.watchers = 0  # of variables, as TensorFlow has one around each custom gradient
 
 
 _recorders = _Recorders()
@@ -37,6 +38,11 @@ def accumulators() -> list[tf.autodiff.ForwardAccumulator]:
 def is_tape_active() -> bool:
     """Whether a tape records in this thread."""
     return len(accumulators()) < len(_recorders.active)
+
+
+def num_watching() -> int:
+    """How many tapes, accumulators and watchers of variables learn in this thread which variables are read."""
+    return len(_recorders.active) + _recorders.watchers
 
 
 def is_tape_around_accumulator() -> bool:
@@ -123,5 +129,22 @@ def _follow(owner: Any, begin: str, resume: str, end: str) -> None:
     setattr(owner, end, stop)
 
 
+def _count_watchers() -> None:
+    begin, end = record.VariableWatcher.__enter__, record.VariableWatcher.__exit__
+
+    @functools.wraps(begin)
+    def enter(watcher: Any) -> Any:
+        _recorders.watchers += 1
+        return begin(watcher)
+
+    @functools.wraps(end)
+    def leave(watcher: Any, *error: Any) -> None:
+        _recorders.watchers -= 1
+        end(watcher, *error)
+
+    record.VariableWatcher.__enter__, record.VariableWatcher.__exit__ = enter, leave
+
+
+_count_watchers()
 _follow(tape, "push_new_tape", "push_tape", "pop_tape")
 _follow(forwardprop.ForwardAccumulator, "_push_accumulator", "_push_accumulator", "_pop_accumulator")

@@ -88,3 +88,77 @@ def test_gradients_are_those_of_python(outer, outermost):
         return outermost(compute)(x)
 
     np.testing.assert_allclose(gradients(tfr.recursive, tf.constant(2)), gradients(lambda body: body, 2))
+
+
+def reads_at_the_end(define, around, weight):
+    @define
+    def f(x, n):
+        if n < 1:
+            return tf.sin(x) * weight
+        return around(lambda a: tf.sin(f(a, n - 1)))(x) + x
+
+    return f
+
+
+def reads_in_the_call(define, around, weight):
+    @define
+    def f(x, n):
+        if n < 1:
+            return tf.sin(x)
+        return around(lambda a: tf.sin(f(a * weight, n - 1)))(x) + x
+
+    return f
+
+
+def calls_one_that_reads(define, around, weight):
+    @define
+    def g(x, n):
+        if n < 1:
+            return tf.sin(x) * weight
+        return g(x, n - 1) * weight
+
+    @define
+    def f(x, n):
+        if n < 1:
+            return tf.sin(x)
+        return around(lambda a: tf.sin(g(a, n)))(x) + x
+
+    return f
+
+
+@pytest.mark.parametrize("make", [reads_at_the_end, reads_in_the_call, calls_one_that_reads])
+def test_recomputation_knows_the_variables_of_what_is_traced_later(make):
+    """What a call reads is not known yet when the body is traced first; the custom gradient asks for it then."""
+    weight, x = tf.Variable(0.7), tf.constant(0.4)
+    found = []
+    for define, around, n in ((tfr.recursive, tf.recompute_grad, tf.constant(2)), (lambda f: f, lambda g: g, 2)):
+        function = make(define, around, weight)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x, n)
+        found.append(tape.gradient(y, [x, weight]))
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_tape_that_takes_zeros_for_unconnected_variables_knows_them():
+    weight = tf.Variable(0.7)
+
+    def make(define):
+        @define
+        def g(x, n):
+            if n < 1:
+                return tf.sin(x) * weight
+            return g(x, n - 1) * weight
+
+        @define
+        def f(x, n):
+            if n < 1:
+                return x
+            with tf.GradientTape() as tape:
+                y = g(x, n)
+            return f(x + tape.gradient(y, weight, unconnected_gradients="zero"), n - 1)
+
+        return f
+
+    expected = make(lambda f: f)(tf.constant(0.4), 2)
+    np.testing.assert_allclose(make(tfr.recursive)(tf.constant(0.4), tf.constant(2)), expected, rtol=1e-6)
