@@ -44,6 +44,10 @@ __all__ = ["recursive"]
 _MAX_UNROLLED = 64
 # How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
 _MAX_GROWN = 1000
+
+# In so many calls in a row, the functions among the arguments may refer to more and more others. To trace the last one
+# of those that apply the one before twice takes twice as long each time.
+_MAX_DEEPER = 12
 # So many characters of Python strings and other Python values, if those of the first call were half as many at most.
 _MAX_SIZE = 10_000
 # What is made once, at the first call, is not made by two threads.
@@ -280,6 +284,14 @@ class RecursiveFunction:
             raise CallError(
                 f"Call of '{self._name}': one led to the next one with other kinds of arguments {len(earlier)} times "
                 f"in a row, and here is another one{how}. {REMEDY_FOR_KINDS}"
+            )
+        depths = [function_types.depth_of_functions(kind) for kind in (call_type, *(one.call_type for one in earlier))]
+        if len(depths) > _MAX_DEEPER and all(a > b for a, b in zip(depths[:_MAX_DEEPER], depths[1:], strict=False)):
+            how = function_types.difference(earlier[-1].call_type, call_type)
+            raise CallError(
+                f"Call of '{self._name}': one led to the next one {_MAX_DEEPER} times in a row with a function that "
+                f"calls the one before{how}. Functions that grow from call to call of a recursion make it trace "
+                "without end; pass one function, and how often to apply it as a tensor"
             )
         count = len(function_types.tensor_specs(call_type))
         if len(earlier) > 1 and count > max(_MAX_GROWN, 2 * len(earlier[-1].specs)):

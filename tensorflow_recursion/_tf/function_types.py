@@ -162,6 +162,12 @@ def size_of_values(call_type: CallType) -> int:
     return sum(len(value) if isinstance(value, str | bytes) else 1 for value in values)
 
 
+def depth_of_functions(call_type: CallType) -> int:
+    """How many Python functions among the arguments refer to one another in a row at most."""
+    kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
+    return max((kind.depth for kind in kinds if isinstance(kind, python_functions.FunctionKind)), default=0)
+
+
 def _flat_specs(call_type: CallType) -> list[tf.TensorSpec]:
     """The specs of all tensors among the arguments: of a variable as often as it was passed."""
     return [spec for parameter in _parameters(call_type) for spec in parameter.type_constraint.flatten()]

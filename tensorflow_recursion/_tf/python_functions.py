@@ -291,6 +291,11 @@ class FunctionKind(ObjectKind):
         self._key = (key, *tensors.pattern) if tensors.values else key
         self._text = text
 
+    @property
+    def depth(self) -> int:
+        """How many functions refer to one another in a row, this one included."""
+        return self._function_key.depth if isinstance(self._function_key, _Key) else 1
+
     def placeholder_value(self, placeholder_context: Any) -> Any:
         return self.from_tensors(iter(()))
 
@@ -357,17 +362,28 @@ def _assigned(code: types.CodeType) -> set[str]:
 
 
 class _Key:
-    """What tells a function from others. It is as large as all that the function refers to, so it is hashed once."""
+    """What tells a function from others. It is as large as all that the function refers to, so it is hashed once.
+
+    Attributes:
+      depth: 1 for a function that refers to no other, 2 for one that refers to such functions, and so on.
+    """
 
     def __init__(self, *parts: Hashable) -> None:
         self._parts = parts
         self._hash = hash(parts)
+        self.depth: int = 1 + max((part.depth for part in _flat(parts) if isinstance(part, _Key)), default=0)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, _Key) and self._hash == other._hash and self._parts == other._parts)
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def _flat(parts: Any) -> Iterator[Any]:
+    """What is in nested tuples."""
+    for part in parts:
+        yield from _flat(part) if isinstance(part, tuple) else (part,)
 
 
 class _Identity:

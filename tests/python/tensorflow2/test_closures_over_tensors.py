@@ -181,13 +181,31 @@ def test_list_in_a_function_is_an_error_that_says_what_to_do():
         outer(tf.constant(2), tf.constant(1.0))
 
 
-def test_function_that_grows_is_an_error():
+def continued(g, k):
+    return lambda y: g(y) * k
+
+
+def composed_with_itself(g, k):
+    return lambda y: g(g(y))
+
+
+@pytest.mark.parametrize("grown", [continued, composed_with_itself])
+def test_function_that_grows_is_an_error(grown):
+    """To trace the one that is composed with itself takes twice as long at each level."""
+
     @tfr.recursive
     def grows(n, x, g):
         if n < 1:
             return g(x)
-        k = x + 1.0
-        return grows(n - 1, k, lambda y: g(y) * k)
+        return grows(n - 1, x + 1.0, grown(g, x + 1.0))
 
-    with pytest.raises(tfr.errors.CallError, match="one led to the next one with other kinds of arguments"):
+    with pytest.raises(tfr.errors.CallError, match="12 times in a row with a function that calls the one before"):
         grows(tf.constant(3), tf.constant(1.0), lambda y: y)
+
+
+def test_functions_grow_where_python_ends_it():
+    @tfr.recursive
+    def grows(level, x, g):
+        return g(x) if level == 0 else grows(level - 1, x, lambda y: g(g(y)))
+
+    assert float(grows(5, tf.constant(0.0), lambda y: y + 1.0)) == 32.0
