@@ -30,14 +30,7 @@ _FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
 _WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeholder", names.OP_PREFIX)
 
 # What changes a table, or takes something out of a queue or a dataset's iterator, so that it is another one afterwards.
-_TAKES_AWAY = (
-    "LookupTableInsert",
-    "LookupTableRemove",
-    "LookupTableImport",
-    "QueueDequeue",
-    "IteratorGetNext",
-    "IteratorGetNextAsOptional",
-)
+_TAKES_AWAY = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport", "QueueDequeue", "IteratorGetNext")
 
 # Parts of a function that Python runs as functions of their own.
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

@@ -59,7 +59,8 @@ def _live(function: Any) -> set[int]:
 def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]) -> Any:
     """A copy of a function with variables of its own, but for those that are `live`.
 
-    What is no function stays, unless `replaced` says what is to be in its place; it does so for functions, too.
+    What is neither a function nor a tuple stays, unless `replaced` says what is to be in its place; it does so for
+    functions, too.
     """
     if (other := replaced(value)) is not None:
         return other
@@ -197,7 +198,7 @@ def _referred_to(function: Any) -> list[Any]:
     return [*around, *defaults, *function.__dict__.values()]
 
 
-def without_owners(function: Any, tensors: _Tensors | None = None) -> Any:
+def without_owners(function: Any, tensors: _Tensors) -> Any:
     """A copy of a frozen function that keeps neither owners nor `tensors`.
 
     So it can be kept, but not be called; see `with_owners`.
@@ -206,13 +207,13 @@ def without_owners(function: Any, tensors: _Tensors | None = None) -> Any:
     def replaced(value: Any) -> Any:
         if is_owner(value):
             return _Owner(value)
-        position = None if tensors is None else tensors.position(value)
+        position = tensors.position(value)
         return None if position is None else _Place(position)
 
     return _copy(function, _live(function), {}, replaced)
 
 
-def with_owners(function: Any, tensors: Sequence[tf.Tensor] = ()) -> Any:
+def with_owners(function: Any, tensors: Sequence[tf.Tensor]) -> Any:
     """A copy of what `without_owners` has made that can be called, with other tensors.
 
     Raises:

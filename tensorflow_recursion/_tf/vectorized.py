@@ -37,7 +37,6 @@ def register_loop(
         length = tf.get_static_value(call.pfor.loop_len_vector)
         number = call.pfor.loop_len_vector[0] if length is None else length.item()
         skipped = [unread is not None and not _is_read(output) for output in call.outputs]
-
         elements = [_element_of(tensor, number) if is_stacked else None for tensor, is_stacked, _ in call.inputs]
 
         def body(i: tf.Tensor, *arrays: tf.TensorArray) -> tuple[Any, ...]:

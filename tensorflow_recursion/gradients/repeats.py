@@ -14,7 +14,7 @@ from tensorflow_recursion.gradients.tracer import Tracer
 def warn_of_changes(name: str, tracer: Tracer) -> None:
     """Warn if the function `name`, or one that it reaches, has an operator that may give another value when run again.
 
-    Variables are none of the function's business: a second run gets them as they were. See snapshots.py.
+    Variables do not count: outside of sessions a second run gets them as they were (snapshots.py).
     """
     for function in _reached(name, tracer):
         if (found := bodies.first_that_changes(function)) is not None:

@@ -64,6 +64,21 @@ def derivatives_with_assignments(power, weight):
     return step
 
 
+def derivatives_of(function):
+    """Value and two derivatives of a function of n and x, for n = DEPTH."""
+
+    def step(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(DEPTH, x)
+            dx = inner.gradient(y, x)
+        return y, dx, outer.gradient(dx, x)
+
+    return step
+
+
 @pytest.mark.each_value
 @EXECUTION
 @RUN_BY
@@ -90,16 +105,7 @@ def test_function_that_assigns_has_its_effect_once(run_by, is_static):
         total.assign(total * 2.0)
         return product(n - 1, x * x * total)
 
-    @run_by
-    def step(x):
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as inner:
-                inner.watch(x)
-                y = product(DEPTH, x)
-            dx = inner.gradient(y, x)
-        return y, dx, outer.gradient(dx, x)
-
+    step = run_by(derivatives_of(product))
     for run in range(2):
         y, dx, ddx = step(tf.constant(1.5))
         assert (int(calls), float(total)) == ((run + 1) * DEPTH, 2.0 ** ((run + 1) * DEPTH))
@@ -116,16 +122,7 @@ def test_second_derivative_draws_the_same_random_numbers(run_by):
             return x
         return noisy(n - 1, x * x * generator.uniform([3]))
 
-    @run_by
-    def step(x):
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as inner:
-                inner.watch(x)
-                y = noisy(DEPTH, x)
-            dx = inner.gradient(y, x)
-        return y, dx, outer.gradient(dx, x)
-
+    step = run_by(derivatives_of(noisy))
     x = tf.constant([1.0, 2.0, 3.0])
     y, dx, ddx = step(x)
     np.testing.assert_allclose(dx * x / y, [8.0] * 3, rtol=1e-5)
@@ -284,10 +281,4 @@ def test_what_may_be_something_else_the_second_time_is_warned_of(operator):
             y = draws(2, x)
         tape.gradient(y, x)
     with pytest.warns(RuntimeWarning, match=f"of 'draws'.*run the function once more.*{operator}"):
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as inner:
-                inner.watch(x)
-                y = draws(2, x)
-            dx = inner.gradient(y, x)
-        outer.gradient(dx, x)
+        derivatives_of(draws)(x)

@@ -111,11 +111,7 @@ def reads_in_the_call(define, around, weight):
 
 
 def calls_one_that_reads(define, around, weight):
-    @define
-    def g(x, n):
-        if n < 1:
-            return tf.sin(x) * weight
-        return g(x, n - 1) * weight
+    g = power(define, weight)
 
     @define
     def f(x, n):
@@ -144,11 +140,7 @@ def test_tape_that_takes_zeros_for_unconnected_variables_knows_them():
     weight = tf.Variable(0.7)
 
     def make(define):
-        @define
-        def g(x, n):
-            if n < 1:
-                return tf.sin(x) * weight
-            return g(x, n - 1) * weight
+        g = power(define, weight)
 
         @define
         def f(x, n):
