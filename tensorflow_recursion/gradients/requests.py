@@ -227,6 +227,7 @@ class Differentiation:
             )
         grads = self._for_sums(pair, group, grads)
         _, *others = list(op.inputs)[: ops.num_arguments(op)]
+        # Of a function that came with a graph, what is captured is among the inputs.
         num_captures = len(base.inputs) + len(self._tracer.captures(base.user_name)) - len(args)
         num_dys = len(others) - num_captures
         dys, captures = others[:num_dys], others[num_dys:]

@@ -40,6 +40,11 @@ class SnapshotOpsTest : public ::testing::Test {
   }
 
   void Variable(const std::string& name) { Handle(name, "", name); }
+  void VariableThatIsOne(const std::string& name) {
+    Variable(name);
+    Assign(name + "_first", name, 1);
+    Do(name + "_first");
+  }
   void Handle(const std::string& node, const std::string& container, const std::string& name) {
     graph_.Node(node, "VarHandleOp", {},
                 {{"container", container}, {"shared_name", name}, {"dtype", DT_FLOAT}, {"shape", TensorShape({})}});
@@ -91,9 +96,7 @@ class SnapshotOpsTest : public ::testing::Test {
 };
 
 TEST_F(SnapshotOpsTest, CopiesHaveTheValuesOfThen) {
-  Variable("v");
-  Assign("first", "v", 1);
-  Do("first");
+  VariableThatIsOne("v");
   Snapshot("snapshot", {"v"});
   Assign("second", "v", 2, {"^snapshot"});
   VariablesOf("copy", "snapshot", {"v"});
@@ -104,9 +107,7 @@ TEST_F(SnapshotOpsTest, CopiesHaveTheValuesOfThen) {
 }
 
 TEST_F(SnapshotOpsTest, WhatIsAssignedToACopyIsReadFromItAlone) {
-  Variable("v");
-  Assign("first", "v", 1);
-  Do("first");
+  VariableThatIsOne("v");
   Snapshot("snapshot", {"v", "v"});
   VariablesOf("copies", "snapshot", {"v", "v"});
   Assign("write", "copies", 5);
@@ -117,10 +118,8 @@ TEST_F(SnapshotOpsTest, WhatIsAssignedToACopyIsReadFromItAlone) {
 }
 
 TEST_F(SnapshotOpsTest, VariableWithoutAValueStandsForItself) {
-  Variable("v");
+  VariableThatIsOne("v");
   Variable("none");
-  Assign("first", "v", 1);
-  Do("first");
   Snapshot("snapshot", {"none", "v"});
   VariablesOf("copies", "snapshot", {"none", "v"});
   Assign("write", "copies:0", 7);
@@ -130,9 +129,7 @@ TEST_F(SnapshotOpsTest, VariableWithoutAValueStandsForItself) {
 }
 
 TEST_F(SnapshotOpsTest, CopiesEndWithTheirHandles) {
-  Variable("v");
-  Assign("first", "v", 1);
-  Do("first");
+  VariableThatIsOne("v");
   Snapshot("snapshot", {"v"});
   VariablesOf("copy", "snapshot", {"v"});
   std::vector<Tensor> handles, found;
@@ -148,9 +145,7 @@ TEST_F(SnapshotOpsTest, CopiesEndWithTheirHandles) {
 }
 
 TEST_F(SnapshotOpsTest, HandlesMayOutliveTheSession) {
-  Variable("v");
-  Assign("first", "v", 1);
-  Do("first");
+  VariableThatIsOne("v");
   Snapshot("snapshot", {"v"});
   VariablesOf("copy", "snapshot", {"v"});
   std::vector<Tensor> handles;
