@@ -248,7 +248,7 @@ class Library:
     def _result_handles(self, name: str) -> Sequence[HandleData | None]:
         """What is known of the lists that a call of `name` returns."""
         body = self._traces.get(name)
-        return self.differentiation.result_handles(name) or (() if body is None else body.output_handles)
+        return self.differentiation.result_handles(name, () if body is None else tuple(body.output_handles))
 
     def _bring_up_to_date(self) -> None:
         """After traces have settled, update the graph's function library and the calls that waited for definitions."""
@@ -280,11 +280,9 @@ class Library:
         """Dtypes and stated shapes of what a call returns."""
         declared = self.registry.declarations.get(name)
         definition = self.registry.definitions.get(name)
+        known = (None if declared is None else declared.output_shapes) or self._traces.result_shapes.get(name)
         shapes = None if definition is None else definition.output_shapes
-        shapes = shapes or self.differentiation.result_shapes(name)
-        shapes = (
-            shapes or (None if declared is None else declared.output_shapes) or self._traces.result_shapes.get(name)
-        )
+        shapes = shapes or self.differentiation.result_shapes(name, known)
         if declared is not None:
             if definition is None:
                 self._check_imported(declared)

@@ -17,9 +17,14 @@ def join(a: tf.TensorShape, b: tf.TensorShape) -> tf.TensorShape:
     return a.most_specific_common_supertype([b]) or tf.TensorShape(None)
 
 
+def shown(shapes: Shapes | None) -> tuple[str, ...] | None:
+    """What is known of shapes, to be compared (two unknown dimensions count as the same)."""
+    return None if shapes is None else tuple(map(str, shapes))
+
+
 def are_same(a: Shapes, b: Shapes) -> bool:
-    """Whether the same is known of both lists of shapes (two unknown dimensions count as the same)."""
-    return [str(shape) for shape in a] == [str(shape) for shape in b]
+    """Whether the same is known of both lists of shapes."""
+    return shown(a) == shown(b)
 
 
 def guess(result: tf.Tensor) -> tf.TensorShape:

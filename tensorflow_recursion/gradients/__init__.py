@@ -19,6 +19,7 @@ are differentiated like any function: the gradient for a record is a record of g
 - `modes`: what is being built: a body, or the gradient of one.
 - `contributions`: terms of the gradient of a weight, which are added up outside of all frames.
 - `weights`: gradients of weights, which are summed once instead of in every frame.
+- `knowledge`: what bodies tell of each other while they are traced, and which of them are to be traced again.
 - `pairs`: the forward and the backward function of one function.
 - `pair_functions`: these two as functions that can be differentiated in turn.
 - `snapshots`: the variables of a call as they were when it was made, for derivatives that run the function again.

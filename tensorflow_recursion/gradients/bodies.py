@@ -15,10 +15,11 @@ from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients import contributions, weights
 from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
-from tensorflow_recursion.gradients.weights import Weight, WeightKinds
+from tensorflow_recursion.gradients.weights import Weight
 from tensorflow_recursion.tracing import Body
 
 tf1 = tf.compat.v1
@@ -49,7 +50,7 @@ class BodyWithGradient:
     found_trainable: list[int]
     forward: set[tf.Operation]
 
-    def __init__(self, pair: Pair, body: Body, kinds: WeightKinds, tracer: Tracer, modes: Modes) -> None:
+    def __init__(self, pair: Pair, body: Body, known: Knowledge, tracer: Tracer, modes: Modes) -> None:
         """Trace the function of `pair` as `body`.
 
         Raises:
@@ -58,7 +59,7 @@ class BodyWithGradient:
         """
         self._pair = pair
         self._definition = pair.definition
-        self._kinds = kinds
+        self._known = known
         self._tracer = tracer
         self._modes = modes
         options = self._definition.trace_options()
@@ -110,7 +111,8 @@ class BodyWithGradient:
         uses = {}
         for i in self._pair.trainable:
             uses[i] = list(weights.uses(inputs[i], self.results, self._target_of))
-            self._kinds.note_uses(self._kinds.weight_of(self._definition, i), inputs[i], uses[i])
+            all_weights = self._known.weights
+            all_weights.note_uses(all_weights.weight_of(self._definition, i), inputs[i], uses[i])
         for i in self._pair.trainable:
             if self._kind(i) is None:
                 continue
@@ -121,12 +123,13 @@ class BodyWithGradient:
                 patches.set_zeros(tensor, ops.contribute_none)
 
     def _differentiate(self) -> None:
-        result_shapes = self._pair.result_shapes
+        pair = self._pair
+        found = tuple(result.shape for result in self.results)
+        self._known.ask(lambda: static_shapes.shown(pair.joined_shapes(found)))
         self.dys, ys = [], []
-        for i, result in enumerate(self.results):
+        for i, (result, shape) in enumerate(zip(self.results, pair.joined_shapes(found), strict=True)):
             if not self._is_trainable_result(i):
                 continue
-            shape = result.shape if result_shapes is None else static_shapes.join(result.shape, result_shapes[i])
             self.dys.append(tf1.placeholder(result.dtype, shape, name=f"grad_{i}"))
             handles.set_handle_data(self.dys[-1:], self.result_handles[i : i + 1])
             ys.append(result)
@@ -138,19 +141,19 @@ class BodyWithGradient:
         self.found_trainable = [i for i in unknown if ys and _has_gradient(ys, inputs[i], self.dys)]
 
     def _is_trainable_result(self, position: int) -> bool:
-        dtype = self.results[position].dtype
+        pair, dtype = self._pair, self.results[position].dtype
         known = dtype == tf.variant and handles.holds_trainable(self.result_handles[position])
-        return known or self._pair.is_trainable_result(position, dtype)
+        return known or self._known.ask(lambda: pair.is_trainable_result(position, dtype))
 
     def _kind(self, position: int) -> Kind | None:
-        return self._kinds.kind_of(self._kinds.weight_of(self._definition, position))
+        return self._known.kind_of(self._definition, position)
 
     def _target_of(self, op: tf.Operation, position: int) -> Weight | None:
         """What the input `position` of a call is in the callee, if that one is differentiated along with this body."""
         callee = self._tracer.registry.by_graph_name(ops.callee_of(op))
         if callee is None or not has_built_gradient(callee) or position >= ops.num_arguments(op):
             return None
-        return self._kinds.weight_of(callee, position)
+        return self._known.weights.weight_of(callee, position)
 
     def _check_captures(self, count: int) -> None:
         """Raises ValueError if the trace captured more than the `count` tensors that the body is known to capture."""

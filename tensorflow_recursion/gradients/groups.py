@@ -9,7 +9,7 @@ else than was guessed, or when weights turn out to be used in another way: until
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -22,17 +22,17 @@ from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition, MadeDefinition, original_of
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
+from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.pair_functions import BackwardFunction, ForwardFunction, PairFunction
 from tensorflow_recursion.gradients.pairs import Handles, Pair
 from tensorflow_recursion.gradients.tracer import Tracer
-from tensorflow_recursion.gradients.weights import WeightKinds
 from tensorflow_recursion.shapes import Shapes
 
 tf1 = tf.compat.v1
 
-# Traces of one function after which its shapes are given up.
-_MAX_ROUNDS = 8
+# How often shapes of a function may turn out to be less than was assumed before nothing is assumed of them.
+_MAX_CHANGES = 8
 # Call sites of one function with so many different static shapes get groups of their own; later ones share one.
 _MAX_SHAPED_GROUPS = 4
 
@@ -92,8 +92,7 @@ class Group:
     """A function and those it reaches, differentiated for outermost calls with the same static shapes.
 
     Attributes:
-      weights: how the bodies of the group use their weights.
-      has_zero_records: whether a gradient for a record may be zeros: scalars for tensors of any shape.
+      known: what the bodies have told so far.
     """
 
     def __init__(
@@ -112,17 +111,13 @@ class Group:
         """
         self._lists = lists
         self._purpose = purpose
-        self.has_zero_records = False
-        self.weights = WeightKinds(tracer, self._postpone_traced, all_dense=purpose is not Purpose.REVERSE)
-        # For each function whose records have gradients: which of the values in them have one.
-        self._record_positions: dict[str, tuple[int, ...]] = {}
+        self.known = Knowledge(tracer, all_dense=purpose is not Purpose.REVERSE)
         self._tracer = tracer
         self._modes = modes
         self._names = backward_names
         self._number = number
         self._is_shaped = is_shaped
         self._pairs: dict[str, Pair] = {}
-        self._pending: list[Pair] = []
 
     def forward_name(self, definition_name: str) -> str:
         """The forward function of the function that is called `definition_name` in the graph."""
@@ -146,28 +141,41 @@ class Group:
             if isinstance(definition, PairFunction):
                 pair.result_handles = definition.result_handles
             self._pairs[definition.lasting_name] = pair
-            self._pending.append(pair)
-            return pair
-        if pair.definition is not definition:  # of an earlier trace of the body that makes it
-            pair.definition, pair.rounds = definition, 0
-            self._postpone(pair)
-        shapes = tuple(map(static_shapes.join, pair.arg_shapes, shapes))
-        known = tuple(map(handles.join_handle_data, pair.handles, known))
-        if (shapes, known) != (pair.arg_shapes, pair.handles):
-            pair.arg_shapes, pair.handles = shapes, known
-            self._postpone(pair)
-        self._add_trainable(pair, _trainable(inputs, known))
+        else:
+            self._join(pair, definition, inputs, shapes, known)
+        self.known.ask(lambda: (pair.trainable, pair.known_lists()))
         return pair
 
-    def result_shapes(self, name: str) -> Shapes | None:
-        """What is known of the shapes that calls of `name` in bodies of this group return."""
-        pair = self._pair_of(name)
-        return None if pair is None else pair.result_shapes
+    def _join(
+        self, pair: Pair, definition: Definition, inputs: Sequence[tf.Tensor], shapes: Shapes, known: Handles
+    ) -> None:
+        """Let `pair` serve another call: it takes what is true of the arguments of all of them."""
+        if pair.definition is not definition:  # of an earlier trace of the body that makes it
+            pair.definition, pair.changes = definition, 0
+        shapes = tuple(map(static_shapes.join, pair.arg_shapes, shapes))
+        pair.changes += not static_shapes.are_same(shapes, pair.arg_shapes)
+        pair.arg_shapes = shapes
+        pair.handles = tuple(map(handles.join_handle_data, pair.handles, known))
+        pair.add_trainable(_trainable(inputs, pair.handles))
 
-    def result_handles(self, name: str) -> Handles:
-        """What is known of the lists that calls of `name` in bodies of this group return."""
-        pair = self._pair_of(name)
-        return () if pair is None else pair.result_handles
+    def result_shapes(self, name: str, otherwise: Shapes | None) -> Shapes | None:
+        """What is known of the shapes that calls of `name` in the group return; `otherwise` if nothing is."""
+
+        def shapes() -> Shapes | None:
+            pair = self._pair_of(name)
+            return (None if pair is None else pair.result_shapes) or otherwise
+
+        self.known.ask(lambda: static_shapes.shown(shapes()))
+        return shapes()
+
+    def result_handles(self, name: str, otherwise: Handles) -> Handles:
+        """What is known of the lists that calls of `name` in the group return; `otherwise` if nothing is."""
+
+        def lists() -> Handles:
+            pair = self._pair_of(name)
+            return (() if pair is None else pair.result_handles) or otherwise
+
+        return self.known.ask(lists)
 
     def _pair_of(self, name: str) -> Pair | None:
         definition = self._tracer.registry.definitions.get(name)
@@ -177,78 +185,53 @@ class Group:
         """The pairs of all functions that were differentiated in the group."""
         return list(self._pairs.values())
 
-    def record_positions(self, owner: str) -> tuple[int, ...]:
-        """Which values in the records of `owner` have a gradient, as far as is known."""
-        return self._record_positions.get(owner, ())
-
-    def note_zero_records(self) -> None:
-        """Learn that a call may have gradients for its results alone: zeros stand for the gradient of its record."""
-        if not self.has_zero_records:
-            self.has_zero_records = True
-            self._postpone_traced()
-
     def owner_of_gradient(self, owner: str) -> str:
         """The owner of the records that hold the gradients for the values in those of `owner`."""
         return f"{owner}{names.GRADIENT_SUFFIX}{self._number}"
 
-    def note_record_gradient(self, owner: str, positions: Iterable[int]) -> tuple[int, ...]:
-        """Learn that values in the records of `owner` have a gradient; returns which of them have one, by now."""
-        before = self.record_positions(owner)
-        self._record_positions[owner] = tuple(sorted({*before, *positions}))
-        if self._record_positions[owner] != before:
-            self._postpone_traced()
-        return self._record_positions[owner]
-
     def settle(self) -> list[TracedFunction]:
-        """Make what is pending; returns all functions of the group."""
+        """Trace what was not yet, and again what rests on less than is known; returns all functions of the group."""
         try:
-            while self._pending:
-                self._make(self._pending.pop())
+            while self._sweep():
+                pass
             for pair in self._pairs.values():
                 pair.check_asked()
                 self._lists[pair.definition.lasting_name] = pair.result_handles
         except Exception:
             self._pairs.clear()
-            self._pending.clear()
-            self.weights.clear()
-            self._record_positions.clear()
+            self.known.clear()
             raise
         return [function for pair in self._pairs.values() for function in pair.functions]
 
-    def _postpone(self, pair: Pair) -> None:
-        if pair not in self._pending:
-            self._pending.append(pair)
+    def _sweep(self) -> bool:
+        """Go through the pairs once; returns whether one was traced.
 
-    def _postpone_traced(self) -> None:
-        """Trace again what was traced with another assumption about weights."""
-        for pair in self._pairs.values():
-            if pair.rounds > 0:
-                self._postpone(pair)
-
-    def _add_trainable(self, pair: Pair, positions: Iterable[int]) -> None:
-        """Learn that inputs have a gradient, as lists may, of which less was known before: all calls return more."""
-        trainable = tuple(sorted({*pair.trainable, *positions}))
-        if trainable != pair.trainable:
-            pair.trainable = trainable
-            self._postpone(pair)
-            self._postpone_traced()
+        New pairs come first, in the order in which gradients asked for them: the gradient of a backward function tells
+        which values in records have gradients, that of the forward function has to know. Then callees before callers.
+        """
+        was_traced = False
+        new = [pair for pair in self._pairs.values() if pair.told is None]
+        for pair in [*new, *(pair for pair in reversed(self._pairs.values()) if pair not in new)]:
+            if pair.is_stale():
+                self._make(pair)
+                was_traced = True
+        return was_traced
 
     def _make(self, pair: Pair) -> None:
-        """Trace one function; if it returns something else than was assumed, postpone all that may call it."""
-        pair.rounds += 1
-        if pair.rounds > _MAX_ROUNDS:
+        """Trace one function, and learn what it returns."""
+        if pair.changes >= _MAX_CHANGES:
             pair.arg_shapes = tuple(tf.TensorShape(None) for _ in pair.arg_shapes)
-        new = self._tracer.new_body(pair.definition)
-        body = BodyWithGradient(pair, new, self.weights, self._tracer, self._modes)
+        with self.known.tracing() as pair.told:
+            self.known.ask(pair.assumed)
+            new = self._tracer.new_body(pair.definition)
+            body = BodyWithGradient(pair, new, self.known, self._tracer, self._modes)
         cut(body, pair, with_templates=self._purpose is Purpose.TEMPLATES)
-        assumed = pair.result_shapes or tuple(tf.TensorShape(None) for _ in body.results)
-        assumed_handles = pair.result_handles or tuple(None for _ in body.results)
-        pair.result_shapes = self._shapes_to_assume(pair, body.results)
-        pair.result_handles = tuple(map(handles.join_handle_data, assumed_handles, body.result_handles))
-        if not static_shapes.are_same(pair.result_shapes, assumed) or pair.result_handles != assumed_handles:
-            for other in self._pairs.values():
-                self._postpone(other)
-        self._add_trainable(pair, body.found_trainable)
+        known = pair.result_handles or tuple(None for _ in body.results)
+        pair.result_handles = tuple(map(handles.join_handle_data, known, body.result_handles))
+        shapes = self._shapes_to_assume(pair, body.results)
+        pair.changes += pair.result_shapes is not None and not static_shapes.are_same(shapes, pair.result_shapes)
+        pair.result_shapes = shapes
+        pair.add_trainable(body.found_trainable)
 
     @staticmethod
     def _shapes_to_assume(pair: Pair, results: list[tf.Tensor]) -> Shapes:
@@ -256,7 +239,7 @@ class Group:
 
         A guess that it confirms is true by induction over the depth of the recursion.
         """
-        if pair.rounds > _MAX_ROUNDS:
+        if pair.changes >= _MAX_CHANGES:
             return tuple(tf.TensorShape(None) for _ in results)
         if pair.result_shapes is None:
             return tuple(static_shapes.guess(result) for result in results)

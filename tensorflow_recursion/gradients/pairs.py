@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import tensorflow as tf
 
 from tensorflow_recursion import names
+from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.gradients.knowledge import Told
 from tensorflow_recursion.shapes import Shapes
 
 Handles: TypeAlias = tuple[HandleData | None, ...]
@@ -54,7 +57,8 @@ class Pair:
       result_shapes: static shapes of the results, None before the first trace.
       result_handles: what is known of the lists among the results; empty before the first trace.
       asked: positions of the variants among the results that a call has a gradient for.
-      rounds: number of traces.
+      changes: how often shapes turned out to be less than was assumed.
+      told: what the last trace was told of the group; None before the first trace.
       functions: the two functions, once traced.
       templates: the two functions without their record, once traced, where the gradient is to be differentiated.
     """
@@ -68,7 +72,8 @@ class Pair:
     result_shapes: Shapes | None = None
     result_handles: Handles = ()
     asked: set[int] = dataclasses.field(default_factory=set)
-    rounds: int = 0
+    changes: int = 0
+    told: Told | None = None
     functions: tuple[TracedFunction, ...] = ()
     templates: Templates | None = None
 
@@ -77,6 +82,26 @@ class Pair:
         if dtype.base_dtype != tf.variant:
             return handles.is_trainable_type(dtype.base_dtype)
         return position < len(self.result_handles) and handles.holds_trainable(self.result_handles[position])
+
+    def is_stale(self) -> bool:
+        """Whether the body was not traced yet, or rests on less than is known by now."""
+        return self.told is None or self.told.is_stale()
+
+    def assumed(self) -> tuple[object, ...]:
+        """What a trace begins with."""
+        return self.definition, static_shapes.shown(self.arg_shapes), self.handles, self.trainable
+
+    def known_lists(self) -> tuple[tuple[int, HandleData], ...]:
+        """What is known of the lists among the results, with their positions."""
+        return tuple((i, known) for i, known in enumerate(self.result_handles) if known is not None)
+
+    def joined_shapes(self, found: Shapes) -> Shapes:
+        """The most that is true of what a trace found the shapes of the results to be, and of what is known of them."""
+        return found if self.result_shapes is None else tuple(map(static_shapes.join, found, self.result_shapes))
+
+    def add_trainable(self, positions: Iterable[int]) -> None:
+        """Learn that inputs have a gradient, as lists may, of which less was known before: all calls return more."""
+        self.trainable = tuple(sorted({*self.trainable, *positions}))
 
     def check_asked(self) -> None:
         """Raises LookupError if there is a gradient for a result of which nothing is known."""

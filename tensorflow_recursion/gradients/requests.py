@@ -62,15 +62,15 @@ class Differentiation:
         """What a call of the function `name` with these arguments runs should it be differentiated."""
         return self._groups.of(name, arguments).forward_name(graph_name)
 
-    def result_shapes(self, name: str) -> Shapes | None:
-        """What the group in progress knows of the results of a call of `name`."""
+    def result_shapes(self, name: str, otherwise: Shapes | None) -> Shapes | None:
+        """What the group in progress knows of the results of a call of `name`; `otherwise` if it knows nothing."""
         group = self._groups.innermost
-        return None if group is None else group.result_shapes(name)
+        return otherwise if group is None else group.result_shapes(name, otherwise)
 
-    def result_handles(self, name: str) -> Handles:
-        """What the group in progress knows of the lists that a call of `name` returns."""
+    def result_handles(self, name: str, otherwise: Handles) -> Handles:
+        """What it knows of the lists that a call of `name` returns; `otherwise` if it knows nothing."""
         group = self._groups.innermost
-        return () if group is None else group.result_handles(name)
+        return otherwise if group is None else group.result_handles(name, otherwise)
 
     def bring_in(self, capture: tf.Tensor, chain: Sequence[tf.Graph]) -> tf.Tensor:
         """A captured tensor for a call that a gradient makes: the gradients of branches only capture step by step.
@@ -131,7 +131,7 @@ class Differentiation:
         inputs = self._with_captured_tables(pair, group, inputs)
         record = _record_of(op, pair.forward, num_results)
         if isinstance(definition, ForwardFunction) and _may_be_zeros(grads[len(definition.result_handles) - 1]):
-            group.note_zero_records()
+            group.known.note_zero_records()
         dys = _gradients_for_results(list(op.outputs)[:num_results], pair, grads)
         found = self._by_backward_call(pair, group, record, dys, inputs, snapshots.of_call(op))
         return [found.get(i) for i in range(len(op.inputs))]
@@ -145,7 +145,7 @@ class Differentiation:
         """
         if self._groups.innermost is not None:
             return list(inputs)
-        kinds = {i: group.weights.kind_of(group.weights.weight_of(pair.definition, i)) for i in pair.trainable}
+        kinds = {i: group.known.kind_of(pair.definition, i) for i in pair.trainable}
         tables = {i for i, kind in kinds.items() if kind is Kind.ROWS}
         tables.update(i for i, tensor in enumerate(inputs) if handles.is_of_no_variable(tensor))
         chain = graphs.enclosing_graphs(tf1.get_default_graph())
@@ -173,7 +173,7 @@ class Differentiation:
             pair.check_asked()
             record, *others = _dead_together([record, *inputs, *snapshot], dys)
             inputs, snapshot = others[: len(inputs)], others[len(inputs) :]
-        kinds = {i: group.weights.kind_of(group.weights.weight_of(definition, i)) for i in pair.trainable}
+        kinds = {i: group.known.kind_of(definition, i) for i in pair.trainable}
         types, shapes = _types_of_gradients(inputs, kinds)
         backward = ops.invoke(
             pair.backward,
@@ -300,7 +300,7 @@ class Differentiation:
         """
         found = list(grads)
         for position, (i, grad) in enumerate(zip(pair.trainable, grads, strict=False)):
-            kind = group.weights.kind_of(group.weights.weight_of(pair.definition, i))
+            kind = group.known.kind_of(pair.definition, i)
             if kind is None or grad is None or grad.dtype != tf.variant:
                 continue
             if _is_none(grad) or nodes.is_argument(grad):
@@ -340,7 +340,7 @@ class Differentiation:
         if group is None or not found:
             return None
         owner = ops.owner_of(op)
-        positions = group.note_record_gradient(owner, found)
+        positions = group.known.note_record_gradient(owner, found)
         values = [
             handles.zeros_for(op.outputs[i]) if grads[i] is None else tf.convert_to_tensor(grads[i]) for i in positions
         ]
@@ -349,11 +349,11 @@ class Differentiation:
     def of_retain(self, op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
         """The gradients for what a record holds, from that for the record."""
         group = self._groups.innermost
-        positions = () if group is None else group.record_positions(ops.owner_of(op))
+        positions = () if group is None else group.known.record_positions(ops.owner_of(op))
         if group is None or not positions:
             return [None] * len(op.inputs)
         like = [op.inputs[i] for i in positions]
-        may_be_scalars = group.has_zero_records
+        may_be_scalars = group.known.has_zero_records()
         types = [handles.gradient_type(tensor) for tensor in like]
         specs = [tf.TensorSpec(None if may_be_scalars else shape, dtype) for dtype, shape in types]
         values = ops.recall(grad, specs, group.owner_of_gradient(ops.owner_of(op)))

@@ -99,14 +99,10 @@ def _kind(op: tf.Operation, position: int) -> Kind:
 class WeightKinds:
     """The kind of terms that the gradient for each weight of a group is made of, as far as bodies have been traced."""
 
-    def __init__(self, tracer: Tracer, on_change: Callable[[], None], *, all_dense: bool) -> None:
-        """Calls `on_change` when something learned contradicts what was assumed before.
-
-        `all_dense` says that every gradient is computed where it arises, whatever it is made of.
-        """
+    def __init__(self, tracer: Tracer, *, all_dense: bool) -> None:
+        """`all_dense` says that every gradient is computed where it arises, whatever it is made of."""
         self._all_dense = all_dense
         self._tracer = tracer
-        self._on_change = on_change
         self._kinds: dict[Weight, Kind] = {}
         # Weights that are the same -> the first of them, or one nearer to it.
         self._same: dict[Weight, Weight] = {}
@@ -133,7 +129,6 @@ class WeightKinds:
         """Learn how one body uses a weight, which is `tensor` there."""
         if self._all_dense:
             return
-        before = dict(self._kinds), dict(self._same)
         for kind in {use.kind for use in uses if use.kind is not None}:
             self._restrict(weight, kind if contributions.can_be(kind, tensor) else Kind.OTHER)
         for use in uses:
@@ -141,8 +136,6 @@ class WeightKinds:
                 if (known := self._kinds.get(first)) is not None:
                     self._restrict(weight, known)
                 self._same[first] = self._first(weight)
-        if (self._kinds, self._same) != before:
-            self._on_change()
 
     def clear(self) -> None:
         """Forget everything."""

@@ -36,8 +36,11 @@ ORDER = """
     tracing, specializations
     imports, installation, unresolved, inference, loop_errors
     gradients
-    gradients.modes, gradients.pairs, gradients.tracer, gradients.contributions, gradients.user_functions
-    gradients.weights, gradients.pair_functions, gradients.snapshots, gradients.repeats
+    gradients.modes, gradients.tracer, gradients.contributions, gradients.user_functions
+    gradients.weights, gradients.snapshots, gradients.repeats
+    gradients.knowledge
+    gradients.pairs
+    gradients.pair_functions
     gradients.bodies
     gradients.cut
     gradients.groups
