@@ -21,11 +21,16 @@ if(TFR_SANITIZER STREQUAL thread)
   list(APPEND test_sources ${with_own_threads})
 endif()
 
-add_executable(cc_tests EXCLUDE_FROM_ALL ${test_sources} $<TARGET_OBJECTS:rooms>)
-target_link_libraries(cc_tests PRIVATE tensorflow_kernels tensorflow_framework our_flags GTest::gtest_main)
+# The rooms come first: what they and the tests have in common, such as inline functions, is taken from the first.
+add_executable(cc_tests EXCLUDE_FROM_ALL $<TARGET_OBJECTS:rooms> ${test_sources})
+target_link_libraries(cc_tests PRIVATE tensorflow_kernels tensorflow_framework our_flags test_flags GTest::gtest_main)
 set_target_properties(cc_tests PROPERTIES BUILD_RPATH ${TENSORFLOW_LIBRARY_DIR})
 if(TFR_PRECOMPILE)
-  target_precompile_headers(cc_tests REUSE_FROM rooms)
+  if(TFR_SANITIZER)
+    target_precompile_headers(cc_tests REUSE_FROM rooms)
+  else()
+    tfr_precompile(cc_tests)  # for their own flags
+  endif()
 endif()
 tfr_unity(cc_tests ${test_sources})
 
