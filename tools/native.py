@@ -174,7 +174,8 @@ def _install(source: pathlib.Path, target: pathlib.Path) -> None:
 
 def run_tests(build: Build, arguments: list[str]) -> int:
     """Builds the C++ tests and runs them: by ctest, in parts, or with GoogleTest's flags in one process."""
-    build.make("cc_tests")
+    # What the Python tests take for a GPU is built beside them.
+    build.make("cc_tests", *(["fake_gpu"] if build.preset == "release" else []))
     if arguments:
         environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
         command = [str(build.dir / "cc_tests"), "--gtest_brief=1", *arguments]
