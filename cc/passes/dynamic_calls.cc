@@ -195,8 +195,8 @@ std::string FallbackText(const std::string& function, const absl::Status& failur
                       Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
 }
 
-void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls,
-                    const tensorflow::DeviceSet* devices) {
+absl::Status TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls, OnFallback on_fallback,
+                            const tensorflow::DeviceSet* devices) {
   std::vector<std::string> functions;
   for (const std::string& function : calls) functions.push_back(absl::StrCat("'", function, "'"));
   const bool is_off = config.graph_options().rewrite_options().disable_meta_optimizer();
@@ -207,7 +207,9 @@ void TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& c
              : "the session was made without tfr.session_config(). Make it",
       " with tf.compat.v1.Session(config=tfr.session_config()); where dynamic execution is meant, the environment "
       "variable TENSORFLOW_RECURSION_SILENCE_DYNAMIC=1 silences this");
+  if (on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
   SayOnce(NoticeKind::kNoSwitch, "", text, devices);
+  return absl::OkStatus();
 }
 
 }  // namespace tensorflow_recursion

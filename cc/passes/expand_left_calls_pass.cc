@@ -80,15 +80,13 @@ absl::Status ExpandLeftCallsPass::Run(const tensorflow::GraphOptimizationPassOpt
       options.is_function_graph) {
     return absl::OkStatus();
   }
-  if (FindDynamicCalls(**options.graph, *options.flib_def).empty()) return absl::OkStatus();
+  const DynamicCalls calls = FindDynamicCalls(**options.graph, *options.flib_def);
+  if (calls.empty()) return absl::OkStatus();
   const tensorflow::ConfigProto& config = options.session_options->config;
-  const auto* entry = FindSwitch(config);
-  if (entry == nullptr) {
-    TellOfNoSwitch(config, FindDynamicCalls(**options.graph, *options.flib_def), options.device_set);
-    return absl::OkStatus();
-  }
   OnFallback on_fallback = OnFallback::kWarn;
-  TFR_RETURN_IF_ERROR(ReadOnFallback(*entry, &on_fallback));
+  if (const auto* entry = FindEntry(config)) TFR_RETURN_IF_ERROR(ReadOnFallback(*entry, &on_fallback));
+  const auto* entry = FindSwitch(config);
+  if (entry == nullptr) return TellOfNoSwitch(config, calls, on_fallback, options.device_set);
   const absl::Status expanded = Expand(options, *entry, options.graph);
   TFR_RETURN_IF_ERROR(LeaveNestedCallsToKernels(**options.graph, *entry, options.flib_def));
   const DynamicCalls left = FindDynamicCalls(**options.graph, *options.flib_def);

@@ -68,13 +68,15 @@ absl::Status ReadOnFallbackOption(const tensorflow::AttrValue& value, OnFallback
 
 }  // namespace
 
-const tensorflow::RewriterConfig_CustomGraphOptimizer* FindSwitch(const tensorflow::ConfigProto& config) {
-  const tensorflow::RewriterConfig& rewrites = config.graph_options().rewrite_options();
-  if (rewrites.disable_meta_optimizer()) return nullptr;
-  for (const auto& entry : rewrites.custom_optimizers()) {
+const tensorflow::RewriterConfig_CustomGraphOptimizer* FindEntry(const tensorflow::ConfigProto& config) {
+  for (const auto& entry : config.graph_options().rewrite_options().custom_optimizers()) {
     if (entry.name() == kOptimizerName) return &entry;
   }
   return nullptr;
+}
+
+const tensorflow::RewriterConfig_CustomGraphOptimizer* FindSwitch(const tensorflow::ConfigProto& config) {
+  return config.graph_options().rewrite_options().disable_meta_optimizer() ? nullptr : FindEntry(config);
 }
 
 absl::Status ReadOptions(const tensorflow::RewriterConfig_CustomGraphOptimizer& entry, Options* options) {

@@ -11,7 +11,10 @@
 
 namespace tensorflow_recursion {
 
-// The entry of `function_transformation` in a session's config; nullptr if the switch is off.
+// The entry of `function_transformation` in a session's config; nullptr if there is none.
+const tensorflow::RewriterConfig_CustomGraphOptimizer* FindEntry(const tensorflow::ConfigProto& config);
+
+// That entry if the switch is on; nullptr if it is off, as it also is where all optimizers are.
 const tensorflow::RewriterConfig_CustomGraphOptimizer* FindSwitch(const tensorflow::ConfigProto& config);
 
 // Reads the entry's parameter_map. InvalidArgument for an unknown option, or a value out of range.

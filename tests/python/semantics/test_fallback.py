@@ -269,10 +269,8 @@ def test_is_static_tells_the_mode_of_what_is_fetched(fib):
 
 
 def test_is_static_is_true_where_grappler_is_off_only_without_calls(fib):
-    config = tfr.session_config()
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
     y = fib(5)
-    with tf1.Session(config=config) as session:
+    with tf1.Session(config=without_optimizers()) as session:
         assert not tfr.is_static(session, y)
         assert tfr.is_static(session, tf.constant(1))
 
@@ -317,6 +315,31 @@ def test_session_without_switch_says_once_that_there_is_one(monkeypatch, fib):
             session.run(fetch)
     (text,) = texts
     assert "'Fib'" in text and "tfr.session_config()" in text and f"{SILENCE}=1" in text
+
+
+@pytest.mark.parametrize("on_fallback", ["warn", "error"])
+def without_optimizers(**options):
+    config = tfr.session_config(**options)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return config
+
+
+def test_session_without_optimizers_warns(monkeypatch, fib):
+    monkeypatch.delenv(SILENCE)
+    y = fib(5)
+    with warned() as texts, tf1.Session(config=without_optimizers()) as session:
+        assert session.run(y) == 5
+    (text,) = texts
+    assert "'Fib'" in text and "disable_meta_optimizer" in text
+
+
+def test_session_without_optimizers_fails_where_a_fallback_is_an_error(fib):
+    y = fib(5)
+    with warned() as texts, tf1.Session(config=without_optimizers(on_fallback="error")) as session:
+        assert session.run(tf.constant(1)) == 1
+        with pytest.raises(tf.errors.FailedPreconditionError, match=r"'Fib'.*disable_meta_optimizer"):
+            session.run(y)
+    assert texts == []
 
 
 def test_session_without_switch_is_silent_when_told_so_or_without_calls(monkeypatch, fib):
