@@ -229,7 +229,10 @@ class Group:
         known = pair.result_handles or tuple(None for _ in body.results)
         pair.result_handles = tuple(map(handles.join_handle_data, known, body.result_handles))
         shapes = self._shapes_to_assume(pair, body.results)
-        pair.changes += pair.result_shapes is not None and not static_shapes.are_same(shapes, pair.result_shapes)
+        if pair.result_shapes is not None:
+            pair.changes += not static_shapes.are_same(shapes, pair.result_shapes)
+        elif not static_shapes.are_same(shapes, tuple(result.shape for result in body.results)):
+            pair.told = None  # a guess, which the next trace confirms or takes back
         pair.result_shapes = shapes
         pair.add_trainable(body.found_trainable)
 

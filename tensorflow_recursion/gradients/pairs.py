@@ -58,7 +58,7 @@ class Pair:
       result_handles: what is known of the lists among the results; empty before the first trace.
       asked: positions of the variants among the results that a call has a gradient for.
       changes: how often shapes turned out to be less than was assumed.
-      told: what the last trace was told of the group; None before the first trace.
+      told: what the last trace was told of the group; None if there has to be one in any case.
       functions: the two functions, once traced.
       templates: the two functions without their record, once traced, where the gradient is to be differentiated.
     """
@@ -84,7 +84,7 @@ class Pair:
         return position < len(self.result_handles) and handles.holds_trainable(self.result_handles[position])
 
     def is_stale(self) -> bool:
-        """Whether the body was not traced yet, or rests on less than is known by now."""
+        """Whether the body is to be traced, for the first time or because it rests on less than is known by now."""
         return self.told is None or self.told.is_stale()
 
     def assumed(self) -> tuple[object, ...]:

@@ -7,10 +7,11 @@ import pytest
 import tensorflow as tf
 from building import recursive
 from gradient_helpers import fed
-from gradient_programs import PROGRAMS, define_power
+from gradient_programs import PROGRAMS, Program, define_power
 
 from tensorflow_recursion.gradients.groups import Group
 from tensorflow_recursion.gradients.knowledge import Knowledge, Told
+from tensorflow_recursion.shapes import shown
 
 F64, I32 = tf.float64, tf.int32
 _OF_NODES = ("T", "dtype", "shape", "Tout", "_recursion_result_types", "_recursion_result_shapes")
@@ -37,20 +38,43 @@ def derivatives(function, arguments, order):
         ys = [dx for dx in tf.gradients(ys, xs, grad_ys=list(map(tf.ones_like, ys))) if dx is not None]
 
 
+def branches_of_unequal_shapes():
+    f, define_f = recursive("F", [F64, I32], [F64])
+    define_f(lambda x, n: tf.cond(n < 1, lambda: tf.sin(x[:2]), lambda: tf.concat([f(x, n - 1)[:2] * x[:2]] * 2, 0)))
+    return f, None
+
+
+def no_recursion_but_branches_of_unequal_shapes():
+    f, define_f = recursive("F", [F64, I32], [F64])
+    define_f(lambda x, n: tf.cond(n < 1, lambda: tf.sin(x[:2]), lambda: tf.cos(x)))
+    return f, None
+
+
+OF_UNEQUAL_SHAPES = {
+    build.__name__: Program(build, [([0.3, 0.5, 0.7], 2)])
+    for build in (branches_of_unequal_shapes, no_recursion_but_branches_of_unequal_shapes)
+}
+
+
 @pytest.mark.parametrize(
     ("name", "order"),
-    [*((name, 1) for name in PROGRAMS), ("mutual_recursion", 3), ("tree_recursion", 2), ("recurrent_net", 2)],
+    [
+        *((name, 1) for name in [*PROGRAMS, *OF_UNEQUAL_SHAPES]),
+        *((name, 2) for name in ["tree_recursion", "recurrent_net", *OF_UNEQUAL_SHAPES]),
+        ("mutual_recursion", 3),
+    ],
 )
 def test_functions_are_those_of_one_more_trace(name, order, monkeypatch):
-    build, inputs = PROGRAMS[name]
+    build, inputs = {**PROGRAMS, **OF_UNEQUAL_SHAPES}[name]
     settle, checked = Group.settle, []
 
     def checking(group):
         settle(group)
         for pair in group.pairs():
-            before = content(pair)
+            before, shapes = content(pair), shown(pair.result_shapes)
             group._make(pair)
             assert content(pair) == before, pair.forward
+            assert shown(pair.result_shapes) == shapes, pair.forward
             checked.append(pair)
         assert not any(pair.is_stale() for pair in group.pairs())
         return settle(group)
