@@ -1,6 +1,8 @@
 """What every test has: a fresh graph, and the ways a session may run functions."""
 # SPDX-License-Identifier: Apache-2.0
 
+import gc
+
 import pytest
 import switches
 import tensorflow as tf
@@ -18,6 +20,13 @@ def graph():
     graph = tf.Graph()
     with graph.as_default():
         yield graph
+
+
+@pytest.fixture(scope="module")
+def short_collections():
+    """For modules that collect garbage often: what other tests have left takes a second or two each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=["dynamic", "static"])

@@ -537,7 +537,7 @@ def test_distributed_starts_a_cluster_and_judges_its_four_cases(tmp_path):
     assert limits == [2.0, 1.3, 1.7]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_tensorflow2_runs_in_a_process_of_its_own(tmp_path):
     arguments = [
         "tensorflow2",

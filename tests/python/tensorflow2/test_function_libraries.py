@@ -12,6 +12,7 @@ from tensorflow.python.eager import context
 
 import tensorflow_recursion as tfr
 
+pytestmark = pytest.mark.usefixtures("short_collections")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TRACES = 3
 

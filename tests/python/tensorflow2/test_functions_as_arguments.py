@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 
+pytestmark = pytest.mark.usefixtures("short_collections")
 OUTERMOST = pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 
 
