@@ -14,13 +14,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, ops, signatures
-from tensorflow_recursion._tf import functions, graphs, handles, inferring, tapes
+from tensorflow_recursion import names, nested_calls, ops, signatures
+from tensorflow_recursion._tf import function_calls, functions, graphs, handles, inferring, patches, tapes
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
 from tensorflow_recursion.errors import DefinitionError
-from tensorflow_recursion.gradients import snapshots
+from tensorflow_recursion.gradients import snapshots, tf_functions
 from tensorflow_recursion.gradients.requests import Differentiation, Gradients
 from tensorflow_recursion.gradients.tracer import has_built_gradient
 from tensorflow_recursion.imports import ImportedDefinition
@@ -169,6 +169,11 @@ class Library:
                     self._bring_up_to_date()
         return self._traces.get(name)
 
+    def use_trace(self, trace: tf.Graph) -> bool:
+        """Whether a `tf.function` that is called in the default graph can run `trace`, which was made in a body."""
+        is_recorded = self.differentiation.has_other_records(trace)
+        return not is_recorded and nested_calls.use(trace, tf1.get_default_graph(), self._traces)
+
     def find_imported(self, name: str) -> Definition | None:
         """The function that a tf.function's graph calls `name`, if it came with a SavedModel."""
         function = functions.function_in(self.graph, name) if self.graph.building_function else None
@@ -212,9 +217,8 @@ class Library:
             brought = tuple(self.differentiation.bring_in(tensor, chain) for tensor in captures)
             with self._before_call(name, [*tensors, *brought]):
                 op = self._invoke(name, tensors, brought, scope)
-        if (caller := body_around(op.graph)) is not None:
-            self._traces.note_call(caller, name, captures)
-        elif self._traces.is_closed(name):
+        nested_calls.note(op.graph, self._traces, name, captures)
+        if body_around(op.graph) is None and self._traces.is_closed(name):
             self._installation.share(name, chain[:-1])
         return op, captures
 
@@ -422,3 +426,17 @@ def _recall_gradient(op: tf.Operation, *grads: Any) -> tf.Tensor | None:
 def _invoke_gradient(op: tf.Operation, *grads: Any) -> Gradients:
     call = op.outputs[0].op  # `op` itself, or what a tape has in place of it
     return library_of_call(call).differentiation.of_call(call, grads[:-1])
+
+
+def _tf_function_gradient(op: tf.Operation, *grads: Any) -> Gradients:
+    return library_of(op.graph).differentiation.of_call(op, grads)
+
+
+def _can_run(trace: tf.Graph) -> bool:
+    if not nested_calls.has_any(trace):
+        return True
+    return not tf.executing_eagerly() and current_library().use_trace(trace)
+
+
+function_calls.let_traces_be_outdated(_can_run)
+patches.set_gradient_of_calls(tf_functions.is_differentiated, _tf_function_gradient)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import bodies, graphs, handles, nodes, recorders, tapes
+from tensorflow_recursion._tf import bodies, function_calls, graphs, handles, nodes, recorders, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 
 tf1 = tf.compat.v1
@@ -112,13 +112,13 @@ def set_max_depth(op: tf.Operation, max_depth: int) -> None:
 
 
 def num_arguments(op: tf.Operation) -> int:
-    """How many inputs of an Invoke node are passed to its callee."""
-    return len(op.get_attr(names.ARGUMENT_TYPES))
+    """How many inputs of a call are passed to its callee: of an Invoke node, or of one that calls a `tf.function`."""
+    return len(op.inputs) if op.type in function_calls.OPERATORS else len(op.get_attr(names.ARGUMENT_TYPES))
 
 
 def callee_of(op: tf.Operation) -> str:
-    """Name of the function an Invoke node calls."""
-    return str(op.get_attr(names.CALLEE).name)
+    """Name of the function that an Invoke node calls, or one that calls a `tf.function`."""
+    return str(op.get_attr(names.CALLEE).name)  # the attribute is called the same
 
 
 def result_of(op: tf.Operation) -> Result:
@@ -130,15 +130,20 @@ def result_of(op: tf.Operation) -> Result:
 
 
 def run_forward(op: tf.Operation, forward: str, results: int) -> tf.Tensor:
-    """Let an Invoke node in a function graph that is being built call `forward`; returns the record.
+    """Let a call in a function graph that is being built call `forward`; returns the record.
 
     It may do so already: when a node was changed here, or was built anew from one that was.
 
     Args:
-      op: the node.
+      op: an Invoke node, or one that calls a `tf.function`.
       forward: what it is to call, which returns a record besides.
       results: how many results the function has of which `forward` is the forward function.
     """
+    if op.type in function_calls.OPERATORS:
+        if len(op.outputs) == results:
+            graphs.note_change(op.graph)
+            function_calls.run_instead(op, forward, [tf.variant])
+        return op.outputs[results]
     types = [tf.as_dtype(dtype) for dtype in op.get_attr(names.RESULT_TYPES)]
     if len(types) == results:
         shapes = op.get_attr(names.OUTPUT_SHAPES)

@@ -37,6 +37,25 @@ _ROUNDS = 8
 _BODY_ATTRIBUTE = "_recursion_traced_body"
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reliance:
+    """What a call in a body took for known of the function that it calls.
+
+    Attributes:
+      captures: what the call passed, because the function captures it.
+      orders_effects: whether the body orders side effects.
+      promise: what else the function promised.
+      shapes: the static shapes of its results; None if nothing was known of them.
+      num_variables: how many variables it was known to read, if a watcher of variables is active in the body.
+    """
+
+    captures: Tensors
+    orders_effects: bool
+    promise: Hashable
+    shapes: static_shapes.Shapes | None
+    num_variables: int | None
+
+
 @dataclasses.dataclass(eq=False)
 class Body:
     """One trace of a function.
@@ -46,9 +65,7 @@ class Body:
       known: captures that were known before the trace; they come first among its own.
       variables: the variables of this function in this graph, shared by all its traces.
       captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
-      callees: name of each function the body calls -> the captures that the first such call passed.
-      relied_on: name of each function the body calls -> what the first such call relied on.
-      shapes_of: name of each function the body calls -> what shapes the first such call took for known.
+      callees: name of each function the body calls -> what the first such call took for known.
       guess: the static shapes of the outputs, if its calls return what its other paths do.
       has_effects: whether the body, or a function it calls, has side effects; as far as it is known.
       is_ordered: whether the side effects are in their order.
@@ -59,8 +76,6 @@ class Body:
       variables_read: the trainable variables that the body reads itself.
       read_before: those that the trace before has read.
       watching: how many tapes and other watchers of variables were active when the body began.
-      variables_known: name of each function that the body calls inside of another one of these -> how many variables
-        it was known to read, at the first such call.
       traced: the function graph; None while the trace is in progress.
     """
 
@@ -68,9 +83,7 @@ class Body:
     known: Tensors
     variables: VariableLog
     captures: Tensors | None = None
-    callees: dict[str, Tensors] = dataclasses.field(default_factory=dict)
-    relied_on: dict[str, Hashable] = dataclasses.field(default_factory=dict)
-    shapes_of: dict[str, static_shapes.Shapes | None] = dataclasses.field(default_factory=dict)
+    callees: dict[str, Reliance] = dataclasses.field(default_factory=dict)
     guess: static_shapes.Shapes = ()
     has_effects: bool = False
     is_ordered: bool = False
@@ -81,7 +94,6 @@ class Body:
     variables_read: tapes.Variables = dataclasses.field(default_factory=list)
     read_before: tapes.Variables = dataclasses.field(default_factory=list)
     watching: int = 0
-    variables_known: dict[str, int] = dataclasses.field(default_factory=dict)
     traced: functions.TracedFunction | None = None
 
     @contextlib.contextmanager
@@ -100,10 +112,15 @@ class Body:
 def body_around(graph: tf.Graph) -> Body | None:
     """The body that `graph` is part of; None outside of all bodies."""
     for enclosing in graphs.enclosing_graphs(graph):
-        body: Body | None = getattr(enclosing, _BODY_ATTRIBUTE, None)
-        if body is not None:
+        if (body := body_of(enclosing)) is not None:
             return body
     return None
+
+
+def body_of(graph: tf.Graph) -> Body | None:
+    """The body that the whole of `graph` is; None if it is none."""
+    body: Body | None = getattr(graph, _BODY_ATTRIBUTE, None)
+    return body
 
 
 def lasting_name(name: str) -> str | None:
@@ -180,18 +197,39 @@ class Traces:
             return ()
         return body.known if body.captures is None else body.captures
 
-    def note_call(self, caller: Body, name: str, captures: Tensors) -> None:
-        """Learn that a body calls `name`, and passes these captures."""
-        caller.callees.setdefault(name, captures)
-        caller.relied_on.setdefault(name, self._promise(caller, name))
-        caller.shapes_of.setdefault(name, self.result_shapes.get(name))
-        if recorders.num_watching() > caller.watching:
-            caller.variables_known.setdefault(name, self._num_read(name))
+    def note_call(self, caller: Body | None, name: str, captures: Tensors) -> Reliance:
+        """Learn that a body calls `name`, and passes these captures; returns what the call relies on.
 
-    def _promise(self, caller: Body, name: str) -> Hashable:
+        There is no body where one is built just to find out what it returns.
+        """
+        orders_effects = caller is None or caller.definition.orders_effects
+        is_watched = caller is not None and recorders.num_watching() > caller.watching
+        reliance = Reliance(
+            captures,
+            orders_effects,
+            self._promise(name, orders_effects=orders_effects),
+            self.result_shapes.get(name),
+            self._num_read(name) if is_watched else None,
+        )
+        if caller is not None:
+            first = caller.callees.setdefault(name, reliance)
+            if first.num_variables is None:
+                caller.callees[name] = dataclasses.replace(first, num_variables=reliance.num_variables)
+        return reliance
+
+    def has_changed(self, name: str, relied_on: Reliance) -> bool:
+        """Whether something else, or more, is known of the function `name` by now than what a call relied on."""
+        return (
+            not are_same(relied_on.captures, self.captures(name))
+            or relied_on.promise != self._promise(name, orders_effects=relied_on.orders_effects)
+            or self.result_shapes.is_stale(name, relied_on.shapes)
+            or (relied_on.num_variables is not None and relied_on.num_variables < self._num_read(name))
+        )
+
+    def _promise(self, name: str, *, orders_effects: bool) -> Hashable:
         """What a call of `name` in a body relies on that a trace may change."""
         definition, body = self._registry.definitions.get(name), self._bodies.get(name)
-        has_effects = caller.definition.orders_effects and body is not None and body.has_effects
+        has_effects = orders_effects and body is not None and body.has_effects
         promise = None if definition is None else definition.promise
         return promise, has_effects
 
@@ -397,14 +435,7 @@ class Traces:
         """Whether a body was traced when less was known."""
         if body.has_effects and body.definition.orders_effects and not body.is_ordered:
             return True
-        if any(known < self._num_read(callee) for callee, known in body.variables_known.items()):
-            return True
-        return any(
-            not are_same(passed, self.captures(callee))
-            or body.relied_on[callee] != self._promise(body, callee)
-            or self.result_shapes.is_stale(callee, body.shapes_of[callee])
-            for callee, passed in body.callees.items()
-        )
+        return any(self.has_changed(callee, relied_on) for callee, relied_on in body.callees.items())
 
 
 def are_same(a: Tensors, b: Tensors) -> bool:

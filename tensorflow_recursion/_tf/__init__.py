@@ -7,6 +7,7 @@ TensorFlow asks for changes here alone:
 - `graphs`: which graph stands in which, and what kind of graph it is.
 - `nodes`: operations that are changed after they were made.
 - `functions`: the function library of a graph.
+- `function_calls`: calls of tf.functions in graphs.
 - `handles`: what is known of the variable behind a resource handle, and what has a gradient.
 - `copies`: what stands in copies of function graphs for tensors of the originals.
 - `origins`: where in Python the operations of functions were made; errors of sessions that say so.

@@ -82,7 +82,7 @@ def _order_calls(operations: Iterable[tf.Operation]) -> None:
     for op in operations:
         if not auto_control_deps.op_is_stateful(op) or op._control_flow_context is not None:
             continue
-        if _functions_of(op.node_def) or _is_effect(op.type):
+        if functions.referred_to(op.node_def) or _is_effect(op.type):
             if last is not None:
                 op._add_control_input(last)
             last = op
@@ -104,7 +104,7 @@ def has_effects(graph: tf.Graph, call: str, has_callee: Callable[[str], bool]) -
                 if has_callee(node.attr["f"].func.name):
                     return True
                 continue
-            callees = _functions_of(node)
+            callees = functions.referred_to(node)
             if not callees and _is_effect(node.op):
                 return True
             for name in callees - seen:
@@ -114,14 +114,6 @@ def has_effects(graph: tf.Graph, call: str, has_callee: Callable[[str], bool]) -
                     return True
                 pending.append(definition.node_def)
     return False
-
-
-def _functions_of(node: Any) -> set[str]:
-    found: set[str] = set()
-    for value in node.attr.values():
-        functions = [value.func] if value.HasField("func") else value.list.func
-        found.update(function.name for function in functions if function.name)
-    return found
 
 
 def _definition(graph: tf.Graph, name: str) -> function_pb2.FunctionDef | None:

@@ -78,8 +78,8 @@ def note_copy(
 ) -> None:
     """Remember that in `copy` is the body of a function, and let it know what Python has told the source's operations.
 
-    These are the gradients of calls of `tf.function`s and, if the copy `has_its_shapes`, static shapes, and what lists
-    hold.
+    These are the gradients of calls of `tf.function`s, the variables of handles and, if the copy `has_its_shapes`,
+    static shapes, and what lists hold.
 
     Args:
       copy: a graph.
@@ -110,10 +110,10 @@ def _take_over(copy: tf.Graph, graph: tf.Graph, names: Mapping[str, str], *, has
         if source._gradient_function is not None:
             op._gradient_function = source._gradient_function
         pairs = zip(source.outputs, op.outputs, strict=False)  # gradients append outputs to conditionals
-        for before, tensor in pairs if has_its_shapes else ():
-            if not tensor.shape.is_fully_defined():
+        for before, tensor in pairs:
+            if has_its_shapes and not tensor.shape.is_fully_defined():
                 tensor.set_shape(before.shape)
-            if tensor.dtype == tf.variant:
+            if tensor.dtype == tf.resource or (has_its_shapes and tensor.dtype == tf.variant):
                 handles.set_handle_data([tensor], [handles.handle_data(before)])
 
 

@@ -31,8 +31,9 @@ def type_list_key(dtypes: Sequence[tf.DType]) -> str:
 
 
 def sub_functions(traced: TracedFunction) -> Sequence[Any]:
-    """The control flow branches and other functions that the traced body made."""
-    return list(traced._sub_functions.values())
+    """The control flow branches and other functions that the traced body made, or those that a `tf.function` calls."""
+    made = getattr(traced, "_sub_functions", None)
+    return list(traced.children if made is None else made.values())
 
 
 def nodes_of(traced: TracedFunction) -> Iterator[Any]:
@@ -44,6 +45,15 @@ def nodes_of(traced: TracedFunction) -> Iterator[Any]:
     for part in [traced, *sub_functions(traced)]:
         if part is traced or type(part) is not type(traced):
             yield from part.cached_definition.node_def
+
+
+def referred_to(node: Any) -> set[str]:
+    """The names of the functions in the attributes of a node."""
+    found: set[str] = set()
+    for value in node.attr.values():
+        functions = [value.func] if value.HasField("func") else value.list.func
+        found.update(function.name for function in functions if function.name)
+    return found
 
 
 def called_by(traced: TracedFunction, call: str, callee: str) -> set[str]:

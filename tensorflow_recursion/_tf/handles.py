@@ -18,7 +18,7 @@ HandleData: TypeAlias = cpp_shape_inference_pb2.CppShapeInferenceResult.HandleDa
 _WITH_DATA = (tf.resource, tf.variant)
 # Handle data for the record of a call, as long as no gradient is asked for through it: that of a list of integers,
 # which have no gradient, so that TensorFlow makes no zeros like the record.
-_WITHOUT_GRADIENT = handle_data_util.create_handle_data(tf.TensorShape([]), tf.int64)
+WITHOUT_GRADIENT = handle_data_util.create_handle_data(tf.TensorShape([]), tf.int64)
 # Handle data for a record that has a gradient: that of a list of lists, whose elements may have gradients. A list of
 # records has another one, in which the shape is known: each record is a scalar.
 OF_RECORD = handle_data_util.create_handle_data(tf.TensorShape(None), tf.variant)
@@ -88,7 +88,7 @@ def set_handle_data(tensors: Sequence[tf.Tensor], known: Sequence[HandleData | N
 
 def with_gradient(data: HandleData | None) -> HandleData | None:
     """The handle data of a tensor once its gradient is asked for: a record without a gradient becomes one with it."""
-    return OF_RECORD if data == _WITHOUT_GRADIENT else data
+    return OF_RECORD if data == WITHOUT_GRADIENT else data
 
 
 def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData | None:

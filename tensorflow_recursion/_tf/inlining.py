@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph, ops
 from tensorflow.python.ops import control_flow_util_v2
 
-from tensorflow_recursion._tf import copies, functions, handles
+from tensorflow_recursion._tf import copies, function_calls, functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import CONDITIONALS
 from tensorflow_recursion._tf.replacements import Replacements
@@ -26,7 +26,7 @@ def inline(
     *,
     has_its_shapes: bool = False,
 ) -> list[tf.Tensor]:
-    """Build the body of a function in the default graph; returns its outputs.
+    """Build the body of a function in the default graph; returns its outputs, after what has to run before them.
 
     Where it is known what the function was made of, gradients of the user's own (`tf.custom_gradient`) in the body read
     the tensors of the copy where they name those of the source, and errors name the lines of Python that made the
@@ -42,12 +42,14 @@ def inline(
     functions.add_missing(graph, functions.sub_functions(function))  # of a trace in progress no library has them
     with _callees_are_traced_later.active():
         results, made = _built(function, args, library)
-        if (source := copies.source_of(function)) is not None:
-            definition = function.cached_definition
+        definition = function.cached_definition
+        if (source := copies.source_of(function) or copies.source_of_branch(function)) is not None:
             copies.note_copy(graph, definition, source, args, f"{_BODY}/", has_its_shapes=has_its_shapes)
             copies.read_copies(graph)
         _keep_graphs(made, has_its_shapes=has_its_shapes)
-    return results
+    awaited = {f"{_BODY}/{name}" for name in definition.control_ret.values()}
+    with graph.control_dependencies([op for op in made if op.name in awaited]):
+        return [tf.identity(result) for result in results] if awaited else results
 
 
 def has_all_derivatives(function: TracedFunction, call: str, is_gradient: Callable[[Any], bool]) -> bool:
@@ -124,7 +126,7 @@ def _keep_graphs(operations: list[tf.Operation], *, has_its_shapes: bool) -> Non
         for attribute, name, inputs, shapes in _parts(op):
             graph = _graph_of(op, name, inputs, shapes)
             setattr(op, attribute, graph)
-            function = _function_in_reach(op.graph, name)
+            function = function_calls.function_in_reach(op.graph, name)
             if (source := copies.source_of_branch(function)) is not None:
                 definition = function.cached_definition
                 copies.note_copy(graph, definition, source, graph.inputs, has_its_shapes=has_its_shapes)
@@ -165,12 +167,3 @@ def _graph_of(op: tf.Operation, function: str, inputs: Sequence[tf.Tensor], shap
         inner.set_shape([])
     handles.set_handle_data([inner for inner, _ in pairs], [handles.handle_data(outer) for _, outer in pairs])
     return graph
-
-
-def _function_in_reach(graph: tf.Graph | None, name: str) -> Any:
-    """The function `name` in the library of `graph` or of a graph around it."""
-    while graph is not None:
-        if (function := functions.function_in(graph, name)) is not None:
-            return function
-        graph = getattr(graph, "outer_graph", None)
-    return None

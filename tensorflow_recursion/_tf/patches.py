@@ -16,7 +16,7 @@ from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import copies, graphs, handles, recorders
+from tensorflow_recursion._tf import copies, function_calls, graphs, handles, recorders
 from tensorflow_recursion._tf.replacements import Replacements
 
 _LOOPS = ("While", "StatelessWhile")
@@ -39,6 +39,9 @@ class _ForGradients(Replacements):
         self.put(cond_v2, "control_flow_util", as_for_xla)
         if hasattr(cond_v2, _TO_ZERO):  # XLA takes no open dimension; everyone else would take 0 for true
             self.replace(cond_v2, _TO_ZERO, lambda shape: shape)
+        operations = _Seen(ops)
+        self.replace(operations, "get_gradient_function", _gradient_function)
+        self.put(gradients_util, "ops", operations)
         zeros = _Seen(default_gradient)
         self.replace(zeros, "zeros_like", _zeros_like)
         self.put(cond_v2, "default_gradient", zeros)
@@ -61,6 +64,25 @@ class _Seen:
 
 
 _replacements = _ForGradients()
+# Which calls of `tf.function`s are differentiated by functions of ours, and by which; `set_gradient_of_calls`.
+_of_calls: list[tuple[Callable[[tf.Operation], bool], Callable[..., Any]]] = []
+
+
+def set_gradient_of_calls(is_meant: Callable[[tf.Operation], bool], gradient: Callable[..., Any]) -> None:
+    """Let `gradient` be the gradient function of those calls of `tf.function`s for which `is_meant` says so.
+
+    It is inside of `control_flow_for_gradients`. TensorFlow's own would differentiate what is called once, whatever it
+    is that is differentiated: for all groups of functions, and for all orders.
+    """
+    _of_calls.append((is_meant, gradient))
+
+
+def _gradient_function(op: tf.Operation) -> Any:
+    if op.type in function_calls.OPERATORS:
+        for is_meant, gradient in _of_calls:
+            if is_meant(op):
+                return gradient
+    return ops.get_gradient_function(op)
 
 
 def control_flow_for_gradients() -> contextlib.AbstractContextManager[None]:

@@ -22,6 +22,7 @@ are differentiated like any function: the gradient for a record is a record of g
 - `knowledge`: what bodies tell of each other while they are traced, and which of them are to be traced again.
 - `pairs`: the forward and the backward function of one function.
 - `pair_functions`: these two as functions that can be differentiated in turn.
+- `tf_functions`: tf.functions that bodies call, which are differentiated along with these.
 - `snapshots`: the variables of a call as they were when it was made, for derivatives that run the function again.
 - `repeats`: warns of functions that may do something else then.
 - `bodies`: a body followed by its gradient.

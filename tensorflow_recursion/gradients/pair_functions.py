@@ -82,7 +82,13 @@ class ForwardFunction(PairFunction):
         self.signature = _signature(self.user_name, self._takes, [*self._returns[: self._num_results], tf.variant])
         self.argument_handles = (*pair.handles, *self._templates.capture_handles)
         known = pair.result_handles or (None,) * self._num_results
-        self.result_handles = (*known, handles.OF_RECORD)
+        # A tf.function that TensorFlow has made for a tape returns records of calls in it.
+        self.result_handles = (*map(handles.with_gradient, known), handles.OF_RECORD)
+
+    @property
+    def records(self) -> list[int]:
+        """The positions of the records among its results."""
+        return [i for i, known in enumerate(self.result_handles) if known == handles.OF_RECORD]
 
     def _build(self, args: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The body of the template, whose last results become the record."""

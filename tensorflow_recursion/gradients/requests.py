@@ -6,13 +6,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import graphs, handles, nodes, patches, tapes
+from tensorflow_recursion._tf import function_calls, graphs, handles, nodes, patches, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition
 from tensorflow_recursion.gradients import contributions, repeats, snapshots, user_functions
@@ -22,6 +23,7 @@ from tensorflow_recursion.gradients.higher_orders import GradientDefinition, nam
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.pair_functions import ForwardFunction
 from tensorflow_recursion.gradients.pairs import Handles, Pair
+from tensorflow_recursion.gradients.tf_functions import TfFunction
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.shapes import Shapes
 from tensorflow_recursion.tracing import body_around
@@ -55,6 +57,10 @@ class Differentiation:
         # What forward and backward functions were made of, by their names.
         self._by_forward: dict[str, Definition] = {}
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
+        # The graphs whose calls keep records, and the group in progress at that time.
+        self._records_for: weakref.WeakKeyDictionary[tf.Graph, Group | None] = weakref.WeakKeyDictionary()
+        # The `tf.function`s that are differentiated as parts of bodies, by the names of their traces.
+        self._tf_functions: dict[str, TfFunction] = {}
         # Gradients are built one after the other. In eager mode, threads may ask for those of one tf.function at once.
         self._lock = threading.RLock()
 
@@ -85,6 +91,10 @@ class Differentiation:
                 capture = graphs.capture_in(graph, capture)
         return capture
 
+    def has_other_records(self, trace: tf.Graph) -> bool:
+        """Whether calls in a graph keep records that are not those of the group whose functions are being traced."""
+        return trace in self._records_for and self._records_for[trace] is not self._groups.innermost
+
     def of_call(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         """Gradients for the inputs of the call `op`, one per input, from those for its results."""
         with self._lock:
@@ -100,7 +110,7 @@ class Differentiation:
             self._groups.pair_function(callee)
             or self._by_forward.get(callee)
             or self._tracer.registry.by_graph_name(callee)
-            or self._tracer.find_imported(callee)
+            or (self._tracer.find_imported(callee) if op.type == names.INVOKE else self._tf_function(op))
         )
         if definition is None:
             raise LookupError(
@@ -116,6 +126,15 @@ class Differentiation:
             return user_functions.of_call(op, definition, grads)
         return self._of_built(op, definition, grads)
 
+    def _tf_function(self, op: tf.Operation) -> Definition:
+        """The `tf.function` that a call in a body runs, as a function that is differentiated along with the body."""
+        name = ops.callee_of(op)
+        if name not in self._tf_functions:
+            definition = TfFunction(function_calls.function_in_reach(op.graph, name), self._tracer.graph)
+            self._tracer.adopt_made(definition, definition.user_name)
+            self._tf_functions[name] = definition
+        return self._tf_functions[name]
+
     # -- Of a call of a function ---------------------------------------------------------------------------------------
 
     def _of_built(self, op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> Gradients:
@@ -130,7 +149,9 @@ class Differentiation:
         num_results = len(self._tracer.output_types(definition.user_name))
         inputs = self._with_captured_tables(pair, group, inputs)
         record = _record_of(op, pair.forward, num_results)
-        if isinstance(definition, ForwardFunction) and _may_be_zeros(grads[len(definition.result_handles) - 1]):
+        for graph in graphs.enclosing_graphs(op.graph):
+            self._records_for[graph] = self._groups.innermost
+        if isinstance(definition, ForwardFunction) and any(_may_be_zeros(grads[i]) for i in definition.records):
             group.known.note_zero_records()
         dys = _gradients_for_results(list(op.outputs)[:num_results], pair, grads)
         found = self._by_backward_call(pair, group, record, dys, inputs, snapshots.of_call(op))
@@ -366,9 +387,20 @@ class Differentiation:
 
 
 def _record_of(op: tf.Operation, forward: str, num_results: int) -> tf.Tensor:
-    """Let a call run the forward function; returns the record."""
+    """Let a call run the forward function; returns the record.
+
+    Raises:
+      LookupError: if it runs another forward function: its record would have no gradient.
+    """
     if op.graph.building_function:
-        return ops.run_forward(op, forward, num_results)
+        record = ops.run_forward(op, forward, num_results)
+        if (callee := ops.callee_of(op)) != forward:
+            raise LookupError(
+                f"Call {op.name!r} of '{names.shown(callee)}' cannot be differentiated: it keeps what another gradient "
+                "takes, in a tf.function around which a body has a tape; put the tape into that tf.function, or call "
+                "what is in it without a tf.function"
+            )
+        return record
     ops.set_forward(op, forward)
     return op.outputs[-1]
 
@@ -443,7 +475,7 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 def _is_record(variant: tf.Tensor) -> bool:
     """Whether a variant is a record, not a list. Of what a conditional returns, its branches may have to tell."""
     known = handles.handle_data(variant)
-    sources = (names.INVOKE, names.RECALL, "FakeParam")  # what a call returns beside its record is known
+    sources = (names.INVOKE, *function_calls.OPERATORS, names.RECALL, "FakeParam")  # what a call returns beside its record is known
     return known == handles.OF_RECORD or (known is None and nodes.is_always_of(variant, sources))
 
 

@@ -22,7 +22,7 @@ ORDER = """
     _tf
     _tf.recorders
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saving
-    _tf.assignments, _tf.copies, _tf.replacements, _tf.importing
+    _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls
     _tf.followed, _tf.origins
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.python_functions
@@ -34,9 +34,10 @@ ORDER = """
     definitions, results
     result_shapes
     tracing, specializations
-    imports, installation, unresolved, inference, loop_errors
+    nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.tracer, gradients.contributions, gradients.user_functions
+    gradients.tf_functions
     gradients.weights, gradients.snapshots, gradients.repeats
     gradients.knowledge
     gradients.pairs

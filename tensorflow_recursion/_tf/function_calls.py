@@ -1,0 +1,69 @@
+"""Calls of `tf.function`s in graphs, and what they call."""
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.function.polymorphism import function_cache
+
+from tensorflow_recursion._tf import functions, handles
+
+OPERATORS = ("PartitionedCall", "StatefulPartitionedCall")
+
+
+def callee_of(op: tf.Operation) -> str:
+    """The name of the function that a call runs."""
+    return str(op.get_attr("f").name)
+
+
+def function_in_reach(graph: tf.Graph | None, name: str) -> Any:
+    """The function `name` in the library of `graph` or of a graph around it; None if none of them has it."""
+    while graph is not None:
+        if (function := functions.function_in(graph, name)) is not None:
+            return function
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+def reaches(op: tf.Operation, op_type: str) -> bool:
+    """Whether an operator `op_type` stands in the function that a call runs, or in one that this refers to."""
+    pending, seen = [callee_of(op)], set()
+    while pending:
+        name = pending.pop()
+        function = None if name in seen else function_in_reach(op.graph, name)
+        seen.add(name)
+        for node in () if function is None else function.cached_definition.node_def:
+            if node.op == op_type:
+                return True
+            pending += functions.referred_to(node)
+    return False
+
+
+def let_traces_be_outdated(can_run: Callable[[tf.Graph], bool]) -> None:
+    """From now on, let `tf.function`s be traced again where `can_run` says that calls cannot run a trace of them."""
+    lookup = function_cache.FunctionCache.lookup
+
+    def look_up(cache: Any, function_type: Any, context: Any = None) -> Any:
+        found = lookup(cache, function_type, context)
+        if found is None or can_run(found.graph):
+            return found
+        cache.delete(found.function_type, context)
+        return None
+
+    function_cache.FunctionCache.lookup = look_up
+
+
+def must_be_compiled(op: tf.Operation) -> bool:
+    """Whether XLA compiles what a call runs, as of `tf.function(jit_compile=True)`."""
+    return "_XlaMustCompile" in op.node_def.attr and bool(op.get_attr("_XlaMustCompile"))
+
+
+def run_instead(op: tf.Operation, function: str, more: Sequence[tf.DType]) -> None:
+    """Let a call run another function, which returns scalars of the dtypes `more` besides."""
+    types = [*(output.dtype for output in op.outputs), *more]
+    op._set_func_attr("f", function)
+    op._set_type_list_attr("Tout", [dtype.as_datatype_enum for dtype in types])
+    op._add_outputs([dtype.as_datatype_enum for dtype in more], [tf.TensorShape([]) for _ in more])
+    new = op.outputs[len(types) - len(more) :]
+    handles.set_handle_data(new, [handles.WITHOUT_GRADIENT if one.dtype == tf.variant else None for one in new])
