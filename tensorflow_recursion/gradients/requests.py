@@ -475,7 +475,8 @@ def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 def _is_record(variant: tf.Tensor) -> bool:
     """Whether a variant is a record, not a list. Of what a conditional returns, its branches may have to tell."""
     known = handles.handle_data(variant)
-    sources = (names.INVOKE, *function_calls.OPERATORS, names.RECALL, "FakeParam")  # what a call returns beside its record is known
+    # What a call returns beside its record is known.
+    sources = (names.INVOKE, *function_calls.OPERATORS, names.RECALL, "FakeParam")
     return known == handles.OF_RECORD or (known is None and nodes.is_always_of(variant, sources))
 
 
