@@ -111,10 +111,19 @@ def _as_gradient_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> It
 
 
 def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: str) -> tf.Graph:
-    """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them."""
+    """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them.
+
+    Rows that were gathered become whole tensors in the branch. Elsewhere the shape of the whole may not be known: of a
+    tensor of a branch that was not taken there is a scalar.
+    """
+
+    def gradients() -> list[Any]:
+        found = cond_v2._grad_fn(func_graph, grads)
+        return [tf.convert_to_tensor(grad) if isinstance(grad, tf.IndexedSlices) else grad for grad in found]
+
     return func_graph_from_py_func(
         name,
-        lambda: cond_v2._grad_fn(func_graph, grads),
+        gradients,
         [],
         {},
         func_graph=_BranchGradient(name, func_graph),
