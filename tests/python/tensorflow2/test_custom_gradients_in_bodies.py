@@ -118,3 +118,52 @@ def test_derivatives_where_it_reads_a_constant_from_outside(in_branch):
     for order in (1, 2, 3):
         got = nested_derivative(lambda x: f(x, tf.constant(1)), x, order)
         np.testing.assert_allclose(got, nested_derivative(unrolled, x, order), err_msg=f"order {order}")
+
+
+def of_one_in_the_gradient_of_another(x, *, is_argument):
+    """The gradient of the inner one reads `sine`, which the gradient that it is in does not use."""
+
+    @tf.custom_gradient
+    def square(x):
+        sine = tf.sin(x)
+
+        def times_slope(dy, x, sine):
+            return 2.0 * dy * x, lambda ddy: (ddy * x * sine, ddy * dy * sine, None)
+
+        @tf.custom_gradient
+        def given(dy, x, sine):
+            return times_slope(dy, x, sine)
+
+        @tf.custom_gradient
+        def reading(dy, x):
+            value, gradient = times_slope(dy, x, sine)
+            return value, lambda ddy: gradient(ddy)[:2]
+
+        return x * x, lambda dy: given(dy, x, sine) if is_argument else reading(dy, x)
+
+    return square(x)
+
+
+@pytest.mark.parametrize("in_branch", [False, True])
+def test_error_where_one_in_another_reads_what_that_does_not_use(in_branch):
+    @tfr.recursive(input_signature=[FLOAT, INT], output_signature=FLOAT)
+    def f(x, n):
+        if in_branch:
+            if n < 1:
+                return x
+            return f(of_one_in_the_gradient_of_another(x, is_argument=False), n - 1)
+        y = of_one_in_the_gradient_of_another(x, is_argument=False)
+        return y if n < 1 else f(y, n - 1)
+
+    message = "Function 'f'.* to the inner tf.custom_gradient as an argument"
+    with pytest.raises((LookupError, ValueError), match=message):
+        nested_derivative(lambda x: f(x, tf.constant(1)), tf.constant(0.4, tf.float64), 2)
+
+
+def test_one_in_another_takes_what_that_does_not_use_as_an_argument():
+    def step(x):
+        return of_one_in_the_gradient_of_another(x, is_argument=True)
+
+    x = tf.constant(0.4, tf.float64)
+    want = nested_derivative(unrolled(step), x, 2)
+    np.testing.assert_allclose(nested_derivative(recursive(step), x, 2), want)
