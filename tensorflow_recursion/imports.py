@@ -19,6 +19,8 @@ from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import MadeDefinition, TraceOptions
 from tensorflow_recursion.signatures import Signature
 
+# Operators of conditionals and loops of control flow v1.
+_V1 = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter")
 # What TensorFlow appends to a function whose variables become constants, in place of a number that may be there.
 _FROZEN = re.compile(r"_frozen_\d+$")
 
@@ -46,7 +48,18 @@ class ImportedDefinition(MadeDefinition):
         """Nothing can be wrong where the declaration is made from the definition."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
-        """Build the nodes of the definition anew in the default graph; returns the outputs."""
+        """Build the nodes of the definition anew in the default graph, to differentiate them; returns the outputs.
+
+        Raises:
+          LookupError: if it has control flow v1, of which nothing tells any more what belongs to a branch or a loop.
+        """
+        v1 = next((node for node in self._function.cached_definition.node_def if node.op in _V1), None)
+        if v1 is not None:
+            raise LookupError(
+                f"Function '{names.shown(self.user_name)}' cannot be differentiated: it came with a graph, and its body "
+                f"has control flow v1 (node {v1.name!r}, {v1.op}); where the graph is written, call "
+                "tf.compat.v1.enable_control_flow_v2() before it is built, or take the gradient there (it comes along)"
+            )
         return inlining.inline(self._function, args, self._graph)
 
     def trace_options(self) -> TraceOptions:

@@ -234,9 +234,9 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
             tensor = self._from_further_out(_in_copy(tensor, self._forward_graph), around)
             if tensor.graph is not self and not any(tensor.graph is graph for graph in (self._forward_graph, *around)):
                 raise LookupError(
-                    f"a gradient that tf.custom_gradient was given reads tensor {tensor.name!r}, which is not there: "
-                    "either the function was frozen, or that tf.custom_gradient is in the gradient of another one, "
-                    "which does not use the tensor; differentiate the function that was frozen, pass the tensor to the "
+                    f"a gradient that tf.custom_gradient was given reads tensor {tensor.name!r}, which is not there, "
+                    "as happens when a function is frozen, or when that tf.custom_gradient is in the gradient of "
+                    "another one that does not use the tensor; differentiate the function that was frozen, pass the tensor to the "
                     "inner tf.custom_gradient as an argument, or let the gradient compute it anew"
                 )
             level = next((i for i, graph in enumerate(around) if tensor.graph is graph), 0)
