@@ -56,8 +56,8 @@ class ImportedDefinition(MadeDefinition):
         v1 = next((node for node in self._function.cached_definition.node_def if node.op in _V1), None)
         if v1 is not None:
             raise LookupError(
-                f"Function '{names.shown(self.user_name)}' cannot be differentiated: it came with a graph, and its body "
-                f"has control flow v1 (node {v1.name!r}, {v1.op}); where the graph is written, call "
+                f"Function '{names.shown(self.user_name)}' cannot be differentiated: it came with a graph, and its "
+                f"body has control flow v1 (node {v1.name!r}, {v1.op}); where the graph is written, call "
                 "tf.compat.v1.enable_control_flow_v2() before it is built, or take the gradient there (it comes along)"
             )
         return inlining.inline(self._function, args, self._graph)

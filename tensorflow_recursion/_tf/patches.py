@@ -236,8 +236,8 @@ class _BranchGradient(cond_v2._CondGradFuncGraph):
                 raise LookupError(
                     f"a gradient that tf.custom_gradient was given reads tensor {tensor.name!r}, which is not there, "
                     "as happens when a function is frozen, or when that tf.custom_gradient is in the gradient of "
-                    "another one that does not use the tensor; differentiate the function that was frozen, pass the tensor to the "
-                    "inner tf.custom_gradient as an argument, or let the gradient compute it anew"
+                    "another one that does not use the tensor; differentiate the function that was frozen, pass the "
+                    "tensor to the inner tf.custom_gradient as an argument, or let the gradient compute it anew"
                 )
             level = next((i for i, graph in enumerate(around) if tensor.graph is graph), 0)
         for graph in reversed(around[:level]):

@@ -162,9 +162,9 @@ class BodyWithGradient:
             name = names.shown(original_of(self._definition).user_name)
             if self._definition.base is not None:
                 raise ValueError(
-                    f"Function '{name}': a derivative of its gradient uses {new}, which the gradient does not, as where "
-                    "a tf.custom_gradient is in the gradient of another one; pass it to the inner tf.custom_gradient as "
-                    "an argument, or let that compute it anew"
+                    f"Function '{name}': a derivative of its gradient uses {new}, which the gradient does not, as "
+                    "where a tf.custom_gradient is in the gradient of another one; pass it to the inner "
+                    "tf.custom_gradient as an argument, or let that compute it anew"
                 )
             raise ValueError(
                 f"Function '{name}': its gradient uses {new}, which its body does not; use it in the body, or pass it "

@@ -1,4 +1,4 @@
-"""Derivatives of every order of bodies that gather rows in a branch: of a tensor, or for a product with a SparseTensor."""
+"""Derivatives of every order of bodies that gather rows in a branch, for a product with a SparseTensor for example."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
