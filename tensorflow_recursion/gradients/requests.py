@@ -149,6 +149,8 @@ class Differentiation:
         num_results = len(self._tracer.output_types(definition.user_name))
         inputs = self._with_captured_tables(pair, group, inputs)
         record = _record_of(op, pair.forward, num_results)
+        if self._groups.innermost is not None:
+            _check_record(op, pair.forward)
         for graph in graphs.enclosing_graphs(op.graph):
             self._records_for[graph] = self._groups.innermost
         if isinstance(definition, ForwardFunction) and any(_may_be_zeros(grads[i]) for i in definition.records):
@@ -387,22 +389,21 @@ class Differentiation:
 
 
 def _record_of(op: tf.Operation, forward: str, num_results: int) -> tf.Tensor:
-    """Let a call run the forward function; returns the record.
-
-    Raises:
-      LookupError: if it runs another forward function: its record would have no gradient.
-    """
+    """Let a call run the forward function; returns the record."""
     if op.graph.building_function:
-        record = ops.run_forward(op, forward, num_results)
-        if (callee := ops.callee_of(op)) != forward:
-            raise LookupError(
-                f"Call {op.name!r} of '{names.shown(callee)}' cannot be differentiated: it keeps what another gradient "
-                "takes, in a tf.function around which a body has a tape; put the tape into that tf.function, or call "
-                "what is in it without a tf.function"
-            )
-        return record
+        return ops.run_forward(op, forward, num_results)
     ops.set_forward(op, forward)
     return op.outputs[-1]
+
+
+def _check_record(op: tf.Operation, forward: str) -> None:
+    """Raises LookupError if a call in a body runs another forward function: its record would have no gradient."""
+    if (callee := ops.callee_of(op)) != forward:
+        raise LookupError(
+            f"Call {op.name!r} of '{names.shown(callee)}' cannot be differentiated: it keeps what another gradient "
+            "takes, in a tf.function around which a body has a tape; put the tape into that tf.function, or call "
+            "what is in it without a tf.function"
+        )
 
 
 def _dead_together(inputs: Sequence[tf.Tensor], grads: Sequence[tf.Tensor]) -> list[tf.Tensor]:
