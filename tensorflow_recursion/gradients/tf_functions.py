@@ -16,6 +16,8 @@ from tensorflow_recursion.signatures import Signature
 
 # What TensorFlow writes before and after the name of a Python function in that of its trace, `__inference_f_12`.
 _OF_TENSORFLOW = re.compile(r"^(__(inference|forward|backward)_)+|(_\d+)+$")
+# What names of operations cannot have, or not in front. A lambda, for example, is called `<lambda>`.
+_NOT_IN_NAMES = re.compile(r"^_+|[^A-Za-z0-9_.]")
 
 
 def is_differentiated(op: tf.Operation) -> bool:
@@ -36,7 +38,7 @@ class TfFunction(MadeDefinition):
         self._function = function
         self._graph = graph
         signature = function.cached_definition.signature
-        self.user_name = names.of_trace(_OF_TENSORFLOW.sub("", signature.name))
+        self.user_name = names.of_trace(_NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", signature.name)) or "f")
         inputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.input_arg)
         outputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.output_arg)
         self.signature = Signature(self.user_name, inputs, outputs)

@@ -196,6 +196,24 @@ def test_symbolic_derivatives_are_those_of_the_function_unrolled():
     np.testing.assert_allclose(second(tf.constant(0.7)), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["<lambda>", "_step_2", "___"])
+def test_functions_of_any_name_have_derivatives(name):
+    called = lambda x, n: tf.sin(f(x, n - 1) * x)
+    called.__name__ = name
+    h = tf.function(called, autograph=False)
+
+    @tfr.recursive
+    def f(x, n):
+        if n < 1:
+            return x
+        return h(x, n)
+
+    def plain(x, n):
+        return x if n < 1 else tf.sin(plain(x, n - 1) * x)
+
+    np.testing.assert_allclose(derivative(f, 2), derivative(lambda x, _: plain(x, 2), 2), rtol=1e-5)
+
+
 def test_derivatives_do_not_trace_it_again():
     traces = []
 
