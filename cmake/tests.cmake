@@ -23,14 +23,16 @@ endif()
 
 # The rooms come first: what they and the tests have in common, such as inline functions, is taken from the first.
 add_executable(cc_tests EXCLUDE_FROM_ALL $<TARGET_OBJECTS:rooms> ${test_sources})
-target_link_libraries(cc_tests PRIVATE tensorflow_kernels tensorflow_framework our_flags test_flags GTest::gtest_main)
+target_link_libraries(cc_tests PRIVATE tensorflow_kernels tensorflow_framework our_flags GTest::gtest_main)
 set_target_properties(cc_tests PROPERTIES BUILD_RPATH ${TENSORFLOW_LIBRARY_DIR})
 if(TFR_PRECOMPILE)
-  if(TFR_SANITIZER)
-    target_precompile_headers(cc_tests REUSE_FROM rooms)
-  else()
-    tfr_precompile(cc_tests)  # for their own flags
-  endif()
+  target_precompile_headers(cc_tests REUSE_FROM rooms)
+endif()
+if(NOT TFR_SANITIZER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # Optimizing the tests themselves would take more than half of the time that they take to compile. (The flag -O0 would
+  # ask for precompiled headers of its own.)
+  set_target_properties(cc_tests PROPERTIES UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC optimize(\"O0\")")
+  target_compile_options(cc_tests PRIVATE --param=ggc-min-heapsize=1000000)  # collect garbage less often, in kB
 endif()
 tfr_unity(cc_tests ${test_sources})
 

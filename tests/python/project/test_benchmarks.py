@@ -523,7 +523,7 @@ def test_command_draws_a_chart_a_suite(smoke):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_distributed_starts_a_cluster_and_judges_its_four_cases(tmp_path):
     arguments = ["distributed", "--quick", "--repeats", "1"]
     arguments += ["--json", str(tmp_path / "out.json"), "--out", str(tmp_path)]
