@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import graphs
+from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.signatures import Named, Signature
 
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
@@ -166,6 +167,31 @@ class MadeDefinition(abc.ABC):
     @abc.abstractmethod
     def trace_options(self) -> TraceOptions:
         """How the body is traced, beyond what follows from its signature."""
+
+
+class CopiedDefinition(MadeDefinition):
+    """A function whose body is copied from its definition in a graph.
+
+    Attributes:
+      signature: what it takes, captured tensors included, and returns.
+    """
+
+    def __init__(self, user_name: str, function: TracedFunction, graph: tf.Graph) -> None:
+        """`graph` is one whose library has the functions that `function` calls."""
+        self.user_name = user_name
+        self._function = function
+        self._graph = graph
+        signature = function.cached_definition.signature
+        inputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.input_arg)
+        outputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.output_arg)
+        self.signature = Signature(user_name, inputs, outputs)
+
+    def check_against(self, declared: Signature) -> None:
+        """Nothing can be wrong where the declaration is made from the definition."""
+
+    def trace_options(self) -> TraceOptions:
+        """The options of a Defun that was given none."""
+        return {"doc": None, "out_names": None, "device": None, "options": {"capture_resource_var_by_value": False}}
 
 
 class Registry:

@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import freezing, importing, inlining, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import MadeDefinition, TraceOptions
+from tensorflow_recursion.definitions import CopiedDefinition
 from tensorflow_recursion.signatures import Signature
 
 # Operators of conditionals and loops of control flow v1.
@@ -25,27 +25,14 @@ _V1 = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter")
 _FROZEN = re.compile(r"_frozen_\d+$")
 
 
-class ImportedDefinition(MadeDefinition):
-    """A function of which a graph has the definition, and nobody the Python code.
-
-    Attributes:
-      signature: what it takes, captured tensors included, and returns.
-    """
+class ImportedDefinition(CopiedDefinition):
+    """A function of which a graph has the definition, and nobody the Python code."""
 
     is_imported = True
 
     def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
         """`graph` is the one whose library has the function and those that it calls."""
-        self._function = function
-        self._graph = graph
-        signature = function.cached_definition.signature
-        self.user_name = str(signature.name)
-        inputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.input_arg)
-        outputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.output_arg)
-        self.signature = Signature(self.user_name, inputs, outputs)
-
-    def check_against(self, declared: Signature) -> None:
-        """Nothing can be wrong where the declaration is made from the definition."""
+        super().__init__(str(function.cached_definition.signature.name), function, graph)
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the nodes of the definition anew in the default graph, to differentiate them; returns the outputs.
@@ -61,10 +48,6 @@ class ImportedDefinition(MadeDefinition):
                 "tf.compat.v1.enable_control_flow_v2() before it is built, or take the gradient there (it comes along)"
             )
         return inlining.inline(self._function, args, self._graph)
-
-    def trace_options(self) -> TraceOptions:
-        """The options of a Defun that was given none."""
-        return {"doc": None, "out_names": None, "device": None, "options": {"capture_resource_var_by_value": False}}
 
 
 def register() -> None:

@@ -12,11 +12,6 @@ from tensorflow_recursion._tf import functions, handles
 OPERATORS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
-def callee_of(op: tf.Operation) -> str:
-    """The name of the function that a call runs."""
-    return str(op.get_attr("f").name)
-
-
 def function_in_reach(graph: tf.Graph | None, name: str) -> Any:
     """The function `name` in the library of `graph` or of a graph around it; None if none of them has it."""
     while graph is not None:
@@ -28,7 +23,7 @@ def function_in_reach(graph: tf.Graph | None, name: str) -> Any:
 
 def reaches(op: tf.Operation, op_type: str) -> bool:
     """Whether an operator `op_type` stands in the function that a call runs, or in one that this refers to."""
-    pending, seen = [callee_of(op)], set()
+    pending, seen = [str(op.get_attr("f").name)], set()
     while pending:
         name = pending.pop()
         function = None if name in seen else function_in_reach(op.graph, name)

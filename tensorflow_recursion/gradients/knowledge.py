@@ -95,3 +95,4 @@ class Knowledge:
         """Forget what was learned."""
         self.weights.clear()
         self._record_positions.clear()
+        self._has_zero_records = False

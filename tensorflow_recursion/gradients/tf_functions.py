@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, function_calls, inlining
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import MadeDefinition, TraceOptions
+from tensorflow_recursion.definitions import CopiedDefinition
 from tensorflow_recursion.signatures import Signature
 
 # What TensorFlow writes before and after the name of a Python function in that of its trace, `__inference_f_12`.
@@ -26,31 +26,15 @@ def is_differentiated(op: tf.Operation) -> bool:
     return not has_own and not function_calls.must_be_compiled(op) and function_calls.reaches(op, names.INVOKE)
 
 
-class TfFunction(MadeDefinition):
-    """A `tf.function` of which calls in bodies run a trace.
-
-    Attributes:
-      signature: what it takes, captured tensors included, and returns.
-    """
+class TfFunction(CopiedDefinition):
+    """A `tf.function` of which calls in bodies run a trace."""
 
     def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
         """`graph` is the outermost graph, whose library has the functions of SavedModels."""
-        self._function = function
-        self._graph = graph
-        signature = function.cached_definition.signature
-        self.user_name = names.of_trace(_NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", signature.name)) or "f")
-        inputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.input_arg)
-        outputs = tuple((arg.name, tf.as_dtype(arg.type)) for arg in signature.output_arg)
-        self.signature = Signature(self.user_name, inputs, outputs)
-
-    def check_against(self, declared: Signature) -> None:
-        """Nothing can be wrong where the declaration is made from the definition."""
+        name = _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", function.cached_definition.signature.name))
+        super().__init__(names.of_trace(name or "f"), function, graph)
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build a copy of the trace in the default graph; returns its outputs."""
         is_traced_here = copies.source_of_branch(self._function) is not None
         return inlining.inline(self._function, args, self._graph, has_its_shapes=is_traced_here)
-
-    def trace_options(self) -> TraceOptions:
-        """The options of a Defun that was given none."""
-        return {"doc": None, "out_names": None, "device": None, "options": {"capture_resource_var_by_value": False}}

@@ -107,38 +107,37 @@ def inside_of_a_tape(recursive, function, v):
     return f
 
 
+def with_calls_in(recursive, function, called):
+    """f(x, n) of calls of `called(f, x, n)` in a function."""
+
+    @function
+    def h(x, n):
+        return called(f, x, n)
+
+    @recursive
+    def f(x, n):
+        if n < 1:
+            return x
+        return h(x, n - 1) * x
+
+    return f
+
+
 def with_a_gradient_of_the_users(recursive, function, v):
     @tf.custom_gradient
     def sine(x):
         slope = tf.cos(x)
         return tf.sin(x), lambda dy: dy * slope
 
-    @function
-    def h(x, n):
-        return sine(f(x, n) * x) * sine(x)
-
-    @recursive
-    def f(x, n):
-        if n < 1:
-            return x
-        return h(x, n - 1) * x
-
-    return f
+    return with_calls_in(recursive, function, lambda f, x, n: sine(f(x, n) * x) * sine(x))
 
 
 def with_a_side_effect(recursive, function, v):
-    @function
-    def h(x, n):
+    def called(f, x, n):
         v.assign_add(1.0)
         return tf.sin(f(x, n) * x)
 
-    @recursive
-    def f(x, n):
-        if n < 1:
-            return x
-        return h(x, n - 1) * x
-
-    return f
+    return with_calls_in(recursive, function, called)
 
 
 PROGRAMS = [

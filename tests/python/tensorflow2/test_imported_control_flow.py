@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import pytest
+import switches
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
@@ -11,23 +12,17 @@ tf1 = tf.compat.v1
 
 def save(path):
     """Save a session's graph with a power x ** 4, whose conditional is of control flow v1."""
-    was_v2 = tf1.control_flow_v2_enabled()
-    tf1.disable_control_flow_v2()
-    try:
-        with tf.Graph().as_default():
-            power = tfr.Declare("Power", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+    with switches.control_flow_v2(False), tf.Graph().as_default():
+        power = tfr.Declare("Power", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
 
-            @tfr.Defun(tf.float32, tf.int32, func_name="Power", out_names=["y"])
-            def define(x, n):
-                return tf.cond(n < 1, lambda: x, lambda: x * power(x, n - 1))
+        @tfr.Defun(tf.float32, tf.int32, func_name="Power", out_names=["y"])
+        def define(x, n):
+            return tf.cond(n < 1, lambda: x, lambda: x * power(x, n - 1))
 
-            x = tf1.placeholder(tf.float32, [])
-            y = define(x, 3)
-            with tf1.Session(config=tfr.session_config()) as session:
-                tf1.saved_model.simple_save(session, path, {"x": x}, {"y": y})
-    finally:
-        if was_v2:
-            tf1.enable_control_flow_v2()
+        x = tf1.placeholder(tf.float32, [])
+        y = define(x, 3)
+        with tf1.Session(config=tfr.session_config()) as session:
+            tf1.saved_model.simple_save(session, path, {"x": x}, {"y": y})
 
 
 def test_gradient_is_an_error_that_says_what_to_do(tmp_path):
