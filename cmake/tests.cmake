@@ -34,7 +34,7 @@ if(NOT TFR_SANITIZER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   set_target_properties(cc_tests PROPERTIES UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC optimize(\"O0\")")
   target_compile_options(cc_tests PRIVATE --param=ggc-min-heapsize=1000000)  # collect garbage less often, in kB
 endif()
-tfr_unity(cc_tests ${test_sources})
+tfr_unity(cc_tests ${TFR_UNITY_TEST_FILES} ${test_sources})
 
 set(suppressions ${CMAKE_SOURCE_DIR}/tools)
 set(environment

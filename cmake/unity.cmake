@@ -3,11 +3,13 @@
 
 option(TFR_UNITY "Compile the files of a room together, a few at a time; off: each by itself" ON)
 
-# How many files go together. A change of one of them compiles all of them again.
+# How many files of the rooms, and of the tests, go together. A change of one of them compiles all of them again: more of
+# the tests are together, which are compiled without optimization.
 set(TFR_UNITY_FILES 7)
+set(TFR_UNITY_TEST_FILES 14)
 
-# Divides the sources of each room into groups of nearly equal size.
-function(tfr_unity target)
+# Divides the sources of each room into groups of nearly equal size, of at most `files` files.
+function(tfr_unity target files)
   if(NOT TFR_UNITY)
     return()
   endif()
@@ -21,7 +23,7 @@ function(tfr_unity target)
   list(REMOVE_DUPLICATES rooms)
   foreach(room IN LISTS rooms)
     list(LENGTH sources_${room} count)
-    math(EXPR groups "(${count} + ${TFR_UNITY_FILES} - 1) / ${TFR_UNITY_FILES}")
+    math(EXPR groups "(${count} + ${files} - 1) / ${files}")
     set(index 0)
     foreach(source IN LISTS sources_${room})
       math(EXPR group "${index} * ${groups} / ${count} + 1")

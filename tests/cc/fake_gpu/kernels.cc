@@ -54,9 +54,11 @@ class Binary : public OpKernel {
     const TensorShape shape = tensorflow::BCast::ToShape(broadcast.output_shape());
     Tensor* result = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, shape, &result));
+    const float* from_a = On<float>(a);
+    const float* from_b = On<float>(b);
+    R* to = On<R>(*result);
     for (int64_t i = 0; i < shape.num_elements(); ++i) {
-      On<R>(*result)[i] =
-          Function()(On<float>(a)[Origin(i, a.shape(), shape)], On<float>(b)[Origin(i, b.shape(), shape)]);
+      to[i] = Function()(from_a[Origin(i, a.shape(), shape)], from_b[Origin(i, b.shape(), shape)]);
     }
   }
 };
@@ -69,7 +71,9 @@ class Unary : public OpKernel {
     const Tensor& input = context->input(0);
     Tensor* result = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, input.shape(), &result));
-    for (int64_t i = 0; i < input.NumElements(); ++i) On<float>(*result)[i] = Function()(On<float>(input)[i]);
+    const float* from = On<float>(input);
+    float* to = On<float>(*result);
+    for (int64_t i = 0; i < input.NumElements(); ++i) to[i] = Function()(from[i]);
   }
 };
 
@@ -89,14 +93,17 @@ class MatMul : public OpKernel {
                 absl::InvalidArgumentError("fake GPU: matrices that don't fit"));
     Tensor* result = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({rows, columns}), &result));
+    const float* from_a = On<float>(a);
+    const float* from_b = On<float>(b);
+    float* to = On<float>(*result);
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         float sum = 0;
         for (int64_t k = 0; k < inner; ++k) {
-          sum += On<float>(a)[transposes_[0] ? k * rows + i : i * inner + k] *
-                 On<float>(b)[transposes_[1] ? j * inner + k : k * columns + j];
+          sum += from_a[transposes_[0] ? k * rows + i : i * inner + k] *
+                 from_b[transposes_[1] ? j * inner + k : k * columns + j];
         }
-        On<float>(*result)[i * columns + j] = sum;
+        to[i * columns + j] = sum;
       }
     }
   }

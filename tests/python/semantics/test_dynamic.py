@@ -60,6 +60,7 @@ def low_limit(monkeypatch):
 # --- Depth ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("inter_op", [0, -1])
 @pytest.mark.parametrize("grappler", [True, False])
 def test_recursion_is_deep_when_kernels_run_in_pool_or_inline(control_flow, inter_op, grappler):

@@ -176,9 +176,16 @@ def derivative(f, order):
     return nested(order).numpy()
 
 
+# A third derivative of a first one in each level, which takes more than ten seconds, is among the slow tests.
+ORDERS = [
+    pytest.param(program, order, marks=pytest.mark.slow if program is inside_of_a_tape and order == 3 else ())
+    for program in PROGRAMS
+    for order in (0, 1, 2, 3)
+]
+
+
 @pytest.mark.each_value
-@pytest.mark.parametrize("order", [0, 1, 2, 3])
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("program", "order"), ORDERS)
 def test_derivatives_are_those_of_the_function_unrolled(program, order):
     got = derivatives(program, tfr.recursive, tf.function, order)
     np.testing.assert_allclose(got, derivatives(program, as_it_is, as_it_is, order), rtol=1e-5)
