@@ -56,6 +56,8 @@ class Library:
         self._unresolved = UnresolvedCalls(graph, self._traces, self._invoke)
         self.inference = Inference(graph, self._traces.variables_of)
         self._kept: list[Any] = []
+        # The `tf.function`s that are differentiated as parts of bodies, by the names of their traces.
+        self._tf_functions: dict[str, tf_functions.TfFunction] = {}
 
     # -- Names ---------------------------------------------------------------------------------------------------------
 
@@ -183,6 +185,15 @@ class Library:
         self.adopt_made(definition, graph_name(name))
         self._note_trace(name)
         return definition
+
+    def tf_function(self, op: tf.Operation) -> Definition:
+        """The `tf.function` that a call in a body runs, as a function that is differentiated along with the body."""
+        name = ops.callee_of(op)
+        if name not in self._tf_functions:
+            definition = tf_functions.TfFunction(function_calls.function_in_reach(op.graph, name), self.graph)
+            self.adopt_made(definition, definition.user_name)
+            self._tf_functions[name] = definition
+        return self._tf_functions[name]
 
     def adopt_made(self, definition: MadeDefinition, in_graph: str) -> None:
         """Let `definition`, which needs no trace, be the one of its name; the graph calls it `in_graph`."""

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import functions, handles, inlining, nodes, patches
+from tensorflow_recursion._tf import function_calls, functions, handles, inlining, nodes, patches
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, original_of
-from tensorflow_recursion.gradients import contributions, weights
+from tensorflow_recursion.gradients import contributions, tf_functions, weights
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
@@ -151,6 +151,8 @@ class BodyWithGradient:
     def _target_of(self, op: tf.Operation, position: int) -> Weight | None:
         """What the input `position` of a call is in the callee, if that one is differentiated along with this body."""
         callee = self._tracer.registry.by_graph_name(ops.callee_of(op))
+        if op.type in function_calls.OPERATORS and tf_functions.note_weights(op) and callee is None:
+            callee = self._tracer.tf_function(op)
         if callee is None or not has_built_gradient(callee) or position >= ops.num_arguments(op):
             return None
         return self._known.weights.weight_of(callee, position)

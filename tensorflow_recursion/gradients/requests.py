@@ -23,7 +23,6 @@ from tensorflow_recursion.gradients.higher_orders import GradientDefinition, nam
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.pair_functions import ForwardFunction
 from tensorflow_recursion.gradients.pairs import Handles, Pair
-from tensorflow_recursion.gradients.tf_functions import TfFunction
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.shapes import Shapes
 from tensorflow_recursion.tracing import body_around
@@ -59,8 +58,6 @@ class Differentiation:
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
         # The graphs whose calls keep records, and the group in progress at that time.
         self._records_for: weakref.WeakKeyDictionary[tf.Graph, Group | None] = weakref.WeakKeyDictionary()
-        # The `tf.function`s that are differentiated as parts of bodies, by the names of their traces.
-        self._tf_functions: dict[str, TfFunction] = {}
         # Gradients are built one after the other. In eager mode, threads may ask for those of one tf.function at once.
         self._lock = threading.RLock()
 
@@ -110,7 +107,7 @@ class Differentiation:
             self._groups.pair_function(callee)
             or self._by_forward.get(callee)
             or self._tracer.registry.by_graph_name(callee)
-            or (self._tracer.find_imported(callee) if op.type == names.INVOKE else self._tf_function(op))
+            or (self._tracer.find_imported(callee) if op.type == names.INVOKE else self._tracer.tf_function(op))
         )
         if definition is None:
             raise LookupError(
@@ -125,15 +122,6 @@ class Differentiation:
         if definition.python_grad_func is not None or definition.grad_func is not None:
             return user_functions.of_call(op, definition, grads)
         return self._of_built(op, definition, grads)
-
-    def _tf_function(self, op: tf.Operation) -> Definition:
-        """The `tf.function` that a call in a body runs, as a function that is differentiated along with the body."""
-        name = ops.callee_of(op)
-        if name not in self._tf_functions:
-            definition = TfFunction(function_calls.function_in_reach(op.graph, name), self._tracer.graph)
-            self._tracer.adopt_made(definition, definition.user_name)
-            self._tf_functions[name] = definition
-        return self._tf_functions[name]
 
     # -- Of a call of a function ---------------------------------------------------------------------------------------
 

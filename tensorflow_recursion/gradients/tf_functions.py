@@ -1,4 +1,4 @@
-"""The `tf.function`s that bodies call, and that call functions in turn, as functions that are differentiated alike."""
+"""The `tf.function`s that bodies call, as functions that are differentiated along with the bodies."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -18,19 +18,33 @@ from tensorflow_recursion.signatures import Signature
 _OF_TENSORFLOW = re.compile(r"^(__(inference|forward|backward)_)+|(_\d+)+$")
 # What names of operations cannot have, or not in front. A lambda, for example, is called `<lambda>`.
 _NOT_IN_NAMES = re.compile(r"^_+|[^A-Za-z0-9_.]")
+_IS_GIVEN_WEIGHTS = "_recursion_is_given_weights"
 
 
 def is_differentiated(op: tf.Operation) -> bool:
-    """Whether a call of a `tf.function` in a body is differentiated as the calls that this one makes are."""
-    has_own = "_gradient_op_type" in op.node_def.attr
-    return not has_own and not function_calls.must_be_compiled(op) and function_calls.reaches(op, names.INVOKE)
+    """Whether a call of a `tf.function` in a body is differentiated as calls of our functions are.
+
+    It is where it makes such calls, and where it is given weights. TensorFlow's own gradient of it would compute the
+    gradient for a matrix of weights anew at each call, and callers would add up these matrices.
+    """
+    return _can_be(op) and (hasattr(op, _IS_GIVEN_WEIGHTS) or function_calls.reaches(op, names.INVOKE))
+
+
+def note_weights(op: tf.Operation) -> bool:
+    """Learn that a call is given a weight; returns whether it is differentiated as calls of our functions are."""
+    setattr(op, _IS_GIVEN_WEIGHTS, True)
+    return _can_be(op)
+
+
+def _can_be(op: tf.Operation) -> bool:
+    return "_gradient_op_type" not in op.node_def.attr and not function_calls.must_be_compiled(op)
 
 
 class TfFunction(CopiedDefinition):
     """A `tf.function` of which calls in bodies run a trace."""
 
     def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
-        """`graph` is the outermost graph, whose library has the functions of SavedModels."""
+        """`function` is the trace; `graph` is the outermost graph, whose library has the functions of SavedModels."""
         name = _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", function.cached_definition.signature.name))
         super().__init__(names.of_trace(name or "f"), function, graph)
 

@@ -28,6 +28,9 @@ class Tracer(Protocol):
     def find_imported(self, name: str) -> Definition | None:
         """The function that the graph calls `name`, if it came with a SavedModel."""
 
+    def tf_function(self, op: tf.Operation) -> Definition:
+        """The `tf.function` that a call in a body runs, as a function that is differentiated along with the body."""
+
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, whose captures are known."""
 

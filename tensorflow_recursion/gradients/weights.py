@@ -11,7 +11,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import nodes
+from tensorflow_recursion._tf import function_calls, nodes
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients import contributions
 from tensorflow_recursion.gradients.contributions import Kind
@@ -19,6 +19,7 @@ from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.tracing import body_around
 
 _STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
+_CALLS = (names.INVOKE, *function_calls.OPERATORS)
 
 # Function and position of an argument; or None and a reference to the captured tensor.
 Weight: TypeAlias = tuple[str | None, Hashable]
@@ -54,7 +55,7 @@ def uses(
             yield Use(tensor.op, Kind.OTHER)
         for op, position in _readers(tensor):
             if not _stands_for(op, position):
-                target = target_of(op, position) if op.type == names.INVOKE else None
+                target = target_of(op, position) if op.type in _CALLS else None
                 yield Use(op, None if target is not None else _kind(op, position), target)
 
 
