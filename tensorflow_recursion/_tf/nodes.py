@@ -8,9 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
-from tensorflow.python.ops import cond_v2
+from tensorflow.python.ops import cond_v2, while_v2
 
 CONDITIONALS = ("If", "StatelessIf")
+LOOPS = ("While", "StatelessWhile")
 # An attribute of such an operation in Python: its inputs and the graphs of its branches, whose captures are these.
 _BOUND_BRANCHES = "_recursion_bound_branches"
 
@@ -100,6 +101,16 @@ def branches(op: tf.Operation) -> tuple[tf.Graph, ...]:
         bound = (op.inputs, tuple(cond_v2.get_func_graphs(op)))
         setattr(op, _BOUND_BRANCHES, bound)
     return bound[1]
+
+
+def loop_body(op: tf.Operation) -> Any:
+    """The function graph of the body of a While that is being built."""
+    return while_v2._get_graph(op, "body", "_body_graph")
+
+
+def is_loop_body(graph: tf.Graph) -> bool:
+    """Whether `graph` is one that `loop_body` has returned."""
+    return hasattr(graph, "_while")
 
 
 def is_zeros(tensor: tf.Tensor) -> bool:

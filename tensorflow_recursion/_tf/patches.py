@@ -16,10 +16,9 @@ from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import copies, function_calls, graphs, handles, recorders
+from tensorflow_recursion._tf import copies, function_calls, graphs, handles, nodes, recorders
 from tensorflow_recursion._tf.replacements import Replacements
 
-_LOOPS = ("While", "StatelessWhile")
 _TO_ZERO = "_convert_dynamic_dimension_to_zero"
 _ZEROS_ATTRIBUTE = "_recursion_zeros"
 
@@ -49,6 +48,10 @@ class _ForGradients(Replacements):
         self.put(while_v2._WhileBodyGradFuncGraph, "while_op_needs_rewrite", property(_needs_new_loop))
         self.replace(while_v2._WhileBodyGradFuncGraph, "control_dependencies", _control_dependencies)
         self.replace(while_v2._WhileBodyGradFuncGraph, "capture", _capture_in_loop)
+        of_result = while_v2._preprocess_grad
+        self.replace(while_v2, "_preprocess_grad", lambda *args: _gradient_for_loop_result(of_result, *args))
+        given = gradients_util._DefaultGradYs
+        self.replace(gradients_util, "_DefaultGradYs", lambda *args: _given_gradients(given, *args))
         resolve = cond_v2._resolve_grad_inputs
         self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _resolved(resolve, *graphs))
 
@@ -91,7 +94,7 @@ def control_flow_for_gradients() -> contextlib.AbstractContextManager[None]:
 
 
 def set_zeros(tensor: tf.Tensor, make: Callable[[], tf.Tensor]) -> None:
-    """Let `make` make the gradient for `tensor`, an input of a branch, where the branch does not use it."""
+    """Let `make` make the gradient for `tensor`, an input of a branch or a loop, where that does not use it."""
     setattr(tensor, _ZEROS_ATTRIBUTE, make)
 
 
@@ -279,7 +282,7 @@ def _operation_in_copy(op: tf.Operation, branch: tf.Graph) -> tf.Operation:
 
 def _source_of_handle(handle: tf.Tensor) -> tf.Tensor:
     """Where a handle comes from that only went through loops, which leave handles as they are."""
-    while handle.op.type in (*_LOOPS, "Identity"):
+    while handle.op.type in (*nodes.LOOPS, "Identity"):
         handle = handle.op.inputs[handle.value_index]
     return handle
 
@@ -290,3 +293,22 @@ def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
     if make is not None:
         return make()
     return handles.zeros_for(tensor) if handles.is_trainable(tensor) else default_gradient.zeros_like(tensor)
+
+
+def _gradient_for_loop_result(of_result: Callable[..., Any], grad: Any, body: Any, source: tf.Tensor, *rest: Any) -> Any:
+    """What the gradient of a loop begins with for one of its results, which has `source` before the first iteration.
+
+    It is zeros for a tensor that goes through the loop unchanged. Of a weight, they are as those of a branch.
+    """
+    make = getattr(source, _ZEROS_ATTRIBUTE, None)
+    if make is None:
+        return of_result(grad, body, source, *rest)
+    return grad if grad is not None and grad.dtype == tf.variant else make()
+
+
+def _given_gradients(given: Callable[..., list[Any]], grads: Sequence[Any], ys: Sequence[Any], *rest: Any) -> list[Any]:
+    """Gradients for what is differentiated. TensorFlow checks their dtypes; those of a weight may be terms of a sum."""
+    is_term = [hasattr(y, _ZEROS_ATTRIBUTE) and grad is not None for grad, y in zip(grads, ys, strict=True)]
+    others = [(grad, y) for grad, y, is_one in zip(grads, ys, is_term, strict=True) if not is_one]
+    checked = iter(given([grad for grad, _ in others], [y for _, y in others], *rest))
+    return [grad if is_one else next(checked) for grad, is_one in zip(grads, is_term, strict=True)]

@@ -50,8 +50,9 @@ def uses(
       results: what the body returns.
       target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
     """
-    for tensor in inner_tensors(weight):
-        if any(tensor is result for result in [*results, *getattr(tensor.graph, "outputs", ())]):
+    tensors = inner_tensors(weight)
+    for tensor in tensors:
+        if any(tensor is result for result in results) or _is_returned(tensor, tensors):
             yield Use(tensor.op, Kind.OTHER)
         for op, position in _readers(tensor):
             if not _stands_for(op, position):
@@ -60,7 +61,7 @@ def uses(
 
 
 def inner_tensors(weight: tf.Tensor) -> list[tf.Tensor]:
-    """The tensor, what stands for it inside branches, and its identities."""
+    """The tensor, what stands for it inside of branches and loops and behind loops, and its identities."""
     found, pending = [], [weight]
     while pending:
         tensor = pending.pop()
@@ -80,7 +81,26 @@ def _stands_for(op: tf.Operation, position: int) -> list[tf.Tensor]:
     """The tensors that are input `position` of `op` under another name; none if `op` makes use of it."""
     if op.type in nodes.CONDITIONALS and position > 0:
         return [branch.inputs[position - 1] for branch in nodes.branches(op)]
+    if op.type in nodes.LOOPS:
+        body = nodes.loop_body(op)
+        is_unchanged = _origin(body.outputs[position]) is body.inputs[position]
+        return [body.inputs[position], op.outputs[position]] if is_unchanged else []
     return [op.outputs[0]] if op.type in _STANDS_FOR_INPUT else []
+
+
+def _origin(tensor: tf.Tensor) -> tf.Tensor:
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _is_returned(tensor: tf.Tensor, tensors: Sequence[tf.Tensor]) -> bool:
+    """Whether a branch returns a weight, which `tensors` are, or a loop's body does other than to the next iteration."""
+    graph = tensor.graph
+    return any(
+        output is tensor and not (nodes.is_loop_body(graph) and _origin(tensor) is graph.inputs[position])
+        for position, output in enumerate(getattr(graph, "outputs", ()))
+    )
 
 
 def _kind(op: tf.Operation, position: int) -> Kind:

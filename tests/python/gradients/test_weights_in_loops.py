@@ -1,0 +1,204 @@
+"""Weights that loops in bodies use: their gradients are collected as where the body itself uses them."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tensorflow_recursion as tfr
+from tensorflow_recursion import names
+
+tf1 = tf.compat.v1
+
+F64, I32 = tf.float64, tf.int32
+SIZE, ROWS, DEPTH = 3, 5, 3
+
+
+def repeat(start, step, times=2):
+    invariants = [tf.TensorShape([]), start.shape]
+    return tf.while_loop(lambda i, _: i < times, lambda i, a: (i + 1, step(i, a)), [0, start], invariants)[1]
+
+
+def zeros():
+    return tf.zeros([1, SIZE], F64)
+
+
+# What a node of a net computes of calls `net(n)` with smaller n, a matrix of weights and a table of rows.
+
+
+def calls(net, n, weights, table):
+    return tf.tanh(repeat(zeros(), lambda i, a: a + net(n - 1)) @ weights)
+
+
+def products(net, n, weights, table):
+    return repeat(zeros(), lambda i, a: tf.tanh(a + net(n - 1) @ weights))
+
+
+def rows(net, n, weights, table):
+    return repeat(net(n - 1) @ weights, lambda i, a: a * tf.gather(table, [i + 1]))
+
+
+def loops_in_loops(net, n, weights, table):
+    inner = lambda a: repeat(a, lambda j, b: tf.tanh(b @ weights) + tf.gather(table, [j]))
+    return repeat(net(n - 1), lambda i, a: inner(a) + net(n - 2))
+
+
+def branches_in_loops(net, n, weights, table):
+    choose = lambda i, a: tf.cond(i < 1, lambda: tf.tanh(a @ weights), lambda: a + net(n - 2))
+    return repeat(net(n - 1), choose)
+
+
+def loops_in_branches(net, n, weights, table):
+    loop = lambda: repeat(net(n - 1), lambda i, a: tf.tanh(a @ weights))
+    return tf.cond(tf.convert_to_tensor(n) > 1, loop, lambda: net(n - 1) @ weights)
+
+
+def loops_that_end_at_once(net, n, weights, table):
+    return repeat(net(n - 1), lambda i, a: tf.tanh(a @ weights) + net(n - 2), times=n % 2) * 2.0
+
+
+def uses_in_and_behind_loops(net, n, weights, table):
+    return repeat(net(n - 1), lambda i, a: tf.tanh(a @ weights)) @ weights + tf.gather(table, [2])
+
+
+def elements(net, n, weights, table):
+    element = lambda i: tf.tanh(net(n - 1) @ weights) * tf.cast(i, F64)
+    return tf.reduce_sum(tf.map_fn(element, tf.range(1, 3), fn_output_signature=tf.TensorSpec([1, SIZE], F64)), 0)
+
+
+def functions_in_loops(net, n, weights, table):
+    step = tf.function(lambda a: tf.tanh(a @ weights))
+    return repeat(net(n - 1), lambda i, a: step(a))
+
+
+def loops_in_functions(net, n, weights, table):
+    step = tf.function(lambda a: repeat(a, lambda i, b: tf.tanh(b @ weights)))
+    return step(net(n - 1))
+
+
+def carried(net, n, weights, table):
+    """The weights are a variable of the loop, and as they were behind it."""
+    step = lambda i, a, w: (i + 1, tf.tanh(a @ w), tf.identity(w))
+    _, a, w = tf.while_loop(lambda i, *_: i < 2, step, [0, net(n - 1), tf.convert_to_tensor(weights)])
+    return a @ w
+
+
+def unused(net, n, weights, table):
+    repeat(net(n - 1), lambda i, a: tf.tanh(a @ weights))
+    return net(n - 1) @ weights
+
+
+def conditions_that_read(net, n, weights, table):
+    is_small = lambda i: tf.logical_and(i < 2, tf.reduce_sum(weights) < 100.0)
+    return tf.while_loop(lambda i, _: is_small(i), lambda i, a: (i + 1, tf.tanh(a @ weights)), [0, net(n - 1)])[1]
+
+
+COLLECTED = [
+    calls,
+    products,
+    rows,
+    loops_in_loops,
+    branches_in_loops,
+    loops_in_branches,
+    loops_that_end_at_once,
+    uses_in_and_behind_loops,
+    elements,
+    functions_in_loops,
+    loops_in_functions,
+    carried,
+    unused,
+    conditions_that_read,
+]
+
+
+# Loops that do something else with the weights.
+
+
+def changed(net, n, weights, table):
+    step = lambda i, a, w: (i + 1, tf.tanh(a @ w), w * 0.5)
+    _, a, w = tf.while_loop(lambda i, *_: i < 2, step, [0, net(n - 1), tf.convert_to_tensor(weights)])
+    return a @ w
+
+
+def exchanged(net, n, weights, table):
+    w = tf.convert_to_tensor(weights)
+    step = lambda i, a, v, w: (i + 1, tf.tanh(a @ v), w, v)
+    _, a, v, w = tf.while_loop(lambda i, *_: i < 3, step, [0, net(n - 1), w, 2.0 * w])
+    return a @ v + a @ w
+
+
+def returned(net, n, weights, table):
+    step = lambda i, a, w: (i + 1, tf.tanh(a @ w), w)
+    _, a, w = tf.while_loop(lambda i, *_: i < 2, step, [0, net(n - 1), tf.convert_to_tensor(weights)])
+    return a + tf.reduce_sum(w)
+
+
+DENSE = [changed, exchanged, returned]
+
+
+def variables():
+    values = np.random.RandomState(1)
+    shapes = {"weights": [SIZE, SIZE], "table": [ROWS, SIZE]}
+    starts = {name: values.uniform(-0.5, 0.5, shape) for name, shape in shapes.items()}
+    return [tf1.get_variable(name, initializer=start, use_resource=True) for name, start in starts.items()]
+
+
+def recursive(program, weights, table):
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, SIZE], F64), autograph=False
+    )
+    def net(n):
+        return tf.cond(n < 1, lambda: tf.gather(table, [3]), lambda: program(net, n, weights, table))
+
+    return net(tf.constant(DEPTH))
+
+
+def unrolled(program, weights, table):
+    def net(n):
+        return tf.gather(table, [3]) if n < 1 else program(net, n, weights, table)
+
+    return net(DEPTH)
+
+
+def derivatives(net, program, order):
+    """The gradients of a number for the weights and the table, or for order 2 the Hessian's product with them."""
+    xs = variables()
+    y = tf.reduce_sum(net(program, *xs) ** 2)
+    dxs = [tf.convert_to_tensor(dx) for dx in tf.gradients(y, xs)]
+    if order == 2:
+        dxs = tf.gradients(sum(tf.reduce_sum(dx * tf.sin(dx)) for dx in dxs), xs)
+    return [tf.convert_to_tensor(dx) for dx in dxs]
+
+
+def expected_derivatives(program, order):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        fetches = derivatives(unrolled, program, order)
+        session.run(tf1.global_variables_initializer())
+        return session.run(fetches)
+
+
+@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
+def test_gradients_are_those_of_the_function_unrolled(run, program):
+    dxs = derivatives(recursive, program, 1)
+    for got, right in zip(run(dxs), expected_derivatives(program, 1), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
+def test_second_derivatives_are_those_of_the_function_unrolled(run, program):
+    dxs = derivatives(recursive, program, 2)
+    for got, right in zip(run(dxs), expected_derivatives(program, 2), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-14)
+
+
+def collected(fetches):
+    """How many gradients for weights a static graph makes of all terms at once."""
+    nodes = tfr.transform_graph(tf1.get_default_graph(), fetches).node
+    return sum(node.op == names.COLLECT for node in nodes)
+
+
+@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
+def test_gradients_are_made_of_all_terms_at_once(program):
+    with tf.Graph().as_default():
+        assert collected(derivatives(recursive, program, 1)) == (2 if program in COLLECTED else 1)
