@@ -12,7 +12,7 @@ from tensorflow.python.ops import control_flow_util_v2
 
 from tensorflow_recursion._tf import copies, function_calls, functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion._tf.nodes import CONDITIONALS
+from tensorflow_recursion._tf.nodes import CASES, CONDITIONALS, LOOPS
 from tensorflow_recursion._tf.replacements import Replacements
 
 # The name scope of a body that is built from its definition.
@@ -139,7 +139,7 @@ def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[A
 
     Of each: the attribute of Python's where its graph is kept, its function, its inputs and their static shapes.
     """
-    if op.type in CONDITIONALS or op.type in ("Case", "StatelessCase"):
+    if op.type in (*CONDITIONALS, *CASES):
         inputs = list(op.inputs)[1:]
         shapes = [tensor.shape for tensor in inputs]
         if op.type in CONDITIONALS:
@@ -148,7 +148,7 @@ def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[A
         else:
             for i, branch in enumerate(op.get_attr("branches")):
                 yield f"_branch_graph_{i}", branch.name, inputs, shapes
-    elif op.type in ("While", "StatelessWhile"):
+    elif op.type in LOOPS:
         shapes = [tf.TensorShape(shape) for shape in op.get_attr("output_shapes")]
         yield "_cond_graph", op.get_attr("cond").name, list(op.inputs), shapes
         yield "_body_graph", op.get_attr("body").name, list(op.inputs), shapes

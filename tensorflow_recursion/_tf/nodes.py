@@ -11,6 +11,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, while_v2
 
 CONDITIONALS = ("If", "StatelessIf")
+CASES = ("Case", "StatelessCase")
 LOOPS = ("While", "StatelessWhile")
 # An attribute of such an operation in Python: its inputs and the graphs of its branches, whose captures are these.
 _BOUND_BRANCHES = "_recursion_bound_branches"
@@ -91,7 +92,7 @@ def branch_outputs(result: tf.Tensor) -> list[tf.Tensor]:
 
 
 def branches(op: tf.Operation) -> tuple[tf.Graph, ...]:
-    """The function graphs of an If that is being built.
+    """The function graphs of an If or a Case that is being built.
 
     TensorFlow binds all inputs of these graphs anew whenever it is asked, which it need not: walks over the outputs of
     a conditional ask once for each of them.

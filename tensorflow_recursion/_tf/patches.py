@@ -295,7 +295,9 @@ def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
     return handles.zeros_for(tensor) if handles.is_trainable(tensor) else default_gradient.zeros_like(tensor)
 
 
-def _gradient_for_loop_result(of_result: Callable[..., Any], grad: Any, body: Any, source: tf.Tensor, *rest: Any) -> Any:
+def _gradient_for_loop_result(
+    of_result: Callable[..., Any], grad: Any, body: Any, source: tf.Tensor, *rest: Any
+) -> Any:
     """What the gradient of a loop begins with for one of its results, which has `source` before the first iteration.
 
     It is zeros for a tensor that goes through the loop unchanged. Of a weight, they are as those of a branch.

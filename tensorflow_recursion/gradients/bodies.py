@@ -118,7 +118,7 @@ class BodyWithGradient:
                 continue
             for use in uses[i]:
                 if use.kind is not None:
-                    contributions.contribute_from(use.op, use.kind, inputs[i])
+                    contributions.contribute_from(use.op, use.position, use.kind, inputs[i])
             for tensor in weights.inner_tensors(inputs[i]):
                 patches.set_zeros(tensor, ops.contribute_none)
 

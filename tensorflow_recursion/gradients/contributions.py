@@ -2,9 +2,9 @@
 
 A weight that a recursion captures or passes on is used by every frame, so its gradient is a sum over all frames. Where
 all bodies use it in one way, what the frames hand up is the list of terms, not computed: pairs (x, dy) of a product
-x W, whose gradients add up to one product of all x, stacked, and all dy; or pairs (values, indices) of rows that were
-gathered, which are the IndexedSlices of the whole. Whoever asked for the gradient from outside computes it, and so
-does a body that passes on something else than what it was given.
+x W, whose gradients add up to one product of all x, stacked, and all dy (of W x both are transposed); or pairs
+(values, indices) of rows that were gathered, which are the IndexedSlices of the whole. Whoever asked for the gradient
+from outside computes it, and so does a body that passes on something else than what it was given.
 
 This is safe because it concerns only terms that `tf.gradients` makes anyway: an operator that uses the weight gets a
 gradient function that wraps what its own would compute. A weight that is used in any other way is left alone.
@@ -26,6 +26,8 @@ from tensorflow_recursion._tf.typed import registered_gradient
 tf1 = tf.compat.v1
 
 _NUM_ROWS = "_num_rows"
+# An attribute of a product in Python: which of its inputs are weights.
+_WEIGHTS = "_recursion_weights"
 # How far two numbers that ought to be equal may differ by rounding, as a part of the largest one; by their size in
 # bytes.
 _TOLERANCES = {2: 0.1, 4: 1e-3, 8: 1e-7}
@@ -34,9 +36,16 @@ _TOLERANCES = {2: 0.1, 4: 1e-3, 8: 1e-7}
 class Kind(enum.Enum):
     """What the terms of a weight's gradient are."""
 
-    PRODUCT = enum.auto()  # pairs (x, dy) of a product x W
+    PRODUCT = enum.auto()  # pairs (x, dy) of a product x W or W x
     ROWS = enum.auto()  # pairs (values, indices) of rows that were gathered
+    SLICES = enum.auto()  # the same of rows that were sliced, maybe besides; as for TensorFlow, the sum is dense
     OTHER = enum.auto()  # nothing that can be collected
+
+    def with_other(self, other: Kind) -> Kind:
+        """What they are where some are of another kind."""
+        if self is other:
+            return self
+        return Kind.SLICES if {self, other} == {Kind.ROWS, Kind.SLICES} else Kind.OTHER
 
 
 def can_be(kind: Kind, weight: tf.Tensor) -> bool:
@@ -47,21 +56,67 @@ def can_be(kind: Kind, weight: tf.Tensor) -> bool:
     return bool(shape.rank == 2 if kind is Kind.PRODUCT else shape.rank >= 1)
 
 
-def contribute_from(op: tf.Operation, kind: Kind, weight: tf.Tensor) -> None:
-    """Let the gradient function of `op`, a use of this kind, hand out a term for the weight.
+def contribute_from(op: tf.Operation, position: int, kind: Kind, weight: tf.Tensor) -> None:
+    """Let the gradient function of `op`, which reads the weight as its input `position`, hand out a term for it.
 
-    `op` may read what stands for the weight in a branch, of which less is known than of the weight.
+    What it reads may stand for the weight in a branch, of which less is known than of the weight.
     """
     _, shape = handles.gradient_type(weight)
-    rows = functools.partial(_rows_gradient, row_shape=shape[1:].as_list())
-    nodes.set_gradient_function(op, _product_gradient if kind is Kind.PRODUCT else rows)
+    if kind is Kind.SLICES:
+        gradient = functools.partial(_row_gradient, shape=shape.as_list())
+    elif kind is Kind.ROWS:
+        gradient = functools.partial(_rows_gradient, row_shape=shape[1:].as_list())
+    elif op.type == "MatMul":
+        weights = {*getattr(op, _WEIGHTS, ()), position}  # both of its inputs may be weights
+        setattr(op, _WEIGHTS, weights)
+        gradient = functools.partial(_product_gradient, weights=weights)
+    else:
+        gradient = functools.partial(_batch_gradient, shape=shape.as_list())
+    nodes.set_gradient_function(op, gradient)
 
 
-def _product_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
-    x, weight = (tf.math.conj(tensor) for tensor in op.inputs)
-    transposed = op.get_attr("transpose_b")
-    dx = tf.matmul(grad, weight, transpose_b=not transposed)
-    return [dx, ops.contribute(grad, x) if transposed else ops.contribute(x, grad)]
+def _product_gradient(op: tf.Operation, grad: tf.Tensor, *, weights: set[int]) -> list[tf.Tensor | None]:
+    """Gradients of a product of two matrices, which may be transposed; a term for each of its inputs in `weights`."""
+    return [(_term if position in weights else _dense)(op, grad, position) for position in (0, 1)]
+
+
+def _term(op: tf.Operation, grad: tf.Tensor, position: int) -> tf.Tensor:
+    """The term of a matrix is a pair of which the product is its gradient once the first of the two is transposed."""
+    x = tf.math.conj(op.inputs[1 - position])
+    are_transposed = op.get_attr("transpose_a"), op.get_attr("transpose_b")
+    if are_transposed[1 - position] == bool(position):
+        x = _transposed(x)
+    pair = (x, grad) if position == 1 else (_transposed(grad), x)
+    return ops.contribute(*(reversed(pair) if are_transposed[position] else pair))
+
+
+def _dense(op: tf.Operation, grad: tf.Tensor, position: int) -> tf.Tensor:
+    """The gradient for a matrix that is no weight."""
+    other = tf.math.conj(op.inputs[1 - position])
+    of_a, of_b = op.get_attr("transpose_a"), op.get_attr("transpose_b")
+    if position == 0:
+        if of_a:
+            return tf.matmul(other, grad, transpose_a=of_b, transpose_b=True)
+        return tf.matmul(grad, other, transpose_b=not of_b)
+    if of_b:
+        return tf.matmul(grad, other, transpose_a=True, transpose_b=of_a)
+    return tf.matmul(other, grad, transpose_a=not of_a)
+
+
+def _batch_gradient(op: tf.Operation, grad: tf.Tensor, *, shape: list[int]) -> list[tf.Tensor | None]:
+    """Gradients of a batch of x W, with one W for all of them, which has a `shape` and may be transposed."""
+    x, weight = op.inputs
+    of_weight = op.get_attr("adj_y")
+    dx = tf.matmul(grad, weight, transpose_b=not of_weight)
+    first, second = (grad, x) if of_weight else (x, grad)
+    return [dx, ops.contribute(tf.reshape(first, [-1, shape[0]]), tf.reshape(second, [-1, shape[1]]))]
+
+
+def _transposed(matrix: tf.Tensor) -> tf.Tensor:
+    """A matrix transposed; a row or a column, which is much the same in memory, without copying it."""
+    if 1 in matrix.shape.as_list():
+        return tf.reshape(matrix, [-1, 1] if matrix.shape[0] == 1 else [1, -1])
+    return tf.transpose(matrix)
 
 
 def _rows_gradient(op: tf.Operation, grad: tf.Tensor, *, row_shape: list[int]) -> list[tf.Tensor | None]:
@@ -70,14 +125,20 @@ def _rows_gradient(op: tf.Operation, grad: tf.Tensor, *, row_shape: list[int]) -
     return [ops.contribute(values, indices), *[None] * (len(op.inputs) - 1)]
 
 
+def _row_gradient(op: tf.Operation, grad: tf.Tensor, *, shape: list[int]) -> list[tf.Tensor | None]:
+    """Gradients of `x[i]` for x, which has a `shape`, and i, which counts from the end if it is negative."""
+    index = tf.math.floormod(tf.cast(op.inputs[1][:1], tf.int64), shape[0])
+    return [ops.contribute(tf.reshape(grad, [1, *shape[1:]]), index), None, None, None]
+
+
 def total(kind: Kind, contributions: tf.Tensor, weight: tf.Tensor, is_dense: bool) -> Any:
-    """The gradient for a weight, the sum of its contributions: a tensor, or IndexedSlices of rows unless `is_dense`."""
+    """The gradient for a weight, the sum of its contributions: a tensor, or IndexedSlices of gathered rows unless `is_dense`."""
     dtype, shape = handles.gradient_type(weight)
     if kind is Kind.PRODUCT:
         x, dy = ops.collect(contributions, (dtype, dtype), (shape[:1], shape[1:]))
         return ops.total(tf.matmul(x, dy, transpose_a=True), contributions)
     values, indices = ops.collect(contributions, (dtype, tf.int64), (shape[1:], tf.TensorShape([])))
-    if is_dense or shape[0] is None:  # as where branches give gradients of unequal shapes for it
+    if is_dense or kind is Kind.SLICES or shape[0] is None:  # as where branches give gradients of unequal shapes for it
         num_rows = tf.shape(handles.zeros_for(weight))[0] if shape[0] is None else shape[0]
         return ops.total(tf.math.unsorted_segment_sum(values, indices, num_rows), contributions)
     nodes.set_attribute(values.op, _NUM_ROWS, tf1.AttrValue(i=shape[0]))

@@ -20,6 +20,7 @@ from tensorflow_recursion.tracing import body_around
 
 _STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
 _CALLS = (names.INVOKE, *function_calls.OPERATORS)
+_PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
 
 # Function and position of an argument; or None and a reference to the captured tensor.
 Weight: TypeAlias = tuple[str | None, Hashable]
@@ -31,11 +32,13 @@ class Use:
 
     Attributes:
       op: the operator.
+      position: of the weight among its inputs.
       kind: the terms it makes of the gradient; None for a call.
       target: what the weight is in the callee; None for anything but a call that hands it on.
     """
 
     op: tf.Operation
+    position: int
     kind: Kind | None
     target: Weight | None = None
 
@@ -50,14 +53,13 @@ def uses(
       results: what the body returns.
       target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
     """
-    tensors = inner_tensors(weight)
-    for tensor in tensors:
-        if any(tensor is result for result in results) or _is_returned(tensor, tensors):
-            yield Use(tensor.op, Kind.OTHER)
+    for tensor in inner_tensors(weight):
+        if any(tensor is result for result in results) or _is_returned(tensor):
+            yield Use(tensor.op, 0, Kind.OTHER)
         for op, position in _readers(tensor):
             if not _stands_for(op, position):
                 target = target_of(op, position) if op.type in _CALLS else None
-                yield Use(op, None if target is not None else _kind(op, position), target)
+                yield Use(op, position, None if target is not None else _kind(op, position), target)
 
 
 def inner_tensors(weight: tf.Tensor) -> list[tf.Tensor]:
@@ -79,7 +81,7 @@ def _readers(tensor: tf.Tensor) -> Iterator[tuple[tf.Operation, int]]:
 
 def _stands_for(op: tf.Operation, position: int) -> list[tf.Tensor]:
     """The tensors that are input `position` of `op` under another name; none if `op` makes use of it."""
-    if op.type in nodes.CONDITIONALS and position > 0:
+    if op.type in (*nodes.CONDITIONALS, *nodes.CASES) and position > 0:
         return [branch.inputs[position - 1] for branch in nodes.branches(op)]
     if op.type in nodes.LOOPS:
         body = nodes.loop_body(op)
@@ -94,8 +96,8 @@ def _origin(tensor: tf.Tensor) -> tf.Tensor:
     return tensor
 
 
-def _is_returned(tensor: tf.Tensor, tensors: Sequence[tf.Tensor]) -> bool:
-    """Whether a branch returns a weight, which `tensors` are, or a loop's body does other than to the next iteration."""
+def _is_returned(tensor: tf.Tensor) -> bool:
+    """Whether a branch returns a tensor, or the body of a loop does other than to the next iteration."""
     graph = tensor.graph
     return any(
         output is tensor and not (nodes.is_loop_body(graph) and _origin(tensor) is graph.inputs[position])
@@ -105,8 +107,11 @@ def _is_returned(tensor: tf.Tensor, tensors: Sequence[tf.Tensor]) -> bool:
 
 def _kind(op: tf.Operation, position: int) -> Kind:
     """The terms that `op` makes of the gradient for its input `position`."""
-    if op.type == "MatMul" and position == 1 and op.inputs[0] is not op.inputs[1] and not op.get_attr("transpose_a"):
+    if op.type == "MatMul":
         return Kind.PRODUCT
+    if op.type in _PRODUCTS_OF_BATCHES:
+        is_matrix = position == 1 and op.inputs[1].shape.rank == 2 and not op.inputs[1].dtype.is_complex
+        return Kind.PRODUCT if is_matrix and not op.get_attr("adj_x") else Kind.OTHER
     if op.type == "ResourceGather" and op.get_attr("batch_dims") == 0:
         return Kind.ROWS
     if op.type == "GatherV2" and position == 0 and op.get_attr("batch_dims") == 0:
@@ -114,7 +119,20 @@ def _kind(op: tf.Operation, position: int) -> Kind:
     if op.type in ("ResourceGatherNd", "GatherNd") and position == 0:
         indices = op.inputs[1].shape
         return Kind.ROWS if indices.rank == 2 and indices[1] == 1 else Kind.OTHER  # a row each, as for TensorFlow
+    if op.type == "StridedSlice" and position == 0:
+        return Kind.SLICES if _is_row(op) else Kind.OTHER
     return Kind.OTHER
+
+
+def _is_row(op: tf.Operation) -> bool:
+    """Whether a StridedSlice is `x[i]`, or `x[i, :]` and so on."""
+    begin, strides = op.inputs[1], tf.get_static_value(op.inputs[3])
+    if begin.shape.rank != 1 or begin.shape[0] is None or strides is None:
+        return False
+    others = 2 ** begin.shape[0] - 2  # a bit for each axis but the first one
+    are_whole = op.get_attr("begin_mask") & op.get_attr("end_mask") & others == others and all(strides[1:] == 1)
+    has_others = op.get_attr("ellipsis_mask") or op.get_attr("new_axis_mask")
+    return op.get_attr("shrink_axis_mask") == 1 and are_whole and not has_others
 
 
 class WeightKinds:
@@ -170,4 +188,4 @@ class WeightKinds:
 
     def _restrict(self, weight: Weight, kind: Kind) -> None:
         first = self._first(weight)
-        self._kinds[first] = kind if self._kinds.get(first, kind) is kind else Kind.OTHER
+        self._kinds[first] = self._kinds.get(first, kind).with_other(kind)

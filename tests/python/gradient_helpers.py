@@ -1,10 +1,13 @@
-"""What the tests of gradients share: numeric derivatives, counted kernel runs, resident memory."""
+"""What the tests of gradients share: numeric derivatives, counted kernel runs, collected gradients, resident memory."""
 # SPDX-License-Identifier: Apache-2.0
 
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+
+import tensorflow_recursion as tfr
+from tensorflow_recursion import names
 
 tf1 = tf.compat.v1
 
@@ -168,3 +171,9 @@ def nested_derivative(f, x, order):
         tape.watch(x)
         y = nested_derivative(f, x, order - 1)
     return tape.gradient(y, x)
+
+
+def collected(fetches):
+    """How many gradients for weights the static graph of some fetches makes of all terms at once."""
+    nodes = tfr.transform_graph(tf1.get_default_graph(), fetches).node
+    return sum(node.op == names.COLLECT for node in nodes)

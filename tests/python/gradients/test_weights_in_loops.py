@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from gradient_helpers import collected
 
 import tensorflow_recursion as tfr
-from tensorflow_recursion import names
 
 tf1 = tf.compat.v1
 
@@ -190,12 +190,6 @@ def test_second_derivatives_are_those_of_the_function_unrolled(run, program):
     dxs = derivatives(recursive, program, 2)
     for got, right in zip(run(dxs), expected_derivatives(program, 2), strict=True):
         np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-14)
-
-
-def collected(fetches):
-    """How many gradients for weights a static graph makes of all terms at once."""
-    nodes = tfr.transform_graph(tf1.get_default_graph(), fetches).node
-    return sum(node.op == names.COLLECT for node in nodes)
 
 
 @pytest.mark.parametrize("program", [*COLLECTED, *DENSE])

@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from gradient_helpers import collected
 
 import tensorflow_recursion as tfr
-from tensorflow_recursion import names
 
 tf1 = tf.compat.v1
 
@@ -19,8 +19,8 @@ def combined(left, right, weights, bias):
     return tf.tanh(tf.concat([left, right], 1) @ weights + bias)
 
 
-# Ways to hand weights to a function: of `wrap`, which makes a tf.function or nothing, and the weights and the table, two
-# functions for a body: of two rows and the weights that it has itself, and of a number.
+# Ways to hand weights to a function: of `wrap`, which makes a tf.function or nothing, and the weights and the table,
+# two functions for a body: of two rows and the weights that it has itself, and of a number.
 
 
 def captured(wrap, weights, bias, table):
@@ -38,7 +38,9 @@ def given(wrap, weights, bias, table):
 def read_by_the_body(wrap, weights, bias, table):
     combine = wrap(combined)
     read = [tf.convert_to_tensor(weights), tf.identity(bias)]
-    return lambda left, right, *own: combine(left, right, *map(tf.identity, read)), lambda n: tf.gather(table, [n % ROWS])
+    return lambda left, right, *own: combine(left, right, *map(tf.identity, read)), lambda n: tf.gather(
+        table, [n % ROWS]
+    )
 
 
 def arguments_of_the_body(wrap, weights, bias, table):
@@ -101,12 +103,6 @@ def reference(start):
 
 def constant(start):
     return tf1.placeholder_with_default(start, start.shape)
-
-
-def collected(fetches):
-    """How many gradients for weights a static graph makes of all terms at once."""
-    nodes = tfr.transform_graph(tf1.get_default_graph(), fetches).node
-    return sum(node.op == names.COLLECT for node in nodes)
 
 
 @pytest.mark.each_value

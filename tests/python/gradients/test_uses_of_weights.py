@@ -1,0 +1,123 @@
+"""Uses of weights whose gradients are collected: factors of products, as they are or transposed, and rows."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gradient_helpers import collected
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+I32, F64, C128 = tf.int32, tf.float64, tf.complex128
+SIZE, OTHER, DEPTH = 3, 4, 5
+
+
+def transposed(x):
+    return tf.transpose(x)
+
+
+# What a net does with a column x, a square matrix w, and two others, u and v. Of each: how many of them have terms.
+PROGRAMS = {
+    "x w": (1, lambda x, w, u, v: transposed(transposed(x) @ w)),
+    "x w transposed": (1, lambda x, w, u, v: transposed(tf.matmul(transposed(x), w, transpose_b=True))),
+    "x transposed w": (1, lambda x, w, u, v: transposed(tf.matmul(x, w, transpose_a=True))),
+    "x transposed w transposed": (
+        1,
+        lambda x, w, u, v: transposed(tf.matmul(x, w, transpose_a=True, transpose_b=True)),
+    ),
+    "w x": (1, lambda x, w, u, v: w @ x),
+    "w x transposed": (1, lambda x, w, u, v: tf.matmul(w, transposed(x), transpose_b=True)),
+    "w transposed x": (1, lambda x, w, u, v: tf.matmul(w, x, transpose_a=True)),
+    "w transposed x transposed": (
+        1,
+        lambda x, w, u, v: tf.matmul(w, transposed(x), transpose_a=True, transpose_b=True),
+    ),
+    "vector": (1, lambda x, w, u, v: tf.linalg.matvec(w, x[:, 0])[:, tf.newaxis]),
+    "tensordot": (1, lambda x, w, u, v: tf.tensordot(x[:, 0], w, 1)[:, tf.newaxis]),
+    "several columns": (1, lambda x, w, u, v: tf.reduce_sum(w @ tf.concat([x, x * x], 1), 1, keepdims=True)),
+    "several rows": (1, lambda x, w, u, v: tf.reduce_sum(tf.stack([x[:, 0], x[:, 0] ** 2]) @ w, 0)[:, tf.newaxis]),
+    "not square": (2, lambda x, w, u, v: tf.matmul(v, tf.matmul(u, x, transpose_a=True), transpose_a=True)),
+    "both sides": (1, lambda x, w, u, v: w @ x + transposed(tf.matmul(x, w, transpose_a=True))),
+    "twice": (1, lambda x, w, u, v: w @ tf.sin(w @ x)),
+    "with itself": (1, lambda x, w, u, v: tf.matmul(w, w, transpose_a=True) @ x),
+    "with another": (2, lambda x, w, u, v: (u @ v) @ x),
+    "batch": (1, lambda x, w, u, v: tf.reshape(tf.reshape(x, [1, 1, -1]) @ w, [-1, 1])),
+    "batch of several": (
+        1,
+        lambda x, w, u, v: tf.matmul(tf.stack([transposed(x), transposed(x * x)]), w, transpose_b=True)[1, 0, :, None],
+    ),
+    "row": (1, lambda x, w, u, v: x * w[1][:, tf.newaxis]),
+    "row from the end": (1, lambda x, w, u, v: x * w[tf.cast(tf.math.real(x[0, 0]) * 0.0, I32) - 1, :][:, tf.newaxis]),
+    "rows and gathered rows": (1, lambda x, w, u, v: x * w[1][:, tf.newaxis] + transposed(tf.gather(w, [2, 2]))[:, :1]),
+    "column": (0, lambda x, w, u, v: x * w[:, 1:2]),
+    "every other row": (0, lambda x, w, u, v: x * tf.reduce_sum(w[::2])),
+    "elements": (0, lambda x, w, u, v: (w * w) @ x),
+    "rows and products": (0, lambda x, w, u, v: (w @ x) * tf.gather(w, [1])[0, 0]),
+}
+# A batch of products conjugates what it transposes; of complex numbers, its gradients are TensorFlow's.
+COMPLEX = {name: program for name, program in PROGRAMS.items() if "batch" not in name}
+
+
+def derivatives(net, program, dtype, order):
+    """Of a number made of a net, for the start and the matrices: gradients, or what is one more derivative of them."""
+    values = np.random.RandomState(1)
+    shapes = [[SIZE, 1], [SIZE, SIZE], [SIZE, OTHER], [OTHER, SIZE]]
+    parts = [[values.uniform(-0.5, 0.5, shape) for shape in shapes] for _ in range(2)]
+    starts = [real + 1j * other if dtype.is_complex else real for real, other in zip(*parts, strict=True)]
+    xs = [tf.constant(start, dtype) for start in starts]
+    square = lambda ys: sum(tf.reduce_sum(tf.math.real(y * tf.math.conj(y) * (y + 1.0))) for y in ys)
+    dxs = tf.gradients(square([net(program, dtype, *xs)]), xs, unconnected_gradients="zero")
+    if order == 2:
+        dxs = tf.gradients(square(dxs), xs, unconnected_gradients="zero")
+    return dxs
+
+
+def recursive(program, dtype, start, *weights):
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([SIZE, 1], dtype), autograph=False
+    )
+    def net(n):
+        step = lambda: tf.sin(program(net(n - 1) + net(n - 2), *weights))
+        return tf.cond(n < 1, lambda: tf.identity(start), step)
+
+    return net(tf.constant(DEPTH))
+
+
+def unrolled(program, dtype, start, *weights):
+    def net(n):
+        return start if n < 1 else tf.sin(program(net(n - 1) + net(n - 2), *weights))
+
+    return net(DEPTH)
+
+
+def check(run, program, dtype, order):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        expected = session.run(derivatives(unrolled, program, dtype, order))
+    for got, right in zip(run(derivatives(recursive, program, dtype, order)), expected, strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_those_of_the_function_unrolled(run, name):
+    check(run, PROGRAMS[name][1], F64, 1)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
+    check(run, PROGRAMS[name][1], F64, 2)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("name", COMPLEX)
+def test_gradients_of_complex_numbers_are_those_of_the_function_unrolled(run, name):
+    check(run, COMPLEX[name][1], C128, 1)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_made_of_all_terms_at_once(name):
+    count, program = PROGRAMS[name]
+    with tf.Graph().as_default():
+        assert collected(derivatives(recursive, program, F64, 1)) == count
