@@ -49,11 +49,13 @@ class Kind(enum.Enum):
 
 
 def can_be(kind: Kind, weight: tf.Tensor) -> bool:
-    """Whether a weight's gradient can be collected from terms of this kind: its shape must be known."""
+    """Whether a weight's gradient can be collected from terms of this kind: its shape, or that of a row, is known."""
     _, shape = handles.gradient_type(weight)
-    if kind is Kind.OTHER or not shape.is_fully_defined():
+    if kind is Kind.OTHER or shape.rank is None:
         return False
-    return bool(shape.rank == 2 if kind is Kind.PRODUCT else shape.rank >= 1)
+    if kind is Kind.PRODUCT:
+        return bool(shape.rank == 2 and shape.is_fully_defined())
+    return bool(shape.rank >= 1 and shape[1:].is_fully_defined())
 
 
 def contribute_from(op: tf.Operation, position: int, kind: Kind, weight: tf.Tensor) -> None:
@@ -125,14 +127,15 @@ def _rows_gradient(op: tf.Operation, grad: tf.Tensor, *, row_shape: list[int]) -
     return [ops.contribute(values, indices), *[None] * (len(op.inputs) - 1)]
 
 
-def _row_gradient(op: tf.Operation, grad: tf.Tensor, *, shape: list[int]) -> list[tf.Tensor | None]:
+def _row_gradient(op: tf.Operation, grad: tf.Tensor, *, shape: list[int | None]) -> list[tf.Tensor | None]:
     """Gradients of `x[i]` for x, which has a `shape`, and i, which counts from the end if it is negative."""
-    index = tf.math.floormod(tf.cast(op.inputs[1][:1], tf.int64), shape[0])
+    num_rows = tf.shape(op.inputs[0], tf.int64)[0] if shape[0] is None else shape[0]
+    index = tf.math.floormod(tf.cast(op.inputs[1][:1], tf.int64), num_rows)
     return [ops.contribute(tf.reshape(grad, [1, *shape[1:]]), index), None, None, None]
 
 
 def total(kind: Kind, contributions: tf.Tensor, weight: tf.Tensor, is_dense: bool) -> Any:
-    """The gradient for a weight, the sum of its contributions: a tensor, or IndexedSlices of gathered rows unless `is_dense`."""
+    """The gradient for a weight, the sum of its contributions: a tensor, or IndexedSlices where it may be sparse."""
     dtype, shape = handles.gradient_type(weight)
     if kind is Kind.PRODUCT:
         x, dy = ops.collect(contributions, (dtype, dtype), (shape[:1], shape[1:]))

@@ -121,3 +121,44 @@ def test_gradients_are_made_of_all_terms_at_once(name):
     count, program = PROGRAMS[name]
     with tf.Graph().as_default():
         assert collected(derivatives(recursive, program, F64, 1)) == count
+
+
+# --- Elements of an array that is passed on -----------------------------------------------------------------------
+
+
+def sliced(xs, i):
+    return xs[i]
+
+
+def gathered(xs, i):
+    return tf.gather(xs, i)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("element", [sliced, gathered])
+@pytest.mark.parametrize("shape", [[None], [6], [None, 2], [None, None]])
+def test_gradients_for_elements_of_an_array_are_collected_whatever_its_length(run, shape, element, order):
+    values = np.random.RandomState(2).uniform(-1.0, 1.0, [6, 2][: len(shape)])
+
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec(shape, F64), tf.TensorSpec([], I32)],
+        output_signature=tf.TensorSpec(shape[1:], F64),
+        autograph=False,
+    )
+    def total(xs, i):
+        deeper = lambda: element(xs, i) ** 2 + tf.sin(total(xs, i - 1)) * element(xs, i // 2)
+        return tf.cond(i < 1, lambda: element(xs, i), deeper)
+
+    def unrolled(xs, i):
+        return xs[i] if i < 1 else xs[i] ** 2 + tf.sin(unrolled(xs, i - 1)) * xs[i // 2]
+
+    def derivatives(function, xs):
+        dx = tf.convert_to_tensor(tf.gradients(function(xs, 5), xs)[0])
+        return dx if order == 1 else tf.convert_to_tensor(tf.gradients(tf.reduce_sum(dx**3), xs)[0])
+
+    with tf.Graph().as_default(), tf1.Session() as session:
+        expected = session.run(derivatives(unrolled, tf.constant(values)))
+    dx = derivatives(total, tf.constant(values))
+    np.testing.assert_allclose(run(dx), expected, rtol=1e-9)
+    assert order == 2 or collected([dx]) == (shape[1:] != [None])
