@@ -116,7 +116,7 @@ def _batch_gradient(op: tf.Operation, grad: tf.Tensor, *, shape: list[int]) -> l
 
 def _transposed(matrix: tf.Tensor) -> tf.Tensor:
     """A matrix transposed; a row or a column, which is much the same in memory, without copying it."""
-    if 1 in matrix.shape.as_list():
+    if matrix.shape.rank == 2 and 1 in matrix.shape.as_list():
         return tf.reshape(matrix, [-1, 1] if matrix.shape[0] == 1 else [1, -1])
     return tf.transpose(matrix)
 
