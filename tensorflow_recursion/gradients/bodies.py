@@ -112,7 +112,8 @@ class BodyWithGradient:
         for i in self._pair.trainable:
             uses[i] = list(weights.uses(inputs[i], self.results, self._target_of))
             all_weights = self._known.weights
-            all_weights.note_uses(all_weights.weight_of(self._definition, i), inputs[i], uses[i])
+            weight = all_weights.weight_of(self._definition, i)
+            all_weights.note_uses(weight, inputs[i], uses[i], is_captured=i >= len(self.args))
         for i in self._pair.trainable:
             if self._kind(i) is None:
                 continue

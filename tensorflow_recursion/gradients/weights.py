@@ -21,6 +21,7 @@ from tensorflow_recursion.tracing import body_around
 _STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
 _CALLS = (names.INVOKE, *function_calls.OPERATORS)
 _PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
+_ELEMENTS_OF_A_SMALL_TERM = 1000
 
 # Function and position of an argument; or None and a reference to the captured tensor.
 Weight: TypeAlias = tuple[str | None, Hashable]
@@ -108,10 +109,11 @@ def _is_returned(tensor: tf.Tensor) -> bool:
 def _kind(op: tf.Operation, position: int) -> Kind:
     """The terms that `op` makes of the gradient for its input `position`."""
     if op.type == "MatMul":
-        return Kind.PRODUCT
+        return Kind.PRODUCT if _has_few_rows(op, position) else Kind.OTHER
     if op.type in _PRODUCTS_OF_BATCHES:
         is_matrix = position == 1 and op.inputs[1].shape.rank == 2 and not op.inputs[1].dtype.is_complex
-        return Kind.PRODUCT if is_matrix and not op.get_attr("adj_x") else Kind.OTHER
+        is_product = is_matrix and not op.get_attr("adj_x") and _has_few_rows(op, position)
+        return Kind.PRODUCT if is_product else Kind.OTHER
     if op.type == "ResourceGather" and op.get_attr("batch_dims") == 0:
         return Kind.ROWS
     if op.type == "GatherV2" and position == 0 and op.get_attr("batch_dims") == 0:
@@ -122,6 +124,20 @@ def _kind(op: tf.Operation, position: int) -> Kind:
     if op.type == "StridedSlice" and position == 0:
         return Kind.SLICES if _is_row(op) else Kind.OTHER
     return Kind.OTHER
+
+
+def _has_few_rows(op: tf.Operation, position: int) -> bool:
+    """Whether a term of a product is no larger than the weight, or small; of open shapes it is.
+
+    Terms are kept until all calls have made theirs. A product of two weights, `u @ v`, makes larger ones.
+    """
+    weight, result = op.inputs[position].shape, op.outputs[0].shape
+    if not (weight.is_fully_defined() and result.is_fully_defined()):
+        return True
+    of_weight = result[-1 if position == 1 else 0]
+    rows = result.num_elements() // max(of_weight, 1)  # of x in x W; columns of x in W x
+    size = rows * sum(weight.as_list())
+    return bool(size <= max(weight.num_elements(), _ELEMENTS_OF_A_SMALL_TERM))
 
 
 def _is_row(op: tf.Operation) -> bool:
@@ -145,6 +161,8 @@ class WeightKinds:
         self._kinds: dict[Weight, Kind] = {}
         # Weights that are the same -> the first of them, or one nearer to it.
         self._same: dict[Weight, Weight] = {}
+        # Those that several frames have: captured tensors, and arguments that a call hands on.
+        self._shared: set[Weight] = set()
 
     def weight_of(self, definition: Definition, position: int) -> Weight:
         """The weight that an input of a function is: a captured tensor, or an argument, which goes by its position.
@@ -160,14 +178,20 @@ class WeightKinds:
         return (definition.lasting_name, position) if is_of_body else (None, capture.ref())
 
     def kind_of(self, weight: Weight) -> Kind | None:
-        """The kind of terms that the gradient for a weight is made of; None if it is dense."""
-        kind = self._kinds.get(self._first(weight))
-        return None if self._all_dense or kind is Kind.OTHER else kind
+        """The kind of terms that the gradient for a weight is made of; None if it is dense.
 
-    def note_uses(self, weight: Weight, tensor: tf.Tensor, uses: Sequence[Use]) -> None:
+        It is dense of what one frame has alone. There is nothing to be summed, and terms are more work.
+        """
+        first = self._first(weight)
+        kind = self._kinds.get(first)
+        return None if self._all_dense or kind is Kind.OTHER or first not in self._shared else kind
+
+    def note_uses(self, weight: Weight, tensor: tf.Tensor, uses: Sequence[Use], *, is_captured: bool) -> None:
         """Learn how one body uses a weight, which is `tensor` there."""
         if self._all_dense:
             return
+        if is_captured or any(use.target is not None for use in uses):
+            self._shared.add(self._first(weight))
         for kind in {use.kind for use in uses if use.kind is not None}:
             self._restrict(weight, kind if contributions.can_be(kind, tensor) else Kind.OTHER)
         for use in uses:
@@ -180,6 +204,7 @@ class WeightKinds:
         """Forget everything."""
         self._kinds.clear()
         self._same.clear()
+        self._shared.clear()
 
     def _first(self, weight: Weight) -> Weight:
         while weight in self._same:

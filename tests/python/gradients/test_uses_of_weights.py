@@ -123,6 +123,19 @@ def test_gradients_are_made_of_all_terms_at_once(name):
         assert collected(derivatives(recursive, program, F64, 1)) == count
 
 
+@pytest.mark.parametrize(("step", "count"), [(lambda w, x: w @ x, 1), (lambda w, x: (w @ w) @ x, 0)])
+def test_terms_are_kept_until_the_last_call_unless_they_are_larger_than_the_weight(step, count):
+    weights = tf.constant(np.eye(40))
+
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([40, 1], F64), autograph=False
+    )
+    def net(n):
+        return tf.cond(n < 1, lambda: tf.ones([40, 1], F64), lambda: step(weights, net(n - 1)))
+
+    assert collected(tf.gradients(net(tf.constant(3)), [weights])) == count
+
+
 # --- Elements of an array that is passed on -----------------------------------------------------------------------
 
 
