@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -68,34 +69,44 @@ def contribute_from(op: tf.Operation, position: int, kind: Kind, weight: tf.Tens
         gradient = functools.partial(_row_gradient, shape=shape.as_list())
     elif kind is Kind.ROWS:
         gradient = functools.partial(_rows_gradient, row_shape=shape[1:].as_list())
-    elif op.type == "MatMul":
-        weights = {*getattr(op, _WEIGHTS, ()), position}  # both of its inputs may be weights
+    else:
+        weights = {**getattr(op, _WEIGHTS, {}), position: shape.as_list()}  # both inputs of a product may be weights
         setattr(op, _WEIGHTS, weights)
         gradient = functools.partial(_product_gradient, weights=weights)
-    else:
-        gradient = functools.partial(_batch_gradient, shape=shape.as_list())
     nodes.set_gradient_function(op, gradient)
 
 
-def _product_gradient(op: tf.Operation, grad: tf.Tensor, *, weights: set[int]) -> list[tf.Tensor | None]:
-    """Gradients of a product of two matrices, which may be transposed; a term for each of its inputs in `weights`."""
-    return [(_term if position in weights else _dense)(op, grad, position) for position in (0, 1)]
+def _product_gradient(
+    op: tf.Operation, grad: tf.Tensor, *, weights: Mapping[int, Sequence[int]]
+) -> list[tf.Tensor | None]:
+    """Gradients of a product of two matrices, or of a batch of products with one weight, which may be transposed.
+
+    Each input in `weights`, which says what shape it has, gets a term.
+    """
+    return [
+        _term(op, grad, position, weights[position]) if position in weights else _dense(op, grad, position)
+        for position in (0, 1)
+    ]
 
 
-def _term(op: tf.Operation, grad: tf.Tensor, position: int) -> tf.Tensor:
+def _term(op: tf.Operation, grad: tf.Tensor, position: int, shape: Sequence[int]) -> tf.Tensor:
     """The term of a matrix is a pair of which the product is its gradient once the first of the two is transposed."""
     x = tf.math.conj(op.inputs[1 - position])
-    are_transposed = op.get_attr("transpose_a"), op.get_attr("transpose_b")
+    are_transposed = _are_transposed(op)
     if are_transposed[1 - position] == bool(position):
         x = _transposed(x)
     pair = (x, grad) if position == 1 else (_transposed(grad), x)
-    return ops.contribute(*(reversed(pair) if are_transposed[position] else pair))
+    if are_transposed[position]:
+        pair = pair[1], pair[0]
+    if op.type != "MatMul":
+        pair = tf.reshape(pair[0], [-1, shape[0]]), tf.reshape(pair[1], [-1, shape[1]])
+    return ops.contribute(*pair)
 
 
 def _dense(op: tf.Operation, grad: tf.Tensor, position: int) -> tf.Tensor:
-    """The gradient for a matrix that is no weight."""
+    """The gradient for a factor that is no weight."""
     other = tf.math.conj(op.inputs[1 - position])
-    of_a, of_b = op.get_attr("transpose_a"), op.get_attr("transpose_b")
+    of_a, of_b = _are_transposed(op)
     if position == 0:
         if of_a:
             return tf.matmul(other, grad, transpose_a=of_b, transpose_b=True)
@@ -105,20 +116,16 @@ def _dense(op: tf.Operation, grad: tf.Tensor, position: int) -> tf.Tensor:
     return tf.matmul(other, grad, transpose_a=not of_a)
 
 
-def _batch_gradient(op: tf.Operation, grad: tf.Tensor, *, shape: list[int]) -> list[tf.Tensor | None]:
-    """Gradients of a batch of x W, with one W for all of them, which has a `shape` and may be transposed."""
-    x, weight = op.inputs
-    of_weight = op.get_attr("adj_y")
-    dx = tf.matmul(grad, weight, transpose_b=not of_weight)
-    first, second = (grad, x) if of_weight else (x, grad)
-    return [dx, ops.contribute(tf.reshape(first, [-1, shape[0]]), tf.reshape(second, [-1, shape[1]]))]
+def _are_transposed(op: tf.Operation) -> tuple[bool, bool]:
+    first, second = ("transpose_a", "transpose_b") if op.type == "MatMul" else ("adj_x", "adj_y")
+    return op.get_attr(first), op.get_attr(second)
 
 
 def _transposed(matrix: tf.Tensor) -> tf.Tensor:
-    """A matrix transposed; a row or a column, which is much the same in memory, without copying it."""
+    """A matrix, or a batch, transposed; a row or a column, which is much the same in memory, without copying it."""
     if matrix.shape.rank == 2 and 1 in matrix.shape.as_list():
         return tf.reshape(matrix, [-1, 1] if matrix.shape[0] == 1 else [1, -1])
-    return tf.transpose(matrix)
+    return tf.linalg.matrix_transpose(matrix)
 
 
 def _rows_gradient(op: tf.Operation, grad: tf.Tensor, *, row_shape: list[int]) -> list[tf.Tensor | None]:

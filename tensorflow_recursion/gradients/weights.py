@@ -110,10 +110,9 @@ def _kind(op: tf.Operation, position: int) -> Kind:
     """The terms that `op` makes of the gradient for its input `position`."""
     if op.type == "MatMul":
         return Kind.PRODUCT if _has_few_rows(op, position) else Kind.OTHER
-    if op.type in _PRODUCTS_OF_BATCHES:
-        is_matrix = position == 1 and op.inputs[1].shape.rank == 2 and not op.inputs[1].dtype.is_complex
-        is_product = is_matrix and not op.get_attr("adj_x") and _has_few_rows(op, position)
-        return Kind.PRODUCT if is_product else Kind.OTHER
+    if op.type in _PRODUCTS_OF_BATCHES:  # they conjugate what they transpose
+        is_matrix = op.inputs[position].shape.rank == 2 and not op.inputs[position].dtype.is_complex
+        return Kind.PRODUCT if is_matrix and _has_few_rows(op, position) else Kind.OTHER
     if op.type == "ResourceGather" and op.get_attr("batch_dims") == 0:
         return Kind.ROWS
     if op.type == "GatherV2" and position == 0 and op.get_attr("batch_dims") == 0:
@@ -134,7 +133,7 @@ def _has_few_rows(op: tf.Operation, position: int) -> bool:
     weight, result = op.inputs[position].shape, op.outputs[0].shape
     if not (weight.is_fully_defined() and result.is_fully_defined()):
         return True
-    of_weight = result[-1 if position == 1 else 0]
+    of_weight = result[-1 if position == 1 else -2]
     rows = result.num_elements() // max(of_weight, 1)  # of x in x W; columns of x in W x
     size = rows * sum(weight.as_list())
     return bool(size <= max(weight.num_elements(), _ELEMENTS_OF_A_SMALL_TERM))
@@ -146,7 +145,7 @@ def _is_row(op: tf.Operation) -> bool:
     if begin.shape.rank != 1 or begin.shape[0] is None or strides is None:
         return False
     others = 2 ** begin.shape[0] - 2  # a bit for each axis but the first one
-    are_whole = op.get_attr("begin_mask") & op.get_attr("end_mask") & others == others and all(strides[1:] == 1)
+    are_whole = op.get_attr("begin_mask") == others == op.get_attr("end_mask") & others and all(strides[1:] == 1)
     has_others = op.get_attr("ellipsis_mask") or op.get_attr("new_axis_mask")
     return op.get_attr("shrink_axis_mask") == 1 and are_whole and not has_others
 

@@ -44,6 +44,12 @@ PROGRAMS = {
     "with itself": (1, lambda x, w, u, v: tf.matmul(w, w, transpose_a=True) @ x),
     "with another": (2, lambda x, w, u, v: (u @ v) @ x),
     "batch": (1, lambda x, w, u, v: tf.reshape(tf.reshape(x, [1, 1, -1]) @ w, [-1, 1])),
+    "batch on the right": (1, lambda x, w, u, v: (w @ tf.stack([x, x * x]))[1]),
+    "batch transposed": (1, lambda x, w, u, v: transposed(tf.matmul(tf.stack([x, x * x]), w, transpose_a=True)[1])),
+    "weight of a batch transposed": (
+        1,
+        lambda x, w, u, v: tf.matmul(w, tf.stack([transposed(x)]), transpose_a=True, transpose_b=True)[0],
+    ),
     "batch of several": (
         1,
         lambda x, w, u, v: tf.matmul(tf.stack([transposed(x), transposed(x * x)]), w, transpose_b=True)[1, 0, :, None],
