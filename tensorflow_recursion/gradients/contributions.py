@@ -55,7 +55,7 @@ def can_be(kind: Kind, weight: tf.Tensor) -> bool:
     if kind is Kind.OTHER or shape.rank is None:
         return False
     if kind is Kind.PRODUCT:
-        return bool(shape.rank == 2 and shape.is_fully_defined())
+        return bool(shape.rank == 2 and shape.num_elements())
     return bool(shape.rank >= 1 and shape[1:].is_fully_defined())
 
 

@@ -126,13 +126,14 @@ def _kind(op: tf.Operation, position: int) -> Kind:
 
 
 def _has_few_rows(op: tf.Operation, position: int) -> bool:
-    """Whether a term of a product is no larger than the weight, or small; of open shapes it is.
+    """Whether a term of a product is no larger than the weight, or small; of x W with an open number of rows it is.
 
-    Terms are kept until all calls have made theirs. A product of two weights, `u @ v`, makes larger ones.
+    Terms are kept until all calls have made theirs. A product of two weights, `u @ v`, makes larger ones. Those of W x
+    are transposed copies besides, which do not pay for an x of many columns.
     """
     weight, result = op.inputs[position].shape, op.outputs[0].shape
     if not (weight.is_fully_defined() and result.is_fully_defined()):
-        return True
+        return position == 1 or result.rank is None or result[-1] is not None
     of_weight = result[-1 if position == 1 else -2]
     rows = result.num_elements() // max(of_weight, 1)  # of x in x W; columns of x in W x
     size = rows * sum(weight.as_list())

@@ -142,6 +142,20 @@ def test_terms_are_kept_until_the_last_call_unless_they_are_larger_than_the_weig
     assert collected(tf.gradients(net(tf.constant(3)), [weights])) == count
 
 
+def test_gradient_for_a_weight_without_columns_is_empty(run):
+    w, x = tf.zeros([3, 0], F64), tf.ones([0, 3], F64)
+
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32), tf.TensorSpec([None, 3], F64)],
+        output_signature=tf.TensorSpec([None, 3], F64),
+        autograph=False,
+    )
+    def net(n, x):
+        return tf.cond(n < 1, lambda: x, lambda: net(n - 1, x) + tf.reduce_sum(x[tf.newaxis] @ w))
+
+    assert run(tf.gradients(net(tf.constant(2), x), [w])[0]).shape == (3, 0)
+
+
 # --- Elements of an array that is passed on -----------------------------------------------------------------------
 
 
