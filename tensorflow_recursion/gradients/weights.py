@@ -47,7 +47,7 @@ class Use:
 def uses(
     weight: tf.Tensor, results: Sequence[tf.Tensor], target_of: Callable[[tf.Operation, int], Weight | None]
 ) -> Iterator[Use]:
-    """All uses of an argument or captured tensor in a body that control flow v2 has made, branches included.
+    """All uses of an argument or captured tensor in a body, with its branches and loops, which are If, Case and While.
 
     Args:
       weight: the tensor inside the body: the weight, or its variable's handle.
