@@ -229,9 +229,12 @@ def _variables_of_gradient(_: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor
     return [None, *grads]
 
 
-def contribute(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Add a node that makes a contribution of two tensors: a term of a weight's gradient, which is not computed yet."""
-    attrs = {names.TYPE: _type(first.dtype), "U": _type(second.dtype)}
+def contribute(first: tf.Tensor, second: tf.Tensor, part: int = 0) -> tf.Tensor:
+    """Add a node that makes a contribution of two tensors: a term of a weight's gradient, which is not computed yet.
+
+    It belongs to the part of the gradient that has the number `part`.
+    """
+    attrs = {names.TYPE: _type(first.dtype), "U": _type(second.dtype), names.PART: tf1.AttrValue(i=part)}
     return _add_node(names.CONTRIBUTE, [first, second], [tf.variant], "contribute", attrs).outputs[0]
 
 
@@ -240,18 +243,28 @@ def contribute_none() -> tf.Tensor:
     return _add_node(names.CONTRIBUTE_NONE, [], [tf.variant], "contribute_none", {}).outputs[0]
 
 
+def contribute_view(terms: tf.Tensor) -> tf.Tensor:
+    """Add a node that hands on the terms for a view of a weight as terms for the weight, which has another shape."""
+    return _add_node(names.CONTRIBUTE_VIEW, [terms], [tf.variant], "contribute_view", {}).outputs[0]
+
+
 def collect(
-    contributions: tf.Tensor, types: tuple[tf.DType, tf.DType], row_shapes: tuple[tf.TensorShape, tf.TensorShape]
+    contributions: tf.Tensor,
+    types: tuple[tf.DType, tf.DType],
+    row_shapes: tuple[tf.TensorShape, tf.TensorShape],
+    part: int = 0,
 ) -> list[tf.Tensor]:
     """Add a node that returns the first tensors of all terms, concatenated along axis 0, and the second ones likewise.
 
-    `row_shapes` are the static shapes of one row of the first and of the second tensors.
+    `row_shapes` are the static shapes of one row of the first and of the second tensors. The terms are those of one
+    part of the gradient.
     """
     attrs = {
         names.TYPE: _type(types[0]),
         "U": _type(types[1]),
         "first_shape": tf1.AttrValue(shape=row_shapes[0].as_proto()),
         "second_shape": tf1.AttrValue(shape=row_shapes[1].as_proto()),
+        names.PART: tf1.AttrValue(i=part),
     }
     return list(_add_node(names.COLLECT, [contributions], list(types), "collect", attrs).outputs)
 

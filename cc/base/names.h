@@ -64,6 +64,10 @@ inline constexpr char kContributeOp[] = "Recursion>Contribute";
 inline constexpr char kContributeNoneOp[] = "Recursion>ContributeNone";
 inline constexpr char kCollectOp[] = "Recursion>Collect";
 inline constexpr char kTotalOp[] = "Recursion>Total";
+// Hands on the terms for what a body makes of a weight: they are terms of the weight, of another part.
+inline constexpr char kContributeViewOp[] = "Recursion>ContributeView";
+// Of Contribute and Collect: which part of the gradient a term belongs to.
+inline constexpr char kPartAttr[] = "part";
 
 // Makes the gradient of one concatenation, in place of several operators of TensorFlow.
 inline constexpr char kConcatGradientOp[] = "Recursion>ConcatGradient";

@@ -21,7 +21,8 @@ bool IsRecall(const NodeDef& node) { return node.op() == kRecallOp; }
 
 bool IsPureGradientOp(const std::string& op) {
   static const auto* const ops =
-      new std::unordered_set<std::string>{kRetainOp, kRecallOp, kContributeOp, kContributeNoneOp, kCollectOp, kTotalOp};
+      new std::unordered_set<std::string>{kRetainOp,           kRecallOp,  kContributeOp, kContributeNoneOp,
+                                          kContributeViewOp, kCollectOp, kTotalOp};
   return ops->count(op) > 0;
 }
 

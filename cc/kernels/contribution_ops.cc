@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/kernels/contribution_ops.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/values/contributions.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -101,13 +103,18 @@ absl::Status Concatenate(OpKernelContext* context, const std::vector<const Term*
 
 }  // namespace
 
+ContributeOp::ContributeOp(OpKernelConstruction* construction) : OpKernel(construction) {
+  OP_REQUIRES_OK(construction, construction->GetAttr(kPartAttr, &part_));
+}
+
 void ContributeOp::Compute(OpKernelContext* context) {
-  SetVariant(context, Contributions(context->input(0), context->input(1)));
+  SetVariant(context, Contributions(context->input(0), context->input(1), part_));
 }
 
 void ContributeNoneOp::Compute(OpKernelContext* context) { SetVariant(context, Contributions()); }
 
 CollectOp::CollectOp(OpKernelConstruction* construction) : OpKernel(construction) {
+  OP_REQUIRES_OK(construction, construction->GetAttr(kPartAttr, &part_));
   OP_REQUIRES_OK(construction, construction->GetAttr("first_shape", &row_shapes_[0]));
   OP_REQUIRES_OK(construction, construction->GetAttr("second_shape", &row_shapes_[1]));
 }
@@ -116,7 +123,9 @@ void CollectOp::Compute(OpKernelContext* context) {
   const Contributions* contributions = ContributionsInTensor(context->input(0));
   OP_REQUIRES(context, contributions != nullptr,
               InvalidArgument("Gradient '", name(), "': its input is not what a gradient call returns"));
-  const std::vector<const Contributions::Term*> terms = contributions->Terms();
+  std::vector<const Term*> terms = contributions->Terms();
+  terms.erase(std::remove_if(terms.begin(), terms.end(), [this](const Term* term) { return term->part != part_; }),
+              terms.end());
   for (int which = 0; which < 2; ++which) {
     OP_REQUIRES_OK(context, Concatenate(context, terms, which, row_shapes_[which]));
   }

@@ -1,4 +1,5 @@
-// Computes the gradient of a weight over all frames, by the operators Contribute, ContributeNone, Collect and Total.
+// Computes the gradient of a weight over all frames, by the operators Contribute, ContributeNone, ContributeView,
+// Collect and Total.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
@@ -10,8 +11,11 @@ namespace tensorflow_recursion {
 // Makes a sum of one term, which consists of input 0 and input 1.
 class ContributeOp : public tensorflow::OpKernel {
  public:
-  using OpKernel::OpKernel;
+  explicit ContributeOp(tensorflow::OpKernelConstruction* construction);
   void Compute(tensorflow::OpKernelContext* context) override;
+
+ private:
+  int part_ = 0;
 };
 
 // Makes a sum without terms, which is zero.
@@ -21,7 +25,7 @@ class ContributeNoneOp : public tensorflow::OpKernel {
   void Compute(tensorflow::OpKernelContext* context) override;
 };
 
-// Yields the first tensors of all terms, and the second tensors of all terms, each concatenated along axis 0.
+// Yields the first tensors of all terms of a part, and the second tensors of these, each concatenated along axis 0.
 // Attributes first_shape and second_shape give the shape of a row of each, as there may be no term to take it from.
 class CollectOp : public tensorflow::OpKernel {
  public:
@@ -29,11 +33,12 @@ class CollectOp : public tensorflow::OpKernel {
   void Compute(tensorflow::OpKernelContext* context) override;
 
  private:
+  int part_ = 0;
   tensorflow::TensorShape row_shapes_[2];
 };
 
-// Passes its first input on.
-class TotalOp : public tensorflow::OpKernel {
+// Passes its first input on: Total and ContributeView.
+class FirstInputOp : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(tensorflow::OpKernelContext* context) override { context->set_output(0, context->input(0)); }

@@ -161,15 +161,24 @@ REGISTER_OP(kContributeOp)
     .Output("contributions: variant")
     .Attr("T: type")
     .Attr("U: type")
+    .Attr("part: int = 0")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::UnknownShape)
-    .Doc("One term of a weight's gradient, not computed yet: a product of matrices, or rows and their indices.");
+    .Doc("One term of a part of a weight's gradient, not computed yet: a product of matrices, or rows and their "
+         "indices.");
 
 REGISTER_OP(kContributeNoneOp)
     .Output("contributions: variant")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::UnknownShape)
     .Doc("A gradient of zero terms.");
+
+REGISTER_OP(kContributeViewOp)
+    .Input("terms: variant")
+    .Output("contributions: variant")
+    .SetIsStateful()
+    .SetShapeFn(tensorflow::shape_inference::UnknownShape)
+    .Doc("The terms for what a body makes of a weight, which has another shape, as terms of the weight.");
 
 REGISTER_OP(kCollectOp)
     .Input("contributions: variant")
@@ -179,6 +188,7 @@ REGISTER_OP(kCollectOp)
     .Attr("U: type")
     .Attr("first_shape: shape")
     .Attr("second_shape: shape")
+    .Attr("part: int = 0")
     .SetIsStateful()
     .SetShapeFn([](InferenceContext* c) {
       const char* attrs[] = {"first_shape", "second_shape"};
@@ -192,7 +202,7 @@ REGISTER_OP(kCollectOp)
       }
       return absl::OkStatus();
     })
-    .Doc("The tensors of all terms of a gradient, the first and the second of each concatenated along axis 0.");
+    .Doc("The tensors of all terms of a part of a gradient, the first and the second of each concatenated along axis 0.");
 
 REGISTER_OP(kTotalOp)
     .Input("value: T")

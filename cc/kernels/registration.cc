@@ -65,7 +65,8 @@ REGISTER_KERNEL_BUILDER(Name(kConcatGradientOp).Device(DEVICE_CPU), ConcatGradie
 REGISTER_KERNEL(kContributeOp, ContributeOp);
 REGISTER_KERNEL(kContributeNoneOp, ContributeNoneOp);
 REGISTER_KERNEL(kCollectOp, CollectOp);
-REGISTER_KERNEL(kTotalOp, TotalOp);
+REGISTER_KERNEL(kContributeViewOp, FirstInputOp);
+REGISTER_KERNEL(kTotalOp, FirstInputOp);
 
 }  // namespace
 }  // namespace tensorflow_recursion

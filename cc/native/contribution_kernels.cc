@@ -6,6 +6,7 @@
 #include "cc/native/native_table.h"
 #include "cc/native/operands.h"
 #include "cc/values/contributions.h"
+#include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -14,18 +15,18 @@ using tensorflow::Tensor;
 
 Value OwnValue(Contributions contributions) { return Value::Own(contributions.Release()); }
 
-// Inputs: the two tensors of a term.
-bool RunContribute(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+// Inputs: the two tensors of a term. Numbers: its part.
+bool RunContribute(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const first = inputs[0].tensor_or_null();
   const Tensor* const second = inputs[1].tensor_or_null();
   if (first == nullptr || second == nullptr) return false;
-  outputs[0] = OwnValue(Contributions(*first, *second));
+  outputs[0] = OwnValue(Contributions(*first, *second, static_cast<int>(kernel.numbers[0])));
   return true;
 }
 
-bool BindContribute(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+bool BindContribute(const tensorflow::Node& node, NativeKernel* kernel) {
   kernel->run = RunContribute;
-  return true;
+  return tensorflow::GetNodeAttr(node.attrs(), kPartAttr, &kernel->numbers[0]).ok();
 }
 
 bool RunContributeNone(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* /*inputs*/,
@@ -53,6 +54,11 @@ bool ReadContributions(const Value& value, Contributions* contributions) {
   return true;
 }
 
+bool BindContributeView(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
+  kernel->run = AddContributions;  // of one
+  return true;
+}
+
 }  // namespace
 
 bool AddContributions(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
@@ -67,7 +73,9 @@ bool AddContributions(const NativeKernel& kernel, const NativeContext& /*context
 }
 
 void AddContributionKernels(NativeTable* table) {
-  table->insert({{kContributeOp, BindContribute}, {kContributeNoneOp, BindContributeNone}});
+  table->insert({{kContributeOp, BindContribute},
+                 {kContributeNoneOp, BindContributeNone},
+                 {kContributeViewOp, BindContributeView}});
 }
 
 }  // namespace tensorflow_recursion

@@ -142,6 +142,8 @@ py::dict Names() {
   names["CONTRIBUTE_NONE_OP"] = tfr::kContributeNoneOp;
   names["COLLECT_OP"] = tfr::kCollectOp;
   names["TOTAL_OP"] = tfr::kTotalOp;
+  names["CONTRIBUTE_VIEW_OP"] = tfr::kContributeViewOp;
+  names["PART_ATTR"] = tfr::kPartAttr;
   names["CALL_OP"] = tfr::kCallOp;
   names["RETURN_OP"] = tfr::kReturnOp;
 

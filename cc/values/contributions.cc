@@ -68,7 +68,7 @@ absl::Status CopyTerms(const Contributions& from, Contributions* to,
     Tensor first, second;
     TFR_RETURN_IF_ERROR(copy(term->tensors[0], &first));
     TFR_RETURN_IF_ERROR(copy(term->tensors[1], &second));
-    *to = Contributions::Sum(*to, Contributions(std::move(first), std::move(second)));
+    *to = Contributions::Sum(*to, Contributions(std::move(first), std::move(second), term->part));
   }
   return absl::OkStatus();
 }
@@ -82,7 +82,8 @@ INTERNAL_REGISTER_UNARY_VARIANT_DEVICE_COPY_FUNCTION(Contributions, VariantDevic
 
 }  // namespace
 
-Contributions::Contributions(Tensor first, Tensor second) : term_(new Term) {
+Contributions::Contributions(Tensor first, Tensor second, int part) : term_(new Term) {
+  term_->part = part;
   term_->tensors[0] = std::move(first);
   term_->tensors[1] = std::move(second);
 }

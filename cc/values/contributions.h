@@ -2,7 +2,7 @@
 //
 // Each frame adds a term: for `x @ w` the pair (x, gradient of x @ w), of which the product is the frame's share in the
 // gradient of w. The sum is handed up the recursion as a list of such pairs, and is computed once, where the gradient
-// was asked for.
+// was asked for. A weight that is used in several ways, as it is and transposed for example, has terms of several parts.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_CONTRIBUTIONS_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_CONTRIBUTIONS_H_
@@ -19,9 +19,10 @@
 
 namespace tensorflow_recursion {
 
-// One node of a sum: either a pair of tensors, or the sum of the terms `left` and `right`.
+// One node of a sum: either a pair of tensors, which belongs to a part, or the sum of the terms `left` and `right`.
 struct ContributionTerm {
   std::atomic<int> references{1};
+  int part = 0;
   ContributionTerm* left = nullptr;
   ContributionTerm* right = nullptr;
   tensorflow::Tensor tensors[2];
@@ -38,7 +39,7 @@ class Contributions {
   using Term = ContributionTerm;
 
   Contributions() = default;  // no terms: zero
-  Contributions(tensorflow::Tensor first, tensorflow::Tensor second);
+  Contributions(tensorflow::Tensor first, tensorflow::Tensor second, int part = 0);
   Contributions(const Contributions& other);
   Contributions(Contributions&& other) noexcept;
   Contributions& operator=(Contributions other) noexcept;

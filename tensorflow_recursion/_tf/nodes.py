@@ -3,10 +3,12 @@
 
 import collections
 import contextlib
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import backprop_util
+from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, while_v2
 
@@ -30,6 +32,27 @@ def set_gradient_function(op: tf.Operation, gradient: Callable[..., Any]) -> Non
 def set_gradient_name(op: tf.Operation, name: str) -> None:
     """Let `tf.gradients` call the gradient that is registered as `name` for this operation, and for copies of it."""
     op._set_attr("_gradient_op_type", tf.compat.v1.AttrValue(s=name.encode()))
+
+
+def registered_gradients(op: tf.Operation, *grads: Any) -> Sequence[Any]:
+    """What the gradient function that is registered for the operator makes, whatever was set for this operation."""
+    found: Sequence[Any] = ops._gradient_registry.lookup(op.type)(op, *grads)
+    return found
+
+
+def has_no_gradient(op: tf.Operation) -> bool:
+    """Whether TensorFlow takes what `op` returns for constant: it has no dtype of gradients, or is `tf.stop_gradient`.
+
+    It is False of what TensorFlow refuses to differentiate.
+    """
+    if not op.outputs:
+        return False
+    if not any(backprop_util.IsTrainable(output) for output in op.outputs):
+        return True
+    try:
+        return ops.get_gradient_function(op) is None
+    except LookupError:
+        return False
 
 
 def replace_input(op: tf.Operation, position: int, tensor: tf.Tensor) -> None:

@@ -17,7 +17,9 @@ are differentiated like any function: the gradient for a record is a record of g
 
 - `tracer`: what this room needs of the functions of a graph.
 - `modes`: what is being built: a body, or the gradient of one.
+- `weight_views`: what a body makes of a weight alone, transposed for example.
 - `contributions`: terms of the gradient of a weight, which are added up outside of all frames.
+- `terms`: which terms operators make of gradients for weights.
 - `weights`: gradients of weights, which are summed once instead of in every frame.
 - `knowledge`: what bodies tell of each other while they are traced, and which of them are to be traced again.
 - `pairs`: the forward and the backward function of one function.

@@ -10,11 +10,10 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import function_calls, functions, handles, inlining, nodes, patches
+from tensorflow_recursion._tf import function_calls, functions, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, original_of
-from tensorflow_recursion.gradients import contributions, tf_functions, weights
-from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients import tf_functions, weights
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.pairs import Pair
@@ -108,20 +107,15 @@ class BodyWithGradient:
     def _collect_gradients_of_weights(self) -> None:
         """Let the gradients of weights be collected where that can be done."""
         inputs = [*self.args, *self.captures]
-        uses = {}
+        all_weights = self._known.weights
+        found = {}
         for i in self._pair.trainable:
-            uses[i] = list(weights.uses(inputs[i], self.results, self._target_of))
-            all_weights = self._known.weights
+            found[i] = weights.usage(inputs[i], self.results, self._target_of)
             weight = all_weights.weight_of(self._definition, i)
-            all_weights.note_uses(weight, inputs[i], uses[i], is_captured=i >= len(self.args))
+            all_weights.note_uses(weight, found[i].uses, is_captured=i >= len(self.args))
         for i in self._pair.trainable:
-            if self._kind(i) is None:
-                continue
-            for use in uses[i]:
-                if use.kind is not None:
-                    contributions.contribute_from(use.op, use.position, use.kind, inputs[i])
-            for tensor in weights.inner_tensors(inputs[i]):
-                patches.set_zeros(tensor, ops.contribute_none)
+            if self._is_collected(i):
+                found[i].collect(all_weights.number_of)
 
     def _differentiate(self) -> None:
         pair = self._pair
@@ -136,7 +130,7 @@ class BodyWithGradient:
             ys.append(result)
         inputs = [*self.args, *self.captures]
         sources = [inputs[i] for i in self._pair.trainable]
-        is_collected = [self._kind(i) is not None for i in self._pair.trainable]
+        is_collected = [self._is_collected(i) for i in self._pair.trainable]
         self.dxs = gradients_of(self._definition, ys, self.dys, sources, is_collected)
         unknown = [i for i, x in enumerate(inputs) if i not in self._pair.trainable and handles.is_of_unknown_kind(x)]
         self.found_trainable = [i for i in unknown if ys and _has_gradient(ys, inputs[i], self.dys)]
@@ -146,8 +140,8 @@ class BodyWithGradient:
         known = dtype == tf.variant and handles.holds_trainable(self.result_handles[position])
         return known or self._known.ask(lambda: pair.is_trainable_result(position, dtype))
 
-    def _kind(self, position: int) -> Kind | None:
-        return self._known.kind_of(self._definition, position)
+    def _is_collected(self, position: int) -> bool:
+        return self._known.is_collected(self._definition, position)
 
     def _target_of(self, op: tf.Operation, position: int) -> Weight | None:
         """What the input `position` of a call is in the callee, if that one is differentiated along with this body."""

@@ -10,13 +10,13 @@ question has another answer later.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients.contributions import Part
 from tensorflow_recursion.gradients.tracer import Tracer
-from tensorflow_recursion.gradients.weights import WeightKinds
+from tensorflow_recursion.gradients.weights import Weights
 
 _Answer = TypeVar("_Answer")
 
@@ -45,7 +45,7 @@ class Knowledge:
 
     def __init__(self, tracer: Tracer, *, all_dense: bool) -> None:
         """`all_dense` says that no gradients of weights are collected."""
-        self.weights = WeightKinds(tracer, all_dense=all_dense)
+        self.weights = Weights(tracer, all_dense=all_dense)
         # For each function whose records have gradients: which of the values in them have one.
         self._record_positions: dict[str, tuple[int, ...]] = {}
         self._has_zero_records = False
@@ -68,10 +68,15 @@ class Knowledge:
             self._told.add(question, answer)
         return answer
 
-    def kind_of(self, definition: Definition, position: int) -> Kind | None:
-        """The terms that the gradient for an input of a function is made of; None if it is dense."""
+    def is_collected(self, definition: Definition, position: int) -> bool:
+        """Whether the gradient for an input of a function is collected from terms; else it is dense."""
         weight = self.weights.weight_of(definition, position)
-        return self.ask(lambda: self.weights.kind_of(weight))
+        return self.ask(lambda: bool(self.weights.parts_of(weight)))
+
+    def parts_of(self, definition: Definition, position: int) -> Mapping[Part, int]:
+        """The parts of the gradient for an input of a function, with their numbers; none if it is dense."""
+        weight = self.weights.weight_of(definition, position)
+        return self.ask(lambda: self.weights.parts_of(weight))
 
     def record_positions(self, owner: str) -> tuple[int, ...]:
         """Which values in the records of `owner` have a gradient."""

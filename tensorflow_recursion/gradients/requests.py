@@ -7,7 +7,7 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -17,7 +17,7 @@ from tensorflow_recursion._tf import function_calls, graphs, handles, nodes, pat
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition
 from tensorflow_recursion.gradients import contributions, repeats, snapshots, user_functions
-from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients.contributions import Kind, Part
 from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
 from tensorflow_recursion.gradients.higher_orders import GradientDefinition, name_of_gradient
 from tensorflow_recursion.gradients.modes import Modes
@@ -156,8 +156,8 @@ class Differentiation:
         """
         if self._groups.innermost is not None:
             return list(inputs)
-        kinds = {i: group.known.kind_of(pair.definition, i) for i in pair.trainable}
-        tables = {i for i, kind in kinds.items() if kind is Kind.ROWS}
+        parts = {i: group.known.parts_of(pair.definition, i) for i in pair.trainable}
+        tables = {i for i, found in parts.items() if Part(Kind.ROWS) in found}
         tables.update(i for i, tensor in enumerate(inputs) if handles.is_of_no_variable(tensor))
         chain = graphs.enclosing_graphs(tf1.get_default_graph())
         return [
@@ -184,8 +184,8 @@ class Differentiation:
             pair.check_asked()
             record, *others = _dead_together([record, *inputs, *snapshot], dys)
             inputs, snapshot = others[: len(inputs)], others[len(inputs) :]
-        kinds = {i: group.known.kind_of(definition, i) for i in pair.trainable}
-        types, shapes = _types_of_gradients(inputs, kinds)
+        parts = {i: group.known.parts_of(definition, i) for i in pair.trainable}
+        types, shapes = _types_of_gradients(inputs, {i: bool(found) for i, found in parts.items()})
         backward = ops.invoke(
             pair.backward,
             [record, *dys, *inputs[count:]],
@@ -199,12 +199,12 @@ class Differentiation:
         found = dict(zip(pair.trainable, backward.outputs, strict=False))
         lists = [i for i in found if inputs[i].dtype == tf.variant]
         handles.set_handle_data([found[i] for i in lists], [handles.handle_data(inputs[i]) for i in lists])
-        for i, kind in kinds.items():
-            if kind is not None and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
+        for i, of_weight in parts.items():
+            if of_weight and not (self._in_body_of_gradient() and patches.has_zeros(inputs[i])):
                 is_dense = body_around(tf1.get_default_graph()) is not None  # one type in all traces of a body
                 handles.set_handle_data([found[i]], [handles.OF_RECORD])  # only the sum asks for its gradient
                 with _beside(found[i].op):
-                    found[i] = contributions.total(kind, found[i], inputs[i], is_dense=is_dense)
+                    found[i] = contributions.total(of_weight, found[i], inputs[i], is_dense=is_dense)
         return found
 
     def _pair_for(self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph) -> tuple[Pair, Group]:
@@ -311,8 +311,8 @@ class Differentiation:
         """
         found = list(grads)
         for position, (i, grad) in enumerate(zip(pair.trainable, grads, strict=False)):
-            kind = group.known.kind_of(pair.definition, i)
-            if kind is None or grad is None or grad.dtype != tf.variant:
+            is_collected = group.known.is_collected(pair.definition, i)
+            if not is_collected or grad is None or grad.dtype != tf.variant:
                 continue
             if _is_none(grad) or nodes.is_argument(grad):
                 found[position] = None
@@ -492,14 +492,14 @@ def _gradients_for_results(results: Sequence[tf.Tensor], pair: Pair, grads: Sequ
 
 
 def _types_of_gradients(
-    inputs: Sequence[tf.Tensor], kinds: dict[int, Kind | None]
+    inputs: Sequence[tf.Tensor], are_collected: Mapping[int, bool]
 ) -> tuple[list[tf.DType], list[tf.TensorShape]]:
-    """Dtypes and static shapes of what the backward function returns for the inputs in `kinds`: gradients or terms."""
+    """Dtypes and static shapes of what the backward function returns for inputs: gradients, or terms of these."""
     types, shapes = [], []
-    for i, kind in kinds.items():
+    for i, is_collected in are_collected.items():
         dtype, shape = handles.gradient_type(inputs[i])
-        types.append(dtype if kind is None else tf.variant)
-        shapes.append(shape if kind is None else tf.TensorShape(None))
+        types.append(tf.variant if is_collected else dtype)
+        shapes.append(tf.TensorShape(None) if is_collected else shape)
     return types, shapes
 
 

@@ -4,24 +4,26 @@ A weight is a captured tensor, or an argument that is handed on. Weights that ca
 """
 # SPDX-License-Identifier: Apache-2.0
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
-from tensorflow_recursion._tf import function_calls, nodes
+from tensorflow_recursion import names, ops
+from tensorflow_recursion._tf import function_calls, handles, nodes, patches
 from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients import contributions
-from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients import contributions, terms, weight_views
+from tensorflow_recursion.gradients.contributions import Kind, Part
+from tensorflow_recursion.gradients.terms import Terms
 from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.gradients.weight_views import Step
 from tensorflow_recursion.tracing import body_around
 
 _STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
 _CALLS = (names.INVOKE, *function_calls.OPERATORS)
-_PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
-_ELEMENTS_OF_A_SMALL_TERM = 1000
 
 # Function and position of an argument; or None and a reference to the captured tensor.
 Weight: TypeAlias = tuple[str | None, Hashable]
@@ -29,24 +31,76 @@ Weight: TypeAlias = tuple[str | None, Hashable]
 
 @dataclasses.dataclass(frozen=True)
 class Use:
-    """An operator that reads a weight.
+    """An operator that reads a weight, or a view of it.
 
     Attributes:
       op: the operator.
-      position: of the weight among its inputs.
-      kind: the terms it makes of the gradient; None for a call.
+      position: of what it reads among its inputs.
+      part: the part of the gradient that it makes terms for; None for a call.
+      terms: how it makes them; None if it does not.
       target: what the weight is in the callee; None for anything but a call that hands it on.
     """
 
     op: tf.Operation
     position: int
-    kind: Kind | None
+    part: Part | None
+    terms: Terms | None = None
     target: Weight | None = None
 
 
-def uses(
+@dataclasses.dataclass(frozen=True)
+class _Name:
+    """A tensor that stands for a weight in a body, or for a view of it.
+
+    Attributes:
+      tensor: in the body, in a branch or in a loop.
+      shape: the static shape of the weight or the view, of which less may be known inside of a branch.
+      steps: from the weight to the view; none if it is the weight.
+    """
+
+    tensor: tf.Tensor
+    shape: tf.TensorShape
+    steps: tuple[Step, ...] = ()
+
+
+@dataclasses.dataclass
+class Usage:
+    """All that a body does with a weight.
+
+    Attributes:
+      tensors: what stands for the weight inside of branches and loops and behind loops, its identities and its views.
+      makers: the operators that make views, with the position of what they make them of.
+      uses: the operators that read any of these.
+    """
+
+    tensors: list[tf.Tensor]
+    makers: list[tuple[tf.Operation, int]]
+    uses: list[Use]
+
+    def is_collectable(self) -> bool:
+        """Whether every use makes terms."""
+        return all(use.terms is not None for use in self.uses)
+
+    def add(self, other: Usage) -> None:
+        """Take in what is done with one of the tensors."""
+        self.tensors += other.tensors
+        self.makers += other.makers
+        self.uses += other.uses
+
+    def collect(self, number_of: Callable[[Part], int]) -> None:
+        """Let all uses hand out terms; `number_of` is the number of a part."""
+        for use in self.uses:
+            if use.part is not None and use.terms is not None:
+                terms.contribute_from(use.op, use.position, use.terms, number_of(use.part))
+        for op, position in self.makers:
+            weight_views.hand_on_terms(op, position)
+        for tensor in self.tensors:
+            patches.set_zeros(tensor, ops.contribute_none)
+
+
+def usage(
     weight: tf.Tensor, results: Sequence[tf.Tensor], target_of: Callable[[tf.Operation, int], Weight | None]
-) -> Iterator[Use]:
+) -> Usage:
     """All uses of an argument or captured tensor in a body, with its branches and loops, which are If, Case and While.
 
     Args:
@@ -54,24 +108,41 @@ def uses(
       results: what the body returns.
       target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
     """
-    for tensor in inner_tensors(weight):
+
+    def usage_of(name: _Name) -> Usage:
+        tensor = name.tensor
+        found = Usage([tensor], [], [])
         if any(tensor is result for result in results) or _is_returned(tensor):
-            yield Use(tensor.op, 0, Kind.OTHER)
+            found.uses.append(Use(tensor.op, 0, Part(Kind.OTHER)))
         for op, position in _readers(tensor):
-            if not _stands_for(op, position):
-                target = target_of(op, position) if op.type in _CALLS else None
-                yield Use(op, position, None if target is not None else _kind(op, position), target)
+            others = _stands_for(op, position)
+            for other in others:
+                found.add(usage_of(dataclasses.replace(name, tensor=other)))
+            if not others and not nodes.has_no_gradient(op):
+                found.add(usage_by(op, position, name))
+        return found
+
+    def usage_by(op: tf.Operation, position: int, name: _Name) -> Usage:
+        """What `op` does with a weight or a view: it makes a view that is used, or it uses it."""
+        made = Usage([], [], [])
+        for tensor, step in weight_views.views(op, position):
+            made.add(usage_of(_Name(tensor, tensor.shape, (*name.steps, step))))
+        if made.tensors and made.is_collectable():
+            made.makers.append((op, position))
+            return made
+        if op.type in _CALLS and not name.steps and (target := target_of(op, position)) is not None:
+            return Usage([], [], [Use(op, position, None, target=target)])
+        return Usage([], [], [_use(op, position, name)])
+
+    return usage_of(_Name(weight, handles.gradient_type(weight)[1]))
 
 
-def inner_tensors(weight: tf.Tensor) -> list[tf.Tensor]:
-    """The tensor, what stands for it inside of branches and loops and behind loops, and its identities."""
-    found, pending = [], [weight]
-    while pending:
-        tensor = pending.pop()
-        found.append(tensor)
-        for op, position in _readers(tensor):
-            pending += _stands_for(op, position)
-    return found
+def _use(op: tf.Operation, position: int, name: _Name) -> Use:
+    """The use of a weight or a view that `op` makes."""
+    found = None if name.shape.rank is None else terms.find(op, position, name.shape)
+    if found is None or not contributions.can_be(found.kind, found.shape):
+        return Use(op, position, Part(Kind.OTHER))
+    return Use(op, position, Part(found.kind, (*name.steps, *found.steps)), found)
 
 
 def _readers(tensor: tf.Tensor) -> Iterator[tuple[tf.Operation, int]]:
@@ -106,59 +177,15 @@ def _is_returned(tensor: tf.Tensor) -> bool:
     )
 
 
-def _kind(op: tf.Operation, position: int) -> Kind:
-    """The terms that `op` makes of the gradient for its input `position`."""
-    if op.type == "MatMul":
-        return Kind.PRODUCT if _has_few_rows(op, position) else Kind.OTHER
-    if op.type in _PRODUCTS_OF_BATCHES:  # they conjugate what they transpose
-        is_matrix = op.inputs[position].shape.rank == 2 and not op.inputs[position].dtype.is_complex
-        return Kind.PRODUCT if is_matrix and _has_few_rows(op, position) else Kind.OTHER
-    if op.type == "ResourceGather" and op.get_attr("batch_dims") == 0:
-        return Kind.ROWS
-    if op.type == "GatherV2" and position == 0 and op.get_attr("batch_dims") == 0:
-        return Kind.ROWS if tf.get_static_value(op.inputs[2]) == 0 else Kind.OTHER
-    if op.type in ("ResourceGatherNd", "GatherNd") and position == 0:
-        indices = op.inputs[1].shape
-        return Kind.ROWS if indices.rank == 2 and indices[1] == 1 else Kind.OTHER  # a row each, as for TensorFlow
-    if op.type == "StridedSlice" and position == 0:
-        return Kind.SLICES if _is_row(op) else Kind.OTHER
-    return Kind.OTHER
-
-
-def _has_few_rows(op: tf.Operation, position: int) -> bool:
-    """Whether a term of a product is no larger than the weight, or small; of x W with an open number of rows it is.
-
-    Terms are kept until all calls have made theirs. A product of two weights, `u @ v`, makes larger ones. Those of W x
-    are transposed copies besides, which do not pay for an x of many columns.
-    """
-    weight, result = op.inputs[position].shape, op.outputs[0].shape
-    if not (weight.is_fully_defined() and result.is_fully_defined()):
-        return position == 1 or result.rank is None or result[-1] is not None
-    of_weight = result[-1 if position == 1 else -2]
-    rows = result.num_elements() // max(of_weight, 1)  # of x in x W; columns of x in W x
-    size = rows * sum(weight.as_list())
-    return bool(size <= max(weight.num_elements(), _ELEMENTS_OF_A_SMALL_TERM))
-
-
-def _is_row(op: tf.Operation) -> bool:
-    """Whether a StridedSlice is `x[i]`, or `x[i, :]` and so on."""
-    begin, strides = op.inputs[1], tf.get_static_value(op.inputs[3])
-    if begin.shape.rank != 1 or begin.shape[0] is None or strides is None:
-        return False
-    others = 2 ** begin.shape[0] - 2  # a bit for each axis but the first one
-    are_whole = op.get_attr("begin_mask") == others == op.get_attr("end_mask") & others and all(strides[1:] == 1)
-    has_others = op.get_attr("ellipsis_mask") or op.get_attr("new_axis_mask")
-    return op.get_attr("shrink_axis_mask") == 1 and are_whole and not has_others
-
-
-class WeightKinds:
-    """The kind of terms that the gradient for each weight of a group is made of, as far as bodies have been traced."""
+class Weights:
+    """The parts of the gradients for the weights of a group, as far as bodies have been traced."""
 
     def __init__(self, tracer: Tracer, *, all_dense: bool) -> None:
         """`all_dense` says that every gradient is computed where it arises, whatever it is made of."""
         self._all_dense = all_dense
         self._tracer = tracer
-        self._kinds: dict[Weight, Kind] = {}
+        self._parts: dict[Weight, set[Part]] = {}
+        self._numbers: dict[Part, int] = {}
         # Weights that are the same -> the first of them, or one nearer to it.
         self._same: dict[Weight, Weight] = {}
         # Those that several frames have: captured tensors, and arguments that a call hands on.
@@ -177,32 +204,40 @@ class WeightKinds:
         is_of_body = tf.is_symbolic_tensor(capture) and body_around(capture.graph) is not None
         return (definition.lasting_name, position) if is_of_body else (None, capture.ref())
 
-    def kind_of(self, weight: Weight) -> Kind | None:
-        """The kind of terms that the gradient for a weight is made of; None if it is dense.
+    def parts_of(self, weight: Weight) -> Mapping[Part, int]:
+        """The parts that the gradient for a weight is collected from, with their numbers; none if it is dense.
 
         It is dense of what one frame has alone. There is nothing to be summed, and terms are more work.
         """
         first = self._first(weight)
-        kind = self._kinds.get(first)
-        return None if self._all_dense or kind is Kind.OTHER or first not in self._shared else kind
+        parts = self._parts.get(first, ())
+        if self._all_dense or first not in self._shared or any(part.kind is Kind.OTHER for part in parts):
+            return {}
+        return {part: number for part, number in self._numbers.items() if part in parts}
 
-    def note_uses(self, weight: Weight, tensor: tf.Tensor, uses: Sequence[Use], *, is_captured: bool) -> None:
-        """Learn how one body uses a weight, which is `tensor` there."""
+    def number_of(self, part: Part) -> int:
+        """The number of a part, which is the same for all weights of the group."""
+        return self._numbers.setdefault(part, len(self._numbers))
+
+    def note_uses(self, weight: Weight, uses: Sequence[Use], *, is_captured: bool) -> None:
+        """Learn how one body uses a weight."""
         if self._all_dense:
             return
         if is_captured or any(use.target is not None for use in uses):
             self._shared.add(self._first(weight))
-        for kind in {use.kind for use in uses if use.kind is not None}:
-            self._restrict(weight, kind if contributions.can_be(kind, tensor) else Kind.OTHER)
+        for use in uses:
+            if use.part is not None:
+                self.number_of(use.part)
+                self._parts.setdefault(self._first(weight), set()).add(use.part)
         for use in uses:
             if use.target is not None and (first := self._first(use.target)) != self._first(weight):
-                if (known := self._kinds.get(first)) is not None:
-                    self._restrict(weight, known)
+                self._parts.setdefault(self._first(weight), set()).update(self._parts.get(first, ()))
                 self._same[first] = self._first(weight)
 
     def clear(self) -> None:
         """Forget everything."""
-        self._kinds.clear()
+        self._parts.clear()
+        self._numbers.clear()
         self._same.clear()
         self._shared.clear()
 
@@ -210,7 +245,3 @@ class WeightKinds:
         while weight in self._same:
             weight = self._same[weight]
         return weight
-
-    def _restrict(self, weight: Weight, kind: Kind) -> None:
-        first = self._first(weight)
-        self._kinds[first] = self._kinds.get(first, kind).with_other(kind)

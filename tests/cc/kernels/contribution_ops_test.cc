@@ -76,6 +76,30 @@ TEST_F(ContributionOpsTest, CollectConcatenatesTheTermsInTheirOrder) {
   EXPECT_EQ(outputs[1].DebugString(), Int64s({5, 6, 9}).DebugString());
 }
 
+TEST_F(ContributionOpsTest, CollectTakesTheTermsOfOnePart) {
+  Const("a", Floats({1}, 1));
+  Const("b", Floats({2}, 5));
+  Const("ints", Int64s({7, 8}));
+  for (const int part : {0, 1, 2}) {
+    const std::string name = std::to_string(part);
+    graph_.Node("of" + name, kContributeOp, part == 1 ? Inputs{"b", "ints"} : Inputs{"b", "a"},
+                {{"T", DT_FLOAT}, {"U", part == 1 ? DT_INT64 : DT_FLOAT}, {kPartAttr, part}});
+  }
+  graph_.Node("view", kContributeViewOp, {"of1"});
+  graph_.Node("sum", "AddN", {"of0", "view", "of2"}, {{"T", DT_VARIANT}, {"N", 3}});
+  graph_.Node("collect", kCollectOp, {"sum"},
+              {{"T", DT_FLOAT},
+               {"U", DT_INT64},
+               {"first_shape", TensorShape({})},
+               {"second_shape", TensorShape({})},
+               {kPartAttr, 1}});
+  std::vector<Tensor> outputs;
+  const absl::Status status = Run({"collect:0", "collect:1"}, &outputs);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ValuesOf(outputs[0]), (std::vector<float>{5, 6}));
+  EXPECT_EQ(outputs[1].DebugString(), Int64s({7, 8}).DebugString());
+}
+
 TEST_F(ContributionOpsTest, ZeroTermsAreZeroRows) {
   graph_.Node("none", kContributeNoneOp);
   Collect("none", {2, 3}, {});

@@ -56,11 +56,11 @@ PROGRAMS = {
     ),
     "row": (1, lambda x, w, u, v: x * w[1][:, tf.newaxis]),
     "row from the end": (1, lambda x, w, u, v: x * w[tf.cast(tf.math.real(x[0, 0]) * 0.0, I32) - 1, :][:, tf.newaxis]),
-    "rows and gathered rows": (1, lambda x, w, u, v: x * w[1][:, tf.newaxis] + transposed(tf.gather(w, [2, 2]))[:, :1]),
+    "rows and gathered rows": (2, lambda x, w, u, v: x * w[1][:, tf.newaxis] + transposed(tf.gather(w, [2, 2]))[:, :1]),
     "column": (0, lambda x, w, u, v: x * w[:, 1:2]),
     "every other row": (0, lambda x, w, u, v: x * tf.reduce_sum(w[::2])),
     "elements": (0, lambda x, w, u, v: (w * w) @ x),
-    "rows and products": (0, lambda x, w, u, v: (w @ x) * tf.gather(w, [1])[0, 0]),
+    "rows and products": (2, lambda x, w, u, v: (w @ x) * tf.gather(w, [1])[0, 0]),
 }
 # A batch of products conjugates what it transposes; of complex numbers, its gradients are TensorFlow's.
 COMPLEX = {name: program for name, program in PROGRAMS.items() if "batch" not in name}

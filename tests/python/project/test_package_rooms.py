@@ -36,8 +36,9 @@ ORDER = """
     tracing, specializations
     nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
-    gradients.modes, gradients.tracer, gradients.contributions, gradients.user_functions
-    gradients.tf_functions
+    gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions
+    gradients.contributions, gradients.tf_functions
+    gradients.terms
     gradients.weights, gradients.snapshots, gradients.repeats
     gradients.knowledge
     gradients.pairs

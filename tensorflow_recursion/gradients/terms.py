@@ -1,0 +1,341 @@
+"""Which terms operators make of the gradients for weights that they read, and how they make them.
+
+An operator that uses a weight gets a gradient function that hands out what its own would multiply or scatter:
+
+- a product x W the matrices x and dy, of which the product is the gradient once the first of them is transposed;
+- what gathers or slices rows the gradients for these rows, and which ones they are.
+
+Other uses are brought into one of these forms by a view of the weight: that of an element `w[i, j]` is one of a row of
+the weight as a vector.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from tensorflow_recursion import ops
+from tensorflow_recursion._tf import nodes
+from tensorflow_recursion.gradients import weight_views
+from tensorflow_recursion.gradients.contributions import Kind
+from tensorflow_recursion.gradients.weight_views import Step
+
+_PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
+_PRODUCTS = ("MatMul", *_PRODUCTS_OF_BATCHES)
+_ELEMENTS_OF_A_SMALL_TERM = 1000
+# An attribute of an operation in Python: which terms it makes, by the position of the weight.
+_TERMS = "_recursion_terms"
+
+# The two tensors of a term, made from the gradient for what the operator returns.
+_Pair: TypeAlias = tuple[tf.Tensor, tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """The terms that an operator makes of the gradient for one of its inputs.
+
+    Attributes:
+      kind: what they are.
+      make: makes one.
+      shape: the static shape of what they are terms for: of the input, or of a view of it.
+      steps: to that view.
+    """
+
+    kind: Kind
+    make: Callable[[tf.Operation, tf.Tensor], _Pair]
+    shape: tf.TensorShape
+    steps: tuple[Step, ...] = ()
+
+
+def find(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
+    """The terms that `op` makes for its input `position`, of which the static `shape` is known; None if there are none.
+
+    What it reads may stand for the weight in a branch, of which less is known than of the weight.
+    """
+    if op.type in _PRODUCTS:
+        return _of_product(op, position, shape)
+    if op.type == "Einsum":
+        return _of_einsum(op, position, shape)
+    if op.type == "ResourceGather" and op.get_attr("batch_dims") == 0:
+        return Terms(Kind.ROWS, functools.partial(_rows, row_shape=shape[1:].as_list()), shape)
+    if op.type == "GatherV2" and position == 0 and op.get_attr("batch_dims") == 0:
+        return _of_gather(op, shape)
+    if op.type in ("ResourceGatherNd", "GatherNd") and position == 0:
+        return _of_gather_nd(op, shape)
+    if op.type == "StridedSlice" and position == 0:
+        return _of_slice(op, shape)
+    return None
+
+
+def contribute_from(op: tf.Operation, position: int, terms: Terms, part: int) -> None:
+    """Let the gradient function of `op`, which reads a weight as its input `position`, hand out a term for it.
+
+    Args:
+      op: the operator.
+      position: of the weight.
+      terms: what `find` has found.
+      part: the number of the part of the gradient that they belong to.
+    """
+    known = {**getattr(op, _TERMS, {}), position: (terms, part)}  # both inputs of a product may be weights
+    setattr(op, _TERMS, known)
+    nodes.set_gradient_function(op, functools.partial(_gradient, terms=known))
+
+
+def _gradient(op: tf.Operation, grad: tf.Tensor, *, terms: Mapping[int, tuple[Terms, int]]) -> list[tf.Tensor | None]:
+    found = []
+    for position in range(len(op.inputs)):
+        if position in terms:
+            of_weight, part = terms[position]
+            found.append(ops.contribute(*of_weight.make(op, grad), part))
+        elif op.type in _PRODUCTS:
+            found.append(_dense(op, grad, position))
+        else:
+            found.append(nodes.registered_gradients(op, grad)[position] if op.type == "Einsum" else None)
+    return found
+
+
+def _is_small(size: int, weight: tf.TensorShape) -> bool:
+    """Whether a term of so many elements is no larger than the weight, or small.
+
+    Terms are kept until all calls have made theirs. A product of two weights, `u @ v`, makes larger ones.
+    """
+    return bool(size <= max(weight.num_elements(), _ELEMENTS_OF_A_SMALL_TERM))
+
+
+# -- Products ----------------------------------------------------------------------------------------------------------
+
+
+def _of_product(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
+    is_batch = op.type in _PRODUCTS_OF_BATCHES
+    if is_batch and (op.inputs[position].shape.rank != 2 or op.inputs[position].dtype.is_complex):
+        return None  # they conjugate what they transpose
+    if not _has_few_rows(op, position):
+        return None
+    return Terms(Kind.PRODUCT, functools.partial(_factors, position=position, shape=shape.as_list()), shape)
+
+
+def _has_few_rows(op: tf.Operation, position: int) -> bool:
+    """Whether a term of a product is small; of x W with an open number of rows it is.
+
+    Those of W x are transposed copies besides, which do not pay for an x of many columns.
+    """
+    weight, result = op.inputs[position].shape, op.outputs[0].shape
+    if not (weight.is_fully_defined() and result.is_fully_defined()):
+        return position == 1 or result.rank is None or result[-1] is not None
+    of_weight = result[-1 if position == 1 else -2]
+    rows = result.num_elements() // max(of_weight, 1)  # of x in x W; columns of x in W x
+    return _is_small(rows * sum(weight.as_list()), weight)
+
+
+def _factors(op: tf.Operation, grad: tf.Tensor, *, position: int, shape: Sequence[int]) -> _Pair:
+    """The term of a factor of a product of matrices, or of a batch of products, which may be transposed."""
+    x = tf.math.conj(op.inputs[1 - position])
+    are_transposed = _are_transposed(op)
+    if are_transposed[1 - position] == bool(position):
+        x = _transposed(x)
+    pair = (x, grad) if position == 1 else (_transposed(grad), x)
+    if are_transposed[position]:
+        pair = pair[1], pair[0]
+    if op.type != "MatMul":
+        pair = tf.reshape(pair[0], [-1, shape[0]]), tf.reshape(pair[1], [-1, shape[1]])
+    return pair
+
+
+def _dense(op: tf.Operation, grad: tf.Tensor, position: int) -> tf.Tensor:
+    """The gradient for a factor that is no weight."""
+    other = tf.math.conj(op.inputs[1 - position])
+    of_a, of_b = _are_transposed(op)
+    if position == 0:
+        if of_a:
+            return tf.matmul(other, grad, transpose_a=of_b, transpose_b=True)
+        return tf.matmul(grad, other, transpose_b=not of_b)
+    if of_b:
+        return tf.matmul(grad, other, transpose_a=True, transpose_b=of_a)
+    return tf.matmul(other, grad, transpose_a=not of_a)
+
+
+def _are_transposed(op: tf.Operation) -> tuple[bool, bool]:
+    first, second = ("transpose_a", "transpose_b") if op.type == "MatMul" else ("adj_x", "adj_y")
+    return op.get_attr(first), op.get_attr(second)
+
+
+def _transposed(matrix: tf.Tensor) -> tf.Tensor:
+    """A matrix, or a batch, transposed; a row or a column, which is much the same in memory, without copying it."""
+    if matrix.shape.rank == 2 and 1 in matrix.shape.as_list():
+        return tf.reshape(matrix, [-1, 1] if matrix.shape[0] == 1 else [1, -1])
+    return tf.linalg.matrix_transpose(matrix)
+
+
+def _of_einsum(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
+    """Those of a product of a weight and one tensor, `bi,ij->bj` for example.
+
+    Each axis of the weight is one of the other tensor too, or of the result, and no axis of these is lost or repeated.
+    The weight is a matrix once its axes are ordered by that.
+    """
+    factors, _, result = op.get_attr("equation").decode().replace(" ", "").partition("->")
+    axes = factors.split(",")
+    if len(axes) != 2 or "." in factors or not shape.is_fully_defined() or op.inputs[position].dtype.is_complex:
+        return None
+    of_weight, of_x = axes[position], axes[1 - position]
+    if any(len(set(one)) < len(one) for one in (of_weight, of_x, result)):
+        return None
+    inner = [axis for axis in of_weight if axis in of_x]
+    outer = [axis for axis in of_weight if axis in result]
+    batch = [axis for axis in of_x if axis not in of_weight]
+    if set(inner) & set(outer) or len(inner) + len(outer) < len(of_weight) or {*batch, *outer} != set(result):
+        return None
+    sizes = dict(zip(of_weight, shape.as_list(), strict=True))
+    matrix = [math.prod(sizes[axis] for axis in group) for group in (inner, outer)]
+    rows = op.inputs[1 - position].shape.num_elements()
+    if rows is not None and not _is_small(rows // max(matrix[0], 1) * sum(matrix), shape):
+        return None
+    order = [of_weight.index(axis) for axis in (*inner, *outer)]
+    steps = [weight_views.transposed(order)] if order != sorted(order) else []
+    if shape.rank != 2 or len(inner) != 1:
+        steps.append(weight_views.reshaped(matrix))
+    return Terms(
+        Kind.PRODUCT,
+        functools.partial(
+            _factors_of_einsum,
+            position=position,
+            orders=(
+                [of_x.index(axis) for axis in (*batch, *inner)],
+                [result.index(axis) for axis in (*batch, *outer)],
+            ),
+            matrix=matrix,
+        ),
+        tf.TensorShape(matrix),
+        tuple(steps),
+    )
+
+
+def _factors_of_einsum(
+    op: tf.Operation, grad: tf.Tensor, *, position: int, orders: tuple[list[int], list[int]], matrix: Sequence[int]
+) -> _Pair:
+    first, second = (
+        tf.reshape(tensor if order == sorted(order) else tf.transpose(tensor, order), [-1, columns])
+        for tensor, order, columns in zip((op.inputs[1 - position], grad), orders, matrix, strict=True)
+    )
+    return first, second
+
+
+# -- Rows --------------------------------------------------------------------------------------------------------------
+
+
+def _of_gather(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
+    axis = tf.get_static_value(op.inputs[2])
+    if axis == 0:
+        return Terms(Kind.ROWS, functools.partial(_rows, row_shape=shape[1:].as_list()), shape)
+    if shape.rank == 2 and axis in (1, -1):
+        return Terms(Kind.SLICES, functools.partial(_columns, size=shape[0]), *_of_columns(shape))
+    return None
+
+
+def _rows(op: tf.Operation, grad: tf.Tensor, *, row_shape: Sequence[int]) -> _Pair:
+    return tf.reshape(grad, [-1, *row_shape]), tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1])
+
+
+def _columns(op: tf.Operation, grad: tf.Tensor, *, size: int) -> _Pair:
+    return tf.transpose(tf.reshape(grad, [size, -1])), tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1])
+
+
+def _of_gather_nd(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
+    """Rows, or what has several indices each: rows of the weight with these axes as one."""
+    indices = op.inputs[1].shape
+    axes = indices[-1] if indices.rank else None
+    if not axes:
+        return None
+    if axes == 1 and indices.rank == 2:
+        return Terms(Kind.ROWS, functools.partial(_rows, row_shape=shape[1:].as_list()), shape)
+    if not (joined := _joined(shape, axes)):
+        return None
+    return Terms(Kind.SLICES, functools.partial(_places, shape=shape.as_list()), *joined)
+
+
+def _places(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int]) -> _Pair:
+    """The term of what GatherNd reads."""
+    axes = op.inputs[1].shape[-1]
+    indices = tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1, axes])
+    return tf.reshape(grad, [-1, *shape[axes:]]), tf.reduce_sum(indices * _distances(shape, axes), 1)
+
+
+def _of_columns(shape: tf.TensorShape) -> tuple[tf.TensorShape, tuple[Step, ...]]:
+    """The static shape of the view of a matrix of which its columns are the rows, and the steps to it."""
+    return tf.TensorShape([shape[1], shape[0]]), (weight_views.transposed(),)
+
+
+def _joined(shape: tf.TensorShape, axes: int) -> tuple[tf.TensorShape, tuple[Step, ...]] | None:
+    """The same of a view that has the first `axes` axes as one; None if they are not known."""
+    if axes == 1:
+        return shape, ()
+    if not shape.is_fully_defined() or axes > shape.rank:
+        return None
+    joined = [math.prod(shape[:axes].as_list()), *shape[axes:].as_list()]
+    return tf.TensorShape(joined), (weight_views.reshaped(joined),)
+
+
+def _distances(shape: Sequence[int], axes: int) -> list[int]:
+    """How far apart two neighbours on each of the first `axes` axes are once these axes are one."""
+    return [math.prod(shape[i + 1 : axes]) for i in range(axes)]
+
+
+def _of_slice(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
+    """Of `x[i]`, `x[i, :]`, `x[i, j]`, `x[:, i]` and `x[i:j]`, and so on."""
+    begin, strides = op.inputs[1], tf.get_static_value(op.inputs[3])
+    has_others = op.get_attr("ellipsis_mask") or op.get_attr("new_axis_mask")
+    if begin.shape.rank != 1 or begin.shape[0] is None or strides is None or has_others or any(strides != 1):
+        return None
+    count = begin.shape[0]
+    single = [bool(op.get_attr("shrink_axis_mask") >> i & 1) for i in range(count)]
+    open_ended = op.get_attr("begin_mask") & op.get_attr("end_mask")
+    is_whole = [bool(open_ended >> i & 1) and not single[i] for i in range(count)]
+    axes = sum(single)
+    if single == [True] * axes + [False] * (count - axes) and all(is_whole[axes:]) and axes:
+        if not (joined := _joined(shape, axes)):
+            return None
+        return Terms(Kind.SLICES, functools.partial(_row, shape=shape.as_list()), *joined)
+    if shape.rank == 2 and shape.is_fully_defined() and single == [False, True] and is_whole[0]:
+        return Terms(Kind.SLICES, functools.partial(_column, shape=shape.as_list()), *_of_columns(shape))
+    if not axes and not is_whole[0] and all(is_whole[1:]):
+        return Terms(Kind.SLICES, functools.partial(_range, shape=shape.as_list()), shape)
+    return None
+
+
+def _row(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int | None]) -> _Pair:
+    """The term of `x[i]` for x, which has a `shape`, and i, which counts from the end if it is negative.
+
+    That of `x[i, j]` is the same of x with the first two axes as one.
+    """
+    axes = op.get_attr("shrink_axis_mask").bit_length()
+    sizes = [_size(op, shape, i) for i in range(axes)]
+    indices = [tf.math.floormod(tf.cast(op.inputs[1][i : i + 1], tf.int64), size) for i, size in enumerate(sizes)]
+    index = indices[0]
+    for other, size in zip(indices[1:], sizes[1:], strict=True):
+        index = index * size + other
+    return tf.reshape(grad, [1, *shape[axes:]]), index
+
+
+def _column(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int]) -> _Pair:
+    index = tf.math.floormod(tf.cast(op.inputs[1][1:2], tf.int64), shape[1])
+    return tf.reshape(grad, [1, shape[0]]), index
+
+
+def _range(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int | None]) -> _Pair:
+    """The term of `x[i:j]`, which ends where x does."""
+    size = tf.cast(_size(op, shape, 0), tf.int64)
+    begin = tf.cast(op.inputs[1][0], tf.int64)
+    if op.get_attr("begin_mask") & 1:
+        begin = tf.zeros_like(begin)
+    begin = tf.clip_by_value(tf.where(begin < 0, begin + size, begin), 0, size)
+    return grad, begin + tf.range(tf.shape(grad, tf.int64)[0])
+
+
+def _size(op: tf.Operation, shape: Sequence[int | None], axis: int) -> Any:
+    size = shape[axis]
+    return tf.shape(op.inputs[0], tf.int64)[axis] if size is None else size
