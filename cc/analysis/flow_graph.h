@@ -145,10 +145,18 @@ struct FlowFunction {
   std::map<int, const tensorflow::Node*> results;
   // How many of the last arguments are invariants, which calls inside the recursion do not pass.
   uint32_t num_invariants = 0;
-  // Which of FlowGraph::reads_of_recursions is about the recursion that has these invariants; kNone if there is none.
+  // Which of FlowGraph::recursions has these invariants; kNone if there is none.
   uint32_t recursion = kNone;
 
   int num_results() const { return results.empty() ? 0 : results.rbegin()->first + 1; }
+};
+
+// What the frames of a recursion with invariants share.
+struct FlowRecursion {
+  // The variables that are read when the recursion is entered. Their values are further invariants, in this order.
+  std::vector<InvariantRead> reads;
+  // How many results of operators the first frames that compute them keep (kept_results.h).
+  uint32_t num_kept_results = 0;
 };
 
 // All flow nodes of a partition graph or of a whole graph. BuildFlowGraph makes it.
@@ -160,8 +168,7 @@ struct FlowGraph {
   // Where in `loops` the loop is whose body is the region.
   std::map<RegionId, size_t> loop_of_region;
   std::map<RegionId, FlowFunction> functions;
-  // The variables that are read when a recursion is entered. Their values are further invariants of it, in this order.
-  std::vector<std::vector<InvariantRead>> reads_of_recursions;
+  std::vector<FlowRecursion> recursions;
   // By ConstantId. They never move, because values point to them.
   std::deque<ConstantTensor> constants;
   // FlowNode::index of a Retain or Recall, or of a kKernel, says which of these is its own.

@@ -84,9 +84,9 @@ class InvariantKeeper {
     }
     for (RegionId function : recursion.functions) {
       flow_.functions.at(function).num_invariants = static_cast<uint32_t>(recursion.invariants.size());
-      flow_.functions.at(function).recursion = static_cast<uint32_t>(flow_.reads_of_recursions.size());
+      flow_.functions.at(function).recursion = static_cast<uint32_t>(flow_.recursions.size());
     }
-    flow_.reads_of_recursions.emplace_back();
+    flow_.recursions.emplace_back();
   }
 
   // The arguments in their new order, in which the invariants come last.

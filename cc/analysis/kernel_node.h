@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cc/base/ids.h"
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
@@ -26,6 +27,8 @@ struct KernelNode {
   std::string op;
   tensorflow::DataTypeVector inputs;
   tensorflow::DataTypeVector outputs;
+  // Where its results are among those that the frames of its recursion share; kNone if it does not share them.
+  uint32_t kept_results = kNone;
 };
 
 // The value of a constant of the graph, which ConstantOf reads into the flow graph.

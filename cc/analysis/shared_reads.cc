@@ -131,7 +131,7 @@ class ReadSharer {
     const FlowFunction& function = flow_.functions.at(flow_.regions.FunctionRegionOf(node.region));
     if (!node.inputs[0].is_invariant() || function.recursion == kNone) return;
     const tensorflow::DataType dtype = flow_.kernels[node.index].outputs[0];
-    std::vector<InvariantRead>& reads = flow_.reads_of_recursions[function.recursion];
+    std::vector<InvariantRead>& reads = flow_.recursions[function.recursion].reads;
     const auto known = std::find_if(reads.begin(), reads.end(), [&](const InvariantRead& read) {
       return read.handle == node.inputs[0].invariant && flow_.kernels[read.kernel].outputs[0] == dtype;
     });

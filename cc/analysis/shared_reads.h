@@ -24,7 +24,7 @@ using VariableReaders = std::map<NodeId, int>;
 VariableReaders FindVariableReaders(const FlowGraph& flow);
 
 // Has the call that enters a recursion read the variables whose handles are invariants, and operators take the values
-// as further invariants (FlowGraph::reads_of_recursions). Merges, results, loops and calls take nothing but tokens:
+// as further invariants (FlowRecursion::reads). Merges, results, loops and calls take nothing but tokens:
 // they get the value from a node that only passes it on. `flow` is as KeepInvariants() leaves it, and `readers` as they
 // were before. Sets `read` to the variables that are read so. All of them have to be readable when a run begins,
 // because a frame that would have failed to read one may never come.

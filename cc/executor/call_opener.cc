@@ -191,7 +191,7 @@ Invariants* CallOpener::NewInvariants(const Frame* child, const Value* passed, c
     if (ABSL_PREDICT_FALSE(value.is_empty())) value = Value::Own(NewTensor(tensorflow::Tensor(node.outputs[0])));
     values.push_back(value);
   }
-  return Invariants::New(values.data(), static_cast<uint32_t>(values.size()));
+  return Invariants::New(values.data(), static_cast<uint32_t>(values.size()), site.num_kept_results);
 }
 
 inline void CallOpener::Start(Frame* child, const Value* arguments, uint32_t num_arguments, const CallSite& site) {

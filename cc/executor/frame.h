@@ -76,6 +76,7 @@ struct Frame {
   // The invariants of the recursion that this frame is part of, if that has some. The frame of the call that entered
   // the recursion owns them.
   const Invariants& invariants() const { return *values()[region->invariants_slot].invariants; }
+  Invariants* mutable_invariants() { return values()[region->invariants_slot].invariants; }
   void EnterWith(Invariants* invariants) {
     values()[region->invariants_slot] = Value::Own(invariants);
     owns_tensors = 1;

@@ -27,6 +27,7 @@ constexpr size_t kMostBesideHeld = 8;
 void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs) {
   const KernelNode& node = context_->program.kernels[op.index];
   RunState* const run = context_->run;
+  if (ABSL_PREDICT_FALSE(node.kept_results != kNone) && DeliverKept(frame, op, inputs, node)) return;
   const KernelRunner::Cost cost = run->environment.runner->CostOf(node);
   if (ABSL_PREDICT_TRUE(cost == KernelRunner::Cost::kCheap)) {
     context_->Spend(kKernelWeight);
@@ -51,6 +52,18 @@ void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs)
   RunHere(frame, op, inputs, node);
 }
 
+// Delivers what another frame of the recursion has computed and kept. Returns false if none has yet. Two frames may
+// compute the same at once.
+bool KernelLauncher::DeliverKept(Frame* frame, const Op& op, Value* inputs, const KernelNode& node) {
+  const Invariants& shared = frame->invariants();
+  if (!shared.HasResults(node.kept_results)) return false;
+  for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i].Release();
+  MakeRoomForOutputs();
+  for (uint32_t i = 0; i < op.num_ports; ++i) outputs_[i] = shared.GetResult(node.kept_results + i);
+  DeliverOutputs(frame, op, node, outputs_.data());
+  return true;
+}
+
 void KernelLauncher::FireInMainGraph(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node) {
   if (queue_->empty() && flights_.count() == 0) {
     context_->Spend(kPollInterval);
@@ -64,7 +77,7 @@ void KernelLauncher::FireInMainGraph(Frame* frame, OpId index, const Op& op, Val
 
 void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node) {
   RunState* const run = context_->run;
-  if (outputs_.size() < run->max_outputs) outputs_.resize(run->max_outputs, Value::Empty());
+  MakeRoomForOutputs();
   KernelCall call{inputs, outputs_.data(), frame->tag(), context_->index, false};
   if (op.kind == OpKind::kSend) call.is_dead = inputs[0].is_dead();
   ProfileTimer timer(context_->profile.get());
@@ -77,6 +90,10 @@ void KernelLauncher::RunHere(Frame* frame, const Op& op, Value* inputs, const Ke
     return context_->FailAt(status, frame);
   }
   DeliverOutputs(frame, op, node, outputs_.data());
+}
+
+void KernelLauncher::MakeRoomForOutputs() {
+  if (outputs_.size() < context_->run->max_outputs) outputs_.resize(context_->run->max_outputs, Value::Empty());
 }
 
 // Lets the call wait in a wave, if it can share one, and returns whether it does. A wave that is full then runs at
@@ -245,6 +262,9 @@ void KernelLauncher::NoteEnd(const Frame& frame, const KernelInFlight& kernel) {
 // Takes the outputs over.
 void KernelLauncher::DeliverOutputs(Frame* frame, const Op& op, const KernelNode& node, Value* outputs) {
   if (ABSL_PREDICT_FALSE(context_->traces)) LogKernel(context_->program, *frame, node, outputs);
+  if (ABSL_PREDICT_FALSE(node.kept_results != kNone)) {
+    frame->mutable_invariants()->KeepResults(node.kept_results, outputs, op.num_ports);
+  }
   bool any = op.num_ports == 0;
   for (uint32_t i = 0; i < op.num_ports; ++i) {
     if (ABSL_PREDICT_FALSE(outputs[i].is_empty())) {

@@ -71,7 +71,9 @@ class KernelLauncher {
   // How many kernels are one flight at most.
   static constexpr int kLongestFlight = 32;
 
+  bool DeliverKept(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
   void RunHere(Frame* frame, const Op& op, Value* inputs, const KernelNode& node);
+  void MakeRoomForOutputs();
   bool Waits(Frame* frame, OpId index, const Op& op, Value* inputs, const KernelNode& node);
   void RunWave(Wave wave);
   bool RunTogether(Wave* wave);

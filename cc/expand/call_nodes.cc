@@ -20,9 +20,8 @@ bool IsRetain(const NodeDef& node) { return node.op() == kRetainOp; }
 bool IsRecall(const NodeDef& node) { return node.op() == kRecallOp; }
 
 bool IsPureGradientOp(const std::string& op) {
-  static const auto* const ops =
-      new std::unordered_set<std::string>{kRetainOp,           kRecallOp,  kContributeOp, kContributeNoneOp,
-                                          kContributeViewOp, kCollectOp, kTotalOp};
+  static const auto* const ops = new std::unordered_set<std::string>{
+      kRetainOp, kRecallOp, kContributeOp, kContributeNoneOp, kContributeViewOp, kCollectOp, kTotalOp};
   return ops->count(op) > 0;
 }
 

@@ -164,8 +164,9 @@ REGISTER_OP(kContributeOp)
     .Attr("part: int = 0")
     .SetIsStateful()
     .SetShapeFn(tensorflow::shape_inference::UnknownShape)
-    .Doc("One term of a part of a weight's gradient, not computed yet: a product of matrices, or rows and their "
-         "indices.");
+    .Doc(
+        "One term of a part of a weight's gradient, not computed yet: a product of matrices, or rows and their "
+        "indices.");
 
 REGISTER_OP(kContributeNoneOp)
     .Output("contributions: variant")
@@ -202,7 +203,9 @@ REGISTER_OP(kCollectOp)
       }
       return absl::OkStatus();
     })
-    .Doc("The tensors of all terms of a part of a gradient, the first and the second of each concatenated along axis 0.");
+    .Doc(
+        "The tensors of all terms of a part of a gradient, the first and the second of each concatenated along axis "
+        "0.");
 
 REGISTER_OP(kTotalOp)
     .Input("value: T")

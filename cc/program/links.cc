@@ -93,7 +93,9 @@ absl::Status LinkCallSites(Layout* layout) {
     const FlowFunction& function = layout->flow.functions.at(callee);
     if (!from.is_inside && function.num_invariants > 0) {
       site.num_invariants = function.num_invariants;
-      site.invariant_reads = layout->flow.reads_of_recursions.at(function.recursion);
+      const FlowRecursion& recursion = layout->flow.recursions.at(function.recursion);
+      site.invariant_reads = recursion.reads;
+      site.num_kept_results = recursion.num_kept_results;
     }
     site.announce_port = from.announce_port.has_value() ? static_cast<uint32_t>(*from.announce_port) : kNone;
   }

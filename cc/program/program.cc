@@ -7,6 +7,7 @@
 
 #include "cc/analysis/flow_graph.h"
 #include "cc/analysis/keep_invariants.h"
+#include "cc/analysis/kept_results.h"
 #include "cc/analysis/shared_reads.h"
 #include "cc/analysis/superfluous_waits.h"
 #include "cc/base/names.h"
@@ -92,6 +93,7 @@ absl::Status BuildProgram(const tensorflow::Graph& graph, const DeviceMemory& me
   // These come after all others that look at inputs, because those take every input that is no constant for a token.
   TFR_RETURN_IF_ERROR(KeepInvariants(compiled_regions, &flow));
   TFR_RETURN_IF_ERROR(ShareReads(readers, &flow, &result->shared_reads));
+  TFR_RETURN_IF_ERROR(FindKeptResults(&flow));
   TFR_RETURN_IF_ERROR(Assemble(std::move(flow), result.get()));
   LinkCompiled(std::move(compiled), result.get());
   TFR_RETURN_IF_ERROR(CheckBoundary(*result));

@@ -113,6 +113,8 @@ struct CallSite {
   uint32_t num_invariants = 0;
   // What the call reads then; the values are further invariants.
   std::vector<InvariantRead> invariant_reads;
+  // How many results of operators its frames will share.
+  uint32_t num_kept_results = 0;
 };
 
 // Hands a value to an iteration of a loop: what lies in slot `slot` of the operator that has collected the values goes

@@ -2,7 +2,8 @@
 //
 // Each frame adds a term: for `x @ w` the pair (x, gradient of x @ w), of which the product is the frame's share in the
 // gradient of w. The sum is handed up the recursion as a list of such pairs, and is computed once, where the gradient
-// was asked for. A weight that is used in several ways, as it is and transposed for example, has terms of several parts.
+// was asked for. A weight that is used in several ways, as it is and transposed for example, has terms of several
+// parts.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_CONTRIBUTIONS_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_CONTRIBUTIONS_H_

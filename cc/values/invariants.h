@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_VALUES_INVARIANTS_H_
 #define TENSORFLOW_RECURSION_CC_VALUES_INVARIANTS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,10 +15,13 @@ namespace tensorflow_recursion {
 // values of variables that are read when the recursion is entered, are kept once for each call that enters it: the
 // frame of that call owns them, and the frames below it end before it does. They are immutable, so frames of any worker
 // may read them.
+//
+// Beside them is room for results of operators that compute the same in every frame, of `transpose(w)` for example. The
+// first frame that has computed them keeps them here.
 class Invariants {
  public:
-  // Takes over the values, none of which may be empty.
-  static Invariants* New(const Value* values, uint32_t size);
+  // Takes over the values, none of which may be empty. There is room for `num_results` results.
+  static Invariants* New(const Value* values, uint32_t size, uint32_t num_results = 0);
   static void Delete(Invariants* invariants);
 
   Invariants(const Invariants&) = delete;
@@ -27,16 +31,35 @@ class Invariants {
   // The invariant for a reader in a frame of the recursion. A tensor is borrowed, anything else is copied.
   Value Get(uint32_t index) const { return values()[index].Lend(); }
 
+  // Whether the results of the operator have been kept of which the first has number `first`.
+  bool HasResults(uint32_t first) const { return states()[first].load(std::memory_order_acquire) == State::kKept; }
+  // One of these results, for whatever the reader does with it.
+  Value GetResult(uint32_t number) const { return values()[size_ + number].Copy(); }
+  // Keeps copies of all results of an operator, unless another frame has been faster or a result is missing.
+  void KeepResults(uint32_t first, const Value* results, uint32_t count);
+
  private:
-  explicit Invariants(uint32_t size) : size_(size) {}
+  // Of the first result of an operator.
+  enum class State : uint8_t { kMissing, kBeingWritten, kKept };
+
+  Invariants(uint32_t size, uint32_t num_results) : size_(size), num_results_(num_results) {}
   ~Invariants() = default;
 
-  static size_t BytesOf(uint32_t size) { return sizeof(Invariants) + size * sizeof(Value); }
+  // The values follow this header, then the results, then a state for each of them.
+  size_t num_values() const { return size_t{size_} + num_results_; }
+  size_t num_bytes() const { return sizeof(Invariants) + num_values() * sizeof(Value) + num_results_; }
   Value* values() { return reinterpret_cast<Value*>(this + 1); }
   const Value* values() const { return reinterpret_cast<const Value*>(this + 1); }
+  std::atomic<State>* states() { return reinterpret_cast<std::atomic<State>*>(values() + num_values()); }
+  const std::atomic<State>* states() const {
+    return reinterpret_cast<const std::atomic<State>*>(values() + num_values());
+  }
 
   alignas(alignof(Value)) const uint32_t size_;
+  const uint32_t num_results_;
 };
+
+static_assert(sizeof(std::atomic<uint8_t>) == 1, "a state for each result is a byte");
 
 static_assert(sizeof(Invariants) % alignof(Value) == 0, "values follow the header");
 

@@ -41,6 +41,7 @@ class Kind(enum.Enum):
     """What the terms of a weight's gradient are."""
 
     PRODUCT = enum.auto()  # pairs (x, dy) of a product x W or W x
+    ROW_PRODUCT = enum.auto()  # the same of a product x W[k]; x has a column more, which says k
     ROWS = enum.auto()  # pairs (values, indices) of rows that were gathered
     SLICES = enum.auto()  # the same of rows that were sliced; as for TensorFlow, the sum is dense
     OTHER = enum.auto()  # nothing that can be collected
@@ -65,6 +66,8 @@ def can_be(kind: Kind, shape: tf.TensorShape) -> bool:
         return False
     if kind is Kind.PRODUCT:
         return bool(shape.rank == 2 and shape.num_elements())
+    if kind is Kind.ROW_PRODUCT:
+        return bool(shape.rank == 3 and shape.num_elements())
     return bool(shape.rank >= 1 and shape[1:].is_fully_defined())
 
 
@@ -101,6 +104,13 @@ def _sum_of_view(
     if kind is Kind.PRODUCT:
         x, dy = ops.collect(contributions, (dtype, dtype), (shape[:1], shape[1:]), number)
         return tf.matmul(x, dy, transpose_a=True)
+    if kind is Kind.ROW_PRODUCT:
+        x, dy = ops.collect(contributions, (dtype, dtype), (tf.TensorShape([shape[1] + 1]), shape[2:]), number)
+        rows = tf.cast(x[:, -1], tf.int32)
+        of_rows = zip(
+            tf.dynamic_partition(x[:, :-1], rows, shape[0]), tf.dynamic_partition(dy, rows, shape[0]), strict=True
+        )
+        return tf.stack([tf.matmul(x, dy, transpose_a=True) for x, dy in of_rows])
     values, indices = _collected_rows(contributions, number, dtype, shape)
     num_rows = tf.shape(like)[0] if shape[0] is None else shape[0]
     return tf.math.unsorted_segment_sum(values, indices, num_rows)

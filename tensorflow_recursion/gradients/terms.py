@@ -29,6 +29,10 @@ from tensorflow_recursion.gradients.weight_views import Step
 _PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
 _PRODUCTS = ("MatMul", *_PRODUCTS_OF_BATCHES)
 _ELEMENTS_OF_A_SMALL_TERM = 1000
+# A view is small beside a weight that has this many times its elements.
+_SMALL_PART = 4
+# The gradient for a stack of more matrices is made of those for the matrices that are picked from it.
+_MOST_MATRICES = 64
 # An attribute of an operation in Python: which terms it makes, by the position of the weight.
 _TERMS = "_recursion_terms"
 
@@ -71,6 +75,68 @@ def find(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None
     if op.type == "StridedSlice" and position == 0:
         return _of_slice(op, shape)
     return None
+
+
+def find_whole(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
+    """The terms for a view that `op` makes, a column for example, that is small beside what it is made of.
+
+    Whatever uses the view, its own gradient is one row of a matrix, of which all calls have the same.
+    """
+    made = list(weight_views.views(op, position))
+    if len(made) != 1 or len(op.outputs) != 1:
+        return None
+    view, step = made[0]
+    size = view.shape.num_elements()
+    if not size or not shape.is_fully_defined() or size * _SMALL_PART > shape.num_elements():
+        return None
+    row = tf.TensorShape([1, size])
+    return Terms(Kind.SLICES, _whole, row, (step, weight_views.reshaped(row.as_list())))
+
+
+def _whole(op: tf.Operation, grad: tf.Tensor) -> _Pair:
+    return tf.reshape(grad, [1, op.outputs[0].shape.num_elements()]), tf.zeros([1], tf.int64)
+
+
+def find_of_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> dict[tuple[tf.Operation, int], Terms] | None:
+    """The terms of all products with a matrix that `op` picks from a stack of them, in `x @ w[k]` for example.
+
+    None if it picks no matrix, or if that is used in another way. Keys are the products, and which factor it is.
+    """
+    if (
+        shape.rank != 3
+        or not shape.is_fully_defined()
+        or shape[0] > _MOST_MATRICES
+        or op.inputs[position].dtype.size == 2
+    ):
+        return None
+    if not _picks_row(op, position):
+        return None
+    matrix = op.outputs[0]
+    found = {}
+    for reader in matrix.consumers():
+        for i, source in enumerate(reader.inputs):
+            if source is matrix:
+                if reader.type != "MatMul" or not _has_few_rows(reader, i):
+                    return None
+                make = functools.partial(_factors_of_row, position=i, shape=shape.as_list(), picker=op)
+                found[reader, i] = Terms(Kind.ROW_PRODUCT, make, shape)
+    return found
+
+
+def _picks_row(op: tf.Operation, position: int) -> bool:
+    """Whether `op` takes one row of its input, by a number."""
+    if op.type == "ResourceGather" or (op.type == "GatherV2" and position == 0 and _is_zero(op.inputs[2])):
+        return bool(op.inputs[1].shape.rank == 0 and op.get_attr("batch_dims") == 0)
+    return op.type == "StridedSlice" and position == 0 and _axes_of_row(op) == 1
+
+
+def _factors_of_row(
+    op: tf.Operation, grad: tf.Tensor, *, position: int, shape: Sequence[int], picker: tf.Operation
+) -> _Pair:
+    first, second = _factors(op, grad, position=position, shape=shape[1:])
+    row = tf.math.floormod(tf.cast(tf.reshape(picker.inputs[1], [-1])[0], tf.int64), shape[0])
+    rows = tf.fill([tf.shape(first)[0], 1], tf.cast(row, first.dtype))
+    return tf.concat([first, rows], 1), second
 
 
 def contribute_from(op: tf.Operation, position: int, terms: Terms, part: int) -> None:
@@ -230,11 +296,15 @@ def _factors_of_einsum(
 
 def _of_gather(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     axis = tf.get_static_value(op.inputs[2])
-    if axis == 0:
+    if _is_zero(op.inputs[2]):
         return Terms(Kind.ROWS, functools.partial(_rows, row_shape=shape[1:].as_list()), shape)
     if shape.rank == 2 and axis in (1, -1):
         return Terms(Kind.SLICES, functools.partial(_columns, size=shape[0]), *_of_columns(shape))
     return None
+
+
+def _is_zero(axis: tf.Tensor) -> bool:
+    return bool(tf.get_static_value(axis) == 0)
 
 
 def _rows(op: tf.Operation, grad: tf.Tensor, *, row_shape: Sequence[int]) -> _Pair:
@@ -287,24 +357,41 @@ def _distances(shape: Sequence[int], axes: int) -> list[int]:
 
 def _of_slice(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     """Of `x[i]`, `x[i, :]`, `x[i, j]`, `x[:, i]` and `x[i:j]`, and so on."""
+    if (axes := _axes_of_row(op)) > 0:
+        if not (joined := _joined(shape, axes)):
+            return None
+        return Terms(Kind.SLICES, functools.partial(_row, shape=shape.as_list()), *joined)
+    if (axes_taken := _axes_taken(op)) is None:
+        return None
+    single, is_whole = axes_taken
+    if shape.rank == 2 and shape.is_fully_defined() and single == [False, True] and is_whole[0]:
+        return Terms(Kind.SLICES, functools.partial(_column, shape=shape.as_list()), *_of_columns(shape))
+    if not any(single) and not is_whole[0] and all(is_whole[1:]):
+        return Terms(Kind.SLICES, functools.partial(_range, shape=shape.as_list()), shape)
+    return None
+
+
+def _axes_taken(op: tf.Operation) -> tuple[list[bool], list[bool]] | None:
+    """Of each axis that a StridedSlice mentions: whether it takes one place of it, and whether it takes all of it.
+
+    None if it has other strides, or other axes, than the weight.
+    """
     begin, strides = op.inputs[1], tf.get_static_value(op.inputs[3])
     has_others = op.get_attr("ellipsis_mask") or op.get_attr("new_axis_mask")
     if begin.shape.rank != 1 or begin.shape[0] is None or strides is None or has_others or any(strides != 1):
         return None
-    count = begin.shape[0]
-    single = [bool(op.get_attr("shrink_axis_mask") >> i & 1) for i in range(count)]
+    single = [bool(op.get_attr("shrink_axis_mask") >> i & 1) for i in range(begin.shape[0])]
     open_ended = op.get_attr("begin_mask") & op.get_attr("end_mask")
-    is_whole = [bool(open_ended >> i & 1) and not single[i] for i in range(count)]
+    return single, [bool(open_ended >> i & 1) and not is_single for i, is_single in enumerate(single)]
+
+
+def _axes_of_row(op: tf.Operation) -> int:
+    """Of how many first axes a StridedSlice takes one place, if it takes all of the others; else 0."""
+    if (axes_taken := _axes_taken(op)) is None:
+        return 0
+    single, is_whole = axes_taken
     axes = sum(single)
-    if single == [True] * axes + [False] * (count - axes) and all(is_whole[axes:]) and axes:
-        if not (joined := _joined(shape, axes)):
-            return None
-        return Terms(Kind.SLICES, functools.partial(_row, shape=shape.as_list()), *joined)
-    if shape.rank == 2 and shape.is_fully_defined() and single == [False, True] and is_whole[0]:
-        return Terms(Kind.SLICES, functools.partial(_column, shape=shape.as_list()), *_of_columns(shape))
-    if not axes and not is_whole[0] and all(is_whole[1:]):
-        return Terms(Kind.SLICES, functools.partial(_range, shape=shape.as_list()), shape)
-    return None
+    return axes if single == [True] * axes + [False] * (len(single) - axes) and all(is_whole[axes:]) else 0
 
 
 def _row(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int | None]) -> _Pair:

@@ -26,7 +26,8 @@ tf1 = tf.compat.v1
 _LINEAR: dict[str, tuple[int, ...] | range] = {
     **dict.fromkeys(("Transpose", "Reshape", "ExpandDims", "Squeeze", "Cast"), (0,)),
     **dict.fromkeys(("StridedSlice", "Slice", "GatherV2", "SplitV", "Unpack", "ReverseV2", "Roll"), (0,)),
-    **dict.fromkeys(("Neg", "RealDiv", "Sum", "Mean", "Pad", "PadV2", "Tile", "BroadcastTo", "MatrixBandPart"), (0,)),
+    **dict.fromkeys(("Neg", "RealDiv", "Sum", "Mean", "Pad", "PadV2", "Tile", "BroadcastTo"), (0,)),
+    **dict.fromkeys(("MatrixBandPart", "MatrixDiagPartV3"), (0,)),
     **dict.fromkeys(("Mul", "Add", "AddV2", "Sub"), (0, 1)),
     **dict.fromkeys(("ConcatV2", "Pack"), range(1000)),
     "Split": (1,),

@@ -130,6 +130,10 @@ def usage(
         if made.tensors and made.is_collectable():
             made.makers.append((op, position))
             return made
+        if (products := terms.find_of_row(op, position, name.shape)) is not None:
+            part = Part(Kind.ROW_PRODUCT, name.steps)
+            uses = [Use(product, i, part, found) for (product, i), found in products.items()]
+            return Usage([op.outputs[0]], [(op, position)], uses)
         if op.type in _CALLS and not name.steps and (target := target_of(op, position)) is not None:
             return Usage([], [], [Use(op, position, None, target=target)])
         return Usage([], [], [_use(op, position, name)])
@@ -139,10 +143,11 @@ def usage(
 
 def _use(op: tf.Operation, position: int, name: _Name) -> Use:
     """The use of a weight or a view that `op` makes."""
-    found = None if name.shape.rank is None else terms.find(op, position, name.shape)
-    if found is None or not contributions.can_be(found.kind, found.shape):
-        return Use(op, position, Part(Kind.OTHER))
-    return Use(op, position, Part(found.kind, (*name.steps, *found.steps)), found)
+    for find in (terms.find, terms.find_whole):
+        found = None if name.shape.rank is None else find(op, position, name.shape)
+        if found is not None and contributions.can_be(found.kind, found.shape):
+            return Use(op, position, Part(found.kind, (*name.steps, *found.steps)), found)
+    return Use(op, position, Part(Kind.OTHER))
 
 
 def _readers(tensor: tf.Tensor) -> Iterator[tuple[tf.Operation, int]]:

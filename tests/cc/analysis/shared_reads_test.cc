@@ -99,9 +99,9 @@ TEST(SharedReadsTest, AreOfVariablesThatAreArgumentsOfTheProgram) {
   ASSERT_EQ(shared.reads.size(), 1);
   EXPECT_EQ(shared.reads[0].argument, 1);
   EXPECT_EQ(shared.flow.kernels[shared.reads[0].kernel].name, "F/read");
-  ASSERT_EQ(shared.flow.reads_of_recursions.size(), 1);
-  ASSERT_EQ(shared.flow.reads_of_recursions[0].size(), 1);
-  EXPECT_EQ(shared.flow.reads_of_recursions[0][0].handle, 0);
+  ASSERT_EQ(shared.flow.recursions.size(), 1);
+  ASSERT_EQ(shared.flow.recursions[0].reads.size(), 1);
+  EXPECT_EQ(shared.flow.recursions[0].reads[0].handle, 0);
   EXPECT_TRUE(shared.Node("F/read").is_removed);
   EXPECT_EQ(shared.Node("F/sum").inputs[1].invariant, kValue);
 }

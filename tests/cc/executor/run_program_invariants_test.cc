@@ -96,6 +96,52 @@ TEST_F(RunProgramTest, WorkersShareInvariants) {
   EXPECT_EQ(live_.count(), 0);
 }
 
+// F(n, w) = 0 if n < 1 else F(n - 1, w) + g(f(w)) + w, where f and g are kernels.
+StaticGraph WithKernelsOfInvariants() {
+  StaticGraph graph;
+  graph.Arg("n").Arg("w", 1).Arg("v", 2).Call("a", "F", 1, {"n", "w"}).Call("b", "F", 3, {"n", "v"});
+  graph.Retval("a/return_0").Retval("b/return_0", 1);
+  graph.Function("F", {"n", "w"}).Const("F/one", 1, {"^F/frame_start"}).Op("F/less", "Less", {"F/n", "F/one"});
+  graph.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sw", "Switch", {"F/w", "F/less"});
+  graph.Op("F/n1", "Sub", {"F/sn", "F/one"}).Call("F/call", "F", 2, {"F/n1", "F/sw"});
+  graph.Kernel("F/f", {"F/sw"}).Kernel("F/g", {"F/f"}).Op("F/more", "AddV2", {"F/g", "F/sw"});
+  graph.Op("F/sum", "AddV2", {"F/call/return_0", "F/more"}).Const("F/zero", 0, {"^F/frame_start"});
+  graph.Op("F/base", "Switch", {"F/zero", "F/less"});
+  Merge(&graph, "F/merge", {"F/sum", "F/base:1"}).Result("F", "F/merge");
+  return graph;
+}
+
+// The second call enters the recursion with another w.
+TEST_F(RunProgramTest, FramesShareWhatKernelsMakeOfInvariants) {
+  SetProgram(WithKernelsOfInvariants());
+  ExpectInEveryOrder({3, 5, 7}, {30, 42});
+  runner_.On("F/f", [this](KernelCall* call) {
+    call->outputs[0] = live_.Make(LiveTensors::Number(call->inputs[0]) + 1);
+    return absl::OkStatus();
+  });
+  for (const char* sum : {"F/more", "F/sum"}) {
+    runner_.On(sum, [](KernelCall* call) {
+      call->outputs[0] = Number(LiveTensors::Number(call->inputs[0]) + LiveTensors::Number(call->inputs[1]));
+      return absl::OkStatus();
+    });
+  }
+  for (const int workers : {1, 4}) {
+    const int earlier_runs = runner_.runs("F/f");
+    RunEnvironment environment = Environment();
+    environment.max_workers = workers;
+    std::vector<Value> arguments;
+    arguments.push_back(Number(3));
+    for (const int w : {5, 7}) arguments.push_back(live_.Make(w));
+    const Outcome outcome = RunToEnd(environment, std::move(arguments));
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.Numbers(), (std::vector<int>{33, 45}));
+    const int runs = runner_.runs("F/f") - earlier_runs;
+    EXPECT_GE(runs, 2);
+    EXPECT_LE(runs, workers == 1 ? 2 : 6);
+  }
+  EXPECT_EQ(live_.count(), 0);
+}
+
 TEST_F(RunProgramTest, ACallWaitsForTheInvariantsThatItEntersWith) {
   for (const bool is_late : {true, false}) {
     StaticGraph graph;

@@ -38,5 +38,32 @@ TEST(InvariantsTest, AValueThatOwnsThemReleasesThem) {
   EXPECT_EQ(live.count(), 0);
 }
 
+TEST(InvariantsTest, KeepTheResultsThatComeFirst) {
+  LiveTensors live;
+  Value values[] = {live.Make(5)};
+  Invariants* const invariants = Invariants::New(values, 1, 3);
+  EXPECT_FALSE(invariants->HasResults(0));
+  EXPECT_FALSE(invariants->HasResults(2));
+  for (const int number : {7, 8}) {
+    Value results[] = {live.Make(number), invariants->Get(0)};
+    invariants->KeepResults(0, results, 2);
+    results[0].Release();
+  }
+  Value missing = Value::Empty();
+  invariants->KeepResults(2, &missing, 1);
+  EXPECT_TRUE(invariants->HasResults(0));
+  EXPECT_FALSE(invariants->HasResults(2));
+  Value first = invariants->GetResult(0);
+  Value second = invariants->GetResult(1);
+  EXPECT_EQ(LiveTensors::Number(first), 7);
+  EXPECT_TRUE(second.owns());  // it may leave the frames
+  first.Release();
+  Invariants::Delete(invariants);
+  EXPECT_EQ(live.count(), 1);
+  EXPECT_EQ(LiveTensors::Number(second), 5);
+  second.Release();
+  EXPECT_EQ(live.count(), 0);
+}
+
 }  // namespace
 }  // namespace tensorflow_recursion
