@@ -18,12 +18,14 @@ bool IsPlain(tensorflow::DataType dtype) {
   return dtype != tensorflow::DT_RESOURCE && dtype != tensorflow::DT_VARIANT && !tensorflow::IsRefType(dtype);
 }
 
+// Whether the kernel changes the tensor that it is given, whoever else reads that.
+bool ChangesInput(const KernelNode& kernel) { return absl::StartsWith(kernel.op, "Inplace"); }
+
 // Whether the kernel makes the same plain tensors of the same plain tensors, and does nothing else.
 bool IsFunction(const FlowNode& node, const KernelNode& kernel) {
   const bool is_plain = std::all_of(kernel.inputs.begin(), kernel.inputs.end(), IsPlain) &&
                         std::all_of(kernel.outputs.begin(), kernel.outputs.end(), IsPlain);
-  return is_plain && !kernel.outputs.empty() && !node.may_be_dead && !IsStateful(*node.node) &&
-         !absl::StartsWith(kernel.op, "Inplace");
+  return is_plain && !kernel.outputs.empty() && !node.may_be_dead && !IsStateful(*node.node);
 }
 
 // A scalar operator has a kernel, too, for inputs that are no numbers.
@@ -33,6 +35,7 @@ bool RunsByKernel(OpKind kind) { return kind == OpKind::kKernel || kind == OpKin
 
 absl::Status FindKeptResults(FlowGraph* flow) {
   if (flow->recursions.empty()) return absl::OkStatus();
+  if (std::any_of(flow->kernels.begin(), flow->kernels.end(), ChangesInput)) return absl::OkStatus();
   std::vector<NodeId> order;
   TFR_RETURN_IF_ERROR(SortNodes(*flow, &order));
   std::set<NodeId> keepers;

@@ -102,5 +102,13 @@ TEST(KeptResultsTest, AreNotOfOperatorsThatMayDoSomethingElseTheNextTime) {
   EXPECT_FALSE(IsKept(Build(graph), "F/random"));
 }
 
+TEST(KeptResultsTest, AreNotWhereTensorsAreChangedInPlace) {
+  StaticGraph graph = Recursion();
+  graph.Op("F/square", "Mul", {"F/sw", "F/sw"});
+  graph.Node("F/changed", "InplaceAdd", {"F/square", "F/one", "F/one"}, {{"T", kInt}});
+  Finish(&graph, "F/changed");
+  EXPECT_FALSE(IsKept(Build(graph), "F/square"));
+}
+
 }  // namespace
 }  // namespace tensorflow_recursion
