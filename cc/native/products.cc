@@ -138,17 +138,21 @@ NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
   return {factors.w->data(), static_cast<int>(factors.rows)};
 }
 
-// Binds the product of two matrices. The attributes say whether x or the weight is transposed; no kernel serves the
-// former.
-bool BindProduct(const tensorflow::Node& node, const char* transpose_x, const char* transpose_w, NativeKernel* kernel) {
-  bool is_x_transposed = false, is_w_transposed = false;
-  if (!TryGetNodeAttr(node.attrs(), transpose_x, &is_x_transposed) || is_x_transposed) return false;
-  if (!TryGetNodeAttr(node.attrs(), transpose_w, &is_w_transposed)) return false;
+// Binds the product of two matrices, of which the weight may be transposed.
+bool BindFactors(bool is_w_transposed, NativeKernel* kernel) {
   kernel->numbers[0] = is_w_transposed ? 1 : 0;
   TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
   kernel->share = ShareOfWeight;
   kernel->run_together = kernel->dtype == tensorflow::DT_FLOAT ? RunTogether<float> : RunTogether<double>;
   return true;
+}
+
+// The attributes say whether x or the weight is transposed; no kernel serves the former.
+bool BindProduct(const tensorflow::Node& node, const char* transpose_x, const char* transpose_w, NativeKernel* kernel) {
+  bool is_x_transposed = false, is_w_transposed = false;
+  if (!TryGetNodeAttr(node.attrs(), transpose_x, &is_x_transposed) || is_x_transposed) return false;
+  if (!TryGetNodeAttr(node.attrs(), transpose_w, &is_w_transposed)) return false;
+  return BindFactors(is_w_transposed, kernel);
 }
 
 bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
@@ -158,6 +162,19 @@ bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
 // Serves a BatchMatMul of two matrices, which Grappler makes of a MatMul among reshapes.
 bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   return BindProduct(node, "adj_x", "adj_y", kernel);
+}
+
+// Serves those that are products of two matrices: "ij,jk->ik" and "ij,kj->ik", whatever the letters.
+bool BindEinsum(const tensorflow::Node& node, NativeKernel* kernel) {
+  std::string e;
+  if (!TryGetNodeAttr(node.attrs(), "equation", &e) || e.size() != 9 || e[2] != ',' || e.substr(5, 2) != "->") {
+    return false;
+  }
+  const std::string x = e.substr(0, 2), w = e.substr(3, 2), result = e.substr(7, 2);
+  const bool is_w_transposed = w[1] == x[1];
+  const char column = w[is_w_transposed ? 0 : 1];
+  if (w[is_w_transposed ? 1 : 0] != x[1] || result[0] != x[0] || result[1] != column) return false;
+  return x[0] != x[1] && x[0] != column && x[1] != column && BindFactors(is_w_transposed, kernel);
 }
 
 // Serves the operator that Grappler makes of a MatMul, a BiasAdd and perhaps an activation.
@@ -237,6 +254,7 @@ bool BindBiasAddGrad(const tensorflow::Node& node, NativeKernel* kernel) {
 void AddProducts(NativeTable* table) {
   table->insert({{"MatMul", BindMatMul},
                  {"BatchMatMulV2", BindBatchMatMul},
+                 {"Einsum", BindEinsum},
                  {"_FusedMatMul", BindFusedMatMul},
                  {"BiasAdd", BindBiasAdd},
                  {"BiasAddGrad", BindBiasAddGrad}});

@@ -123,20 +123,25 @@ def usage(
         return found
 
     def usage_by(op: tf.Operation, position: int, name: _Name) -> Usage:
-        """What `op` does with a weight or a view: it makes a view that is used, or it uses it."""
-        made = Usage([], [], [])
-        for tensor, step in weight_views.views(op, position):
-            made.add(usage_of(_Name(tensor, tensor.shape, (*name.steps, step))))
-        if made.tensors and made.is_collectable():
-            made.makers.append((op, position))
-            return made
+        """What `op` does with a weight or a view: it makes a view that is used, or it uses it.
+
+        Rows that are gathered from a weight are a use, whatever is done with them: of those its gradient is sparse.
+        """
+        use = _use(op, position, name)
+        if use.part != Part(Kind.ROWS):
+            made = Usage([], [], [])
+            for tensor, step in weight_views.views(op, position):
+                made.add(usage_of(_Name(tensor, tensor.shape, (*name.steps, step))))
+            if made.tensors and made.is_collectable():
+                made.makers.append((op, position))
+                return made
         if (products := terms.find_of_row(op, position, name.shape)) is not None:
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
             return Usage([op.outputs[0]], [(op, position)], uses)
         if op.type in _CALLS and not name.steps and (target := target_of(op, position)) is not None:
             return Usage([], [], [Use(op, position, None, target=target)])
-        return Usage([], [], [_use(op, position, name)])
+        return Usage([], [], [use])
 
     return usage_of(_Name(weight, handles.gradient_type(weight)[1]))
 

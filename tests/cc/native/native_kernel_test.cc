@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -254,6 +255,11 @@ TYPED_TEST(NativeKernelTest, Products) {
                   [&](NodeDefBuilder* node) { node->Attr("transpose_b", is_transposed); },
                   0,
                   kClose<T> * 50});
+      ExpectSame({"Einsum",
+                  {x, w},
+                  [&](NodeDefBuilder* node) { node->Attr("equation", is_transposed ? "ab,cb->ac" : "ij,jk->ik"); },
+                  2,
+                  kClose<T> * 50});
     }
     ExpectSame({"BatchMatMulV2",
                 {Numbers<T>({sizes[0], sizes[1]}), Numbers<T>({sizes[1], sizes[2]}, 2)},
@@ -264,6 +270,17 @@ TYPED_TEST(NativeKernelTest, Products) {
     Case sum{"BiasAddGrad", {Numbers<T>({sizes[0], sizes[1]})}};
     sum.tolerance = kClose<T>;
     ExpectSame(sum);
+  }
+}
+
+TYPED_TEST(NativeKernelTest, EquationsOfOtherProductsAreLeftToTheStockKernel) {
+  const tensorflow::DataType dtype = tensorflow::DataTypeToEnum<TypeParam>::value;
+  for (const char* equation : {"ij,jk->ki", "ij,jk->jk", "ij,kl->ik", "ii,ij->ij", "ij,ji->ij", "ij,jk->i", "i,ijk->jk",
+                               "ij,jk,kl->il", "...i,ij->...j", "ij,jj->ij"}) {
+    const int inputs = std::count(equation, equation + std::strlen(equation), ',') + 1;
+    const OneOperator op("Einsum", tensorflow::DataTypeVector(inputs, dtype), inputs,
+                         [&](NodeDefBuilder* node) { node->Attr("equation", equation); });
+    EXPECT_FALSE(op.is_native()) << equation;
   }
 }
 
