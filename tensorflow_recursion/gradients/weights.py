@@ -109,10 +109,13 @@ def usage(
       target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
     """
 
+    def is_returned(tensor: tf.Tensor) -> bool:
+        return any(tensor is result for result in results) or _is_returned(tensor)
+
     def usage_of(name: _Name) -> Usage:
         tensor = name.tensor
         found = Usage([tensor], [], [])
-        if any(tensor is result for result in results) or _is_returned(tensor):
+        if is_returned(tensor):
             found.uses.append(Use(tensor.op, 0, Part(Kind.OTHER)))
         for op, position in _readers(tensor):
             others = _stands_for(op, position)
@@ -135,7 +138,8 @@ def usage(
             if made.tensors and made.is_collectable():
                 made.makers.append((op, position))
                 return made
-        if (products := terms.find_of_row(op, position, name.shape)) is not None:
+        products = terms.find_of_row(op, position, name.shape)
+        if products is not None and not is_returned(op.outputs[0]):
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
             return Usage([op.outputs[0]], [(op, position)], uses)

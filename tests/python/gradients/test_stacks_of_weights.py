@@ -1,0 +1,132 @@
+"""Weights of which each call uses a part: a matrix of a stack, `x @ w[k]`, or a small view, a column for example."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gradient_helpers import collected
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+I32, F64 = tf.int32, tf.float64
+SIZE, COUNT, DEPTH = 3, 4, 5
+
+
+def place(n, count=COUNT):
+    return n % count
+
+
+# What a net does at depth n with a row x, a stack w of square matrices, and a wide matrix v. Of each: how many
+# gradients are collected for w and v.
+PROGRAMS = {
+    "picked": (1, lambda n, x, w, v: x @ w[place(n)]),
+    "picked from the end": (1, lambda n, x, w, v: x @ w[-1 - place(n)]),
+    "picked at one place": (1, lambda n, x, w, v: x @ w[2]),
+    "gathered": (1, lambda n, x, w, v: x @ tf.gather(w, place(n))),
+    "picked of the transpose": (1, lambda n, x, w, v: x @ tf.transpose(w, [0, 2, 1])[place(n)]),
+    "on the left": (1, lambda n, x, w, v: tf.transpose(w[place(n)] @ tf.transpose(x))),
+    "transposed": (1, lambda n, x, w, v: tf.matmul(x, w[place(n)], transpose_b=True)),
+    "picked twice": (2, lambda n, x, w, v: tf.sin(x @ w[place(n)]) @ w[0]),
+    "two products": (1, lambda n, x, w, v: (lambda m: tf.sin(x @ m) @ m)(w[place(n)])),
+    "several rows": (1, lambda n, x, w, v: tf.reduce_sum(tf.concat([x, x * x], 0) @ w[place(n)], 0, keepdims=True)),
+    "picked and used otherwise": (1, lambda n, x, w, v: (lambda m: x @ m + m[:1])(w[place(n)])),
+    "gathered and used otherwise": (1, lambda n, x, w, v: (lambda m: x @ m + m[:1])(tf.gather(w, place(n)))),
+    "picked outside of a branch": (
+        1,
+        lambda n, x, w, v: (lambda m: tf.cond(n > 2, lambda: x @ m, lambda: m[:1] * x))(w[place(n)]),
+    ),
+    "returned by a branch": (1, lambda n, x, w, v: x @ tf.cond(n > 2, lambda: w[place(n)], lambda: w[0])),
+    "several picked": (1, lambda n, x, w, v: x @ tf.reduce_sum(tf.gather(w, [place(n), 0]), 0)),
+    "column": (1, lambda n, x, w, v: x * tf.reduce_sum(v[:, 1:2])),
+    "row of it": (1, lambda n, x, w, v: x * v[:, 2]),
+    "sums": (1, lambda n, x, w, v: x * tf.reduce_mean(v, 1)),
+    "diagonal": (1, lambda n, x, w, v: x * tf.linalg.diag_part(v)),
+    "column that is returned": (1, lambda n, x, w, v: x + tf.cond(n > 2, lambda: v[:, 2], lambda: v[:, 1] * 2.0)),
+    "column twice": (1, lambda n, x, w, v: x * v[:, 2] + tf.sin(v[:, 2])),
+}
+
+
+def derivatives(net, program, order):
+    """Of a number made of a net, for the start and the weights: gradients, or what is one more derivative of them."""
+    values = np.random.RandomState(1)
+    shapes = [[1, SIZE], [COUNT, SIZE, SIZE], [SIZE, 5 * SIZE]]
+    xs = [tf.constant(values.uniform(-0.5, 0.5, shape)) for shape in shapes]
+    cubes = lambda ys: sum(tf.reduce_sum(y * y * (y + 1.0)) for y in map(tf.convert_to_tensor, ys))
+    dxs = tf.gradients(cubes([net(program, *xs)]), xs, unconnected_gradients="zero")
+    if order == 2:
+        dxs = tf.gradients(cubes(dxs), xs, unconnected_gradients="zero")
+    return [tf.convert_to_tensor(dx) for dx in dxs]
+
+
+def recursive(program, start, *weights):
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, SIZE], F64), autograph=False
+    )
+    def net(n):
+        step = lambda: tf.sin(program(n, net(n - 1) + net(n - 2), *weights))
+        return tf.cond(n < 1, lambda: tf.identity(start), step)
+
+    return net(tf.constant(DEPTH))
+
+
+def unrolled(program, start, *weights):
+    def net(n):
+        return start if n < 1 else tf.sin(program(tf.constant(n), net(n - 1) + net(n - 2), *weights))
+
+    return net(DEPTH)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        expected = session.run(derivatives(unrolled, PROGRAMS[name][1], order))
+    for got, right in zip(run(derivatives(recursive, PROGRAMS[name][1], order)), expected, strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_made_of_all_terms_at_once(name):
+    count, program = PROGRAMS[name]
+    with tf.Graph().as_default():
+        assert collected(derivatives(recursive, program, 1)) == count
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, F64])
+def test_numbers_of_matrices_survive_in_every_dtype(run, dtype):
+    """Of sixteen bits, a number would be rounded: such gradients are made of those for matrices."""
+    w = tf.cast(tf.reshape(tf.range(60 * 4) % 7, [60, 2, 2]), dtype) / 8
+    start = tf.ones([1, 2], dtype)
+
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, 2], dtype), autograph=False
+    )
+    def net(n):
+        return tf.cond(n < 1, lambda: start, lambda: net(n - 1) @ w[n] / 2)
+
+    right = start
+    for n in range(1, 60):
+        right = right @ w[n] / 2
+    grad, expected = run([tf.cast(tf.gradients(y, w)[0], F64) for y in (net(tf.constant(59)), right)])
+    scale = np.abs(expected).max(axis=(1, 2), keepdims=True) + 1e-30
+    np.testing.assert_allclose(grad / scale, expected / scale, atol=0.1 if dtype.size == 2 else 1e-4)
+
+
+def test_gradients_for_a_stack_of_many_matrices_are_made_of_those_for_single_ones(run):
+    w = tf.constant(np.full([100, 2, 2], 0.5))
+
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, 2], F64), autograph=False
+    )
+    def net(n):
+        return tf.cond(n < 1, lambda: tf.ones([1, 2], F64), lambda: net(n - 1) @ tf.gather(w, n))
+
+    grad = tf.gradients(net(tf.constant(3)), w)[0]
+    assert isinstance(grad, tf.IndexedSlices)
+    values, indices = run([grad.values, grad.indices])
+    np.testing.assert_allclose(values, np.ones([3, 2, 2]))
+    assert sorted(indices) == [1, 2, 3]
