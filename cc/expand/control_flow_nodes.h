@@ -10,7 +10,10 @@ namespace tensorflow_recursion {
 inline bool IsEnter(const tensorflow::NodeDef& node) { return node.op() == "Enter" || node.op() == "RefEnter"; }
 inline bool IsExit(const tensorflow::NodeDef& node) { return node.op() == "Exit" || node.op() == "RefExit"; }
 inline bool IsMerge(const tensorflow::NodeDef& node) { return node.op() == "Merge" || node.op() == "RefMerge"; }
-inline bool IsSwitch(const tensorflow::NodeDef& node) { return node.op() == "Switch" || node.op() == "RefSwitch"; }
+// A _SwitchN has a side for each branch of a tf.switch_case.
+inline bool IsSwitch(const tensorflow::NodeDef& node) {
+  return node.op() == "Switch" || node.op() == "RefSwitch" || node.op() == "_SwitchN" || node.op() == "_RefSwitchN";
+}
 inline bool IsNextIteration(const tensorflow::NodeDef& node) {
   return node.op() == "NextIteration" || node.op() == "RefNextIteration";
 }

@@ -90,6 +90,15 @@ TEST(HoldCallsTest, ACallInABranchWaitsForTheSideThatIsTaken) {
   EXPECT_EQ(InputsOf(held, "switch/side"), Inputs{"switch:1"});
 }
 
+TEST(HoldCallsTest, ACallInACaseWaitsForItsBranch) {
+  GraphBuilder builder;
+  builder.Const("x").Const("i").Node("switch", "_SwitchN", {"x", "i"}, {{"T", kInt}, {"num_outs", 3}});
+  builder.Node("call", "PartitionedCall", {"switch:2"}, CallOf("H"));
+  const GraphDef held = Held(builder);
+  EXPECT_EQ(InputsOf(held, "call"), (Inputs{"switch:2", "^switch/side"}));
+  EXPECT_EQ(InputsOf(held, "switch/side"), Inputs{"switch:2"});
+}
+
 TEST(HoldCallsTest, CallsShareTheSidesThatTheyWaitFor) {
   GraphBuilder builder = BranchWithCall();
   builder.Const("switch/side").Node("again", "PartitionedCall", {"negative"}, CallOf("H"));
