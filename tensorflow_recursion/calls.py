@@ -220,7 +220,8 @@ class Library:
             self.require(name)
         captures = self.captures(name)
         self._check_in_reach(name, captures, chain, "its body captures")
-        _check_replica(name, captures)
+        definition = self.registry.definitions.get(name)
+        _check_replica(name, captures, is_for_replica=definition is not None and definition.is_for_replica)
         with tf1.name_scope(node_name or self._target(name)) as scope:
             tensors = signatures.convert_arguments(name, inputs, args)
             self._check_in_reach(name, tensors, chain, "it is given")
@@ -375,14 +376,21 @@ class Library:
         return () if body is None else body.output_types
 
 
-def _check_replica(name: str, captures: Tensors) -> None:
+def _check_replica(name: str, captures: Tensors, *, is_for_replica: bool) -> None:
     """Raises ValueError if a captured tensor is a variable of another replica than the one that is being built."""
-    if graphs.replica() is not None and any(map(handles.is_of_other_replica, captures)):
-        raise ValueError(
-            f"Call of '{names.shown(name)}': its body reads a variable of which each replica of the tf.distribute "
-            "strategy has its own, but a body of Defun belongs to no replica, wherever it is defined, and would read "
-            "the first one's here; define the function by tfr.recursive, which traces a body for each replica"
-        )
+    if graphs.replica() is None or not any(map(handles.is_of_other_replica, captures)):
+        return
+    cause = (
+        "and something in the body was made for another replica than this one, a concrete function for example; let "
+        "the body call the tf.function itself, and read the variable by itself"
+        if is_for_replica
+        else "but a body of Defun belongs to no replica, wherever it is defined, and would read the first one's here; "
+        "define the function by tfr.recursive, which traces a body for each replica"
+    )
+    raise ValueError(
+        f"Call of '{names.shown(name)}': its body reads a variable of which each replica of the tf.distribute "
+        f"strategy has its own, {cause}"
+    )
 
 
 def library_of(graph: tf.Graph) -> Library:

@@ -59,6 +59,8 @@ class Definition(Protocol):
       orders_effects: whether the side effects of the body happen in the order in which they are written.
       is_built_once: whether its gradient is made of the trace that calls run, where a copy of that does, not of a new
         one: that trace knows the shapes of the arguments, and of what calls return, as well as a new one would.
+      is_for_replica: whether each replica of a `tf.distribute` strategy has a function of its own, whose body reads the
+        variables of that replica.
       has_effects: whether a trace found some in the body; only kept where they are ordered.
     """
 
@@ -94,6 +96,8 @@ class Definition(Protocol):
     def orders_effects(self) -> bool: ...
     @property
     def is_built_once(self) -> bool: ...
+    @property
+    def is_for_replica(self) -> bool: ...
 
     has_effects: bool
 
@@ -143,6 +147,7 @@ class MadeDefinition(abc.ABC):
     max_depth = None
     orders_effects = False
     is_built_once = False  # no call runs a trace of it
+    is_for_replica = False
     has_effects = False
     is_imported = False
 

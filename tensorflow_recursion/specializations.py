@@ -116,6 +116,7 @@ class Specialization:
     wants_shapes = False  # they are part of `returns`
     orders_effects = True
     is_built_once = True
+    is_for_replica = True
 
     def __init__(self, source: Source, call_type: CallType) -> None:
         self.user_name = names.of_trace(source.name)

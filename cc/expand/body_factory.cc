@@ -12,6 +12,7 @@
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/expandable.h"
 #include "cc/expand/handle_stand_ins.h"
+#include "cc/expand/hold_calls.h"
 #include "cc/expand/verify_nodes.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
@@ -82,7 +83,8 @@ void PartSwappedHandles(FunctionDef* body) {
 // Prepares the functions for TensorFlow's lowering pass.
 //
 // It lowers nodes inside of branches only if they are marked, so nodes are marked in every function. It crashes on
-// nodes that do not fit, so these lose the mark that they may have.
+// nodes that do not fit, so these lose the mark that they may have. And it takes some
+// calls out of their loops if these have been lowered before, unless they are held there.
 //
 // An operator that hands a value into a branch asks for the device that the value's operator asks for, and has to be
 // beside it. But records are where the outermost call is, whatever the scope of a tf.device was when a gradient was
@@ -98,6 +100,7 @@ FunctionDefLibrary Prepared(FunctionDefLibrary functions) {
       if (kind != Expansion::kNone) (*node.mutable_attr())[MarkFor(kind)].set_b(true);
     }
     if (loop_bodies.count(function.signature().name()) > 0) PartSwappedHandles(&function);
+    HoldCalls(library, [](const tensorflow::NodeDef&) { return true; }, function.mutable_node_def());
   }
   return functions;
 }
@@ -153,6 +156,11 @@ std::string BodyFactory::PreferredBeside(const std::string& device) const {
   return best->name();
 }
 
+void BodyFactory::HoldMain(tensorflow::GraphDef* graph) const {
+  const auto is_expanded = [&](const tensorflow::NodeDef& node) { return HasCalls(FindExpandable(node, library_)); };
+  HoldCalls(library_, is_expanded, graph->mutable_node());
+}
+
 absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
   bool any = false;
   std::string device;
@@ -163,8 +171,7 @@ absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
       if (marked) Unmark(node);
       continue;
     }
-    const bool has_calls = std::any_of(expandable.functions.begin(), expandable.functions.end(),
-                                       [&](const std::string& name) { return with_invoke_.count(name) > 0; });
+    const bool has_calls = HasCalls(expandable);
     if (!has_calls && !marked) continue;
     for (const std::string& function : expandable.functions) TFR_RETURN_IF_ERROR(VerifyLoweringEnds(function));
     Unmark(node);
@@ -175,6 +182,11 @@ absl::Status BodyFactory::ExpandMain(std::unique_ptr<Graph>* graph) {
   if (!any) return absl::OkStatus();
   TFR_RETURN_IF_ERROR(Lower(graph));
   return Assign("", device, nullptr, graph->get());
+}
+
+bool BodyFactory::HasCalls(const Expandable& expandable) const {
+  return std::any_of(expandable.functions.begin(), expandable.functions.end(),
+                     [&](const std::string& name) { return with_invoke_.count(name) > 0; });
 }
 
 absl::Status BodyFactory::VerifyLoweringEnds(const std::string& function) const {

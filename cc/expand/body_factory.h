@@ -8,9 +8,11 @@
 #include <unordered_set>
 
 #include "absl/status/status.h"
+#include "cc/expand/expandable.h"
 #include "cc/expand/handle_stand_ins.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -39,6 +41,9 @@ class BodyFactory {
   // type TensorFlow prefers.
   std::string PreferredBeside(const std::string& device) const;
 
+  // Holds ordinary calls of a main graph in loops and branches of v1 form, where ExpandMain will expand them.
+  void HoldMain(tensorflow::GraphDef* graph) const;
+
   // Expands the nodes of a main graph whose branches, loop bodies or callees hold an Invoke. TensorFlow's own
   // passes have usually done it already.
   absl::Status ExpandMain(std::unique_ptr<tensorflow::Graph>* graph);
@@ -47,6 +52,7 @@ class BodyFactory {
   const tensorflow::FunctionLibraryDefinition& library() const { return library_; }
 
  private:
+  bool HasCalls(const Expandable& expandable) const;
   absl::Status VerifyLoweringEnds(const std::string& function) const;
   absl::Status Lower(std::unique_ptr<tensorflow::Graph>* graph);
   absl::Status Assign(const std::string& function, const std::string& device, const DeviceOfHandle& device_of_handle,

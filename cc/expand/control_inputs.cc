@@ -5,6 +5,7 @@
 
 #include "cc/base/names.h"
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/control_flow_nodes.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace tensorflow_recursion {
@@ -21,7 +22,7 @@ const tensorflow::AttrValue::ListValue& ResultTypes(const NodeDef& invoke) {
 // behind its results, comes when the call is done, so there is no difference.
 bool NeedsPivot(const NodeDef& producer, const TensorId& value) {
   if (IsInvoke(producer)) return value.index() < ResultTypes(producer).type_size();
-  return producer.op() == "Switch";
+  return IsSwitch(producer);
 }
 
 tensorflow::DataType TypeOf(const NodeDef& producer, const TensorId& value) {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cc/expand/control_flow_nodes.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -12,11 +13,6 @@ namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::NodeDef;
-
-bool IsEnter(const NodeDef& node) { return node.op() == "Enter" || node.op() == "RefEnter"; }
-bool IsExit(const NodeDef& node) { return node.op() == "Exit" || node.op() == "RefExit"; }
-bool IsNextIteration(const NodeDef& node) { return node.op() == "NextIteration" || node.op() == "RefNextIteration"; }
-bool IsSwitch(const NodeDef& node) { return node.op() == "Switch" || node.op() == "RefSwitch"; }
 
 // A node, and how many loops deeper it is than the node that the walk has started from.
 struct Place {
@@ -31,10 +27,7 @@ struct Place {
 bool ComesFromOutside(const NodeList& list, std::string input) {
   while (true) {
     const NodeDef& node = list.nodes[list.ProducerOf(input)];
-    if (IsEnter(node)) {
-      const auto is_constant = node.attr().find("is_constant");
-      return is_constant != node.attr().end() && is_constant->second.b();
-    }
+    if (IsEnter(node)) return IsConstantEnter(node);
     const bool stays_in_loop = node.op() == "Identity" || IsSwitch(node);
     if (!stays_in_loop || node.input_size() == 0) return false;
     input = node.input(0);

@@ -37,6 +37,7 @@ absl::Status LoadMainGraph(const GraphDef& graph, const std::vector<std::string>
   TFR_RETURN_IF_ERROR(ReadFetches(graph, pruner, fetches, feeds, program));
   GraphDef kept;
   TFR_RETURN_IF_ERROR(pruner.Keep(program->fetches, &kept));
+  bodies->HoldMain(&kept);
   TFR_RETURN_IF_ERROR(Construct(std::move(kept), main));
   TFR_RETURN_IF_ERROR(AsInvalidArgument(bodies->ExpandMain(main)));
   TFR_RETURN_IF_ERROR(AsInvalidArgument(ResolveCalls(/*suffix=*/"", main->get())));

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import weakref
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.eager import context
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import device, op_def_registry
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
@@ -24,6 +25,10 @@ _KERAS_SCRATCH_GRAPH = "scratch_graph"
 _EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
 _CHANGED = "_recursion_has_changed"
 _SWITCHES = "_recursion_has_switches"
+# A device function for each replica of a distribution strategy.
+_of_replicas: weakref.WeakKeyDictionary[tf.distribute.Strategy, dict[Hashable, device.MergeDevice]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def is_registered_op(name: str) -> bool:
@@ -173,20 +178,49 @@ def replica() -> Hashable:
     return int(tf.get_static_value(replica_id)) if tf.is_tensor(replica_id) else replica_id
 
 
-def strategies() -> Sequence[Any]:
-    """The distribution strategies, and their replicas, in which the default graph is being built in this thread."""
-    return tuple(tf.compat.v1.get_default_graph()._distribution_strategy_stack)
+class Strategies(NamedTuple):
+    """The distribution strategies and replicas in which a graph is built, and the device of eager operations."""
+
+    stack: Sequence[Any]
+    device: str | None
+
+
+def strategies() -> Strategies:
+    """Those in which the default graph is being built in this thread."""
+    return Strategies(
+        tuple(tf.compat.v1.get_default_graph()._distribution_strategy_stack), context.context().device_name
+    )
 
 
 @contextlib.contextmanager
-def inside_of_strategies(stack: Sequence[Any]) -> Iterator[None]:
+def inside_of_strategies(found: Strategies) -> Iterator[None]:
     """Build the default graph inside of what `strategies` has returned elsewhere."""
     graph = tf.compat.v1.get_default_graph()
-    before, graph._distribution_strategy_stack = graph._distribution_strategy_stack, list(stack)
+    before, graph._distribution_strategy_stack = graph._distribution_strategy_stack, list(found.stack)
     try:
-        yield
+        with _traces_of_replica(graph, found.device):
+            yield
     finally:
         graph._distribution_strategy_stack = before
+
+
+@contextlib.contextmanager
+def _traces_of_replica(graph: tf.Graph, eager_device: str | None) -> Iterator[None]:
+    """Inside, a `tf.function` that is called in `graph` is traced for the replica that is being built.
+
+    It reads the variables of that one. TensorFlow tells replicas by the devices that they are on: by that of eager
+    operations, or else by those that the graph around the call asks for. A body asks for none, so that it runs where it
+    is called. In a graph it asks for one without a name, which is another object for each replica.
+    """
+    scope: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if (number := replica()) is not None:
+        if tf.compat.v1.executing_eagerly_outside_functions():
+            scope = context.device(eager_device)
+        else:
+            of_replicas = _of_replicas.setdefault(tf.distribute.get_strategy(), {})
+            scope = graph.device(of_replicas.setdefault(number, device.MergeDevice("")))
+    with scope:
+        yield
 
 
 def has_switches(graph: tf.Graph) -> bool:

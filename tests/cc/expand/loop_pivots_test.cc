@@ -20,6 +20,7 @@ NodeList Loops() {
     builder.Node(loop + "/x", "Enter", {"x"}, {{"T", kInt}, {"frame_name", loop + "_frame"}, {"is_constant", true}});
     builder.Node(loop + "/same", "Identity", {loop + "/x"}, {{"T", kInt}});
     builder.Node(loop + "/branch", "Switch", {loop + "/same", loop + "/cond"}, {{"T", kInt}});
+    builder.Node(loop + "/case", "_SwitchN", {loop + "/same", loop + "/next"}, {{"T", kInt}, {"num_outs", 3}});
     builder.Node(loop + "/neg", "Neg", {loop + "/x"}, {{"T", kInt}});
   }
   builder.Node("inner/iterate", "NextIteration", {"inner/next"}, {{"T", kInt}});
@@ -33,6 +34,7 @@ TEST(LoopPivotsTest, WhatComesFromOutsideIsFoundThroughBranches) {
   const NodeList list = Loops();
   EXPECT_TRUE(ComesFromOutside(list, "inner/x"));
   EXPECT_TRUE(ComesFromOutside(list, "inner/branch:1"));
+  EXPECT_TRUE(ComesFromOutside(list, "inner/case:2"));
   EXPECT_FALSE(ComesFromOutside(list, "inner/neg")) << "an operator of the loop makes it";
   EXPECT_FALSE(ComesFromOutside(list, "inner/next")) << "it is a variable of the loop";
   EXPECT_FALSE(ComesFromOutside(list, "x"));

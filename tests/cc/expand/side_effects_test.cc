@@ -92,6 +92,15 @@ TEST(SideEffectsTest, ConstantsWaitForTheSideOfASwitchThatAGradientReads) {
   EXPECT_EQ(InputsOf(expanded, "switch/pivot"), Inputs{"switch:1"});
 }
 
+TEST(SideEffectsTest, ConstantsWaitForTheBranchOfACaseThatAGradientReads) {
+  GraphBuilder builder = Differentiated();
+  builder.Const("i").Node("switch", "_SwitchN", {"dy", "i"}, {{"T", kInt}, {"num_outs", 3}});
+  builder.Call("h", "F__backward1", {"y:1", "switch:2"}, {DT_VARIANT, kInt}, {kInt, kInt}).Const("a", 1, {"^h"});
+  const GraphDef expanded = Expand(WithInlined("h", builder.graph()), {"a:0"});
+  EXPECT_EQ(InputsOf(expanded, "a"), Inputs{"^switch/pivot"});
+  EXPECT_EQ(InputsOf(expanded, "switch/pivot"), Inputs{"switch:2"});
+}
+
 TEST(SideEffectsTest, JoinsThatWaitForNothingElseAreDropped) {
   GraphBuilder builder = Differentiated();
   // The outer one comes first, so that its input is not known to be idle when it is looked at.

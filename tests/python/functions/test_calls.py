@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import switches
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
@@ -345,3 +346,17 @@ def test_random_ops_in_body_follow_graph_seed(session_config):
             f = tfr.Defun(tf.float32)(lambda x: x + tf.random.uniform([3]))
             values.append(session.run(f(0.0)))
     np.testing.assert_array_equal(*values)
+
+
+# Without the switch stock TensorFlow returns 7 for each of them.
+def test_constant_of_function_in_branch_that_is_not_taken_stays_there():
+    seven = tf.function(lambda x: tf.constant(7))
+    f = tfr.Declare("F", [("n", tf.int32), ("x", tf.int32)], [("ret", tf.int32)])
+
+    @tfr.Defun(tf.int32, tf.int32, func_name="F", out_names=["ret"])
+    def F(n, x):
+        y = tf.cond(x < 0, lambda: seven(x), lambda: x)
+        return tf.cond(n < 1, lambda: y, lambda: f(n - 1, y))
+
+    with switches.control_flow_v2(False), tf1.Session(config=tfr.session_config()) as session:
+        assert session.run([F(2, 5), F(2, -5)]) == [5, 7]

@@ -1,6 +1,7 @@
 """Recursive functions in datasets: of a tf.function, in the function of another dataset, through a tf.function."""
 # SPDX-License-Identifier: Apache-2.0
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -218,3 +219,27 @@ def test_datasets_are_kept_in_files(fib, tmp_path):
     assert [numbers(cached) for _ in range(2)] == [FIB[:8]] * 2
     tf.data.Dataset.range(8).map(fib).save(str(tmp_path / "saved"))
     assert numbers(tf.data.Dataset.load(str(tmp_path / "saved"))) == FIB[:8]
+
+
+# It is chance which functions the optimizers of a dataset lower before they come to others that hold them, so there are
+# several. What must come of each of them is in tests/cc/expand/hold_calls_test.cc.
+def test_gradients_of_loops_with_functions_of_weights_are_static(static_or_error):
+    for _ in range(4):
+        weight = tf.Variable([[0.5, -0.25], [0.125, 1.0]])
+        layer = tf.function(lambda x, w: tf.tanh(x @ w))
+
+        @tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([1, 2])])
+        def net(n, x):
+            if n > 0:
+                for _ in tf.range(2):
+                    x = layer(net(n - 1, x), weight)
+            return x
+
+        def gradient(_):
+            with tf.GradientTape() as tape:
+                y = net(2, tf.ones([1, 2]))
+            return tape.gradient(y, weight)
+
+        expected = gradient(0).numpy()
+        for found in tf.data.Dataset.range(2).map(gradient, num_parallel_calls=2):
+            np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -253,6 +253,18 @@ def Power(n):
 def power(n):
     return tf.cond(n < 1, lambda: 1.0, lambda: weight * power(n - 1))
 
+times_weight = tf.function(lambda x: weight * x)
+times = tf.function(lambda x, w: w * x)
+times_first = times_weight.get_concrete_function(tf.TensorSpec([]))
+
+@tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+def with_functions(n):
+    return tf.cond(n < 2, lambda: weight * 1.0, lambda: times_weight(times(with_functions(n - 2), weight)))
+
+@tfr.recursive
+def with_concrete(n):
+    return tf.cond(n < 1, lambda: 1.0, lambda: times_first(with_concrete(n - 1)))
+
 def step(function):
     with tf.GradientTape() as tape:
         y = function(tf.constant(3))
@@ -267,7 +279,11 @@ def defined_in_replica():
 
 print([float(dw) for dw in strategy.experimental_local_results(strategy.run(tf.function(lambda: step(power))))])
 print(float(step(Power)))
-for run in (lambda: step(Power), tf.function(lambda: step(Power)), defined_in_replica):
+for value, of_replica in enumerate(weight.values):
+    of_replica.assign(value + 1.0)
+for run in (lambda: step(with_functions), tf.function(lambda: step(with_functions))):
+    print([float(dw) for dw in strategy.experimental_local_results(strategy.run(run))])
+for run in (lambda: step(Power), tf.function(lambda: step(Power)), defined_in_replica, lambda: step(with_concrete)):
     try:
         strategy.run(run)
     except ValueError as error:
@@ -333,14 +349,17 @@ def test_replicas_of_a_mirrored_strategy_are_static():
 
 @pytest.mark.thorough
 def test_variables_of_replicas_in_bodies():
-    by_replica, outside, *errors = run_program(MIRRORED_IN_BODIES)
+    by_replica, outside, eager, in_function, *errors = run_program(MIRRORED_IN_BODIES)
     assert by_replica == "[6.75, 6.75]"
     assert outside == "6.75"
+    assert eager == in_function == "[3.0, 12.0]"
     found = "\n".join(errors)
     assert found.count("Call of 'Power': its body reads a variable of which each replica") == 2
     assert found.count("Call of 'of_replica__2': its body reads a variable of which each replica") == 1
     assert found.count("belongs to no replica, wherever it is defined, and would read the first one's here") == 3
     assert found.count("define the function by tfr.recursive") == 3
+    assert found.count("Call of 'with_concrete': its body reads a variable of which each replica") == 1
+    assert found.count("made for another replica than this one, a concrete function for example; let the body") == 1
 
 
 @pytest.mark.thorough
