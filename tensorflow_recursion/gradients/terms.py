@@ -134,7 +134,8 @@ def _factors_of_row(
     op: tf.Operation, grad: tf.Tensor, *, position: int, shape: Sequence[int], picker: tf.Operation
 ) -> _Pair:
     first, second = _factors(op, grad, position=position, shape=shape[1:])
-    row = tf.math.floormod(tf.cast(tf.reshape(picker.inputs[1], [-1])[0], tf.int64), shape[0])
+    index = picker.inputs[1] if picker.inputs[1].shape.rank == 0 else picker.inputs[1][0]
+    row = tf.math.floormod(tf.cast(index, tf.int64), shape[0])
     rows = tf.fill([tf.shape(first)[0], 1], tf.cast(row, first.dtype))
     return tf.concat([first, rows], 1), second
 
@@ -401,17 +402,17 @@ def _row(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int | None]) -> _
     That of `x[i, j]` is the same of x with the first two axes as one.
     """
     axes = op.get_attr("shrink_axis_mask").bit_length()
-    sizes = [_size(op, shape, i) for i in range(axes)]
-    indices = [tf.math.floormod(tf.cast(op.inputs[1][i : i + 1], tf.int64), size) for i, size in enumerate(sizes)]
-    index = indices[0]
-    for other, size in zip(indices[1:], sizes[1:], strict=True):
-        index = index * size + other
-    return tf.reshape(grad, [1, *shape[axes:]]), index
+    index = tf.zeros([], tf.int64)
+    for i in range(axes):
+        size = _size(op, shape, i)
+        place = tf.math.floormod(tf.cast(op.inputs[1][i], tf.int64), size)
+        index = index * size + place if i else place
+    return tf.reshape(grad, [1, *shape[axes:]]), tf.reshape(index, [1])
 
 
 def _column(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int]) -> _Pair:
-    index = tf.math.floormod(tf.cast(op.inputs[1][1:2], tf.int64), shape[1])
-    return tf.reshape(grad, [1, shape[0]]), index
+    index = tf.math.floormod(tf.cast(op.inputs[1][1], tf.int64), shape[1])
+    return tf.reshape(grad, [1, shape[0]]), tf.reshape(index, [1])
 
 
 def _range(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int | None]) -> _Pair:
