@@ -102,16 +102,11 @@ def find_of_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> dict[
 
     None if it picks no matrix, or if that is used in another way. Keys are the products, and which factor it is.
     """
-    if (
-        shape.rank != 3
-        or not shape.is_fully_defined()
-        or shape[0] > _MOST_MATRICES
-        or op.inputs[position].dtype.size == 2
-    ):
-        return None
-    if not _picks_row(op, position):
+    if shape.rank != 3 or not shape.is_fully_defined() or shape[0] > _MOST_MATRICES or not _picks_row(op, position):
         return None
     matrix = op.outputs[0]
+    if matrix.dtype not in (tf.float32, tf.float64):  # those of sixteen bits would round the matrix's number
+        return None
     found = {}
     for reader in matrix.consumers():
         for i, source in enumerate(reader.inputs):

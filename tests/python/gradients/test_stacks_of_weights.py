@@ -96,8 +96,9 @@ def test_gradients_are_made_of_all_terms_at_once(name):
 
 
 @pytest.mark.each_value
+@pytest.mark.parametrize("pick", [lambda w, n: w[n], tf.gather])
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, F64])
-def test_numbers_of_matrices_survive_in_every_dtype(run, dtype):
+def test_numbers_of_matrices_survive_in_every_dtype(run, dtype, pick):
     """Of sixteen bits, a number would be rounded: such gradients are made of those for matrices."""
     w = tf.cast(tf.reshape(tf.range(60 * 4) % 7, [60, 2, 2]), dtype) / 8
     start = tf.ones([1, 2], dtype)
@@ -106,12 +107,13 @@ def test_numbers_of_matrices_survive_in_every_dtype(run, dtype):
         input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, 2], dtype), autograph=False
     )
     def net(n):
-        return tf.cond(n < 1, lambda: start, lambda: net(n - 1) @ w[n] / 2)
+        return tf.cond(n < 1, lambda: start, lambda: net(n - 1) @ pick(w, n) / 2)
 
     right = start
     for n in range(1, 60):
         right = right @ w[n] / 2
-    grad, expected = run([tf.cast(tf.gradients(y, w)[0], F64) for y in (net(tf.constant(59)), right)])
+    grads = [tf.convert_to_tensor(tf.gradients(y, w)[0]) for y in (net(tf.constant(59)), right)]
+    grad, expected = run([tf.cast(grad, F64) for grad in grads])
     scale = np.abs(expected).max(axis=(1, 2), keepdims=True) + 1e-30
     np.testing.assert_allclose(grad / scale, expected / scale, atol=0.1 if dtype.size == 2 else 1e-4)
 
