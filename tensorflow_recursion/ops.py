@@ -229,7 +229,7 @@ def _variables_of_gradient(_: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor
     return [None, *grads]
 
 
-def contribute(first: tf.Tensor, second: tf.Tensor, part: int = 0) -> tf.Tensor:
+def contribute(first: tf.Tensor, second: tf.Tensor, part: int) -> tf.Tensor:
     """Add a node that makes a contribution of two tensors: a term of a weight's gradient, which is not computed yet.
 
     It belongs to the part of the gradient that has the number `part`.
@@ -252,7 +252,7 @@ def collect(
     contributions: tf.Tensor,
     types: tuple[tf.DType, tf.DType],
     row_shapes: tuple[tf.TensorShape, tf.TensorShape],
-    part: int = 0,
+    part: int,
 ) -> list[tf.Tensor]:
     """Add a node that returns the first tensors of all terms, concatenated along axis 0, and the second ones likewise.
 

@@ -104,6 +104,27 @@ void AddEffect(Node* node, const std::string& frame, Loops* loops, std::vector<s
   }
 }
 
+// Operators that TensorFlow calls stateless, but which may return something else the next time.
+bool IsFalselyStateless(const std::string& op) {
+  static const auto* const kOps = new std::unordered_set<std::string>{
+      "CustomAggregator",   "ExtractGlimpse",         "ExtractGlimpseV2",    "FractionalAvgPool",
+      "FractionalMaxPool",  "DebugIdentity",          "DebugNumericSummary", "DebugNanCount",
+      "LoadAndRemapMatrix", "GenerateVocabRemapping", "MatchingFiles",       "ReadFile"};
+  return kOps->count(op) > 0 || absl::StartsWith(op, "TensorArray");
+}
+
+bool IsInplace(const std::string& op) { return absl::StartsWith(op, "Inplace"); }
+
+// The functions that a node calls, or lets be called. A node whose operator is a function names that one.
+std::vector<std::string> FunctionsNamedBy(const tensorflow::NodeDef& node) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : node.attr()) {
+    if (value.has_func()) names.push_back(value.func().name());
+    for (const tensorflow::NameAttrList& function : value.list().func()) names.push_back(function.name());
+  }
+  return names;
+}
+
 }  // namespace
 
 bool ReadsState(const std::string& op) {
@@ -121,6 +142,28 @@ bool HasEffect(const Node& node) {
 }
 
 bool IsStateful(const Node& node) { return node.op_def().is_stateful() || TakesReference(node); }
+
+bool IsPure(const Node& node) {
+  return !IsStateful(node) && !IsFalselyStateless(node.type_string()) && FunctionsNamedBy(node.def()).empty();
+}
+
+bool ChangesInput(const Node& node, const tensorflow::FunctionLibraryDefinition& library) {
+  if (IsInplace(node.type_string())) return true;
+  std::vector<std::string> work = FunctionsNamedBy(node.def());
+  std::unordered_set<std::string> seen(work.begin(), work.end());
+  while (!work.empty()) {
+    const tensorflow::FunctionDef* const function = library.Find(work.back());
+    work.pop_back();
+    if (function == nullptr) continue;
+    for (const tensorflow::NodeDef& inner : function->node_def()) {
+      if (IsInplace(inner.op())) return true;
+      for (const std::string& name : FunctionsNamedBy(inner)) {
+        if (seen.insert(name).second) work.push_back(name);
+      }
+    }
+  }
+  return false;
+}
 
 absl::Status CollectEffects(Graph* body, const std::function<bool(const Node&)>& is_effect,
                             std::vector<std::string>* effects) {

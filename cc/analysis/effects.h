@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -24,6 +25,15 @@ bool ReadsState(const std::string& op);
 // variable, which it may write to. Besides operators with effects these are reads of variables, random numbers and
 // receives.
 bool IsStateful(const tensorflow::Node& node);
+
+// Whether `node` makes the same of the same inputs, however often it runs, and does nothing else. It is false for nodes
+// that name functions, into which it does not look, and for those that TensorFlow calls stateless although they read a
+// file, or draw a random number.
+bool IsPure(const tensorflow::Node& node);
+
+// Whether `node`, or a function of `library` that its attributes name, changes a tensor that it is given, as InplaceAdd
+// does, also if somebody else has that tensor.
+bool ChangesInput(const tensorflow::Node& node, const tensorflow::FunctionLibraryDefinition& library);
 
 // Adds to `effects` the names of nodes in the body's outermost frame: when all of these have run, so have all nodes of
 // which `is_effect` is true. Those inside of loops are represented by an Exit: the loop's NextIteration is made to wait

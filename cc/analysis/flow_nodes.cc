@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/analysis/effects.h"
 #include "cc/analysis/flow_builder.h"
 #include "cc/analysis/flow_sources.h"
 #include "cc/analysis/node_facts.h"
@@ -171,6 +172,7 @@ void MakeKernel(FlowBuilder* builder, const Node* node) {
   for (int i = 0; i < node->num_inputs(); ++i) kernel.inputs.push_back(node->input_type(i));
   for (int i = 0; i < node->num_outputs(); ++i) kernel.outputs.push_back(node->output_type(i));
   kernel.is_on_host = builder->memory.IsOnHost(*node);
+  kernel.changes_input = ChangesInput(*node, builder->graph.flib_def());
   FlowNode made = NewNode(*builder, node, OpKind::kKernel, node->num_outputs(), kernel.id);
   if (!NeedsKernel(node) && kernel.is_on_host) {
     made.scalar = FindScalarFunction(kernel.op, kernel.inputs, kernel.outputs);

@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "cc/analysis/argument_trace.h"
 #include "cc/analysis/effects.h"
 #include "cc/base/status.h"
@@ -18,14 +17,11 @@ bool IsPlain(tensorflow::DataType dtype) {
   return dtype != tensorflow::DT_RESOURCE && dtype != tensorflow::DT_VARIANT && !tensorflow::IsRefType(dtype);
 }
 
-// Whether the kernel changes the tensor that it is given, whoever else reads that.
-bool ChangesInput(const KernelNode& kernel) { return absl::StartsWith(kernel.op, "Inplace"); }
-
 // Whether the kernel makes the same plain tensors of the same plain tensors, and does nothing else.
-bool IsFunction(const FlowNode& node, const KernelNode& kernel) {
+bool MakesTheSame(const FlowNode& node, const KernelNode& kernel) {
   const bool is_plain = std::all_of(kernel.inputs.begin(), kernel.inputs.end(), IsPlain) &&
                         std::all_of(kernel.outputs.begin(), kernel.outputs.end(), IsPlain);
-  return is_plain && !kernel.outputs.empty() && !node.may_be_dead && !IsStateful(*node.node);
+  return is_plain && !kernel.outputs.empty() && !node.may_be_dead && IsPure(*node.node);
 }
 
 // A scalar operator has a kernel, too, for inputs that are no numbers.
@@ -35,7 +31,8 @@ bool RunsByKernel(OpKind kind) { return kind == OpKind::kKernel || kind == OpKin
 
 absl::Status FindKeptResults(FlowGraph* flow) {
   if (flow->recursions.empty()) return absl::OkStatus();
-  if (std::any_of(flow->kernels.begin(), flow->kernels.end(), ChangesInput)) return absl::OkStatus();
+  const auto changes_input = [](const KernelNode& kernel) { return kernel.changes_input; };
+  if (std::any_of(flow->kernels.begin(), flow->kernels.end(), changes_input)) return absl::OkStatus();
   std::vector<NodeId> order;
   TFR_RETURN_IF_ERROR(SortNodes(*flow, &order));
   std::set<NodeId> keepers;
@@ -45,7 +42,7 @@ absl::Status FindKeptResults(FlowGraph* flow) {
     const auto function = flow->functions.find(flow->regions.FunctionRegionOf(node.region));
     if (function == flow->functions.end() || function->second.recursion == kNone) continue;
     KernelNode& kernel = flow->kernels[node.index];
-    if (!IsFunction(node, kernel)) continue;
+    if (!MakesTheSame(node, kernel)) continue;
     const auto is_kept = [&](const Input& input) {
       return input.is_token() && keepers.count(TraceArgument(*flow, input.source).origin.node) > 0;
     };

@@ -12,8 +12,8 @@ namespace tensorflow_recursion {
 //   F(n, w) = n if n < 1 else F(n - 1, w) * transpose(w)
 // every frame would transpose w, to the same matrix. Instead, the first frame that does it keeps the matrix beside the
 // invariants, and the others take that (KernelNode::kept_results). The operator still fires in every frame, where and
-// when it did: only its kernel does not run. There are none where an operator changes tensors in place, as InplaceAdd
-// does, because it might change one that is kept.
+// when it did: only its kernel does not run. There are none where an operator, also one in a function that a kernel
+// calls, changes tensors in place, as InplaceAdd does, because it might change one that is kept.
 //
 // `flow` is as ShareReads() leaves it.
 absl::Status FindKeptResults(FlowGraph* flow);

@@ -27,6 +27,8 @@ struct KernelNode {
   std::string op;
   tensorflow::DataTypeVector inputs;
   tensorflow::DataTypeVector outputs;
+  // The kernel changes a tensor that it is given, whoever else has that.
+  bool changes_input = false;
   // Where its results are among those that the frames of its recursion share; kNone if it does not share them.
   uint32_t kept_results = kNone;
 };

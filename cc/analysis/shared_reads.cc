@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "cc/analysis/argument_trace.h"
 #include "cc/analysis/effects.h"
 #include "cc/analysis/superfluous_waits.h"
@@ -26,17 +25,14 @@ bool IsInBody(const FlowGraph& flow, const FlowNode& node) {
   return flow.functions.count(flow.regions.FunctionRegionOf(node.region)) > 0;
 }
 
-// Whether the node changes the tensor that it is given, as InplaceAdd does: then frames that read a variable for
-// themselves may have got copies.
-bool ChangesInput(const tensorflow::Node& node) { return absl::StartsWith(node.type_string(), "Inplace"); }
-
-// Whether something in a body may write to a variable or to what was read of it, or wait for somebody who does. An
-// Invoke that is still there calls a function whose body is not in the graph.
+// Whether something in a body may write to a variable or to what was read of it, or wait for somebody who does. Where a
+// kernel changes its input, frames that read a variable for themselves may have got copies. An Invoke that is still
+// there calls a function whose body is not in the graph.
 bool BodiesMayWrite(const FlowGraph& flow) {
   return std::any_of(flow.nodes.begin(), flow.nodes.end(), [&](const FlowNode& node) {
     if (node.kind != OpKind::kKernel || !IsInBody(flow, node)) return false;
     const bool has_effect = HasEffect(*node.node) && !OnlyTells(*node.node);
-    return has_effect || ChangesInput(*node.node) || node.node->type_string() == kInvokeOp;
+    return has_effect || flow.kernels[node.index].changes_input || node.node->type_string() == kInvokeOp;
   });
 }
 

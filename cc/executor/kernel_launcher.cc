@@ -53,14 +53,14 @@ void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs)
 }
 
 // Delivers what another frame of the recursion has computed and kept. Returns false if none has yet. Two frames may
-// compute the same at once.
+// compute the same at once. In a traced step every operator runs, so that it is seen.
 bool KernelLauncher::DeliverKept(Frame* frame, const Op& op, Value* inputs, const KernelNode& node) {
   const Invariants& shared = frame->invariants();
-  if (!shared.HasResults(node.kept_results)) return false;
+  if (context_->traces || !shared.HasResults(node.kept_results)) return false;
   for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i].Release();
   MakeRoomForOutputs();
   for (uint32_t i = 0; i < op.num_ports; ++i) outputs_[i] = shared.GetResult(node.kept_results + i);
-  DeliverOutputs(frame, op, node, outputs_.data());
+  Deliver(frame, op, node, outputs_.data());
   return true;
 }
 
@@ -259,12 +259,16 @@ void KernelLauncher::NoteEnd(const Frame& frame, const KernelInFlight& kernel) {
   context_->profile->NoteKernel(*kernel.node, *frame.region, kernel.nanoseconds);
 }
 
-// Takes the outputs over.
+// Takes over what a kernel has made.
 void KernelLauncher::DeliverOutputs(Frame* frame, const Op& op, const KernelNode& node, Value* outputs) {
-  if (ABSL_PREDICT_FALSE(context_->traces)) LogKernel(context_->program, *frame, node, outputs);
   if (ABSL_PREDICT_FALSE(node.kept_results != kNone)) {
     frame->mutable_invariants()->KeepResults(node.kept_results, outputs, op.num_ports);
   }
+  Deliver(frame, op, node, outputs);
+}
+
+void KernelLauncher::Deliver(Frame* frame, const Op& op, const KernelNode& node, Value* outputs) {
+  if (ABSL_PREDICT_FALSE(context_->traces)) LogKernel(context_->program, *frame, node, outputs);
   bool any = op.num_ports == 0;
   for (uint32_t i = 0; i < op.num_ports; ++i) {
     if (ABSL_PREDICT_FALSE(outputs[i].is_empty())) {

@@ -84,6 +84,7 @@ class KernelLauncher {
   const Edge* OnlyEdge(const Frame& frame, OpId index) const;
   void NoteEnd(const Frame& frame, const KernelInFlight& kernel);
   void DeliverOutputs(Frame* frame, const Op& op, const KernelNode& node, Value* outputs);
+  void Deliver(Frame* frame, const Op& op, const KernelNode& node, Value* outputs);
 
   WorkerContext* const context_;
   const ReadyQueue* const queue_;

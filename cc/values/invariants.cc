@@ -9,8 +9,7 @@
 namespace tensorflow_recursion {
 
 Invariants* Invariants::New(const Value* values, uint32_t size, uint32_t num_results) {
-  const Invariants sizes(size, num_results);
-  auto* const result = new (TakeBlock(sizes.num_bytes())) Invariants(size, num_results);
+  auto* const result = new (TakeBlock(BytesOf(size, num_results))) Invariants(size, num_results);
   for (uint32_t i = 0; i < size; ++i) {
     result->values()[i] = values[i];
     result->values()[i].Flatten();  // frames borrow tensors, not ropes
@@ -36,7 +35,7 @@ void Invariants::KeepResults(uint32_t first, const Value* results, uint32_t coun
 }
 
 void Invariants::Delete(Invariants* invariants) {
-  const size_t bytes = invariants->num_bytes();
+  const size_t bytes = BytesOf(invariants->size_, invariants->num_results_);
   for (size_t i = 0; i < invariants->num_values(); ++i) invariants->values()[i].Release();
   invariants->~Invariants();
   GiveBlock(invariants, bytes);

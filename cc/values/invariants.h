@@ -31,9 +31,9 @@ class Invariants {
   // The invariant for a reader in a frame of the recursion. A tensor is borrowed, anything else is copied.
   Value Get(uint32_t index) const { return values()[index].Lend(); }
 
-  // Whether the results of the operator have been kept of which the first has number `first`.
+  // Whether the results are kept of the operator whose first result has number `first`.
   bool HasResults(uint32_t first) const { return states()[first].load(std::memory_order_acquire) == State::kKept; }
-  // One of these results, for whatever the reader does with it.
+  // A copy of one of them, which may outlive the recursion.
   Value GetResult(uint32_t number) const { return values()[size_ + number].Copy(); }
   // Keeps copies of all results of an operator, unless another frame has been faster or a result is missing.
   void KeepResults(uint32_t first, const Value* results, uint32_t count);
@@ -45,9 +45,12 @@ class Invariants {
   Invariants(uint32_t size, uint32_t num_results) : size_(size), num_results_(num_results) {}
   ~Invariants() = default;
 
-  // The values follow this header, then the results, then a state for each of them.
+  // The values follow this header, then the results, then a byte for each of those: that of an operator's first result
+  // is its state.
+  static size_t BytesOf(uint32_t size, uint32_t num_results) {
+    return sizeof(Invariants) + (size_t{size} + num_results) * sizeof(Value) + num_results;
+  }
   size_t num_values() const { return size_t{size_} + num_results_; }
-  size_t num_bytes() const { return sizeof(Invariants) + num_values() * sizeof(Value) + num_results_; }
   Value* values() { return reinterpret_cast<Value*>(this + 1); }
   const Value* values() const { return reinterpret_cast<const Value*>(this + 1); }
   std::atomic<State>* states() { return reinterpret_cast<std::atomic<State>*>(values() + num_values()); }

@@ -43,7 +43,7 @@ def registered_gradients(op: tf.Operation, *grads: Any) -> Sequence[Any]:
 def has_no_gradient(op: tf.Operation) -> bool:
     """Whether TensorFlow takes what `op` returns for constant: it has no dtype of gradients, or is `tf.stop_gradient`.
 
-    It is False of what TensorFlow refuses to differentiate.
+    It is False for what TensorFlow refuses to differentiate.
     """
     if not op.outputs:
         return False

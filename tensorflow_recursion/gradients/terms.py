@@ -128,6 +128,7 @@ def _picks_row(op: tf.Operation, position: int) -> bool:
 def _factors_of_row(
     op: tf.Operation, grad: tf.Tensor, *, position: int, shape: Sequence[int], picker: tf.Operation
 ) -> _Pair:
+    """The term of a product with row k of a stack: the pair of the product, with a column more that says k."""
     first, second = _factors(op, grad, position=position, shape=shape[1:])
     index = picker.inputs[1] if picker.inputs[1].shape.rank == 0 else picker.inputs[1][0]
     row = tf.math.floormod(tf.cast(index, tf.int64), shape[0])

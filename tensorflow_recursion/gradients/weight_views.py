@@ -21,15 +21,15 @@ from tensorflow_recursion._tf import nodes
 
 tf1 = tf.compat.v1
 
-# Operators that are linear in an input, or affine, if all others are constants; and which inputs these may be, those of
-# negative positions counted from the end.
+# Operators that are linear in an input, or affine, if all others are constants; and which inputs these may be.
+_ANY_INPUT = range(1000)
 _LINEAR: dict[str, tuple[int, ...] | range] = {
     **dict.fromkeys(("Transpose", "Reshape", "ExpandDims", "Squeeze", "Cast"), (0,)),
     **dict.fromkeys(("StridedSlice", "Slice", "GatherV2", "SplitV", "Unpack", "ReverseV2", "Roll"), (0,)),
     **dict.fromkeys(("Neg", "RealDiv", "Sum", "Mean", "Pad", "PadV2", "Tile", "BroadcastTo"), (0,)),
     **dict.fromkeys(("MatrixBandPart", "MatrixDiagPartV3"), (0,)),
     **dict.fromkeys(("Mul", "Add", "AddV2", "Sub"), (0, 1)),
-    **dict.fromkeys(("ConcatV2", "Pack"), range(1000)),
+    **dict.fromkeys(("ConcatV2", "Pack"), _ANY_INPUT),
     "Split": (1,),
 }
 

@@ -102,6 +102,22 @@ TEST(KeptResultsTest, AreNotOfOperatorsThatMayDoSomethingElseTheNextTime) {
   EXPECT_FALSE(IsKept(Build(graph), "F/random"));
 }
 
+// TensorFlow calls it stateless.
+TEST(KeptResultsTest, AreNotOfFiles) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 2);
+  graph.Function("F", {"n", "w"}).Const("F/one", 1, {"^F/frame_start"}).Op("F/less", "Less", {"F/n", "F/one"});
+  graph.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sw", "Switch", {"F/w", "F/less"});
+  graph.Op("F/n1", "Sub", {"F/sn", "F/one"}).Call("F/call", "F", 2, {"F/n1", "F/sw"});
+  graph.Node("F/name", "AsString", {"F/sw"}, {{"T", kInt}}).Node("F/read", "ReadFile", {"F/name"});
+  graph.Node("F/length", "StringLength", {"F/read"});
+  Finish(&graph, "F/length");
+  const BuiltFlow built = Build(graph);
+  EXPECT_TRUE(IsKept(built, "F/name"));
+  EXPECT_FALSE(IsKept(built, "F/read"));
+  EXPECT_FALSE(IsKept(built, "F/length"));
+}
+
 TEST(KeptResultsTest, AreNotWhereTensorsAreChangedInPlace) {
   StaticGraph graph = Recursion();
   graph.Op("F/square", "Mul", {"F/sw", "F/sw"});
