@@ -87,7 +87,8 @@ def contribute_from(op: tf.Operation, position: int, terms: Terms, part: int) ->
     nodes.set_gradient_function(op, functools.partial(_gradient, terms=known))
 
 
-def _gradient(op: tf.Operation, grad: tf.Tensor, *, terms: Mapping[int, tuple[Terms, int]]) -> list[tf.Tensor | None]:
+def _gradient(op: tf.Operation, grad: Any, *, terms: Mapping[int, tuple[Terms, int]]) -> list[tf.Tensor | None]:
+    grad = tf.convert_to_tensor(grad)  # IndexedSlices where rows are gathered from what `op` returns
     found = []
     for position in range(len(op.inputs)):
         if position in terms:
