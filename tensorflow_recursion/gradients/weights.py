@@ -123,7 +123,13 @@ def usage(
         return found
 
     def usage_by(op: tf.Operation, position: int, name: _Name) -> Usage:
-        """What `op` does with a weight or a view: it makes a view that is used, or it uses it."""
+        """What `op` does with a weight or a view: it makes a view that is used, or it uses it.
+
+        Rows that are gathered from a weight are a use, whatever is done with them: of those its gradient is sparse.
+        """
+        use = _use(op, position, name)
+        if use.part == Part(Kind.ROWS):
+            return Usage([], [], [use])
         made = Usage([], [], [])
         for tensor, step in weight_views.views(op, position):
             made.add(usage_of(_Name(tensor, tensor.shape, (*name.steps, step))))
@@ -132,7 +138,7 @@ def usage(
             return made
         if op.type in _CALLS and not name.steps and (target := target_of(op, position)) is not None:
             return Usage([], [], [Use(op, position, None, target=target)])
-        return Usage([], [], [_use(op, position, name)])
+        return Usage([], [], [use])
 
     return usage_of(_Name(weight, handles.gradient_type(weight)[1]))
 
