@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
-from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, while_v2
+from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, list_ops, while_v2
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, function_calls, graphs, handles, nodes, recorders
@@ -48,6 +48,9 @@ class _ForGradients(Replacements):
         self.put(while_v2._WhileBodyGradFuncGraph, "while_op_needs_rewrite", property(_needs_new_loop))
         self.replace(while_v2._WhileBodyGradFuncGraph, "control_dependencies", _control_dependencies)
         self.replace(while_v2._WhileBodyGradFuncGraph, "capture", _capture_in_loop)
+        lists = _Seen(list_ops)
+        self.replace(lists, "empty_tensor_list", _empty_list)
+        self.put(while_v2, "list_ops", lists)
         of_result = while_v2._preprocess_grad
         self.replace(while_v2, "_preprocess_grad", lambda *args: _gradient_for_loop_result(of_result, *args))
         given = gradients_util._DefaultGradYs
@@ -211,8 +214,21 @@ def _capture_in_loop(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any
     if not graphs.is_eager_tensor(tensor):
         tensor = _in_copy(tensor, gradient._forward_graph)
     captured: tf.Tensor = FuncGraph.capture(gradient, tensor, *args, **kwargs)
+    if not graphs.is_eager_tensor(tensor):
+        captured.set_shape(tensor.shape)  # the list that it comes from may not tell
     recorders.record_same(captured, source)
     return captured
+
+
+def _empty_list(element_shape: Any, element_dtype: tf.DType, **kwargs: Any) -> tf.Tensor:
+    """A list for what the gradient of a loop reads of each iteration.
+
+    An element of open shape may be one of a branch that was not taken. There a scalar stands for it, which a list that
+    checks shapes would refuse.
+    """
+    shape = tf.TensorShape(element_shape)
+    shape = shape if shape.is_fully_defined() else tf.TensorShape(None)
+    return list_ops.empty_tensor_list(shape, element_dtype, **kwargs)
 
 
 class _BranchGradient(cond_v2._CondGradFuncGraph):

@@ -93,6 +93,7 @@ class Group:
 
     Attributes:
       known: what the bodies have told so far.
+      purpose: what the gradients are for.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Group:
         `lists` is what earlier groups have found out of lists that functions return, and learns what this one does.
         """
         self._lists = lists
-        self._purpose = purpose
+        self.purpose = purpose
         self.known = Knowledge(tracer, all_dense=purpose is not Purpose.REVERSE)
         self._tracer = tracer
         self._modes = modes
@@ -225,7 +226,7 @@ class Group:
             self.known.ask(pair.assumed)
             new = self._tracer.new_body(pair.definition)
             body = BodyWithGradient(pair, new, self.known, self._tracer, self._modes)
-        cut(body, pair, with_templates=self._purpose is Purpose.TEMPLATES)
+        cut(body, pair, with_templates=self.purpose is Purpose.TEMPLATES)
         known = pair.result_handles or tuple(None for _ in body.results)
         pair.result_handles = tuple(map(handles.join_handle_data, known, body.result_handles))
         shapes = self._shapes_to_assume(pair, body.results)

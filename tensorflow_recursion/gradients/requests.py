@@ -54,7 +54,7 @@ class Differentiation:
         # Gradients as functions, by what they are of and what they depend on (`_gradient_definition`).
         self._gradient_definitions: dict[Hashable, GradientDefinition] = {}
         # What forward and backward functions were made of, by their names.
-        self._by_forward: dict[str, Definition] = {}
+        self._by_forward: dict[str, tuple[Definition, Group]] = {}
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
         # The graphs whose calls keep records, and the group in progress at that time.
         self._records_for: weakref.WeakKeyDictionary[tf.Graph, Group | None] = weakref.WeakKeyDictionary()
@@ -105,7 +105,7 @@ class Differentiation:
             return self._of_imported_backward(op, grads)
         definition = (
             self._groups.pair_function(callee)
-            or self._by_forward.get(callee)
+            or self._definition_by_forward(callee)
             or self._tracer.registry.by_graph_name(callee)
             or (self._tracer.find_imported(callee) if op.type == names.INVOKE else self._tracer.tf_function(op))
         )
@@ -128,7 +128,7 @@ class Differentiation:
     def _of_built(self, op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> Gradients:
         """Gradients by a call of the backward function, with the record of the forward call."""
         inputs = list(op.inputs)[: ops.num_arguments(op)]
-        pair, group = self._pair_for(definition, inputs, op.graph)
+        pair, group = self._pair_for(definition, inputs, op.graph, ops.callee_of(op))
         if len(inputs) < len(definition.inputs) + len(self._tracer.captures(definition.user_name)):
             raise LookupError(  # then the body that the call is in is traced again
                 f"Call {op.name!r} of '{names.shown(definition.user_name)}' cannot be differentiated: it was made "
@@ -207,19 +207,31 @@ class Differentiation:
                     found[i] = contributions.total(of_weight, found[i], inputs[i], is_dense=is_dense)
         return found
 
-    def _pair_for(self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph) -> tuple[Pair, Group]:
-        """The functions that a call and its gradient call, made unless a group is in progress."""
+    def _pair_for(
+        self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph, callee: str | None = None
+    ) -> tuple[Pair, Group]:
+        """The functions that a call and its gradient call, made unless a group is in progress.
+
+        A call runs one forward function, whoever asks for a gradient. So where `callee` is one that was made for
+        tangents, and its gradient is asked for once more by a tape, both gradients read the record of that one.
+        """
         group = self._groups.innermost
         if group is not None:
             pair = group.require(definition, inputs)
         else:
-            purpose = Purpose.FORWARD if tapes.have_tangents(inputs) else Purpose.REVERSE
-            group = self._groups.of(definition.user_name, inputs[: len(definition.inputs)], purpose)
+            _, group = self._by_forward.get(callee or "", (None, None))
+            if group is None or group.purpose is not Purpose.FORWARD:
+                purpose = Purpose.FORWARD if tapes.have_tangents(inputs) else Purpose.REVERSE
+                group = self._groups.of(definition.user_name, inputs[: len(definition.inputs)], purpose)
             pair = group.require(definition, inputs)
             self._groups.settle(group, graph)
         self._by_backward[pair.backward] = (pair, group)
-        self._by_forward[pair.forward] = definition
+        self._by_forward[pair.forward] = (definition, group)
         return pair, group
+
+    def _definition_by_forward(self, name: str) -> Definition | None:
+        definition, _ = self._by_forward.get(name, (None, None))
+        return definition
 
     def _in_body_of_gradient(self) -> bool:
         """Whether what is being built is a backward function: its callers collect contributions."""

@@ -57,6 +57,8 @@ PROGRAMS = {
     "row": (1, lambda x, w, u, v: x * w[1][:, tf.newaxis]),
     "row from the end": (1, lambda x, w, u, v: x * w[tf.cast(tf.math.real(x[0, 0]) * 0.0, I32) - 1, :][:, tf.newaxis]),
     "rows and gathered rows": (2, lambda x, w, u, v: x * w[1][:, tf.newaxis] + transposed(tf.gather(w, [2, 2]))[:, :1]),
+    "rows of a product": (1, lambda x, w, u, v: transposed(tf.gather(w @ w, [2])) * x),
+    "rows of a range": (1, lambda x, w, u, v: transposed(tf.gather(w[1:], [1, 1])[1:]) * x),
     "column": (0, lambda x, w, u, v: x * w[:, 1:2]),
     "every other row": (0, lambda x, w, u, v: x * tf.reduce_sum(w[::2])),
     "elements": (0, lambda x, w, u, v: (w * w) @ x),

@@ -48,6 +48,12 @@ def branches_in_loops(net, n, weights, table):
     return repeat(net(n - 1), choose)
 
 
+def rows_of_open_number_in_branches_in_loops(net, n, weights, table):
+    rows = lambda: tf.tanh(tf.gather(table, tf.range(n % 3 + 1)))
+    choose = lambda i, a: tf.cond(i < 1, lambda: a * tf.reduce_sum(rows(), 0), lambda: a + net(n - 2))
+    return repeat(net(n - 1) @ weights, choose)
+
+
 def loops_in_branches(net, n, weights, table):
     loop = lambda: repeat(net(n - 1), lambda i, a: tf.tanh(a @ weights))
     return tf.cond(tf.convert_to_tensor(n) > 1, loop, lambda: net(n - 1) @ weights)
@@ -99,6 +105,7 @@ COLLECTED = [
     rows,
     loops_in_loops,
     branches_in_loops,
+    rows_of_open_number_in_branches_in_loops,
     loops_in_branches,
     loops_that_end_at_once,
     uses_in_and_behind_loops,

@@ -40,6 +40,16 @@ def gathered(w):
     return net
 
 
+def sliced(w):
+    @tfr.recursive(input_signature=SPECS)
+    def net(x, n):
+        if n < 1:
+            return x
+        return tf.tanh(net(x, n - 1) * w[n] + w[n, 1])
+
+    return net
+
+
 def unrolled(step):
     def build(w):
         def net(x, n):
@@ -55,6 +65,7 @@ def unrolled(step):
 NETS = {
     "product": (multiplied, unrolled(lambda w, x, i: tf.matmul(tf.pad(x, [[0, 0], [0, 1]]), w))),
     "rows": (gathered, unrolled(lambda w, x, i: x * row(w, i))),
+    "slices": (sliced, unrolled(lambda w, x, i: x * w[i] + w[i, 1])),
 }
 
 

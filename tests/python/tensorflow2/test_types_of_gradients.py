@@ -59,6 +59,10 @@ def of_product(tables, ids, k):
     return tf.gather(2.0 * tables[0], ids[k])
 
 
+def gathered_at_a_fixed_place_for_a_product(tables, ids, k):
+    return (tf.gather(tf.convert_to_tensor(tables[0]), [1]) @ tf.eye(COLUMNS, dtype=F64))[0]
+
+
 READS = [
     gathered,
     many,
@@ -70,6 +74,7 @@ READS = [
     of_no_ids,
     also_dense,
     of_product,
+    gathered_at_a_fixed_place_for_a_product,
 ]
 
 
