@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -270,17 +269,6 @@ TYPED_TEST(NativeKernelTest, Products) {
     Case sum{"BiasAddGrad", {Numbers<T>({sizes[0], sizes[1]})}};
     sum.tolerance = kClose<T>;
     ExpectSame(sum);
-  }
-}
-
-TYPED_TEST(NativeKernelTest, EquationsOfOtherProductsAreLeftToTheStockKernel) {
-  const tensorflow::DataType dtype = tensorflow::DataTypeToEnum<TypeParam>::value;
-  for (const char* equation : {"ij,jk->ki", "ij,jk->jk", "ij,kl->ik", "ii,ij->ij", "ij,ji->ij", "ij,jk->i", "i,ijk->jk",
-                               "...i,ij->...j", "ij,jj->ij"}) {
-    const int inputs = std::count(equation, equation + std::strlen(equation), ',') + 1;
-    const OneOperator op("Einsum", tensorflow::DataTypeVector(inputs, dtype), inputs,
-                         [&](NodeDefBuilder* node) { node->Attr("equation", equation); });
-    EXPECT_FALSE(op.is_native()) << equation;
   }
 }
 
