@@ -60,7 +60,7 @@ PROGRAMS = {
     "rows of a product": (1, lambda x, w, u, v: transposed(tf.gather(w @ w, [2])) * x),
     "rows of a range": (1, lambda x, w, u, v: transposed(tf.gather(w[1:], [1, 1])[1:]) * x),
     "column": (0, lambda x, w, u, v: x * w[:, 1:2]),
-    "every other row": (0, lambda x, w, u, v: x * tf.reduce_sum(w[::2])),
+    "every other row": (1, lambda x, w, u, v: x * tf.reduce_sum(w[::2])),
     "elements": (0, lambda x, w, u, v: (w * w) @ x),
     "rows and products": (2, lambda x, w, u, v: (w @ x) * tf.gather(w, [1])[0, 0]),
 }
