@@ -137,7 +137,7 @@ def exchanged(net, n, weights, table):
 def returned(net, n, weights, table):
     step = lambda i, a, w: (i + 1, tf.tanh(a @ w), w)
     _, a, w = tf.while_loop(lambda i, *_: i < 2, step, [0, net(n - 1), tf.convert_to_tensor(weights)])
-    return a + tf.reduce_sum(w)
+    return a + tf.reduce_sum(w * w)
 
 
 DENSE = [changed, exchanged, returned]
