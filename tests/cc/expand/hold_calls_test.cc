@@ -15,7 +15,7 @@ using tensorflow::FunctionDef;
 using tensorflow::FunctionDefHelper;
 using tensorflow::GraphDef;
 
-const Attrs kType = {{"T", kInt}};
+Attrs OfInt() { return {{"T", kInt}}; }
 
 Attrs CallOf(const std::string& function, const Types& in = kInts) {
   return {{"f", FunctionDefHelper::FunctionRef(function)},
@@ -39,14 +39,14 @@ GraphBuilder LoopAroundCall(const Inputs& call_inputs = {"loop/next", "loop/weig
   AddLoop(&builder, "loop", "x");
   builder.Node("loop/weight", "Enter", {"weight"}, {{"T", kInt}, {"frame_name", "loop_frame"}, {"is_constant", true}});
   builder.Node("call", "PartitionedCall", call_inputs, CallOf("H", {kInt, kInt}));
-  builder.Node("loop/iterate", "NextIteration", {"call"}, kType);
+  builder.Node("loop/iterate", "NextIteration", {"call"}, OfInt());
   return builder;
 }
 
 GraphBuilder BranchWithCall() {
   GraphBuilder builder;
   builder.Const("x").Node("p", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
-  builder.Node("switch", "Switch", {"x", "p"}, kType).Node("negative", "Neg", {"switch:1"}, kType);
+  builder.Node("switch", "Switch", {"x", "p"}, OfInt()).Node("negative", "Neg", {"switch:1"}, OfInt());
   builder.Node("call", "StatefulPartitionedCall", {"negative"}, CallOf("H"));
   return builder.Node("merge", "Merge", {"switch", "call"}, {{"T", kInt}, {"N", 2}});
 }
@@ -122,8 +122,8 @@ TEST(HoldCallsTest, TakesSwitchesWithoutAType) {
 // H(a, b) = a * b + 7
 FunctionDef WithConstant() {
   return FunctionDefHelper::Create("H", {"a: int32", "b: int32"}, {"r: int32"}, {},
-                                   {BodyConst("seven", 7), MakeBodyNode("product", "Mul", {"a", "b"}, kType),
-                                    MakeBodyNode("sum", "AddV2", {"product:z:0", "seven:output:0"}, kType)},
+                                   {BodyConst("seven", 7), MakeBodyNode("product", "Mul", {"a", "b"}, OfInt()),
+                                    MakeBodyNode("sum", "AddV2", {"product:z:0", "seven:output:0"}, OfInt())},
                                    {{"r", "sum:z:0"}});
 }
 
@@ -134,13 +134,13 @@ FunctionDef WithLoop(const std::string& name) {
       {MakeBodyNode("enter", "Enter", {"n"}, {{"T", kInt}, {"frame_name", "frame"}}),
        MakeBodyNode("once", "Enter", {"weight"}, {{"T", kInt}, {"frame_name", "frame"}, {"is_constant", true}}),
        MakeBodyNode("merge", "Merge", {"enter:output:0", "iterate:output:0"}, {{"T", kInt}, {"N", 2}}),
-       MakeBodyNode("less", "Less", {"merge:output:0", "once:output:0"}, kType),
+       MakeBodyNode("less", "Less", {"merge:output:0", "once:output:0"}, OfInt()),
        MakeBodyNode("cond", "LoopCond", {"less:z:0"}),
-       MakeBodyNode("switch", "Switch", {"merge:output:0", "cond:output:0"}, kType),
+       MakeBodyNode("switch", "Switch", {"merge:output:0", "cond:output:0"}, OfInt()),
        BodyCall("inner", "F", {"switch:output_true:0", "once:output:0"}, {kInt, kInt}),
        MakeBodyNode("call", "PartitionedCall", {"inner:results:0", "once:output:0"}, CallOf("H", {kInt, kInt})),
-       MakeBodyNode("iterate", "NextIteration", {"call:output:0"}, kType),
-       MakeBodyNode("exit", "Exit", {"switch:output_false:0"}, kType)},
+       MakeBodyNode("iterate", "NextIteration", {"call:output:0"}, OfInt()),
+       MakeBodyNode("exit", "Exit", {"switch:output_false:0"}, OfInt())},
       {{"r", "exit:output:0"}});
 }
 
@@ -170,7 +170,7 @@ TEST(HoldCallsTest, ConstantResultsOfCalleesStayInABranch) {
                                              {{"r", "seven:output:0"}}));
   builder.Function(FunctionDefHelper::Create(
       "F", {"n: int32"}, {"r: int32"}, {},
-      {BodyTrue("p"), MakeBodyNode("switch", "Switch", {"n", "p:output:0"}, kType),
+      {BodyTrue("p"), MakeBodyNode("switch", "Switch", {"n", "p:output:0"}, OfInt()),
        BodyCall("inner", "F", {"switch:output_false:0"}),
        MakeBodyNode("call", "PartitionedCall", {"switch:output_true:0"}, CallOf("H")),
        MakeBodyNode("merge", "Merge", {"inner:results:0", "call:output:0"}, {{"T", kInt}, {"N", 2}})},
