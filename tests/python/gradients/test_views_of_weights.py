@@ -257,6 +257,7 @@ def check(run, program, order):
         np.testing.assert_allclose(got, right, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_the_function_unrolled(run, name):
     check(run, PROGRAMS[name], 1)
