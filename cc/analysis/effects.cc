@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <unordered_set>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "cc/analysis/function_attributes.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/op_def_util.h"
@@ -113,18 +115,6 @@ bool IsFalselyStateless(const std::string& op) {
   return kOps->count(op) > 0 || absl::StartsWith(op, "TensorArray");
 }
 
-bool IsInplace(const std::string& op) { return absl::StartsWith(op, "Inplace"); }
-
-// The functions that a node calls, or lets be called. A node whose operator is a function names that one.
-std::vector<std::string> FunctionsNamedBy(const tensorflow::NodeDef& node) {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : node.attr()) {
-    if (value.has_func()) names.push_back(value.func().name());
-    for (const tensorflow::NameAttrList& function : value.list().func()) names.push_back(function.name());
-  }
-  return names;
-}
-
 }  // namespace
 
 bool ReadsState(const std::string& op) {
@@ -144,22 +134,20 @@ bool HasEffect(const Node& node) {
 bool IsStateful(const Node& node) { return node.op_def().is_stateful() || TakesReference(node); }
 
 bool IsPure(const Node& node) {
-  return !IsStateful(node) && !IsFalselyStateless(node.type_string()) && FunctionsNamedBy(node.def()).empty();
+  return !IsStateful(node) && !IsFalselyStateless(node.type_string()) && FunctionsInAttributes(node.def()).empty();
 }
 
 bool ChangesInput(const Node& node, const tensorflow::FunctionLibraryDefinition& library) {
-  if (IsInplace(node.type_string())) return true;
-  std::vector<std::string> work = FunctionsNamedBy(node.def());
-  std::unordered_set<std::string> seen(work.begin(), work.end());
+  std::vector<const tensorflow::NodeDef*> work = {&node.def()};
+  std::unordered_set<std::string> seen;
   while (!work.empty()) {
-    const tensorflow::FunctionDef* const function = library.Find(work.back());
+    const tensorflow::NodeDef* const inner = work.back();
     work.pop_back();
-    if (function == nullptr) continue;
-    for (const tensorflow::NodeDef& inner : function->node_def()) {
-      if (IsInplace(inner.op())) return true;
-      for (const std::string& name : FunctionsNamedBy(inner)) {
-        if (seen.insert(name).second) work.push_back(name);
-      }
+    if (absl::StartsWith(inner->op(), "Inplace")) return true;
+    for (const tensorflow::NameAttrList& named : FunctionsInAttributes(*inner)) {
+      const tensorflow::FunctionDef* const function = library.Find(named.name());
+      if (function == nullptr || !seen.insert(named.name()).second) continue;
+      for (const tensorflow::NodeDef& called : function->node_def()) work.push_back(&called);
     }
   }
   return false;

@@ -54,13 +54,4 @@ const std::string& CalleeOf(const NodeDef& invoke) {
   return it == invoke.attr().end() ? *kNone : it->second.func().name();
 }
 
-std::vector<tensorflow::NameAttrList> FunctionsInAttributes(const NodeDef& node) {
-  std::vector<tensorflow::NameAttrList> functions;
-  for (const auto& [name, value] : node.attr()) {
-    if (value.has_func()) functions.push_back(value.func());
-    functions.insert(functions.end(), value.list().func().begin(), value.list().func().end());
-  }
-  return functions;
-}
-
 }  // namespace tensorflow_recursion

@@ -1,4 +1,4 @@
-// Tells which nodes of a graph are calls and records, and which functions they name.
+// Tells which nodes of a graph are calls and records, and which functions these name.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_CALL_NODES_H_
@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
@@ -32,10 +31,6 @@ const std::string& RecordOwner(const tensorflow::NodeDef& node);
 
 // The function that an Invoke calls; empty if the attribute is missing.
 const std::string& CalleeOf(const tensorflow::NodeDef& invoke);
-
-// The functions that attributes of a node name, in lists too: branches of a conditional, for example. One may come
-// twice.
-std::vector<tensorflow::NameAttrList> FunctionsInAttributes(const tensorflow::NodeDef& node);
 
 }  // namespace tensorflow_recursion
 

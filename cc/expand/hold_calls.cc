@@ -96,12 +96,13 @@ class CallHolder {
   std::map<std::string, std::string> sides_;
 };
 
-}  // namespace
-
+// Whether TensorFlow puts a callee in the place of the node.
 bool IsOrdinaryCall(const NodeDef& node, const FunctionLibraryDefinition& library) {
   return node.op() == "PartitionedCall" || node.op() == "StatefulPartitionedCall" || node.op() == "SymbolicGradient" ||
          library.Find(node.op()) != nullptr;
 }
+
+}  // namespace
 
 void HoldCalls(const FunctionLibraryDefinition& library, const std::function<bool(const NodeDef&)>& holds,
                NodeDefs* nodes) {

@@ -13,10 +13,6 @@ namespace tensorflow_recursion {
 // The nodes of a function or of a graph.
 using NodeDefs = google::protobuf::RepeatedPtrField<tensorflow::NodeDef>;
 
-// Whether the node is a call that TensorFlow knows as one: a PartitionedCall, a StatefulPartitionedCall, a
-// SymbolicGradient, or a node whose operator is a function.
-bool IsOrdinaryCall(const tensorflow::NodeDef& node, const tensorflow::FunctionLibraryDefinition& library);
-
 // Adds control edges to ordinary calls that have none and stand in loops or branches of v1 form, where `holds` is true.
 // They come from what decides whether the call runs: the sides of Switches, for example, that its arguments depend on.
 //

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "cc/analysis/function_attributes.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/base/tensorflow_compat.h"
-#include "cc/expand/call_nodes.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cc/analysis/function_attributes.h"
 #include "cc/base/names.h"
 #include "cc/base/notices.h"
 #include "cc/base/status.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cc/analysis/function_attributes.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"

@@ -120,7 +120,9 @@ def find_of_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> dict[
 
 def _picks_row(op: tf.Operation, position: int) -> bool:
     """Whether `op` takes one row of its input, by a number."""
-    if op.type == "ResourceGather" or (op.type == "GatherV2" and position == 0 and _is_zero(op.inputs[2])):
+    if op.type == "ResourceGather" or (
+        op.type == "GatherV2" and position == 0 and tf.get_static_value(op.inputs[2]) == 0
+    ):
         return bool(op.inputs[1].shape.rank == 0 and op.get_attr("batch_dims") == 0)
     return op.type == "StridedSlice" and position == 0 and _axes_of_row(op) == 1
 
@@ -294,15 +296,11 @@ def _factors_of_einsum(
 
 def _of_gather(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     axis = tf.get_static_value(op.inputs[2])
-    if _is_zero(op.inputs[2]):
+    if axis == 0:
         return Terms(Kind.ROWS, functools.partial(_rows, row_shape=shape[1:].as_list()), shape)
     if shape.rank == 2 and axis in (1, -1):
         return Terms(Kind.SLICES, functools.partial(_columns, size=shape[0]), *_of_columns(shape))
     return None
-
-
-def _is_zero(axis: tf.Tensor) -> bool:
-    return bool(tf.get_static_value(axis) == 0)
 
 
 def _rows(op: tf.Operation, grad: tf.Tensor, *, row_shape: Sequence[int]) -> _Pair:

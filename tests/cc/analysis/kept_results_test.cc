@@ -64,12 +64,8 @@ TEST(KeptResultsTest, AreMadeOfInvariantsConstantsAndOneAnother) {
 }
 
 TEST(KeptResultsTest, GoThroughBranches) {
-  StaticGraph graph;
-  AddMain(&graph, "F", 2);
-  graph.Function("F", {"n", "w"}).Const("F/one", 1, {"^F/frame_start"}).Op("F/less", "Less", {"F/n", "F/one"});
+  StaticGraph graph = Recursion();
   graph.Op("F/square", "Mul", {"F/w", "F/w"}).Op("F/sq", "Switch", {"F/square", "F/less"});
-  graph.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sw", "Switch", {"F/w", "F/less"});
-  graph.Op("F/n1", "Sub", {"F/sn", "F/one"}).Call("F/call", "F", 2, {"F/n1", "F/sw"});
   graph.Op("F/cube", "Mul", {"F/sq", "F/sw"});
   Finish(&graph, "F/cube");
   const BuiltFlow built = Build(graph);
@@ -104,11 +100,7 @@ TEST(KeptResultsTest, AreNotOfOperatorsThatMayDoSomethingElseTheNextTime) {
 
 // TensorFlow calls it stateless.
 TEST(KeptResultsTest, AreNotOfFiles) {
-  StaticGraph graph;
-  AddMain(&graph, "F", 2);
-  graph.Function("F", {"n", "w"}).Const("F/one", 1, {"^F/frame_start"}).Op("F/less", "Less", {"F/n", "F/one"});
-  graph.Op("F/sn", "Switch", {"F/n", "F/less"}).Op("F/sw", "Switch", {"F/w", "F/less"});
-  graph.Op("F/n1", "Sub", {"F/sn", "F/one"}).Call("F/call", "F", 2, {"F/n1", "F/sw"});
+  StaticGraph graph = Recursion();
   graph.Node("F/name", "AsString", {"F/sw"}, {{"T", kInt}}).Node("F/read", "ReadFile", {"F/name"});
   graph.Node("F/length", "StringLength", {"F/read"});
   Finish(&graph, "F/length");
