@@ -15,6 +15,7 @@ from tensorflow.python.ops import cond_v2, while_v2
 CONDITIONALS = ("If", "StatelessIf")
 CASES = ("Case", "StatelessCase")
 LOOPS = ("While", "StatelessWhile")
+HAVE_BRANCHES = (*CONDITIONALS, *CASES, *LOOPS)
 # An attribute of such an operation in Python: its inputs and the graphs of its branches, whose captures are these.
 _BOUND_BRANCHES = "_recursion_bound_branches"
 
@@ -100,7 +101,7 @@ def sources_of(tensor: tf.Tensor) -> Iterator[tf.Operation]:
     while pending:
         tensor = pending.popleft()
         yield tensor.op
-        outer = _captured_by(tensor)
+        outer = captured_by(tensor)
         for source in [*tensor.op.inputs, *branch_outputs(tensor), *([] if outer is None else [outer])]:
             if source.ref() not in seen:
                 seen.add(source.ref())
@@ -144,7 +145,7 @@ def is_zeros(tensor: tf.Tensor) -> bool:
         tensor = pending.pop()
         if tensor.op.type in ("Identity", *CONDITIONALS):
             pending += branch_outputs(tensor) or [tensor.op.inputs[0]]
-        elif (outer := _captured_by(tensor)) is not None:
+        elif (outer := captured_by(tensor)) is not None:
             pending.append(outer)
         elif tensor.op.type != "ZerosLike":
             return False
@@ -166,7 +167,7 @@ def is_always_of(tensor: tf.Tensor, op_types: Container[str]) -> bool:
         if tensor.op.type in ("Identity", "Switch", "Merge", *CONDITIONALS):
             data = list(tensor.op.inputs) if tensor.op.type == "Merge" else [tensor.op.inputs[0]]
             pending += [source for source in branch_outputs(tensor) or data if not is_zeros(source)]
-        elif (outer := _captured_by(tensor)) is not None:
+        elif (outer := captured_by(tensor)) is not None:
             pending.append(outer)
         elif tensor.op.type != "Placeholder" or isinstance(tensor.graph, FuncGraph):  # a loop's variable is one, too
             return False
@@ -177,10 +178,10 @@ def is_argument(tensor: tf.Tensor) -> bool:
     """Whether `tensor` is an argument of the function that is being built, and no captured one."""
     while tensor.op.type == "Identity":
         tensor = tensor.op.inputs[0]
-    return tensor.op.type == "Placeholder" and _captured_by(tensor) is None
+    return tensor.op.type == "Placeholder" and captured_by(tensor) is None
 
 
-def _captured_by(tensor: tf.Tensor) -> tf.Tensor | None:
+def captured_by(tensor: tf.Tensor) -> tf.Tensor | None:
     """The tensor of the graph around that `tensor` stands for; None if it stands for itself."""
     return next((outer for outer, inner in getattr(tensor.graph, "captures", ()) if inner is tensor), None)
 

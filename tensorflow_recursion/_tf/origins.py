@@ -64,6 +64,12 @@ def origins_of(operations: Iterable[tf.Operation]) -> Origins:
     return found
 
 
+def line_of(op: tf.Operation, skip: Callable[[str], bool]) -> str:
+    """The file and line that made an operation, in none of the files that `skip` names; nothing if it is not known."""
+    frames = origins_of([op])[op.name].frames
+    return next((f"{frame.filename}:{frame.lineno}" for frame in reversed(frames) if not skip(frame.filename)), "")
+
+
 def set_origins(function: Any, origins: Origins) -> None:
     """Let a traced function know where its operations were made."""
     setattr(function, _ATTRIBUTE, origins)

@@ -20,7 +20,9 @@ are differentiated like any function: the gradient for a record is a record of g
 - `weight_views`: what a body makes of a weight alone, transposed for example.
 - `contributions`: terms of the gradient of a weight, which are added up outside of all frames.
 - `terms`: which terms operators make of gradients for weights.
+- `uses`: how a body uses weights.
 - `weights`: gradients of weights, which are summed once instead of in every frame.
+- `obstacles`: warns of weights whose gradients each call computes, where a user can change that.
 - `knowledge`: what bodies tell of each other while they are traced, and which of them are to be traced again.
 - `pairs`: the forward and the backward function of one function.
 - `pair_functions`: these two as functions that can be differentiated in turn.

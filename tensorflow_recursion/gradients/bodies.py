@@ -13,12 +13,13 @@ from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import function_calls, functions, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, original_of
-from tensorflow_recursion.gradients import tf_functions, weights
+from tensorflow_recursion.gradients import tf_functions
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
+from tensorflow_recursion.gradients.obstacles import Obstacle, obstacles_in
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
-from tensorflow_recursion.gradients.weights import Weight
+from tensorflow_recursion.gradients.uses import UsesInBody, Weight
 from tensorflow_recursion.tracing import Body
 
 tf1 = tf.compat.v1
@@ -37,6 +38,8 @@ class BodyWithGradient:
       result_handles: what is known of the lists among the results.
       found_trainable: positions of variants among the arguments and captures that turned out to have a gradient.
       forward: the operations of the body, without those of its gradient.
+      weights: those that the body uses, not only hands on.
+      obstacles: uses of weights that make no terms.
     """
 
     graph: tf.Graph
@@ -48,6 +51,8 @@ class BodyWithGradient:
     result_handles: list[handles.HandleData | None]
     found_trainable: list[int]
     forward: set[tf.Operation]
+    weights: list[Weight]
+    obstacles: list[Obstacle]
 
     def __init__(self, pair: Pair, body: Body, known: Knowledge, tracer: Tracer, modes: Modes) -> None:
         """Trace the function of `pair` as `body`.
@@ -108,11 +113,16 @@ class BodyWithGradient:
         """Let the gradients of weights be collected where that can be done."""
         inputs = [*self.args, *self.captures]
         all_weights = self._known.weights
+        in_body = UsesInBody(tf1.get_default_graph(), self.results, self._target_of)
         found = {}
         for i in self._pair.trainable:
-            found[i] = weights.usage(inputs[i], self.results, self._target_of)
+            found[i] = in_body.usage(inputs[i])
             weight = all_weights.weight_of(self._definition, i)
             all_weights.note_uses(weight, found[i].uses, is_captured=i >= len(self.args))
+        name = names.shown(original_of(self._definition).user_name)
+        uses = [(all_weights.weight_of(self._definition, i), inputs[i], usage.uses) for i, usage in found.items()]
+        self.weights = [weight for weight, _, of_weight in uses if any(use.part is not None for use in of_weight)]
+        self.obstacles = list(obstacles_in(name, uses, self.captures))
         for i in self._pair.trainable:
             if self._is_collected(i):
                 found[i].collect(all_weights.number_of)

@@ -20,6 +20,7 @@ from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition, MadeDefinition, original_of
+from tensorflow_recursion.gradients import obstacles
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
 from tensorflow_recursion.gradients.knowledge import Knowledge
@@ -119,6 +120,8 @@ class Group:
         self._number = number
         self._is_shaped = is_shaped
         self._pairs: dict[str, Pair] = {}
+        # Whose body is being traced.
+        self._traced: Pair | None = None
 
     def forward_name(self, definition_name: str) -> str:
         """The forward function of the function that is called `definition_name` in the graph."""
@@ -132,6 +135,8 @@ class Group:
         known = tuple(handles.handle_data(tensor) for tensor in arguments)
         if isinstance(definition, PairFunction):
             known = tuple(map(handles.join_handle_data, definition.argument_handles, known))
+        if self._traced is not None:
+            self._traced.callees.add(definition.lasting_name)
         pair = self._pairs.get(definition.lasting_name)
         if pair is None:
             forward = self.forward_name(self._tracer.registry.graph_name(definition.user_name))
@@ -193,8 +198,11 @@ class Group:
     def settle(self) -> list[TracedFunction]:
         """Trace what was not yet, and again what rests on less than is known; returns all functions of the group."""
         try:
+            was_traced = False
             while self._sweep():
-                pass
+                was_traced = True
+            if was_traced:
+                self._warn_of_obstacles()
             for pair in self._pairs.values():
                 pair.check_asked()
                 self._lists[pair.definition.lasting_name] = pair.result_handles
@@ -203,6 +211,14 @@ class Group:
             self.known.clear()
             raise
         return [function for pair in self._pairs.values() for function in pair.functions]
+
+    def _warn_of_obstacles(self) -> None:
+        """Warn of weights that many calls use, with gradients that could be collected, but are not."""
+        found = [obstacle for pair in self._pairs.values() for obstacle in pair.obstacles]
+        if found:
+            often = obstacles.repeated({name: pair.callees for name, pair in self._pairs.items()})
+            used = [weight for name in often for weight in self._pairs[name].weights]
+            obstacles.warn_of(found, used, self.known.weights)
 
     def _sweep(self) -> bool:
         """Go through the pairs once; returns whether one was traced.
@@ -225,7 +241,12 @@ class Group:
         with self.known.tracing() as pair.told:
             self.known.ask(pair.assumed)
             new = self._tracer.new_body(pair.definition)
-            body = BodyWithGradient(pair, new, self.known, self._tracer, self._modes)
+            self._traced = pair
+            try:
+                body = BodyWithGradient(pair, new, self.known, self._tracer, self._modes)
+            finally:
+                self._traced = None
+        pair.weights, pair.obstacles = body.weights, body.obstacles
         cut(body, pair, with_templates=self.purpose is Purpose.TEMPLATES)
         known = pair.result_handles or tuple(None for _ in body.results)
         pair.result_handles = tuple(map(handles.join_handle_data, known, body.result_handles))

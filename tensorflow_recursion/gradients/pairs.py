@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -14,6 +14,8 @@ from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients.knowledge import Told
+from tensorflow_recursion.gradients.obstacles import Obstacle
+from tensorflow_recursion.gradients.uses import Weight
 from tensorflow_recursion.shapes import Shapes
 
 Handles: TypeAlias = tuple[HandleData | None, ...]
@@ -59,6 +61,9 @@ class Pair:
       asked: positions of the variants among the results that a call has a gradient for.
       changes: how often shapes turned out to be less than was assumed.
       told: what the last trace was told of the group; None if there has to be one in any case.
+      callees: the functions that the body calls where a gradient is taken, by their lasting names.
+      weights: those that the body uses, not only hands on.
+      obstacles: uses of weights in the last trace that make no terms.
       functions: the two functions, once traced.
       templates: the two functions without their record, once traced, where the gradient is to be differentiated.
     """
@@ -74,6 +79,9 @@ class Pair:
     asked: set[int] = dataclasses.field(default_factory=set)
     changes: int = 0
     told: Told | None = None
+    callees: set[str] = dataclasses.field(default_factory=set)
+    weights: Sequence[Weight] = ()
+    obstacles: Sequence[Obstacle] = ()
     functions: tuple[TracedFunction, ...] = ()
     templates: Templates | None = None
 

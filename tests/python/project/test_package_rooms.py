@@ -39,8 +39,9 @@ ORDER = """
     gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions
     gradients.contributions, gradients.tf_functions
     gradients.terms
+    gradients.uses
     gradients.weights, gradients.snapshots, gradients.repeats
-    gradients.knowledge
+    gradients.knowledge, gradients.obstacles
     gradients.pairs
     gradients.pair_functions
     gradients.bodies
