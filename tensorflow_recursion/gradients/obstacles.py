@@ -69,13 +69,13 @@ def _remedy(use: Use, function: str, same: Set[Any]) -> str | None:
         is_view = use.op.inputs[use.position].op.type not in ("Placeholder", "ReadVariableOp", "Identity")
         return "Pass the weight itself, and let the function that is called take the part of it." if is_view else None
     if use.may_move and _is_same_in_all_calls(use.op, same):
-        return f"Compute that once where '{function}' is called, and pass it to '{function}' as an argument."
+        return f"Compute that once outside of the recursion, and pass it to '{function}' as an argument."
     return None
 
 
 def _is_same_in_all_calls(op: tf.Operation, same: Set[Any]) -> bool:
     """Whether `op` depends on nothing but constants and these inputs of the body."""
-    pending = [op]
+    pending, seen = [op], {op}
     while pending:
         op = pending.pop()
         if op.type == "Placeholder" or not is_fixed(op):
@@ -84,7 +84,8 @@ def _is_same_in_all_calls(op: tf.Operation, same: Set[Any]) -> bool:
             tensor: tf.Tensor | None = source
             while tensor is not None and tensor.ref() not in same:
                 outer = nodes.captured_by(tensor)
-                if outer is None:
+                if outer is None and tensor.op not in seen:
+                    seen.add(tensor.op)
                     pending.append(tensor.op)
                 tensor = outer
     return True

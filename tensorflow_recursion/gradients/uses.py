@@ -105,6 +105,8 @@ class _Name:
       tensor: in the body, in a branch or in a loop.
       shape: the static shape of the weight or the view, of which less may be known inside of a branch.
       steps: from the weight to the view; none if it is the weight.
+      is_large: whether the weight is.
+      is_imagined: whether it only would stand for a weight if something else than the body computed it.
       readings: the operators that read it, once it is looked at.
       usage: what is done with it, once that is known.
     """
@@ -112,8 +114,14 @@ class _Name:
     tensor: tf.Tensor
     shape: tf.TensorShape
     steps: tuple[Step, ...] = ()
+    is_large: bool = False
+    is_imagined: bool = False
     readings: list[_Reading] | None = None
     usage: Usage | None = None
+
+    def derived(self, tensor: tf.Tensor, shape: tf.TensorShape, steps: tuple[Step, ...]) -> _Name:
+        """Another tensor that stands for the same weight, or for a view of it."""
+        return _Name(tensor, shape, steps, self.is_large, self.is_imagined)
 
 
 @dataclasses.dataclass(eq=False)
@@ -167,7 +175,8 @@ class UsesInBody:
 
     def usage(self, weight: tf.Tensor) -> Usage:
         """All uses of an argument or captured tensor: of the weight, or of its variable's handle."""
-        weight_name = _Name(weight, handles.gradient_type(weight)[1])
+        _, shape = handles.gradient_type(weight)
+        weight_name = _Name(weight, shape, is_large=is_large(shape))
         pending = [weight_name]
         while pending:  # no recursion: chains of operators may be long
             name = pending[-1]
@@ -183,7 +192,7 @@ class UsesInBody:
     def _reading(self, op: tf.Operation, position: int, name: _Name) -> _Reading:
         """How `op` reads a name."""
         if others := _stands_for(op, position):
-            return _Reading(op, position, None, [_Name(tensor, name.shape, name.steps) for tensor in others])
+            return _Reading(op, position, None, [name.derived(tensor, name.shape, name.steps) for tensor in others])
         if nodes.has_no_gradient(op):
             return _Reading(op, position, None)
         use = _use(op, position, name)
@@ -191,12 +200,15 @@ class UsesInBody:
         # Rows that are gathered from a weight are a use, whatever is done with them: of those its gradient is sparse.
         if use.part != Part(Kind.ROWS) and len(name.steps) < _MOST_STEPS:
             views = [
-                _Name(tensor, tensor.shape, (*name.steps, step)) for tensor, step in weight_views.views(op, position)
+                name.derived(tensor, tensor.shape, (*name.steps, step))
+                for tensor, step in weight_views.views(op, position)
             ]
         behind = []
-        if not views and use.is_obstacle and is_large(name.shape) and self._is_of_inputs(op):
+        if not views and use.is_obstacle and name.is_large and self._is_of_inputs(op):
             if op not in self._behind:
-                self._behind[op] = [_Name(tensor, tensor.shape) for tensor in op.outputs]
+                self._behind[op] = [
+                    _Name(tensor, tensor.shape, is_large=True, is_imagined=True) for tensor in op.outputs
+                ]
             behind = self._behind[op]
         return _Reading(op, position, use, (), views, behind)
 
@@ -225,8 +237,10 @@ class UsesInBody:
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
             return Usage([op.outputs[0]], [(op, position)], uses)
-        if op.type in CALLS and not name.steps and (target := self._target_of(op, position)) is not None:
-            return Usage(uses=[Use(op, position, None, target=target)])
+        if op.type in CALLS and not name.steps:
+            target = None if name.is_imagined else self._target_of(op, position)
+            if name.is_imagined or target is not None:
+                return Usage(uses=[Use(op, position, None, target=target)])
         return Usage(uses=_obstacles(use, made, reading.behind) if use.is_obstacle else [use])
 
     def _is_returned(self, tensor: tf.Tensor) -> bool:
