@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import collected
+from gradient_helpers import check_derivatives
 
 import tensorflow_recursion as tfr
 
@@ -212,10 +212,6 @@ PROGRAMS = {
 }
 
 
-def square(y):
-    return tf.reduce_sum(y * y * (y + 1.0))
-
-
 def variables(shapes):
     values = np.random.RandomState(1)
     starts = [values.uniform(-0.5, 0.5, shape) for shape in shapes]
@@ -239,37 +235,13 @@ def unrolled(step, weights):
     return net(DEPTH)
 
 
-def derivatives(make, program, order):
-    """Of a number made of a net, for its weights: gradients, or what is one more derivative of them."""
-    weights = variables(program.shapes)
-    dxs = [tf.convert_to_tensor(dx) for dx in tf.gradients(square(make(program.step, weights)), weights)]
-    if order == 2:
-        dxs = tf.gradients(sum(map(square, dxs)), weights)
-    return [tf.convert_to_tensor(dx) for dx in dxs]
-
-
-def check(run, program, order):
-    with tf.Graph().as_default(), tf1.Session() as session:
-        fetches = derivatives(unrolled, program, order)
-        session.run(tf1.global_variables_initializer())
-        expected = session.run(fetches)
-    for got, right in zip(run(derivatives(recursive, program, order)), expected, strict=True):
-        np.testing.assert_allclose(got, right, rtol=1e-8, atol=1e-12)
-
-
 @pytest.mark.each_value
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_gradients_are_those_of_the_function_unrolled(run, name):
-    check(run, PROGRAMS[name], 1)
+def test_derivatives_are_those_of_the_function_unrolled(run, name):
+    program = PROGRAMS[name]
 
+    def made(make):
+        weights = variables(program.shapes)
+        return make(program.step, weights), weights
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
-    check(run, PROGRAMS[name], 2)
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_gradients_are_made_of_all_terms_at_once(name):
-    with tf.Graph().as_default():
-        assert collected(derivatives(recursive, PROGRAMS[name], 1)) == PROGRAMS[name].count
+    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), program.count)

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import collected
+from gradient_helpers import check_derivatives
 
 import tensorflow_recursion as tfr
 
@@ -167,39 +167,10 @@ def unrolled(program, weights, table):
     return net(DEPTH)
 
 
-def derivatives(net, program, order):
-    """The gradients of a number for the weights and the table, or for order 2 the Hessian's product with them."""
-    xs = variables()
-    y = tf.reduce_sum(net(program, *xs) ** 2)
-    dxs = [tf.convert_to_tensor(dx) for dx in tf.gradients(y, xs)]
-    if order == 2:
-        dxs = tf.gradients(sum(tf.reduce_sum(dx * tf.sin(dx)) for dx in dxs), xs)
-    return [tf.convert_to_tensor(dx) for dx in dxs]
-
-
-def expected_derivatives(program, order):
-    with tf.Graph().as_default(), tf1.Session() as session:
-        fetches = derivatives(unrolled, program, order)
-        session.run(tf1.global_variables_initializer())
-        return session.run(fetches)
-
-
 @pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
-def test_gradients_are_those_of_the_function_unrolled(run, program):
-    dxs = derivatives(recursive, program, 1)
-    for got, right in zip(run(dxs), expected_derivatives(program, 1), strict=True):
-        np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-14)
+def test_derivatives_are_those_of_the_function_unrolled(run, program):
+    def made(make):
+        xs = variables()
+        return make(program, *xs), xs
 
-
-@pytest.mark.each_value
-@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
-def test_second_derivatives_are_those_of_the_function_unrolled(run, program):
-    dxs = derivatives(recursive, program, 2)
-    for got, right in zip(run(dxs), expected_derivatives(program, 2), strict=True):
-        np.testing.assert_allclose(got, right, rtol=1e-9, atol=1e-14)
-
-
-@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
-def test_gradients_are_made_of_all_terms_at_once(program):
-    with tf.Graph().as_default():
-        assert collected(derivatives(recursive, program, 1)) == (2 if program in COLLECTED else 1)
+    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), 2 if program in COLLECTED else 1)
