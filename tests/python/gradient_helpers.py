@@ -179,35 +179,33 @@ def collected(fetches):
     return sum(node.op == names.COLLECT for node in nodes)
 
 
-def check_derivatives(run, recursive, unrolled, count=None):
-    """Checks gradients, and then what is one more derivative of them, against those of the same function unrolled.
+def check_derivatives(run, recursive, unrolled, order, count=None):
+    """Checks gradients, and for order 2 what is one more derivative of them, against those of the function unrolled.
 
     Args:
       run: see shared_fixtures.py.
       recursive: makes a tensor in the default graph, and returns it and what it is to be differentiated for.
       unrolled: does so without recursion.
+      order: 1 or 2.
       count: how many of the gradients static graphs make of all terms at once; None if that is not to be checked.
     """
     with tf.Graph().as_default(), tf1.Session() as session:
-        y, xs = unrolled()
-        orders = [gradients_of_cubes([y], xs)]
-        orders.append(gradients_of_cubes(orders[0], xs))
+        fetches = _orders_of_derivatives(unrolled, order)
         session.run(tf1.global_variables_initializer())
-        expected = session.run(orders)
-    y, xs = recursive()
-    first = gradients_of_cubes([y], xs)
-    _assert_close([run(first)], expected[:1])
-    assert count is None or collected(first) == count
-    _assert_close(run([first, gradients_of_cubes(first, xs)]), expected)
+        expected = session.run(fetches)
+    fetches = _orders_of_derivatives(recursive, order)
+    for dxs, expected_dxs in zip(run(fetches), expected, strict=True):
+        for dx, expected_dx in zip(dxs, expected_dxs, strict=True):
+            np.testing.assert_allclose(dx, expected_dx, rtol=1e-8, atol=1e-12)
+    assert count is None or collected(fetches[0]) == count
 
 
-def gradients_of_cubes(ys, xs):
-    """The gradients for `xs` of a sum of all elements of `ys`, squared and cubed."""
-    y = sum(tf.reduce_sum(tf.math.real(y * tf.math.conj(y) * (y + 1.0))) for y in ys)
-    return [tf.convert_to_tensor(dx) for dx in tf.gradients(y, xs, unconnected_gradients="zero")]
-
-
-def _assert_close(orders, expected):
-    for dxs, right in zip(orders, expected, strict=True):
-        for dx, right_dx in zip(dxs, right, strict=True):
-            np.testing.assert_allclose(dx, right_dx, rtol=1e-8, atol=1e-12)
+def _orders_of_derivatives(make, order):
+    """The gradients, and one more derivative of each if `order` is 2, of sums of what has been squared and cubed."""
+    y, xs = make()
+    orders, ys = [], [y]
+    for _ in range(order):
+        total = sum(tf.reduce_sum(tf.math.real(y * tf.math.conj(y) * (y + 1.0))) for y in ys)
+        ys = [tf.convert_to_tensor(dx) for dx in tf.gradients(total, xs, unconnected_gradients="zero")]
+        orders.append(ys)
+    return orders

@@ -75,15 +75,16 @@ def unrolled(program, start, *weights):
 
 
 @pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_derivatives_are_those_of_the_function_unrolled(run, name):
+def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
     count, program = PROGRAMS[name]
 
     def made(make):
         xs = inputs()
         return make(program, *xs), xs
 
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), count)
+    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, count)
 
 
 @pytest.mark.each_value

@@ -95,25 +95,28 @@ def unrolled(program, dtype, start, *weights):
     return net(DEPTH)
 
 
-def check(run, name, dtype):
+def check(run, name, dtype, order):
     count, program = PROGRAMS[name]
 
     def made(make):
         xs = inputs(dtype)
         return make(program, dtype, *xs), xs
 
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), None if dtype.is_complex else count)
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_derivatives_are_those_of_the_function_unrolled(run, name):
-    check(run, name, F64)
+    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, None if dtype.is_complex else count)
 
 
 @pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
+    check(run, name, F64, order)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", COMPLEX)
-def test_derivatives_of_complex_numbers_are_those_of_the_function_unrolled(run, name):
-    check(run, name, C128)
+def test_derivatives_of_complex_numbers_are_those_of_the_function_unrolled(run, name, order):
+    check(run, name, C128, order)
 
 
 @pytest.mark.parametrize(("step", "count"), [(lambda w, x: w @ x, 1), (lambda w, x: (w @ w) @ x, 0)])

@@ -236,12 +236,13 @@ def unrolled(step, weights):
 
 
 @pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_derivatives_are_those_of_the_function_unrolled(run, name):
+def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
     program = PROGRAMS[name]
 
     def made(make):
         weights = variables(program.shapes)
         return make(program.step, weights), weights
 
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), program.count)
+    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, program.count)

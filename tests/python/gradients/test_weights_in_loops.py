@@ -167,10 +167,12 @@ def unrolled(program, weights, table):
     return net(DEPTH)
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
-def test_derivatives_are_those_of_the_function_unrolled(run, program):
+def test_derivatives_are_those_of_the_function_unrolled(run, program, order):
     def made(make):
         xs = variables()
         return make(program, *xs), xs
 
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), 2 if program in COLLECTED else 1)
+    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, 2 if program in COLLECTED else 1)
