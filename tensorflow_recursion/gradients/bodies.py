@@ -16,7 +16,7 @@ from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients import tf_functions
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.obstacles import Obstacle, obstacles_in
+from tensorflow_recursion.gradients.obstacles import Obstacle
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
 from tensorflow_recursion.gradients.uses import UsesInBody, Weight
@@ -113,16 +113,19 @@ class BodyWithGradient:
         """Let the gradients of weights be collected where that can be done."""
         inputs = [*self.args, *self.captures]
         all_weights = self._known.weights
-        in_body = UsesInBody(tf1.get_default_graph(), self.results, self._target_of)
+        in_body = UsesInBody(self.captures, self.results, self._target_of)
         found = {}
         for i in self._pair.trainable:
             found[i] = in_body.usage(inputs[i])
             weight = all_weights.weight_of(self._definition, i)
             all_weights.note_uses(weight, found[i].uses, is_captured=i >= len(self.args))
         name = names.shown(original_of(self._definition).user_name)
-        uses = [(all_weights.weight_of(self._definition, i), inputs[i], usage.uses) for i, usage in found.items()]
-        self.weights = [weight for weight, _, of_weight in uses if any(use.part is not None for use in of_weight)]
-        self.obstacles = list(obstacles_in(name, uses, self.captures))
+        self.weights, self.obstacles = [], []
+        for i, usage in found.items():
+            weight, (_, shape) = all_weights.weight_of(self._definition, i), handles.gradient_type(inputs[i])
+            if any(use.part is not None for use in usage.uses):
+                self.weights.append(weight)
+            self.obstacles += [Obstacle(weight, shape, name, use.movable) for use in usage.obstacles()]
         for i in self._pair.trainable:
             if self._is_collected(i):
                 found[i].collect(all_weights.number_of)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
@@ -39,7 +39,8 @@ class Use:
       terms: how it makes them; None if it does not.
       target: what the weight is in the callee; None for anything but a call that hands it on.
       is_result: whether the use is that the body, or a branch, returns what `op` makes.
-      may_move: whether terms could be made for the results of `op` if something else than the body computed them.
+      movable: of an obstacle, the operator whose result would be a weight with terms if it were computed outside of the
+        recursion; None if there is none.
     """
 
     op: tf.Operation
@@ -48,7 +49,7 @@ class Use:
     terms: Terms | None = None
     target: Weight | None = None
     is_result: bool = False
-    may_move: bool = False
+    movable: tf.Operation | None = None
 
     @property
     def is_obstacle(self) -> bool:
@@ -64,11 +65,13 @@ class Usage:
       tensors: what stands for the weight inside of branches and loops and behind loops, its identities and its views.
       makers: the operators that make views, with the position of what they make them of.
       uses: the operators that read any of these.
+      ends: operators that read them where no gradient goes through, because nothing uses what they make.
     """
 
     tensors: list[tf.Tensor] = dataclasses.field(default_factory=list)
     makers: list[tuple[tf.Operation, int]] = dataclasses.field(default_factory=list)
     uses: list[Use] = dataclasses.field(default_factory=list)
+    ends: list[tf.Operation] = dataclasses.field(default_factory=list)
 
     def is_collectable(self) -> bool:
         """Whether every use makes terms."""
@@ -79,7 +82,7 @@ class Usage:
         return [use for use in self.uses if use.is_obstacle]
 
     def take(self, other: Usage) -> None:
-        """Add what `other` has, which may be changed by that: the longer lists of the two are kept."""
+        """Add what `other` has, and take its lists if they are longer: nobody else may use `other` from then on."""
         for field in dataclasses.fields(self):
             mine, others = getattr(self, field.name), getattr(other, field.name)
             longer, shorter = (mine, others) if len(mine) >= len(others) else (others, mine)
@@ -93,6 +96,8 @@ class Usage:
                 terms.contribute_from(use.op, use.position, use.terms, number_of(use.part))
         for op, position in self.makers:
             weight_views.hand_on_terms(op, position)
+        for op in self.ends:  # a loop that only compares what it reads has a gradient of zeros for it
+            nodes.set_gradient_function(op, _no_gradient)
         for tensor in self.tensors:
             patches.set_zeros(tensor, ops.contribute_none)
 
@@ -105,8 +110,8 @@ class _Name:
       tensor: in the body, in a branch or in a loop.
       shape: the static shape of the weight or the view, of which less may be known inside of a branch.
       steps: from the weight to the view; none if it is the weight.
-      is_large: whether the weight is.
-      is_imagined: whether it only would stand for a weight if something else than the body computed it.
+      may_move: whether it is a large weight that is captured, or made of such ones, and so the same in all calls.
+      is_imagined: whether it would stand for a weight only if it were computed outside of the recursion.
       readings: the operators that read it, once it is looked at.
       usage: what is done with it, once that is known.
     """
@@ -114,14 +119,14 @@ class _Name:
     tensor: tf.Tensor
     shape: tf.TensorShape
     steps: tuple[Step, ...] = ()
-    is_large: bool = False
+    may_move: bool = False
     is_imagined: bool = False
     readings: list[_Reading] | None = None
     usage: Usage | None = None
 
     def derived(self, tensor: tf.Tensor, shape: tf.TensorShape, steps: tuple[Step, ...]) -> _Name:
         """Another tensor that stands for the same weight, or for a view of it."""
-        return _Name(tensor, shape, steps, self.is_large, self.is_imagined)
+        return _Name(tensor, shape, steps, self.may_move, self.is_imagined)
 
 
 @dataclasses.dataclass(eq=False)
@@ -134,7 +139,7 @@ class _Reading:
       use: how it uses the name; None if it only gives it other names.
       names: these other names.
       views: the names of the views that it makes.
-      behind: names of its results, as if these were weights, if they could be computed elsewhere.
+      results: names of its results, as if these were weights, if they could be computed outside of the recursion.
     """
 
     op: tf.Operation
@@ -142,11 +147,11 @@ class _Reading:
     use: Use | None
     names: Sequence[_Name] = ()
     views: Sequence[_Name] = ()
-    behind: Sequence[_Name] = ()
+    results: Sequence[_Name] | None = None
 
     def made(self) -> list[_Name]:
         """All names that are made here."""
-        return [*self.names, *self.views, *self.behind]
+        return [*self.names, *self.views, *(self.results or ())]
 
 
 class UsesInBody:
@@ -154,29 +159,29 @@ class UsesInBody:
 
     def __init__(
         self,
-        graph: tf.Graph,
+        captures: Sequence[tf.Tensor],
         results: Sequence[tf.Tensor],
         target_of: Callable[[tf.Operation, int], Weight | None],
     ) -> None:
         """Look into a body whose conditionals and loops are If, Case and While.
 
         Args:
-          graph: the body's.
+          captures: what stands in the body for the captured tensors.
           results: what the body returns.
           target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
         """
-        self._graph = graph
+        # What stands for captured tensors.
+        self._captures = {tensor.ref() for tensor in captures}
         self._results = results
         self._target_of = target_of
-        # The results of operators as weights of their own.
-        self._behind: dict[tf.Operation, list[_Name]] = {}
-        # Whether operators depend on nothing but constants and inputs of the body.
-        self._depends_on_inputs: dict[tf.Operation, bool] = {}
+        # The results of operators that depend on nothing but captured tensors and constants, and whether operators do.
+        self._results_of: dict[tf.Operation, list[_Name]] = {}
+        self._are_of_captures: dict[tf.Operation, bool] = {}
 
     def usage(self, weight: tf.Tensor) -> Usage:
         """All uses of an argument or captured tensor: of the weight, or of its variable's handle."""
         _, shape = handles.gradient_type(weight)
-        weight_name = _Name(weight, shape, is_large=is_large(shape))
+        weight_name = _Name(weight, shape, may_move=is_large(shape) and weight.ref() in self._captures)
         pending = [weight_name]
         while pending:  # no recursion: chains of operators may be long
             name = pending[-1]
@@ -192,8 +197,10 @@ class UsesInBody:
     def _reading(self, op: tf.Operation, position: int, name: _Name) -> _Reading:
         """How `op` reads a name."""
         if others := _stands_for(op, position):
+            if name.may_move:
+                self._captures.update(tensor.ref() for tensor in others)
             return _Reading(op, position, None, [name.derived(tensor, name.shape, name.steps) for tensor in others])
-        if nodes.has_no_gradient(op):
+        if nodes.has_no_gradient(op) or (not op.outputs and op.inputs[position].dtype != tf.resource):
             return _Reading(op, position, None)
         use = _use(op, position, name)
         views = []
@@ -203,14 +210,14 @@ class UsesInBody:
                 name.derived(tensor, tensor.shape, (*name.steps, step))
                 for tensor, step in weight_views.views(op, position)
             ]
-        behind = []
-        if not views and use.is_obstacle and name.is_large and self._is_of_inputs(op):
-            if op not in self._behind:
-                self._behind[op] = [
-                    _Name(tensor, tensor.shape, is_large=True, is_imagined=True) for tensor in op.outputs
+        results = None
+        if not views and use.is_obstacle and name.may_move and self._is_of_captures(op):
+            if op not in self._results_of:
+                self._results_of[op] = [
+                    _Name(tensor, tensor.shape, may_move=True, is_imagined=True) for tensor in op.outputs
                 ]
-            behind = self._behind[op]
-        return _Reading(op, position, use, (), views, behind)
+            results = self._results_of[op]
+        return _Reading(op, position, use, (), views, results)
 
     def _usage_of(self, name: _Name, readings: Iterable[_Reading]) -> Usage:
         found = Usage([name.tensor])
@@ -241,14 +248,20 @@ class UsesInBody:
             target = None if name.is_imagined else self._target_of(op, position)
             if name.is_imagined or target is not None:
                 return Usage(uses=[Use(op, position, None, target=target)])
-        return Usage(uses=_obstacles(use, made, reading.behind) if use.is_obstacle else [use])
+        if not use.is_obstacle:
+            return Usage(uses=[use])
+        if made.uses:
+            return Usage(uses=made.obstacles())
+        if op.type in CALLS and name.steps and self._is_of_captures(op.inputs[position].op):
+            use = dataclasses.replace(use, movable=op.inputs[position].op)
+        return Usage(uses=[use]) if reading.results is None else _beyond(use, reading.results)
 
     def _is_returned(self, tensor: tf.Tensor) -> bool:
         return any(tensor is result for result in self._results) or _is_returned(tensor)
 
-    def _is_of_inputs(self, op: tf.Operation) -> bool:
-        """Whether an operator depends on nothing but constants and inputs of the body."""
-        known = self._depends_on_inputs
+    def _is_of_captures(self, op: tf.Operation) -> bool:
+        """Whether an operator depends on nothing but constants and captured tensors, the same in all calls."""
+        known = self._are_of_captures
         pending = [op]
         while pending:
             sources = self._sources(pending[-1])
@@ -261,10 +274,12 @@ class UsesInBody:
         return known[op]
 
     def _sources(self, op: tf.Operation) -> list[tf.Operation] | None:
-        """What an operator depends on, which is nothing for inputs of the body; None if on more than its inputs."""
+        """What an operator depends on, which is nothing for captured tensors; None if not only on its inputs."""
         if op.type != "Placeholder":
-            return [tensor.op for tensor in op.inputs] if is_fixed(op) else None
-        if op.graph is self._graph:
+            is_fixed = op.type == "ReadVariableOp" or not op.op_def.is_stateful
+            has_function = op.type in (*CALLS, *nodes.HAVE_BRANCHES)
+            return [tensor.op for tensor in op.inputs] if is_fixed and not has_function else None
+        if op.outputs[0].ref() in self._captures:
             return []
         outer = nodes.captured_by(op.outputs[0])
         return None if outer is None else [outer.op]
@@ -274,12 +289,6 @@ def is_large(shape: tf.TensorShape) -> bool:
     """Whether a dense gradient for a weight takes much longer than terms do."""
     size = shape.num_elements()
     return size is not None and size >= ELEMENTS_OF_A_LARGE_WEIGHT
-
-
-def is_fixed(op: tf.Operation) -> bool:
-    """Whether what an operator returns depends on nothing but its inputs, and no branch or callee computes it."""
-    reads = op.type == "ReadVariableOp" or not op.op_def.is_stateful
-    return reads and op.type not in (*CALLS, *nodes.HAVE_BRANCHES)
 
 
 def _usage(name: _Name) -> Usage:
@@ -296,27 +305,28 @@ def _use(op: tf.Operation, position: int, name: _Name) -> Use:
     return Use(op, position, Part(Kind.OTHER))
 
 
-def _obstacles(use: Use, made: Usage, behind: Sequence[_Name]) -> list[Use]:
-    """The uses that make a gradient dense where `use`, by an operator of its own, does: the farthest from the weight.
+def _beyond(use: Use, results: Sequence[_Name]) -> Usage:
+    """What is done with a weight by an operator that makes no terms, and whose results could be computed elsewhere.
 
-    Args:
-      use: the use.
-      made: that of views that the operator makes.
-      behind: names of its results, if these could be computed elsewhere. If nothing uses them, no gradient goes through
-        the operator.
+    An obstacle is the last operator of this kind on a way from the weight to terms.
     """
-    if made.uses or not behind:
-        return made.obstacles() or [use]
-    uses = [other for name in behind for other in _usage(name).uses]
-    obstacles = [other for other in uses if other.is_obstacle]
-    if obstacles and all(obstacle.may_move for obstacle in obstacles):
-        return obstacles
-    return [dataclasses.replace(use, may_move=not obstacles)] if uses else []
+    uses = [other for name in results for other in _usage(name).uses]
+    if not uses:
+        return Usage(ends=[use.op])
+    obstacles = list({(other.op, other.position): other for other in uses if other.is_obstacle}.values())
+    if any(obstacle.movable is None for obstacle in obstacles):
+        return Usage(uses=[use])
+    has_others = not all(other.is_obstacle for other in uses)
+    return Usage(uses=[*([dataclasses.replace(use, movable=use.op)] if has_others else []), *obstacles])
+
+
+def _no_gradient(op: tf.Operation, *_: Any) -> list[None]:
+    return [None] * len(op.inputs)
 
 
 def _readers(tensor: tf.Tensor) -> Iterator[tuple[tf.Operation, int]]:
     """The inputs that `tensor` is."""
-    for op in tensor.consumers():
+    for op in dict.fromkeys(tensor.consumers()):
         yield from ((op, position) for position, source in enumerate(op.inputs) if source is tensor)
 
 

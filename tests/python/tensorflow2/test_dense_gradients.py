@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import tensorflow as tf
+from gradient_helpers import collected
 
 import tensorflow_recursion as tfr
 
@@ -69,34 +70,32 @@ def product(x, w):
     return x @ w
 
 
-ONCE = r"Compute that once outside of the recursion, and pass it to 'node' as an argument\."
-# What a node makes of x and y, with two weights and a mask; and how the warning goes on behind "It is used by ".
+def repeat(step, start, goes_on=True):
+    """A loop of two iterations."""
+    return tf.while_loop(lambda i, _: tf.logical_and(i < 2, goes_on), lambda i, z: (i + 1, step(z)), [0, start])[1]
+
+
+def checked(x, condition):
+    with tf.control_dependencies([tf.debugging.Assert(condition, [x])]):
+        return tf.identity(x)
+
+
+# What a node makes of x and y, with two weights and a mask; and the operators that the warning names.
 SLOW = {
-    "nonlinear": (lambda x, y, n, w, v, m: (x + y) @ tf.tanh(w), rf"node '.*Tanh' \(Tanh, made in .*\)\. {ONCE}"),
-    "masked": (lambda x, y, n, w, v, m: (x + y) @ (m * w), rf"node '.*mul' \(Mul, .*\)\. {ONCE}"),
-    "two as one": (
-        lambda x, y, n, w, v, m: tf.concat([x, y], 1) @ tf.concat([w, v], 0),
-        rf"node '.*concat.*' \(ConcatV2, .*\)\. {ONCE}",
-    ),
-    "normalized": (lambda x, y, n, w, v, m: x @ (w / tf.norm(w)), rf"node '.*' \(Mul.*\)\. {ONCE}|.*RealDiv.*{ONCE}"),
-    "as it is, too": (lambda x, y, n, w, v, m: x @ w + y @ tf.nn.relu(w), rf"node '.*Relu' \(Relu, .*\)\. {ONCE}"),
-    "a view": (lambda x, y, n, w, v, m: x @ tf.exp(tf.transpose(w)), rf"node '.*Exp' \(Exp, .*\)\. {ONCE}"),
-    "step by step": (
-        lambda x, y, n, w, v, m: x @ tf.tanh(tf.transpose(tf.nn.relu(w))),
-        rf"node '.*Tanh' \(Tanh, .*\)\. {ONCE}",
-    ),
-    "in two ways": (
-        lambda x, y, n, w, v, m: x @ tf.tanh(w) + y @ tf.exp(w),
-        rf"node '.*Tanh' \(Tanh, .*\) and by node '.*Exp' \(Exp, .*\)\. {ONCE}",
-    ),
-    "in a branch": (
-        lambda x, y, n, w, v, m: tf.cond(n > 1, lambda: x @ tf.tanh(w), lambda: y),
-        rf"node '.*Tanh' \(Tanh, .*\)\. {ONCE}",
-    ),
-    "a view is passed": (
-        lambda x, y, n, w, v, m: product(x, tf.transpose(w)),
-        r"node '.*product.*' \(Recursion>Invoke, .*\)\. Pass the weight itself, and let the function that is called .*",
-    ),
+    "nonlinear": (lambda x, y, n, w, v, m: (x + y) @ tf.tanh(w), ["Tanh"]),
+    "masked": (lambda x, y, n, w, v, m: (x + y) @ (m * w), ["Mul"]),
+    "two as one": (lambda x, y, n, w, v, m: tf.concat([x, y], 1) @ tf.concat([w, v], 0), ["ConcatV2"]),
+    "normalized": (lambda x, y, n, w, v, m: x @ (w / tf.norm(w)), ["Mul", "RealDiv"]),
+    "as it is, too": (lambda x, y, n, w, v, m: x @ w + y @ tf.nn.relu(w), ["Relu"]),
+    "a view": (lambda x, y, n, w, v, m: x @ tf.exp(tf.transpose(w)), ["Exp"]),
+    "step by step": (lambda x, y, n, w, v, m: x @ tf.tanh(tf.transpose(tf.nn.relu(w))), ["Tanh"]),
+    "in two ways": (lambda x, y, n, w, v, m: x @ tf.tanh(w) + y @ tf.exp(w), ["Exp", "Tanh"]),
+    "on the way, too": (lambda x, y, n, w, v, m: (lambda t: x @ t + y @ tf.exp(t))(tf.tanh(w)), ["Exp", "Tanh"]),
+    "in a branch": (lambda x, y, n, w, v, m: tf.cond(n > 1, lambda: x @ tf.tanh(w), lambda: y), ["Tanh"]),
+    "in a loop": (lambda x, y, n, w, v, m: repeat(lambda z: z @ tf.tanh(w), x) + y, ["Tanh"]),
+    "a view is passed": (lambda x, y, n, w, v, m: product(x, tf.transpose(w)), ["Transpose"]),
+    "it is passed": (lambda x, y, n, w, v, m: product(x, tf.tanh(w)), ["Tanh"]),
+    "a view of it is passed": (lambda x, y, n, w, v, m: product(x, tf.transpose(tf.tanh(w))), ["Transpose"]),
 }
 # What nothing is known to help against, or what is not slow.
 SILENT = {
@@ -105,12 +104,27 @@ SILENT = {
     "another one in each call": lambda x, y, n, w, v, m: x @ tf.tanh(w * tf.cast(n, F32)),
     "random": lambda x, y, n, w, v, m: x @ tf.nn.dropout(tf.tanh(w), 0.5),
     "convolution": lambda x, y, n, w, v, m: tf.nn.conv1d(x[None], w[None], 1, "VALID")[0],
-    "convolution of what could be moved": lambda x, y, n, w, v, m: tf.nn.conv1d(x[None], tf.tanh(w)[None], 1, "VALID")[
-        0
-    ],
+    "nonlinear convolution": lambda x, y, n, w, v, m: tf.nn.conv1d(x[None], tf.tanh(w)[None], 1, "VALID")[0],
     "returned": lambda x, y, n, w, v, m: x + tf.cond(n > 1, lambda: tf.tanh(w), lambda: w)[:1],
-    "no gradient": lambda x, y, n, w, v, m: x @ w + y @ tf.stop_gradient(tf.tanh(w)),
+}
+# Uses of what is made of the weight that have no gradient. All of these are collected.
+NO_GRADIENT = {
+    "stopped": lambda x, y, n, w, v, m: x @ w + y @ tf.stop_gradient(tf.tanh(w)),
     "compared": lambda x, y, n, w, v, m: tf.where(tf.norm(w) > 1.0, x @ w, y),
+    "asserted": lambda x, y, n, w, v, m: checked(x @ w, tf.norm(w) < 1000.0) + y,
+    "compared by a loop": lambda x, y, n, w, v, m: repeat(lambda z: z @ w, x, tf.norm(w) < 1000.0) + y,
+    "compared in a loop": lambda x, y, n, w, v, m: (
+        lambda size: repeat(lambda z: tf.where(size > 1.0, z, z @ w), x) + y
+    )(tf.reduce_max(tf.abs(w))),
+    "compared in a loop in a branch": lambda x, y, n, w, v, m: (
+        lambda size: tf.cond(n > 1, lambda: repeat(lambda z: tf.where(size > 1.0, z, z @ w), x), lambda: y)
+    )(tf.reduce_max(tf.abs(w))),
+    "stopped in a loop": lambda x, y, n, w, v, m: (lambda t: repeat(lambda z: z @ w + y @ tf.stop_gradient(t), x))(
+        tf.tanh(w)
+    ),
+    "compared for elements": lambda x, y, n, w, v, m: (
+        lambda t: tf.map_fn(lambda row: tf.where(t[0, 0] > 1.0, row, row * 2.0), x) @ w + y
+    )(tf.tanh(w)),
 }
 
 
@@ -133,25 +147,35 @@ def check(use):
     texts = warnings_of_dense_gradients(lambda: found.extend(gradients(tree(of_tree), [w, v], 3)))
     if use is not SILENT["random"]:
         expected = gradients(lambda: unrolled(of_tree, 3), [w, v])
-        for i, gradient in enumerate(expected):
-            if gradient is None:
-                expected[i] = found[i] and tf.zeros_like(found[i])
-        assert_same(found, expected)
+        assert_same(*([np.zeros([SIZE, SIZE]) if dx is None else dx for dx in dxs] for dxs in (found, expected)))
     return texts
 
 
-@pytest.mark.parametrize("use, text", SLOW.values(), ids=list(SLOW))
-def test_warning_says_what_makes_gradients_dense_and_what_to_do(use, text):
-    found = check(use)
-    assert len(found) == 1, found
-    start = "Function 'node': each call computes the whole gradient for a weight of shape (64, 64), which takes long. "
-    assert re.fullmatch(f"{re.escape(start)}It is used by {text}", found[0]), found[0]
-    assert f"made in {__file__}:" in found[0]
+@pytest.mark.parametrize("use, operators", SLOW.values(), ids=list(SLOW))
+def test_warning_says_what_makes_gradients_dense_and_what_to_do(use, operators):
+    line = rf"{re.escape(__file__)}:\d+"
+    named = ", ".join(f"{operator} in {line}" for operator in operators)
+    (found,) = check(use)
+    assert re.fullmatch(
+        r"Function 'node': each call computes the whole gradient for a weight of shape \(64, 64\), which takes long, "
+        rf"because of what is made of the weight: {named}\. Compute that once outside of the recursion, and pass it on "
+        "as an argument",
+        found,
+    ), found
 
 
 @pytest.mark.parametrize("use", SILENT.values(), ids=list(SILENT))
 def test_nothing_is_said_where_nothing_helps_or_nothing_is_slow(use):
     assert not check(use)
+
+
+@pytest.mark.parametrize("use", NO_GRADIENT.values(), ids=list(NO_GRADIENT))
+def test_gradients_are_made_of_terms_when_other_uses_have_no_gradient(use):
+    assert not check(use)
+    with tf.Graph().as_default():
+        w, v, mask = variables()
+        y = tree(lambda x, y, n: use(x, y, n, w, v, mask))(tf.constant(3))
+        assert collected([tf.convert_to_tensor(tf.gradients(y, w)[0])]) == 1
 
 
 @pytest.mark.parametrize("program", BETTER)
@@ -207,11 +231,11 @@ def test_warning_names_the_function_that_runs_once_if_its_use_makes_all_gradient
         return node(n - 1, weight) @ weight
 
     @tfr.recursive(output_signature=ROW)
-    def model(n, weight):
-        return node(n, weight) @ tf.tanh(weight)
+    def model(n):
+        return node(n, w) @ tf.tanh(w)
 
-    (found,) = warnings_of_dense_gradients(lambda: gradients(model, [w], tf.constant(3), w))
-    assert re.search(r"^Function 'model': .* Compute that once outside of the recursion, and pass it to 'model'", found)
+    (found,) = warnings_of_dense_gradients(lambda: gradients(model, [w], tf.constant(3)))
+    assert re.search(r"^Function 'model': .*: Tanh in .*\. Compute that once outside of the recursion", found)
 
 
 def test_warning_comes_from_sessions_too():
@@ -224,7 +248,7 @@ def test_warning_comes_from_sessions_too():
             return tf.cond(n < 1, lambda: tf.ones([1, SIZE]), lambda: tf.reshape(net(n - 1), [1, SIZE]) @ tf.exp(w))
 
         (found,) = warnings_of_dense_gradients(lambda: tf1.gradients(net(3), [w]))
-    assert re.search(r"^Function 'Net': .*Exp.* Compute that once outside of the recursion", found)
+    assert re.search(r"^Function 'Net': .*: Exp in .*\. Compute that once outside of the recursion", found)
 
 
 LONG_CHAINS = {"views": lambda w: w * 1.001, "nonlinear": tf.tanh}
@@ -252,3 +276,27 @@ def test_a_weight_may_go_through_more_operators_than_python_has_levels(step):
         return node(n - 1) @ long(tf.convert_to_tensor(w))
 
     np.testing.assert_allclose(gradients(node, w, tf.constant(2)), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("step", [lambda w: w * w * 60.0, lambda w: w + tf.tanh(w)], ids=["squares", "sums"])
+def test_ways_through_diamonds_are_not_counted_one_by_one(step):
+    w = tf.Variable(tf.eye(SIZE) / 60.0)
+
+    def long(weight):
+        for _ in range(40):
+            weight = step(weight)
+        return weight
+
+    node = tree(lambda x, y, n: x @ long(w) + y)
+    found = warnings_of_dense_gradients(lambda: gradients(node, w, 2))
+    assert len(found) == 1, found
+
+
+def test_warning_of_many_operators_names_some():
+    w, _, _ = variables()
+    node = tree(lambda x, y, n: x @ tf.add_n([f(w) for f in (tf.exp, tf.tan, tf.sin, tf.cos, tf.tanh)]) + y)
+    (found,) = warnings_of_dense_gradients(lambda: gradients(node, w, 2))
+    assert re.search(r"made of the weight: AddN in [^,]*\. ", found), found
+    node = tree(lambda x, y, n: sum(x @ f(w) for f in (tf.exp, tf.tan, tf.sin, tf.cos, tf.tanh)) + y)
+    (found,) = warnings_of_dense_gradients(lambda: gradients(node, w, 2))
+    assert re.search(r"made of the weight: Cos in [^,]*, Exp in [^,]*, Sin in [^,]* and 2 more\. ", found), found
