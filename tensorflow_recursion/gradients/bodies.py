@@ -16,7 +16,7 @@ from tensorflow_recursion.definitions import Definition, original_of
 from tensorflow_recursion.gradients import tf_functions
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.obstacles import Obstacle
+from tensorflow_recursion.gradients.obstacles import Obstacle, described
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
 from tensorflow_recursion.gradients.uses import UsesInBody, Weight
@@ -125,7 +125,9 @@ class BodyWithGradient:
             weight, (_, shape) = all_weights.weight_of(self._definition, i), handles.gradient_type(inputs[i])
             if any(use.part is not None for use in usage.uses):
                 self.weights.append(weight)
-            self.obstacles += [Obstacle(weight, shape, name, use.movable) for use in usage.obstacles()]
+            for use in usage.obstacles():
+                movable = None if use.movable is None else described(use.movable)
+                self.obstacles.append(Obstacle(weight, shape, name, movable))
         for i in self._pair.trainable:
             if self._is_collected(i):
                 found[i].collect(all_weights.number_of)

@@ -29,14 +29,20 @@ class Obstacle:
       weight: which one it is.
       shape: its static shape.
       function: whose body uses it, as users know it.
-      movable: the operator whose result would make terms if it were computed outside of the recursion; None if there is
-        none.
+      movable: the operator whose result would make terms if it were computed outside of the recursion, as messages show
+        it, because operators keep their graph; None if there is none.
     """
 
     weight: Weight
     shape: tf.TensorShape
     function: str
-    movable: tf.Operation | None
+    movable: str | None
+
+
+def described(op: tf.Operation) -> str:
+    """How messages show an operator."""
+    line = origins.line_of(op, explanations.is_ours)
+    return f"{op.type} in {line}" if line else f"{op.type} ({op.name})"
 
 
 def warn_of(obstacles: Iterable[Obstacle], often: Iterable[Weight], weights: Weights) -> None:
@@ -57,18 +63,13 @@ def warn_of(obstacles: Iterable[Obstacle], often: Iterable[Weight], weights: Wei
 def _text(obstacles: Sequence[Obstacle]) -> str:
     """The warning of one weight."""
     functions = list(dict.fromkeys(f"'{obstacle.function}'" for obstacle in obstacles))
-    uses = sorted({_described(obstacle.movable) for obstacle in obstacles if obstacle.movable is not None})
+    uses = sorted({obstacle.movable for obstacle in obstacles if obstacle.movable is not None})
     shown = ", ".join(uses[:_MOST_SHOWN]) + (f" and {len(uses) - _MOST_SHOWN} more" if len(uses) > _MOST_SHOWN else "")
     return (
         f"Function {' and '.join(functions)}: each call computes the whole gradient for a weight of shape "
         f"{obstacles[0].shape}, which takes long, because of what is made of the weight: {shown}. Compute that once "
         "outside of the recursion, and pass it on as an argument"
     )
-
-
-def _described(op: tf.Operation) -> str:
-    line = origins.line_of(op, explanations.is_ours)
-    return f"{op.type} in {line}" if line else f"{op.type} ({op.name})"
 
 
 def repeated(calls: CallGraph) -> set[str]:
