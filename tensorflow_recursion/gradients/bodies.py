@@ -114,15 +114,13 @@ class BodyWithGradient:
         inputs = [*self.args, *self.captures]
         all_weights = self._known.weights
         in_body = UsesInBody(self.captures, self.results, self._target_of)
-        found = {}
-        for i in self._pair.trainable:
-            found[i] = in_body.usage(inputs[i])
-            weight = all_weights.weight_of(self._definition, i)
-            all_weights.note_uses(weight, found[i].uses, is_captured=i >= len(self.args))
         name = names.shown(original_of(self._definition).user_name)
+        found = {}
         self.weights, self.obstacles = [], []
-        for i, usage in found.items():
+        for i in self._pair.trainable:
+            usage = found[i] = in_body.usage(inputs[i])
             weight, (_, shape) = all_weights.weight_of(self._definition, i), handles.gradient_type(inputs[i])
+            all_weights.note_uses(weight, usage.uses, is_captured=i >= len(self.args))
             if any(use.part is not None for use in usage.uses):
                 self.weights.append(weight)
             for use in usage.obstacles():
