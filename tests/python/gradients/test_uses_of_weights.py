@@ -11,7 +11,7 @@ import tensorflow_recursion as tfr
 tf1 = tf.compat.v1
 
 I32, F64, C128 = tf.int32, tf.float64, tf.complex128
-SIZE, OTHER, DEPTH = 3, 4, 5
+SIZE, OTHER, DEPTH = 3, 4, 4
 
 
 def transposed(x):
