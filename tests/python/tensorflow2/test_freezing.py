@@ -14,6 +14,7 @@ import tensorflow_recursion as tfr
 from tensorflow_recursion import names
 
 tf1 = tf.compat.v1
+pytestmark = pytest.mark.usefixtures("short_collections")
 
 V, TABLE = 1.5, np.array([1.0, 2.0, 3.0, 4.0], np.float32)
 X, N = 2.0, 5
