@@ -6,8 +6,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.requirements
 DOCS_VENV := build/docs/venv
-# As many processes as cores run Python tests: tests that share a cluster of servers are in one of them.
-JOBS ?= $(shell nproc)
+# One process more than there are cores runs Python tests, because some tests wait for other processes. Tests that share
+# a cluster of servers are in one of them.
+JOBS ?= $(shell expr $$(nproc) + 1)
 PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadscope
 STAGES = $(PY) tools/stages.py
 # What `make test-all` tests with besides the TensorFlow of requirements-dev.txt.

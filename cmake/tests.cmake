@@ -43,7 +43,7 @@ set(environment
     "LSAN_OPTIONS=suppressions=${suppressions}/leaks.supp:print_suppressions=0"
     UBSAN_OPTIONS=print_stacktrace=1
     "TSAN_OPTIONS=suppressions=${suppressions}/races.supp:print_suppressions=0:history_size=4")
-set(parts 4)
+set(parts 8)
 foreach(part RANGE 1 ${parts})
   math(EXPR index "${part} - 1")
   add_test(NAME cc_tests.${part} COMMAND cc_tests --gtest_brief=1)
