@@ -11,7 +11,7 @@ import tensorflow_recursion as tfr
 tf1 = tf.compat.v1
 
 F64, I32 = tf.float64, tf.int32
-SIZE, ROWS, DEPTH = 3, 5, 3
+SIZE, ROWS, DEPTH = 3, 5, 2
 
 
 def repeat(start, step, times=2):
