@@ -98,6 +98,7 @@ std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition) {
     }
   }
   std::vector<tensorflow::NameAttrList> named;
+  named.reserve(functions.size());
   for (auto& [name, function] : functions) named.push_back(std::move(function));
   return named;
 }

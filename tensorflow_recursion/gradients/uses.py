@@ -16,10 +16,9 @@ from tensorflow_recursion.gradients.contributions import Kind, Part
 from tensorflow_recursion.gradients.terms import Terms
 from tensorflow_recursion.gradients.weight_views import Step
 
-CALLS = (names.INVOKE, *function_calls.OPERATORS)
+_CALLS = (names.INVOKE, *function_calls.OPERATORS)
 # The gradient for a smaller weight takes hardly longer than its terms do.
-ELEMENTS_OF_A_LARGE_WEIGHT = 4_000
-
+_ELEMENTS_OF_A_LARGE_WEIGHT = 4_000
 _STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
 # A view that takes more steps is none: each step is taken once more where the gradient is asked for.
 _MOST_STEPS = 50
@@ -38,7 +37,6 @@ class Use:
       part: the part of the gradient that it makes terms for; None for a call.
       terms: how it makes them; None if it does not.
       target: what the weight is in the callee; None for anything but a call that hands it on.
-      is_result: whether the use is that the body, or a branch, returns what `op` makes.
       movable: of an obstacle, the operator whose result would be a weight with terms if it were computed outside of the
         recursion; None if there is none.
     """
@@ -48,7 +46,6 @@ class Use:
     part: Part | None
     terms: Terms | None = None
     target: Weight | None = None
-    is_result: bool = False
     movable: tf.Operation | None = None
 
     @property
@@ -222,7 +219,7 @@ class UsesInBody:
     def _usage_of(self, name: _Name, readings: Iterable[_Reading]) -> Usage:
         found = Usage([name.tensor])
         if self._is_returned(name.tensor):
-            found.uses.append(Use(name.tensor.op, 0, Part(Kind.OTHER), is_result=True))
+            found.uses.append(Use(name.tensor.op, 0, Part(Kind.OTHER)))
         for reading in readings:
             for other in reading.names:
                 found.take(_usage(other))
@@ -244,7 +241,7 @@ class UsesInBody:
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
             return Usage([op.outputs[0]], [(op, position)], uses)
-        if op.type in CALLS and not name.steps:
+        if op.type in _CALLS and not name.steps:
             target = None if name.is_imagined else self._target_of(op, position)
             if name.is_imagined or target is not None:
                 return Usage(uses=[Use(op, position, None, target=target)])
@@ -252,7 +249,7 @@ class UsesInBody:
             return Usage(uses=[use])
         if made.uses:
             return Usage(uses=made.obstacles())
-        if op.type in CALLS and name.steps and self._is_of_captures(op.inputs[position].op):
+        if op.type in _CALLS and name.steps and self._is_of_captures(op.inputs[position].op):
             use = dataclasses.replace(use, movable=op.inputs[position].op)
         return Usage(uses=[use]) if reading.results is None else _beyond(use, reading.results)
 
@@ -277,7 +274,7 @@ class UsesInBody:
         """What an operator depends on, which is nothing for captured tensors; None if not only on its inputs."""
         if op.type != "Placeholder":
             is_fixed = op.type == "ReadVariableOp" or not op.op_def.is_stateful
-            has_function = op.type in (*CALLS, *nodes.HAVE_BRANCHES)
+            has_function = op.type in (*_CALLS, *nodes.HAVE_BRANCHES)
             return [tensor.op for tensor in op.inputs] if is_fixed and not has_function else None
         if op.outputs[0].ref() in self._captures:
             return []
@@ -288,7 +285,7 @@ class UsesInBody:
 def is_large(shape: tf.TensorShape) -> bool:
     """Whether a dense gradient for a weight takes much longer than terms do."""
     size = shape.num_elements()
-    return size is not None and size >= ELEMENTS_OF_A_LARGE_WEIGHT
+    return size is not None and size >= _ELEMENTS_OF_A_LARGE_WEIGHT
 
 
 def _usage(name: _Name) -> Usage:

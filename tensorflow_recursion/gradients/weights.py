@@ -1,4 +1,4 @@
-"""How bodies use weights: which of them have a gradient that can be collected from terms.
+"""The weights of a group of functions: which of them have a gradient that can be collected from terms.
 
 A weight is a captured tensor, or an argument that is handed on. Weights that calls hand to each other are one.
 """

@@ -196,7 +196,7 @@ def check_derivatives(run, recursive, unrolled, order, count=None):
     fetches = _orders_of_derivatives(recursive, order)
     for dxs, expected_dxs in zip(run(fetches), expected, strict=True):
         for dx, expected_dx in zip(dxs, expected_dxs, strict=True):
-            np.testing.assert_allclose(dx, expected_dx, rtol=1e-8, atol=1e-12)
+            np.testing.assert_allclose(dx, expected_dx, rtol=1e-9, atol=1e-14)
     assert count is None or collected(fetches[0]) == count
 
 

@@ -189,8 +189,8 @@ def test_gradients_are_the_same_and_nothing_is_said_when_the_advice_is_followed(
             return tf.ones([1, SIZE])
         return use(node(n - 1, made), node(n - 1, made), made)
 
-    slow = tree(lambda x, y, n: SLOW[program][0](x, y, n, w, v, mask))
-    expected = gradients(slow, [w, v], 3)
+    slow, _ = SLOW[program]
+    expected = gradients(lambda: unrolled(lambda x, y, n: slow(x, y, n, w, v, mask), 3), [w, v])
 
     def run():
         found = gradients(lambda n: node(n, make(w, v, mask)), [w, v], tf.constant(3))
@@ -205,36 +205,30 @@ def test_nothing_is_said_of_small_weights():
     assert not warnings_of_dense_gradients(lambda: gradients(node, [w], 3))
 
 
-def test_a_function_that_runs_once_may_compute_what_it_passes_on():
+@tfr.recursive(output_signature=ROW)
+def products(n, weight):
+    if n < 1:
+        return tf.ones([1, SIZE])
+    return products(n - 1, weight) @ weight
+
+
+def warnings_of_model(use):
+    """Those of a function that runs once: it is `use` of a depth and a weight, and may call `products`."""
     w, _, _ = variables()
 
     @tfr.recursive(output_signature=ROW)
-    def node(n, made):
-        if n < 1:
-            return tf.ones([1, SIZE])
-        return node(n - 1, made) @ made
-
-    @tfr.recursive(output_signature=ROW)
     def model(n):
-        return node(n, tf.tanh(w))
+        return use(n, w)
 
-    assert not warnings_of_dense_gradients(lambda: gradients(model, [w], tf.constant(3)))
+    return warnings_of_dense_gradients(lambda: gradients(model, [w], tf.constant(3)))
+
+
+def test_a_function_that_runs_once_may_compute_what_it_passes_on():
+    assert not warnings_of_model(lambda n, w: products(n, tf.tanh(w)))
 
 
 def test_warning_names_the_function_that_runs_once_if_its_use_makes_all_gradients_dense():
-    w, _, _ = variables()
-
-    @tfr.recursive(output_signature=ROW)
-    def node(n, weight):
-        if n < 1:
-            return tf.ones([1, SIZE])
-        return node(n - 1, weight) @ weight
-
-    @tfr.recursive(output_signature=ROW)
-    def model(n):
-        return node(n, w) @ tf.tanh(w)
-
-    (found,) = warnings_of_dense_gradients(lambda: gradients(model, [w], tf.constant(3)))
+    (found,) = warnings_of_model(lambda n, w: products(n, w) @ tf.tanh(w))
     assert re.search(r"^Function 'model': .*: Tanh in .*\. Compute that once outside of the recursion", found)
 
 
@@ -251,43 +245,31 @@ def test_warning_comes_from_sessions_too():
     assert re.search(r"^Function 'Net': .*: Exp in .*\. Compute that once outside of the recursion", found)
 
 
+def many_times(step, times, weight):
+    for _ in range(times):
+        weight = step(weight)
+    return weight
+
+
 LONG_CHAINS = {"views": lambda w: w * 1.001, "nonlinear": tf.tanh}
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:Function 'node'")
 @pytest.mark.parametrize("step", LONG_CHAINS.values(), ids=list(LONG_CHAINS))
 def test_a_weight_may_go_through_more_operators_than_python_has_levels(step):
     w = tf.Variable(tf.eye(SIZE))
     length = sys.getrecursionlimit() // 2
-
-    def long(weight):
-        for _ in range(length):
-            weight = step(weight)
-        return weight
-
-    with tf.GradientTape() as tape:
-        expected = tf.reduce_sum((tf.ones([1, SIZE]) @ long(w) @ long(w)) ** 2)
-    expected = tape.gradient(expected, w)
-
-    @tfr.recursive(output_signature=ROW)
-    def node(n):
-        if n < 1:
-            return tf.ones([1, SIZE])
-        return node(n - 1) @ long(tf.convert_to_tensor(w))
-
-    np.testing.assert_allclose(gradients(node, w, tf.constant(2)), expected, rtol=1e-4, atol=1e-6)
+    use = lambda x, y, n: x @ many_times(step, length, tf.convert_to_tensor(w)) + y
+    found = gradients(tree(use), [w], 2)
+    assert_same(found, gradients(lambda: unrolled(use, 2), [w]))
 
 
 @pytest.mark.parametrize("step", [lambda w: w * w * 60.0, lambda w: w + tf.tanh(w)], ids=["squares", "sums"])
 def test_ways_through_diamonds_are_not_counted_one_by_one(step):
     w = tf.Variable(tf.eye(SIZE) / 60.0)
 
-    def long(weight):
-        for _ in range(40):
-            weight = step(weight)
-        return weight
-
-    node = tree(lambda x, y, n: x @ long(w) + y)
+    node = tree(lambda x, y, n: x @ many_times(step, 40, w) + y)
     found = warnings_of_dense_gradients(lambda: gradients(node, w, 2))
     assert len(found) == 1, found
 
