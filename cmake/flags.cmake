@@ -22,6 +22,10 @@ target_include_directories(our_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(our_flags INTERFACE ${COPTS})
 target_link_options(our_flags INTERFACE ${LINKOPTS})
 
+# The loops over vectors take long, and include no header of TensorFlow: they are compiled while those are precompiled.
+set(TFR_LOOPS cc/native/loops.cc)
+set_source_files_properties(${TFR_LOOPS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+
 if(TFR_SANITIZER)
   target_compile_options(our_flags INTERFACE -O1 -g1 -fno-omit-frame-pointer -fsanitize=${TFR_SANITIZER}
                          -fno-sanitize-recover=all)
@@ -34,9 +38,8 @@ if(TFR_SANITIZER)
   if(TFR_SANITIZER MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # Where it looks for uses after a return, g++ 12 puts variables on a stack of its own, which is aligned less than
     # vectors of 64 bytes need: storing one ends the process. The loops over vectors return none of their variables.
-    # (With a precompiled header g++ takes this parameter from that.)
-    set_source_files_properties(cc/native/loops.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
-                                SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS --param=asan-use-after-return=0)
+    # (With a precompiled header g++ would take this parameter from that.)
+    set_source_files_properties(${TFR_LOOPS} PROPERTIES COMPILE_OPTIONS --param=asan-use-after-return=0)
   endif()
   # Abseil changes its containers when it sees these macros, and TensorFlow was compiled without them.
   target_compile_options(our_flags INTERFACE -U__SANITIZE_ADDRESS__ -U__SANITIZE_THREAD__)

@@ -5,7 +5,7 @@ option(TFR_UNITY "Compile the files of a room together, a few at a time; off: ea
 
 # How many files of the rooms, and of the tests, go together. A change of one of them compiles all of them again: more of
 # the tests are together, which are compiled without optimization.
-set(TFR_UNITY_FILES 7)
+set(TFR_UNITY_FILES 10)
 set(TFR_UNITY_TEST_FILES 14)
 
 # Divides the sources of each room into groups of nearly equal size, of at most `files` files.
