@@ -21,8 +21,8 @@ With "pairs", a test of 5 modes and 2 control flows runs 5 times instead of 10. 
 another one for the next program, so that the programs together meet all combinations. A test marked as `thorough`,
 which takes seconds, runs once with each of its other parameters: in one combination, and in the next one for the next
 program. All parameters of a test marked as `each_value` are axes for "pairs": with 6 programs, 3 dtypes and 3 sizes it
-runs 6 times instead of 54. docs/testing.md says why faults hardly escape this choice. It is the same in every run;
-`--rotation=1` makes the next one.
+runs 6 times instead of 54. Of what this chooses, a test marked as `sampled(n)` runs each nth only. docs/testing.md says
+why faults hardly escape this choice. It is the same in every run; `--rotation=1` makes the next one.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -57,14 +57,17 @@ def select(items, matrix, rotation):
             chosen.update(tests if marked("every_case") else [tests[turn % len(tests)]])
             continue
         if matrix == "pairs" and marked("each_value"):
-            chosen.update(_cover(tests, turn, list(parameters(tests[0]))))
-            continue
-        for number, combinations in enumerate(_by(_program, tests).values(), start=turn):
-            if matrix == "one" or marked("thorough"):
-                chosen.add(combinations[number % len(combinations)])
-            else:
-                axes = [name for name in AXES if name in parameters(combinations[0])]
-                chosen.update(_cover(combinations, number, axes))
+            selected = _cover(tests, turn, list(parameters(tests[0])))
+        else:
+            selected = []
+            for number, combinations in enumerate(_by(_program, tests).values(), start=turn):
+                if matrix == "one" or marked("thorough"):
+                    selected.append(combinations[number % len(combinations)])
+                else:
+                    axes = [name for name in AXES if name in parameters(combinations[0])]
+                    selected += _cover(combinations, number, axes)
+        step = marked("sampled").args[0] if matrix == "pairs" and marked("sampled") else 1
+        chosen.update(selected[turn % min(step, len(selected)) :: step])
     return [item for item in items if item in chosen]
 
 

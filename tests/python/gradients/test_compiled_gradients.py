@@ -242,6 +242,7 @@ HIGHER = [power, tree, captured_weight, quadrature, functions_of_numbers]
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", HIGHER, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("order", [2, 3])
 def test_higher_orders_are_those_of_frames(program, order):

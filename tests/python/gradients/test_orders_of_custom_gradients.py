@@ -13,7 +13,7 @@ from building import recursive
 from gradient_helpers import derivatives
 
 tf1 = tf.compat.v1
-pytestmark = [pytest.mark.thorough, pytest.mark.each_value]
+pytestmark = [pytest.mark.thorough, pytest.mark.each_value, pytest.mark.sampled(2)]
 
 F64, I32 = tf.float64, tf.int32
 DEPTH, AT = 2, 0.7

@@ -74,10 +74,7 @@ def unrolled(program, start, *weights):
     return net(DEPTH)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
+def check(run, name, order):
     count, program = PROGRAMS[name]
 
     def made(make):
@@ -85,6 +82,19 @@ def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
         return make(program, *xs), xs
 
     check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, count)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_those_of_the_function_unrolled(run, name):
+    check(run, name, 1)
+
+
+@pytest.mark.each_value
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
+    check(run, name, 2)
 
 
 @pytest.mark.each_value

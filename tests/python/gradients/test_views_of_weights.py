@@ -235,10 +235,7 @@ def unrolled(step, weights):
     return net(DEPTH)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
+def check(run, name, order):
     program = PROGRAMS[name]
 
     def made(make):
@@ -246,3 +243,16 @@ def test_derivatives_are_those_of_the_function_unrolled(run, name, order):
         return make(program.step, weights), weights
 
     check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, program.count)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_those_of_the_function_unrolled(run, name):
+    check(run, name, 1)
+
+
+@pytest.mark.each_value
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
+    check(run, name, 2)

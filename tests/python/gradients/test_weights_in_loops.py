@@ -167,12 +167,22 @@ def unrolled(program, weights, table):
     return net(DEPTH)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
-def test_derivatives_are_those_of_the_function_unrolled(run, program, order):
+def check(run, program, order):
     def made(make):
         xs = variables()
         return make(program, *xs), xs
 
     check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, 2 if program in COLLECTED else 1)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
+def test_gradients_are_those_of_the_function_unrolled(run, program):
+    check(run, program, 1)
+
+
+@pytest.mark.each_value
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
+def test_second_derivatives_are_those_of_the_function_unrolled(run, program):
+    check(run, program, 2)

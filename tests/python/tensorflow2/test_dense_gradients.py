@@ -255,6 +255,7 @@ LONG_CHAINS = {"views": lambda w: w * 1.001, "nonlinear": tf.tanh}
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:Function 'node'")
 @pytest.mark.parametrize("step", LONG_CHAINS.values(), ids=list(LONG_CHAINS))
 def test_a_weight_may_go_through_more_operators_than_python_has_levels(step):

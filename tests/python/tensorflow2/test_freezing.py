@@ -233,6 +233,7 @@ def cubed(function):
     return lambda x, n: function(x, n) ** 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "make, order", [*((make, 2) for make in PROGRAMS), *((make, 3) for make in (*ROWS, without_variables))]
 )
@@ -266,6 +267,7 @@ def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exp
     assert got.numpy() == pytest.approx(exponent * (exponent - 1) * X ** (exponent - 2), rel=1e-5)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", [N, 3])
 @pytest.mark.parametrize("order", [2, 3])
 def test_higher_derivatives_of_calls_in_branches_that_were_taken_apart(order, n):
