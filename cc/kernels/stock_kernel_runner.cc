@@ -216,24 +216,26 @@ absl::Status KernelTable::Build(const Program& program, tensorflow::FunctionLibr
 // Gives native kernels to bodies of functions, and of loops in them. The main graph gets none, because its operators
 // are few and large.
 void KernelTable::BindNativeKernels(const Program& program) {
-  // A rope shares the memory of its parts, which must not change before the rope is read.
-  const bool may_make_ropes = std::none_of(program.kernels.begin(), program.kernels.end(), MayChangeTensors);
+  // A view shares the memory of another tensor, which must not change before the view is read.
+  const bool may_share = std::none_of(program.kernels.begin(), program.kernels.end(), MayChangeTensors);
+  const auto bind = [&](const KernelNode& node) {
+    NativeKernel& native = entries_[node.id].native;
+    native = FindNativeKernel(*node.node);
+    if (may_share) return;
+    native.ropes = 0;
+    native.may_share = false;
+  };
   for (const Region& region : program.regions) {
     if (!region.is_function() && (region.loop == nullptr || !region.loop->in_function)) continue;
     for (const Op& op : region.ops) {
       if (op.kind != OpKind::kKernel && op.kind != OpKind::kScalar) continue;
       const KernelNode& node = program.kernels[op.index];
       if (entries_[node.id].async != nullptr) continue;
-      NativeKernel& native = entries_[node.id].native;
-      native = FindNativeKernel(*node.node);
-      if (!may_make_ropes) native.ropes = 0;
+      bind(node);
     }
   }
   for (const CallSite& site : program.sites) {
-    for (const InvariantRead& read : site.invariant_reads) {
-      const KernelNode& node = program.kernels[read.kernel];
-      entries_[node.id].native = FindNativeKernel(*node.node);
-    }
+    for (const InvariantRead& read : site.invariant_reads) bind(program.kernels[read.kernel]);
   }
 }
 

@@ -16,6 +16,7 @@ const NativeTable& Table() {
     auto* made = new NativeTable;
     AddContributionKernels(made);
     AddElementwise(made);
+    AddGathers(made);
     AddProducts(made);
     AddRowKernels(made);
     AddShapeKernels(made);

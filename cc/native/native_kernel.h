@@ -52,6 +52,9 @@ struct NativeShare {
 // A wave runs once it has this many rows, because waiting for more would gain nothing.
 inline constexpr int kRowsOfWave = 8;
 
+// Which input of a product is the weight.
+inline constexpr int kWeightOfProduct = 1;
+
 // A node's kernel, which FindNativeKernel chooses by operator, dtypes and attributes when a program is built.
 struct NativeKernel {
   NativeFunction run = nullptr;  // nullptr: there is none
@@ -59,7 +62,8 @@ struct NativeKernel {
   int num_outputs = 0;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;  // the node's attribute T, else the dtype of its first output
   int64_t numbers[5] = {0, 0, 0, 0, 0};  // what `run` needs of the attributes; each `run` says what is where
-  uint32_t ropes = 0;                    // bit i: output i may be a rope, because nobody in the body reads its numbers
+  uint32_t ropes = 0;     // bit i: output i may be a rope, because nobody in the body reads its numbers one by one
+  bool may_share = true;  // an output may share the memory of an input, which nobody changes meanwhile
   // These two are set for kernels that compute several calls at once in less time than one by one, else nullptr.
   // `run_together` takes calls that share an operand, which have fewer than 2 * kRowsOfWave rows in all. It computes
   // exactly the results of `run`, or returns false and leaves inputs and outputs as they were.

@@ -19,6 +19,7 @@ using NativeTable = absl::flat_hash_map<std::string, Binder>;
 
 void AddContributionKernels(NativeTable* table);  // contribution_kernels.cc
 void AddElementwise(NativeTable* table);          // elementwise.cc
+void AddGathers(NativeTable* table);              // gathers.cc
 void AddProducts(NativeTable* table);             // products.cc
 void AddRowKernels(NativeTable* table);           // row_kernels.cc
 void AddShapeKernels(NativeTable* table);         // shape_kernels.cc

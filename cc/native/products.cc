@@ -30,23 +30,31 @@ constexpr int64_t kBytesOfFarWeight = int64_t{1} << 16;
 // The activations that a fused product may end with.
 enum class Activation { kNone, kRelu, kTanh, kSigmoid };
 
-// The matrix that a value holds; else nullptr. Unlike TensorIn() it serves matrices of any size, as weights are large.
+// The matrix that a value holds; else nullptr. Unlike TensorIn() it serves matrices of any size.
 const Tensor* MatrixIn(const Value& value) {
   const Tensor* const tensor = value.tensor_or_null();
   return tensor != nullptr && tensor->dims() == 2 && tensor->IsInitialized() ? tensor : nullptr;
 }
 
+// The numbers of a weight, a tensor or a rope. A rope may let go of them, so *held keeps them.
+template <typename T>
+const T* WeightIn(const Value& value, Tensor* held) {
+  if (value.kind != Value::Kind::kRope) return DataOf<T>(*value.tensor_or_null());
+  *held = value.rope->View();
+  return DataOf<T>(*held);
+}
+
 // The two factors of one product: x [rows, depth] and w [depth, columns]; or w [columns, depth], transposed.
 struct Factors {
   const Tensor* x = nullptr;
-  const Tensor* w = nullptr;
+  const TensorShape* w = nullptr;
   int64_t rows = 0, depth = 0, columns = 0;
 
   // Returns false if these kernels do not serve the factors.
   bool Read(const Value* inputs, bool is_transposed) {
     x = MatrixIn(inputs[0]);
-    w = MatrixIn(inputs[1]);
-    if (x == nullptr || w == nullptr) return false;
+    w = ShapeIn(inputs[kWeightOfProduct]);
+    if (x == nullptr || w == nullptr || w->dims() != 2) return false;
     rows = x->dim_size(0);
     depth = x->dim_size(1);
     columns = w->dim_size(is_transposed ? 0 : 1);
@@ -101,7 +109,7 @@ bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls)
   for (size_t i = 0; i < count; ++i) {
     if (!of_call[i].Read(calls[i].inputs, is_transposed)) return false;
     // Operands that begin at the same place need not be the same: one may be a view of the other in another shape.
-    if (i > 0 && of_call[i].w->shape() != of_call[0].w->shape()) return false;
+    if (i > 0 && *of_call[i].w != *of_call[0].w) return false;
     if (!has_bias) continue;
     biases[i] = TensorIn(calls[i].inputs[2]);
     if (biases[i] == nullptr || biases[i]->dims() != 1 || biases[i]->dim_size(0) != of_call[i].columns) return false;
@@ -110,8 +118,10 @@ bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls)
   for (size_t i = 0; i < count; ++i) rows.Add(of_call[i], &calls[i].outputs[0]);
   const Factors& factors = of_call[0];
   const Loops<T>& loops = BestLoops<T>();
-  (is_transposed ? loops.product_transposed : loops.product)(rows.from, DataOf<T>(*factors.w), rows.to, rows.count,
-                                                             factors.depth, factors.columns);
+  Tensor held;
+  const T* const w = WeightIn<T>(calls[0].inputs[kWeightOfProduct], &held);
+  (is_transposed ? loops.product_transposed : loops.product)(rows.from, w, rows.to, rows.count, factors.depth,
+                                                             factors.columns);
   if (!has_bias) return true;
   Finish<T> finish;
   finish.activation = static_cast<Activation>(kernel.numbers[1]);
@@ -129,13 +139,14 @@ bool RunMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   return RunTogether<T>(kernel, absl::MakeConstSpan(&call, 1));
 }
 
+// Ropes are multiplied alone: another reader may make one let go of the memory that it would be known by.
 NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
-  const Tensor* const w = inputs[1].tensor_or_null();
+  const Tensor* const w = inputs[kWeightOfProduct].tensor_or_null();
   const int64_t bytes_of_number = kernel.dtype == tensorflow::DT_FLOAT ? sizeof(float) : sizeof(double);
   if (w == nullptr || w->NumElements() * bytes_of_number < kBytesOfFarWeight) return {};  // as in most small nets
   Factors factors;
   if (!factors.Read(inputs, kernel.numbers[0] != 0) || factors.rows >= kRowsOfWave) return {};
-  return {factors.w->data(), static_cast<int>(factors.rows)};
+  return {w->data(), static_cast<int>(factors.rows)};
 }
 
 // Binds the product of two matrices, of which the weight may be transposed.

@@ -1,22 +1,15 @@
-// Kernels that copy pieces of tensors: concatenation, slices, rows, also of variables.
+// Kernels that copy pieces of tensors, or share their memory: concatenation, slices, parts.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "cc/base/names.h"
 #include "cc/native/native_table.h"
 #include "cc/native/operands.h"
+#include "cc/native/views.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/framework/resource_handle.h"
-#include "tensorflow/core/framework/resource_mgr.h"
-#include "tensorflow/core/framework/resource_var.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/refcount.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -33,29 +26,6 @@ int64_t CountOf(const TensorShape& shape, int begin, int end) {
   int64_t count = 1;
   for (int d = begin; d < end; ++d) count *= shape.dim_size(d);
   return count;
-}
-
-// --- Ropes ------------------------------------------------------------------------------------------
-
-// Whether the reader at the end of this edge needs none of the value's numbers.
-bool ReadsNoNumbers(const tensorflow::Edge& edge) {
-  static const auto* const carriers = new absl::flat_hash_set<std::string>(
-      {"Merge", "Identity", "EnsureShape", "ConcatV2", "Switch", "Enter", "NextIteration", "Exit", "Shape", "ShapeN",
-       "Size", "Rank", kCallOp, kReturnOp, kResultOp, kRetainOp});
-  return edge.IsControlEdge() || carriers->contains(edge.dst()->type_string());
-}
-
-// Which outputs (bit i stands for output i) are only handed on: to a caller, a callee, out of a branch, or into a
-// larger concatenation. Where the body itself reads the numbers, nothing is gained by copying them later. The node has
-// at most kMostParts outputs.
-uint32_t HandedOn(const tensorflow::Node& node) {
-  uint32_t outputs = 0, read = 0;
-  for (const tensorflow::Edge* edge : node.out_edges()) {
-    if (edge->IsControlEdge()) continue;
-    outputs |= uint32_t{1} << edge->src_output();
-    if (!ReadsNoNumbers(*edge)) read |= uint32_t{1} << edge->src_output();
-  }
-  return outputs & ~read;
 }
 
 // Whether the parts of a tensor of this shape that is cut along `axis` lie one behind the other in memory.
@@ -267,11 +237,23 @@ bool ReadStrided(const NativeKernel& kernel, const Tensor& x, const Tensor* cons
   return true;
 }
 
-// Inputs: a tensor, where each dimension begins and ends, its stride.
+// Whether the numbers of `box` lie side by side in `from`, in which they then begin at number *begin.
+bool IsInOnePiece(const Tensor& from, const Box& box, int64_t* begin) {
+  bool is_cut = false;  // whether the box has several elements of a dimension further out
+  *begin = 0;
+  for (int d = 0; d < from.dims(); ++d) {
+    if (is_cut && box.size[d] != from.dim_size(d)) return false;
+    is_cut = is_cut || box.size[d] > 1;
+    *begin = *begin * from.dim_size(d) + box.begin[d];
+  }
+  return true;
+}
+
+// Inputs: a tensor of any size, where each dimension begins and ends, its stride.
 bool RunStridedSlice(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const x = TensorIn(inputs[0]);
+  const Tensor* const x = inputs[0].tensor_or_null();
   const Tensor* const ranges[3] = {TensorIn(inputs[1]), TensorIn(inputs[2]), TensorIn(inputs[3])};
-  if (x == nullptr || x->dims() > kMostDimensions) return false;
+  if (x == nullptr || x->dims() == 0 || x->dims() > kMostDimensions || !x->IsInitialized()) return false;
   for (const Tensor* range : ranges) {
     if (range == nullptr || range->dims() != 1 || range->dim_size(0) > x->dims()) return false;
     if (range->dim_size(0) != ranges[0]->dim_size(0)) return false;
@@ -284,9 +266,14 @@ bool RunStridedSlice(const NativeKernel& kernel, const NativeContext& /*context*
     if (!IsUnboxed(kernel.dtype)) return false;
     outputs[0] = Value::Scalar(0);
     CopyBox(*x, box, element, reinterpret_cast<Byte*>(&outputs[0].bits));
-  } else {
-    CopyBox(*x, box, element, NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
+    return true;
   }
+  int64_t begin = 0;
+  if (IsInOnePiece(*x, box, &begin) && ShareMemory(kernel, *x, begin, shape, !inputs[0].owns(), &outputs[0])) {
+    return true;
+  }
+  if (shape.num_elements() > kMostElements) return false;
+  CopyBox(*x, box, element, NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
   return true;
 }
 
@@ -296,20 +283,11 @@ bool BindStridedSlice(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!IsPlain(kernel->dtype) || !IsIndexType(node.input_type(1))) return false;
   if (!TryGetNodeAttr(attrs, "ellipsis_mask", &ellipsis_mask) || ellipsis_mask != 0) return false;
   if (!TryGetNodeAttr(attrs, "new_axis_mask", &new_axis_mask) || new_axis_mask != 0) return false;
+  kernel->ropes = HandedOnOrMultipliedWith(node);
   kernel->run = RunStridedSlice;
   return TryGetNodeAttr(attrs, "begin_mask", &kernel->numbers[0]) &&
          TryGetNodeAttr(attrs, "end_mask", &kernel->numbers[1]) &&
          TryGetNodeAttr(attrs, "shrink_axis_mask", &kernel->numbers[2]);
-}
-
-// The numbers of `x` from number `begin` on, as a rope that shares their memory.
-Value View(const Tensor& x, int64_t begin, const TensorShape& shape) {
-  Tensor numbers, view;
-  const bool fits = numbers.CopyFrom(x, TensorShape({x.NumElements()}));
-  const bool is_whole = fits && view.CopyFrom(numbers.Slice(begin, begin + shape.num_elements()), shape);
-  TF_DCHECK_OK(is_whole ? absl::OkStatus() : absl::InternalError("the caller has compared the sizes"));
-  Value part = Value::Own(NewTensor(std::move(view)));
-  return Value::Own(Rope::New(&part, 1, x.dtype(), shape));
 }
 
 // Cuts `x`, whose shape is `shape`, along `axis` into parts of the given sizes.
@@ -440,122 +418,6 @@ bool BindSplitV(const tensorflow::Node& node, NativeKernel* kernel) {
   return BindSplit<RunSplitV>(node, kernel) && IsIndexType(node.input_type(1));
 }
 
-// --- Rows -----------------------------------------------------------------------------------------
-
-// Copies `count` rows of `params`, each of `row` bytes. Returns false if an index is not that of a row.
-template <typename Index>
-bool CopyRows(const Tensor& params, const Index* indices, int64_t count, int64_t row, Byte* to) {
-  const int64_t rows = params.dim_size(0);
-  const Byte* const from = DataOf<Byte>(params);
-  for (int64_t i = 0; i < count; ++i) {
-    const auto index = static_cast<int64_t>(indices[i]);
-    if (index < 0 || index >= rows) return false;
-    std::memcpy(to + i * row, from + index * row, row);
-  }
-  return true;
-}
-
-template <typename Index>
-bool Gather(const NativeKernel& kernel, const Tensor& params, const Value& indices, Value* output) {
-  Operand<Index> operand;
-  if (!operand.Read(indices) || operand.size == 0) return false;
-  TensorShape shape;
-  for (int d = 0; d < operand.dims(); ++d) shape.AddDim(operand.dim_size(d));
-  for (int d = 1; d < params.dims(); ++d) shape.AddDim(params.dim_size(d));
-  const int64_t row = CountOf(params.shape(), 1, params.dims()) * tensorflow::DataTypeSize(kernel.dtype);
-  if (shape.num_elements() > kMostElements) return false;
-  if (shape.dims() == 0) {
-    *output = Value::Scalar(0);
-    if (CopyRows(params, operand.data, 1, row, reinterpret_cast<Byte*>(&output->bits))) return true;
-  } else if (CopyRows(params, operand.data, operand.size, row, NewOutput<Byte>(kernel.dtype, shape, output))) {
-    return true;
-  }
-  output->Release();
-  return false;
-}
-
-// Inputs: a tensor of any size, indices of its rows, and for GatherV2 the axis, which must be 0. numbers[0] is the
-// dtype of the indices.
-bool RunGather(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const params = inputs[0].tensor_or_null();
-  if (params == nullptr || params->dims() == 0 || !params->IsInitialized() || params->NumElements() == 0) return false;
-  if (kernel.num_inputs == 3 && (!inputs[2].is_scalar() || inputs[2].bits != 0)) return false;
-  return kernel.numbers[0] == tensorflow::DT_INT32 ? Gather<int32_t>(kernel, *params, inputs[1], &outputs[0])
-                                                   : Gather<int64_t>(kernel, *params, inputs[1], &outputs[0]);
-}
-
-bool BindGather(const tensorflow::Node& node, NativeKernel* kernel) {
-  int64_t batch_dims = 0;
-  if (!IsPlain(kernel->dtype) || !IsUnboxed(kernel->dtype) || !IsIndexType(node.input_type(1))) return false;
-  if (TryGetNodeAttr(node.attrs(), "batch_dims", &batch_dims) && batch_dims != 0) return false;
-  kernel->numbers[0] = node.input_type(1);
-  kernel->run = RunGather;
-  return true;
-}
-
-// Gathers rows of a variable, whose lock is held meanwhile. It serves only once a stock kernel has gathered from the
-// variable, which sets copy_on_read_mode: the sign that sparse operators use it.
-bool GatherFrom(tensorflow::Var* variable, const NativeKernel& kernel, const Value& indices, Value* output) {
-  tensorflow::tf_shared_lock lock(*variable->mu());
-  const Tensor& params = *variable->tensor();
-  if (!variable->copy_on_read_mode.load() || !variable->is_initialized || params.dtype() != kernel.dtype) return false;
-  if (params.dims() == 0 || !params.IsInitialized() || params.NumElements() == 0) return false;
-  return kernel.numbers[0] == tensorflow::DT_INT32 ? Gather<int32_t>(kernel, params, indices, output)
-                                                   : Gather<int64_t>(kernel, params, indices, output);
-}
-
-using VariablePointer = tensorflow::core::RefCountPtr<tensorflow::Var>;
-
-// The variable that a handle names, or that it holds, as handles of TensorFlow 2 do; nullptr if it is not on this
-// device.
-VariablePointer FindVariable(const Value& value, const NativeContext& context) {
-  const Tensor* const handle_tensor = value.tensor_or_null();
-  if (handle_tensor == nullptr || handle_tensor->dtype() != tensorflow::DT_RESOURCE) return nullptr;
-  if (handle_tensor->NumElements() != 1 || context.resources == nullptr || context.device == nullptr) return nullptr;
-  const auto& handle = handle_tensor->flat<tensorflow::ResourceHandle>()(0);
-  if (handle.device() != *context.device) return nullptr;
-  tensorflow::Var* variable = nullptr;
-  if (handle.IsRefCounting()) {
-    const auto held = handle.GetResource<tensorflow::Var>();
-    if (!held.ok()) return nullptr;
-    variable = *held;
-    variable->Ref();
-  } else if (!context.resources->Lookup(handle.container(), handle.name(), &variable).ok()) {
-    return nullptr;
-  }
-  return VariablePointer(variable);
-}
-
-// Inputs: a variable's handle, indices of rows. numbers[0] is the dtype of the indices.
-bool RunResourceGather(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
-  const VariablePointer variable = FindVariable(inputs[0], context);
-  return variable != nullptr && GatherFrom(variable.get(), kernel, inputs[1], &outputs[0]);
-}
-
-// Reads a variable without copying it. A variable in copy_on_read_mode, which sparse operators change in place, is left
-// to the stock kernel, which copies it.
-bool RunReadVariable(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
-  const VariablePointer variable = FindVariable(inputs[0], context);
-  if (variable == nullptr) return false;
-  tensorflow::tf_shared_lock lock(*variable->mu());
-  const Tensor& tensor = *variable->tensor();
-  if (variable->copy_on_read_mode.load() || !variable->is_initialized || tensor.dtype() != kernel.dtype) return false;
-  if (!tensor.IsInitialized()) return false;
-  outputs[0] = ValueFromTensor(NewTensor(tensor));
-  return true;
-}
-
-bool BindReadVariable(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
-  kernel->run = RunReadVariable;
-  return true;
-}
-
-bool BindResourceGather(const tensorflow::Node& node, NativeKernel* kernel) {
-  if (!BindGather(node, kernel)) return false;
-  kernel->run = RunResourceGather;
-  return true;
-}
-
 }  // namespace
 
 void AddRowKernels(NativeTable* table) {
@@ -565,11 +427,7 @@ void AddRowKernels(NativeTable* table) {
                  {"StridedSlice", BindStridedSlice},
                  {"Split", BindSplit<RunSplit>},
                  {"SplitV", BindSplitV},
-                 {kConcatGradientOp, BindConcatGradient},
-                 {"Gather", BindGather},
-                 {"GatherV2", BindGather},
-                 {"ResourceGather", BindResourceGather},
-                 {"ReadVariableOp", BindReadVariable}});
+                 {kConcatGradientOp, BindConcatGradient}});
 }
 
 }  // namespace tensorflow_recursion

@@ -1,0 +1,39 @@
+// Results that share the memory of an input instead of copying its numbers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENSORFLOW_RECURSION_CC_NATIVE_VIEWS_H_
+#define TENSORFLOW_RECURSION_CC_NATIVE_VIEWS_H_
+
+#include <cstdint>
+
+#include "cc/native/native_kernel.h"
+#include "cc/values/value.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow_recursion {
+
+// Which outputs (bit i stands for output i) are only handed on: to a caller, a callee, out of a branch, or into a
+// larger concatenation. Where the body itself reads the numbers, nothing is gained by copying them later. The node has
+// at most 32 outputs.
+uint32_t HandedOn(const tensorflow::Node& node);
+
+// Like HandedOn, and a native product may multiply with the output: it reads a weight wherever it lies.
+uint32_t HandedOnOrMultipliedWith(const tensorflow::Node& node);
+
+// The numbers of `x` from number `begin` on, as a rope that shares their memory.
+Value View(const tensorflow::Tensor& x, int64_t begin, const tensorflow::TensorShape& shape);
+
+// Makes output 0 of `kernel` the numbers of `x` from number `begin` on, without copying them, and returns true; or
+// returns false if they have to be copied. `is_lent` says that `x` lives on without the output, as weights do. Else the
+// output would keep all of `x`, so it must be a large part of that.
+//
+// The output is a tensor if its memory is aligned as kernels expect it. For example, matrix 3 of 10 matrices of 300 x
+// 300 floats is aligned, because 360,000 bytes are a multiple of 64. That of 150 x 150 floats is not; it is a rope if
+// all readers take one.
+bool ShareMemory(const NativeKernel& kernel, const tensorflow::Tensor& x, int64_t begin,
+                 const tensorflow::TensorShape& shape, bool is_lent, Value* output);
+
+}  // namespace tensorflow_recursion
+
+#endif  // TENSORFLOW_RECURSION_CC_NATIVE_VIEWS_H_
