@@ -8,6 +8,7 @@
 #include "cc/base/names.h"
 #include "cc/values/rope.h"
 #include "cc/values/tensor_memory.h"
+#include "tensorflow/core/common_runtime/dma_helper.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -51,6 +52,11 @@ Tensor Part(const Tensor& x, int64_t begin, const TensorShape& shape) {
   return part;
 }
 
+// How many bytes live as long as `part` does: of a part of a part, all that the first one is a part of.
+int64_t BytesKept(Tensor* part) {
+  return static_cast<int64_t>(tensorflow::DMAHelper::buffer(part)->root_buffer()->size());
+}
+
 Value RopeOf(Tensor part) {
   const tensorflow::DataType dtype = part.dtype();
   const TensorShape shape = part.shape();
@@ -70,11 +76,11 @@ Value View(const Tensor& x, int64_t begin, const TensorShape& shape) { return Ro
 
 bool ShareMemory(const NativeKernel& kernel, const Tensor& x, int64_t begin, const TensorShape& shape, bool is_lent,
                  Value* output) {
-  const int64_t count = shape.num_elements();
   if (!kernel.may_share || shape.dims() == 0) return false;
-  if (count * tensorflow::DataTypeSize(x.dtype()) < kSmallestRope) return false;
-  if (!is_lent && x.NumElements() / kMostTimesKept > count) return false;
+  const int64_t bytes = shape.num_elements() * tensorflow::DataTypeSize(x.dtype());
+  if (bytes < kSmallestRope) return false;
   Tensor part = Part(x, begin, shape);
+  if (!is_lent && BytesKept(&part) / kMostTimesKept > bytes) return false;
   if (part.IsAligned()) {
     *output = Value::Own(NewTensor(std::move(part)));
     return true;

@@ -177,6 +177,14 @@ TEST(ViewsTest, APartOfWhatIsGivenUpIsSharedOnlyIfItIsLarge) {
   }
 }
 
+TEST(ViewsTest, APartOfAPartCountsAsOneOfTheWhole) {
+  const ReadPart part(GatherOp(), Reader("Relu"));
+  const Tensor stack = Stack(40, kAligned);
+  const Value matrix = part.Run({Value::Own(NewTensor(stack.Slice(4, 8))), Number(2), Number(0)});
+  EXPECT_FALSE(Shares(matrix, stack));
+  ExpectMatrix(matrix, stack, 6);
+}
+
 TEST(ViewsTest, PartsAreCopiedWhereTensorsMayChange) {
   const Tensor stack = Stack(4, kAligned);
   ReadPart part(GatherOp(), Reader("Relu"));
