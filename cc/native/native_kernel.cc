@@ -15,6 +15,7 @@ const NativeTable& Table() {
   static const auto* const table = [] {
     auto* made = new NativeTable;
     AddContributionKernels(made);
+    AddEinsums(made);
     AddElementwise(made);
     AddGathers(made);
     AddProducts(made);

@@ -61,9 +61,9 @@ struct NativeKernel {
   int num_inputs = 0;
   int num_outputs = 0;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;  // the node's attribute T, else the dtype of its first output
-  int64_t numbers[5] = {0, 0, 0, 0, 0};  // what `run` needs of the attributes; each `run` says what is where
-  uint32_t ropes = 0;     // bit i: output i may be a rope, because nobody in the body reads its numbers one by one
-  bool may_share = true;  // an output may share the memory of an input, which nobody changes meanwhile
+  int64_t numbers[7] = {};  // what `run` needs of the attributes; each `run` says what is where
+  uint32_t ropes = 0;       // bit i: output i may be a rope, because nobody in the body reads its numbers one by one
+  bool may_share = true;    // an output may share the memory of an input, which nobody changes meanwhile
   // These two are set for kernels that compute several calls at once in less time than one by one, else nullptr.
   // `run_together` takes calls that share an operand, which have fewer than 2 * kRowsOfWave rows in all. It computes
   // exactly the results of `run`, or returns false and leaves inputs and outputs as they were.

@@ -18,6 +18,7 @@ using Binder = bool (*)(const tensorflow::Node& node, NativeKernel* kernel);
 using NativeTable = absl::flat_hash_map<std::string, Binder>;
 
 void AddContributionKernels(NativeTable* table);  // contribution_kernels.cc
+void AddEinsums(NativeTable* table);              // einsums.cc
 void AddElementwise(NativeTable* table);          // elementwise.cc
 void AddGathers(NativeTable* table);              // gathers.cc
 void AddProducts(NativeTable* table);             // products.cc

@@ -1,5 +1,7 @@
 // Kernels that multiply a few rows with a weight, and that add biases.
 // SPDX-License-Identifier: Apache-2.0
+#include "cc/native/products.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,10 +20,6 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::TryGetNodeAttr;
 
-// The stock kernel multiplies more rows, and does what is too much work for one worker alone.
-constexpr int64_t kMostRows = 8;
-constexpr int64_t kMostMultiplications = int64_t{4} << 20;
-
 // A weight of this many bytes does not fit into the first-level cache. To read it from further away then takes longer
 // than to multiply it with one row: four rows at once take a third (depth 300) to half (depth 150) of the time that
 // they take one by one.
@@ -29,12 +27,6 @@ constexpr int64_t kBytesOfFarWeight = int64_t{1} << 16;
 
 // The activations that a fused product may end with.
 enum class Activation { kNone, kRelu, kTanh, kSigmoid };
-
-// The matrix that a value holds; else nullptr. Unlike TensorIn() it serves matrices of any size.
-const Tensor* MatrixIn(const Value& value) {
-  const Tensor* const tensor = value.tensor_or_null();
-  return tensor != nullptr && tensor->dims() == 2 && tensor->IsInitialized() ? tensor : nullptr;
-}
 
 // The numbers of a weight, a tensor or a rope. A rope may let go of them, so *held keeps them.
 template <typename T>
@@ -44,22 +36,44 @@ const T* WeightIn(const Value& value, Tensor* held) {
   return DataOf<T>(*held);
 }
 
-// The two factors of one product: x [rows, depth] and w [depth, columns]; or w [columns, depth], transposed.
+FactorDims DimsOf(const NativeKernel& kernel) {
+  const auto dims = static_cast<int>(kernel.numbers[3]);
+  return {dims & 255, dims >> 8 & 255, dims >> 16};
+}
+
+// The two factors of one product: x [rows, depth] and w [depth, columns]; or w [columns, depth], transposed. Each of
+// these may stand for several dimensions.
 struct Factors {
   const Tensor* x = nullptr;
   const TensorShape* w = nullptr;
-  int64_t rows = 0, depth = 0, columns = 0;
+  int64_t rows = 1, depth = 1, columns = 1;
+  FactorDims dims;
+  int first_column = 1;  // the first dimension of w that is columns
 
   // Returns false if these kernels do not serve the factors.
-  bool Read(const Value* inputs, bool is_transposed) {
-    x = MatrixIn(inputs[0]);
+  bool Read(const NativeKernel& kernel, const Value* inputs) {
+    x = inputs[0].tensor_or_null();
     w = ShapeIn(inputs[kWeightOfProduct]);
-    if (x == nullptr || w == nullptr || w->dims() != 2) return false;
-    rows = x->dim_size(0);
-    depth = x->dim_size(1);
-    columns = w->dim_size(is_transposed ? 0 : 1);
-    if (rows < 1 || rows > kMostRows || depth < 1 || columns < 1) return false;
-    return w->dim_size(is_transposed ? 1 : 0) == depth && rows * depth * columns <= kMostMultiplications;
+    dims = DimsOf(kernel);
+    if (x == nullptr || w == nullptr || !x->IsInitialized()) return false;
+    if (x->dims() != dims.own_of_x + dims.summed || w->dims() != dims.summed + dims.own_of_w) return false;
+    const bool is_transposed = kernel.numbers[0] != 0;
+    first_column = is_transposed ? 0 : dims.summed;
+    const int first_summed = is_transposed ? dims.own_of_w : 0;
+    for (int d = 0; d < dims.own_of_x; ++d) rows *= x->dim_size(d);
+    for (int d = 0; d < dims.own_of_w; ++d) columns *= w->dim_size(first_column + d);
+    for (int d = 0; d < dims.summed; ++d) {
+      if (x->dim_size(dims.own_of_x + d) != w->dim_size(first_summed + d)) return false;
+      depth *= w->dim_size(first_summed + d);
+    }
+    return rows > 0 && rows <= kMostRows && depth > 0 && columns > 0 && rows * depth * columns <= kMostMultiplications;
+  }
+
+  TensorShape ShapeOfProducts() const {
+    TensorShape shape = x->shape();
+    shape.RemoveLastDims(dims.summed);
+    for (int d = 0; d < dims.own_of_w; ++d) shape.AddDim(w->dim_size(first_column + d));
+    return shape;
   }
 };
 
@@ -72,9 +86,7 @@ struct ProductRows {
 
   // Adds the rows of `factors`. Makes *output a tensor for their products, which are not computed yet.
   void Add(const Factors& factors, Value* output) {
-    TensorShape shape = factors.x->shape();
-    shape.set_dim(1, factors.columns);
-    T* const out = NewOutput<T>(factors.x->dtype(), shape, output);
+    T* const out = NewOutput<T>(factors.x->dtype(), factors.ShapeOfProducts(), output);
     const T* const x = DataOf<T>(*factors.x);
     for (int64_t row = 0; row < factors.rows; ++row, ++count) {
       from[count] = x + row * factors.depth;
@@ -99,7 +111,7 @@ struct Finish {
 };
 
 // numbers[0] says whether the weight is transposed, numbers[1] is the Activation, numbers[2] says whether there is a
-// bias (and only then an activation).
+// bias (and only then an activation), numbers[3] has the FactorDims.
 template <typename T>
 bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls) {
   const bool is_transposed = kernel.numbers[0] != 0, has_bias = kernel.numbers[2] != 0;
@@ -107,7 +119,7 @@ bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls)
   Factors of_call[kRowsOfWave];
   const Tensor* biases[kRowsOfWave] = {};
   for (size_t i = 0; i < count; ++i) {
-    if (!of_call[i].Read(calls[i].inputs, is_transposed)) return false;
+    if (!of_call[i].Read(kernel, calls[i].inputs)) return false;
     // Operands that begin at the same place need not be the same: one may be a view of the other in another shape.
     if (i > 0 && *of_call[i].w != *of_call[0].w) return false;
     if (!has_bias) continue;
@@ -133,65 +145,24 @@ bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls)
   return true;
 }
 
-template <typename T>
-bool RunMatMul(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const NativeCall call{inputs, outputs};
-  return RunTogether<T>(kernel, absl::MakeConstSpan(&call, 1));
-}
-
 // Ropes are multiplied alone: another reader may make one let go of the memory that it would be known by.
 NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
   const Tensor* const w = inputs[kWeightOfProduct].tensor_or_null();
   const int64_t bytes_of_number = kernel.dtype == tensorflow::DT_FLOAT ? sizeof(float) : sizeof(double);
   if (w == nullptr || w->NumElements() * bytes_of_number < kBytesOfFarWeight) return {};  // as in most small nets
   Factors factors;
-  if (!factors.Read(inputs, kernel.numbers[0] != 0) || factors.rows >= kRowsOfWave) return {};
+  if (!factors.Read(kernel, inputs) || factors.rows >= kRowsOfWave) return {};
   return {w->data(), static_cast<int>(factors.rows)};
-}
-
-// Binds the product of two matrices, of which the weight may be transposed.
-bool BindFactors(bool is_w_transposed, NativeKernel* kernel) {
-  kernel->numbers[0] = is_w_transposed ? 1 : 0;
-  TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
-  kernel->share = ShareOfWeight;
-  kernel->run_together = kernel->dtype == tensorflow::DT_FLOAT ? RunTogether<float> : RunTogether<double>;
-  return true;
-}
-
-// The attributes say whether x or the weight is transposed; no kernel serves the former.
-bool BindProduct(const tensorflow::Node& node, const char* transpose_x, const char* transpose_w, NativeKernel* kernel) {
-  bool is_x_transposed = false, is_w_transposed = false;
-  if (!TryGetNodeAttr(node.attrs(), transpose_x, &is_x_transposed) || is_x_transposed) return false;
-  if (!TryGetNodeAttr(node.attrs(), transpose_w, &is_w_transposed)) return false;
-  return BindFactors(is_w_transposed, kernel);
-}
-
-bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  return BindProduct(node, "transpose_a", "transpose_b", kernel);
-}
-
-// Serves a BatchMatMul of two matrices, which Grappler makes of a MatMul among reshapes.
-bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  return BindProduct(node, "adj_x", "adj_y", kernel);
-}
-
-// Serves those that are products of two matrices: "ij,jk->ik" and "ij,kj->ik", whatever the letters.
-bool BindEinsum(const tensorflow::Node& node, NativeKernel* kernel) {
-  std::string e;
-  if (!TryGetNodeAttr(node.attrs(), "equation", &e) || e.size() != 9 || e[2] != ',' || e.substr(5, 2) != "->") {
-    return false;
-  }
-  const std::string x = e.substr(0, 2), w = e.substr(3, 2), result = e.substr(7, 2);
-  const bool is_w_transposed = w[1] == x[1];
-  const char column = w[is_w_transposed ? 0 : 1];
-  if (w[is_w_transposed ? 1 : 0] != x[1] || result[0] != x[0] || result[1] != column) return false;
-  return x[0] != x[1] && x[0] != column && x[1] != column && BindFactors(is_w_transposed, kernel);
 }
 
 // Serves the operator that Grappler makes of a MatMul, a BiasAdd and perhaps an activation.
 bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   std::vector<std::string> parts;
-  if (!BindMatMul(node, kernel) || !TryGetNodeAttr(node.attrs(), "fused_ops", &parts)) return false;
+  bool is_x_transposed = false, is_w_transposed = false;
+  if (!TryGetNodeAttr(node.attrs(), "transpose_a", &is_x_transposed) || is_x_transposed) return false;
+  if (!TryGetNodeAttr(node.attrs(), "transpose_b", &is_w_transposed)) return false;
+  if (!TryGetNodeAttr(node.attrs(), "fused_ops", &parts)) return false;
+  BindFactors(is_w_transposed, FactorDims(), kernel);
   if (node.num_inputs() != 3 || parts.empty() || parts.size() > 2 || parts[0] != "BiasAdd") return false;
   Activation activation = Activation::kNone;
   if (parts.size() == 2) {
@@ -262,13 +233,25 @@ bool BindBiasAddGrad(const tensorflow::Node& node, NativeKernel* kernel) {
 
 }  // namespace
 
+template <typename T>
+bool RunProduct(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const NativeCall call{inputs, outputs};
+  return RunTogether<T>(kernel, absl::MakeConstSpan(&call, 1));
+}
+
+template bool RunProduct<float>(const NativeKernel&, const NativeContext&, Value*, Value*);
+template bool RunProduct<double>(const NativeKernel&, const NativeContext&, Value*, Value*);
+
+void BindFactors(bool is_w_transposed, const FactorDims& dims, NativeKernel* kernel) {
+  kernel->numbers[0] = is_w_transposed ? 1 : 0;
+  kernel->numbers[3] = dims.own_of_x | dims.summed << 8 | dims.own_of_w << 16;
+  TFR_NATIVE_OF_FLOATS(kernel, RunProduct);
+  kernel->share = ShareOfWeight;
+  kernel->run_together = kernel->dtype == tensorflow::DT_FLOAT ? RunTogether<float> : RunTogether<double>;
+}
+
 void AddProducts(NativeTable* table) {
-  table->insert({{"MatMul", BindMatMul},
-                 {"BatchMatMulV2", BindBatchMatMul},
-                 {"Einsum", BindEinsum},
-                 {"_FusedMatMul", BindFusedMatMul},
-                 {"BiasAdd", BindBiasAdd},
-                 {"BiasAddGrad", BindBiasAddGrad}});
+  table->insert({{"_FusedMatMul", BindFusedMatMul}, {"BiasAdd", BindBiasAdd}, {"BiasAddGrad", BindBiasAddGrad}});
 }
 
 }  // namespace tensorflow_recursion

@@ -83,6 +83,8 @@ class OneOperator {
     std::vector<std::vector<Value>> inputs;
     std::vector<Value> results(calls.size(), Value::Empty());
     std::vector<NativeCall> native_calls;
+    inputs.reserve(calls.size());
+    native_calls.reserve(calls.size());
     for (const std::vector<tensorflow::Tensor>& call : calls) inputs.push_back(ValuesOf(call));
     for (size_t i = 0; i < calls.size(); ++i) native_calls.push_back({inputs[i].data(), &results[i]});
     const bool is_done = kernel_.run_together(kernel_, native_calls);
@@ -107,6 +109,7 @@ class OneOperator {
  private:
   static std::vector<Value> ValuesOf(const std::vector<tensorflow::Tensor>& tensors) {
     std::vector<Value> values;
+    values.reserve(tensors.size());
     for (const tensorflow::Tensor& tensor : tensors) values.push_back(ValueFromTensor(NewTensor(tensor)));
     return values;
   }

@@ -33,6 +33,9 @@ LEVELS = {
         h - tf.reshape(tf.nn.sparse_softmax_cross_entropy_with_logits([3], tf.matmul(h, w)), [1, 1])
     ),
     "log_softmax": lambda h, w, b: tf.nn.log_softmax(tf.matmul(h, w) + b) * 0.1,
+    "matvec": lambda h, w, b: tf.linalg.matvec(w, tf.reshape(h, [-1]) + b)[tf.newaxis],
+    "bilinear": lambda h, w, b: tf.einsum("bi,ijk,bj->bk", h, tf.stack([w] * DIM, axis=2) * b / DIM, h) + 0.1 * h,
+    "heads": lambda h, w, b: tf.reduce_sum(_attention(h, w), axis=[0, 1]) * 0.1 + b,
     "logs": lambda h, w, b: tf.math.log(tf.abs(h) + 1.5) + tf.cast(tf.shape(h)[1], h.dtype) * 0.01 * b,
 }
 
@@ -40,6 +43,14 @@ LEVELS = {
 def _gates(z, h):
     a, b = tf.split(z, [7, DIM - 7], axis=1)
     return tf.concat([tf.sigmoid(b), tf.tanh(a)], axis=1) * h
+
+
+def _attention(h, w):
+    """Three rows attend to two, each by two heads: [batch, heads, rows, DIM]."""
+    queries = tf.stack([tf.stack([h, h * h, -h], axis=1), tf.stack([h @ w, h, h], axis=1)], axis=1)
+    keys = queries[:, :, 1:]
+    scores = tf.nn.softmax(tf.einsum("bhqd,bhkd->bhqk", queries, keys))
+    return tf.reduce_mean(tf.matmul(scores, keys), axis=2, keepdims=True)
 
 
 def _slices(z, sizes):
