@@ -44,6 +44,10 @@ bool FindPattern(const Tensor& small, const Tensor& large, Pattern* pattern) {
   if (lead < 0) return false;
   int first = 0;  // the first dimension that is not 1
   while (first < small.dims() && IsOne(small, first)) ++first;
+  if (first == small.dims()) {
+    *pattern = {1, large.NumElements(), true};
+    return true;
+  }
   int last = small.dims();
   while (last > first && IsOne(small, last - 1) && !IsOne(large, lead + last - 1)) --last;
   for (int d = first; d < last; ++d) {
