@@ -1,5 +1,6 @@
 // Kernels that compute number by number, with the broadcasting that nets use.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::Tensor;
+using tensorflow::TensorShape;
 
 // --- One operand ----------------------------------------------------------------------------------
 
@@ -36,16 +38,16 @@ struct Pattern {
   bool is_number;
 };
 
-bool IsOne(const Tensor& tensor, int dimension) { return tensor.dim_size(dimension) == 1; }
+bool IsOne(const TensorShape& shape, int dimension) { return shape.dim_size(dimension) == 1; }
 
 // Whether `small` can be broadcast to the shape of `large` by such a pattern.
-bool FindPattern(const Tensor& small, const Tensor& large, Pattern* pattern) {
+bool FindPattern(const TensorShape& small, const TensorShape& large, Pattern* pattern) {
   const int lead = large.dims() - small.dims();
   if (lead < 0) return false;
   int first = 0;  // the first dimension that is not 1
   while (first < small.dims() && IsOne(small, first)) ++first;
   if (first == small.dims()) {
-    *pattern = {1, large.NumElements(), true};
+    *pattern = {1, large.num_elements(), true};
     return true;
   }
   int last = small.dims();
@@ -97,7 +99,7 @@ bool RunBroadcast(Binary function, Value* inputs, Value* outputs, Operand<T>* x,
   const Operand<T>& small = small_is_left ? *x : *y;
   const Operand<T>& large = small_is_left ? *y : *x;
   Pattern pattern{1, large.size, true};
-  if (small.tensor != nullptr && !FindPattern(*small.tensor, *large.tensor, &pattern)) return false;
+  if (small.tensor != nullptr && !FindPattern(small.tensor->shape(), large.tensor->shape(), &pattern)) return false;
   if (large.size == 0) return false;
   T* const to = ReuseOrNew<T>(&inputs[small_is_left ? 1 : 0], &outputs[0]);
   MeetRows(function, small.data, large.data, to, pattern, small_is_left);
@@ -116,6 +118,82 @@ bool RunBinary(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   return RunBroadcast(function, inputs, outputs, &x, &y);
 }
 
+// --- Repetition -----------------------------------------------------------------------------------
+
+// Makes the output of this shape, to which x can be broadcast. Returns false if x is repeated otherwise.
+template <typename T>
+bool Repeat(const NativeKernel& kernel, const TensorShape& shape, Value* x, Value* output) {
+  Operand<T> operand;
+  if (!operand.Read(*x) || shape.dims() == 0) return false;
+  if (shape.num_elements() == 0 || shape.num_elements() > kMostElements) return false;
+  if (operand.tensor != nullptr && operand.tensor->shape() == shape) {
+    HandOn(x, output);
+    return true;
+  }
+  Pattern pattern{1, shape.num_elements(), true};
+  if (operand.tensor != nullptr && !FindPattern(operand.tensor->shape(), shape, &pattern)) return false;
+  const T* from = operand.data;
+  T* to = NewOutput<T>(kernel.dtype, shape, output);
+  for (int64_t row = 0; row < pattern.rows; ++row, to += pattern.columns) {
+    if (pattern.is_number) {
+      std::fill_n(to, pattern.columns, *from++);
+    } else {
+      std::copy_n(from, pattern.columns, to);
+    }
+  }
+  return true;
+}
+
+// The vector of sizes that a kernel is given; nullptr if it is none.
+const Tensor* SizesIn(const Value& value, int64_t most) {
+  const Tensor* const sizes = TensorIn(value);
+  return sizes != nullptr && sizes->dims() == 1 && sizes->NumElements() <= most ? sizes : nullptr;
+}
+
+// Inputs: a tensor, how often each of its dimensions is repeated. It serves dimensions of one element, as gradients of
+// sums have them.
+template <typename T>
+bool RunTile(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  const Tensor* const multiples = SizesIn(inputs[1], kMostDimensions);
+  if (x == nullptr || multiples == nullptr || multiples->NumElements() != x->dims()) return false;
+  TensorShape shape = x->shape();
+  for (int d = 0; d < x->dims(); ++d) {
+    const int64_t times = IntegerAt(*multiples, d);
+    if (times == 1) continue;
+    if (times < 1 || times > kMostElements || !IsOne(shape, d)) return false;
+    shape.set_dim(d, times);
+  }
+  return Repeat<T>(kernel, shape, &inputs[0], &outputs[0]);
+}
+
+// Inputs: a tensor, the shape that it is broadcast to.
+template <typename T>
+bool RunBroadcastTo(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const sizes = SizesIn(inputs[1], kMostDimensions);
+  if (sizes == nullptr) return false;
+  TensorShape shape;
+  for (int64_t d = 0; d < sizes->NumElements(); ++d) {
+    const int64_t size = IntegerAt(*sizes, d);
+    if (size < 1 || size > kMostElements || shape.num_elements() > kMostElements) return false;
+    shape.AddDim(size);
+  }
+  return Repeat<T>(kernel, shape, &inputs[0], &outputs[0]);
+}
+
+template <bool kIsTile>
+bool BindRepetition(const tensorflow::Node& node, NativeKernel* kernel) {
+  if (!IsIndexType(node.input_type(1))) return false;
+  if (kIsTile) {
+    TFR_NATIVE_OF_FLOATS(kernel, RunTile);
+  } else {
+    TFR_NATIVE_OF_FLOATS(kernel, RunBroadcastTo);
+  }
+  return true;
+}
+
+// --- Gradients ------------------------------------------------------------------------------------
+
 // Gradients have two operands of the same shape. numbers[0] is the function, a Binary.
 template <typename T>
 bool RunGradient(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
@@ -123,31 +201,6 @@ bool RunGradient(const NativeKernel& kernel, const NativeContext& /*context*/, V
   if (!x.Read(inputs[0]) || !y.Read(inputs[1]) || x.tensor == nullptr || y.tensor == nullptr) return false;
   if (x.tensor->shape() != y.tensor->shape()) return false;
   return RunSame(static_cast<Binary>(kernel.numbers[0]), inputs, outputs, x, y);
-}
-
-// --- Select ---------------------------------------------------------------------------------------
-
-// Selects by one condition for each number, or by one for all.
-template <typename T>
-bool RunSelect(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  Operand<bool> condition;
-  const Tensor* const x = TensorIn(inputs[1]);
-  const Tensor* const y = TensorIn(inputs[2]);
-  if (!condition.Read(inputs[0]) || x == nullptr || y == nullptr || x->shape() != y->shape()) return false;
-  if (condition.tensor == nullptr) {
-    HandOn(&inputs[*condition.data ? 1 : 2], &outputs[0]);
-    return true;
-  }
-  if (condition.tensor->shape() != x->shape()) return false;
-  const T* const from[2] = {DataOf<T>(*y), DataOf<T>(*x)};
-  T* const to = ReuseOrNew<T>(IsUnshared(inputs[1]) ? &inputs[1] : &inputs[2], &outputs[0]);
-  for (int64_t i = 0; i < condition.size; ++i) to[i] = from[condition.data[i] ? 1 : 0][i];
-  return true;
-}
-
-bool BindSelect(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
-  TFR_NATIVE_OF_FLOATS(kernel, RunSelect);
-  return true;
 }
 
 // --- The table ------------------------------------------------------------------------------------
@@ -199,7 +252,7 @@ void AddElementwise(NativeTable* table) {
                  {"TanhGrad", BindGradient<Binary::kTanhGrad>},
                  {"SigmoidGrad", BindGradient<Binary::kSigmoidGrad>},
                  {"SqrtGrad", BindGradient<Binary::kSqrtGrad>}});
-  table->insert({{"Select", BindSelect}, {"SelectV2", BindSelect}});
+  table->insert({{"Tile", BindRepetition<true>}, {"BroadcastTo", BindRepetition<false>}});
 }
 
 }  // namespace tensorflow_recursion

@@ -20,6 +20,7 @@ const NativeTable& Table() {
     AddGathers(made);
     AddProducts(made);
     AddRowKernels(made);
+    AddSelections(made);
     AddShapeKernels(made);
     AddSums(made);
     return made;

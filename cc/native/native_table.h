@@ -23,6 +23,7 @@ void AddElementwise(NativeTable* table);          // elementwise.cc
 void AddGathers(NativeTable* table);              // gathers.cc
 void AddProducts(NativeTable* table);             // products.cc
 void AddRowKernels(NativeTable* table);           // row_kernels.cc
+void AddSelections(NativeTable* table);           // selections.cc
 void AddShapeKernels(NativeTable* table);         // shape_kernels.cc
 void AddSums(NativeTable* table);                 // sums.cc
 

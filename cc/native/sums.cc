@@ -1,5 +1,6 @@
 // Kernels of sums and other reductions, and of softmax and cross entropy, which consist of them.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -139,9 +140,8 @@ bool RunCrossEntropy(const NativeKernel& kernel, const NativeContext& /*context*
   const Tensor* const logits = TensorIn(inputs[0]);
   const Tensor* const labels = TensorIn(inputs[1]);
   int64_t rows = 0, columns = 0;
-  if (labels == nullptr || labels->dims() != 1 || !ReadRows(logits, &rows, &columns) || logits->dims() != 2)
-    return false;
-  if (labels->dim_size(0) != rows) return false;
+  if (labels == nullptr || labels->dims() != 1) return false;
+  if (!ReadRows(logits, &rows, &columns) || logits->dims() != 2 || labels->dim_size(0) != rows) return false;
   const Label* const label = DataOf<Label>(*labels);
   for (int64_t row = 0; row < rows; ++row) {
     if (label[row] < 0 || label[row] >= columns) return false;
@@ -188,16 +188,27 @@ bool ReadAxes(const Value& axes, tensorflow::DataType dtype, int dims, uint32_t*
   return true;
 }
 
-// Whether the reduced dimensions are the last ones, so that each number of the result is made of numbers side by side.
-bool AreLast(uint32_t reduced, int dims) {
-  bool goes = false;
-  for (int d = 0; d < dims; ++d) {
-    const bool now = (reduced >> d & 1) != 0;
-    if (goes && !now) return false;
-    goes = now;
+// A tensor [outer, count, inner] by what its dimensions are reduced to: one number of `count`.
+struct Reduced {
+  int64_t outer = 1, count = 1, inner = 1;
+
+  // Returns false if there are dimensions between the reduced ones. Those of one element may lie anywhere.
+  bool Read(const Tensor& x, uint32_t reduced) {
+    bool is_behind = false;
+    for (int d = 0; d < x.dims(); ++d) {
+      const int64_t size = x.dim_size(d);
+      if (size == 1) continue;
+      if ((reduced >> d & 1) != 0) {
+        if (is_behind) return false;
+        count *= size;
+      } else {
+        is_behind = is_behind || count > 1;
+        (is_behind ? inner : outer) *= size;
+      }
+    }
+    return reduced != 0;
   }
-  return goes;
-}
+};
 
 // What the numbers of the reduced dimensions become.
 enum class Reduction { kSum, kMean, kMaximum };
@@ -209,6 +220,22 @@ T Reduce(Reduction reduction, const T* x, int64_t count) {
   return reduction == Reduction::kMean ? sum / static_cast<T>(count) : sum;
 }
 
+// Reduces `count` rows of `columns` numbers to one row. A sum begins with 0, as in stock kernels: -0 alone becomes 0.
+template <typename T>
+void ReduceRows(Reduction reduction, const T* from, int64_t count, int64_t columns, T* to) {
+  const Loops<T>& loops = BestLoops<T>();
+  const bool is_maximum = reduction == Reduction::kMaximum;
+  const T zero = 0, divisor = static_cast<T>(count);
+  if (is_maximum) {
+    std::copy_n(from, columns, to);
+  } else {
+    loops.of(Binary::kAdd, Meeting::kOneRight)(from, &zero, to, columns);
+  }
+  const auto join = loops.of(is_maximum ? Binary::kMaximum : Binary::kAdd, Meeting::kBoth);
+  for (int64_t row = 1; row < count; ++row) join(to, from + row * columns, to, columns);
+  if (reduction == Reduction::kMean) loops.of(Binary::kDiv, Meeting::kOneRight)(to, &divisor, to, columns);
+}
+
 // Inputs: a tensor, the dimensions that are reduced. numbers[0] is the Reduction, numbers[1] says whether the
 // dimensions stay, with size 1, and numbers[2] is the dtype of the second input.
 template <typename T>
@@ -217,25 +244,33 @@ bool RunReduction(const NativeKernel& kernel, const NativeContext& /*context*/, 
   uint32_t reduced = 0;
   if (x == nullptr || x->NumElements() == 0 || x->dims() > kMostDimensions) return false;
   if (!ReadAxes(inputs[1], static_cast<tensorflow::DataType>(kernel.numbers[2]), x->dims(), &reduced)) return false;
-  if (!AreLast(reduced, x->dims())) return false;
+  Reduced sizes;
+  if (!sizes.Read(*x, reduced)) return false;
   TensorShape shape;
-  int64_t rows = 1;
   for (int d = 0; d < x->dims(); ++d) {
     const bool goes = (reduced >> d & 1) != 0;
-    if (!goes) rows *= x->dim_size(d);
     if (!goes || kernel.numbers[1] != 0) shape.AddDim(goes ? 1 : x->dim_size(d));
   }
   const auto reduction = static_cast<Reduction>(kernel.numbers[0]);
-  const int64_t columns = x->NumElements() / rows;
-  const T* const from = DataOf<T>(*x);
+  const T* from = DataOf<T>(*x);
   if (shape.dims() == 0) {
-    const T number = Reduce(reduction, from, columns);
+    const T number = Reduce(reduction, from, sizes.count);
     outputs[0] = Value::Scalar(0);
     std::memcpy(&outputs[0].bits, &number, sizeof(T));
     return true;
   }
-  T* const to = NewOutput<T>(kernel.dtype, shape, &outputs[0]);
-  for (int64_t row = 0; row < rows; ++row) to[row] = Reduce(reduction, from + row * columns, columns);
+  T* to = NewOutput<T>(kernel.dtype, shape, &outputs[0]);
+  if (sizes.count == 1) {  // nothing but dimensions of one element is reduced
+    ReduceRows(reduction, from, 1, x->NumElements(), to);
+    return true;
+  }
+  for (int64_t i = 0; i < sizes.outer; ++i, from += sizes.count * sizes.inner, to += sizes.inner) {
+    if (sizes.inner == 1) {
+      *to = Reduce(reduction, from, sizes.count);
+    } else {
+      ReduceRows(reduction, from, sizes.count, sizes.inner, to);
+    }
+  }
   return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
+#include "tests/cc/native/compare.h"
 #include "tests/cc/native/stock_kernel.h"
 
 namespace tensorflow_recursion {
@@ -20,158 +21,9 @@ namespace {
 
 using tensorflow::DataType;
 using tensorflow::DataTypeToEnum;
-using tensorflow::DataTypeVector;
 using tensorflow::NodeDefBuilder;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using Shape = std::vector<int64_t>;
-
-// --- Operands -------------------------------------------------------------------------------------
-
-// Ordinary numbers, reproducible, of both signs.
-template <typename T>
-Tensor Numbers(const Shape& shape, int seed = 1) {
-  Tensor tensor(DataTypeToEnum<T>::value, TensorShape(shape));
-  uint32_t state = 2463534242U + static_cast<uint32_t>(seed) * 747796405U;
-  T* const data = tensor.flat<T>().data();
-  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
-    state = state * 1664525U + 1013904223U;
-    data[i] = static_cast<T>((static_cast<double>(state >> 8) / (1 << 24) - 0.5) * 8);
-  }
-  return tensor;
-}
-
-template <typename T>
-Tensor Vector(const std::vector<T>& numbers) {
-  Tensor tensor(DataTypeToEnum<T>::value, TensorShape({static_cast<int64_t>(numbers.size())}));
-  for (size_t i = 0; i < numbers.size(); ++i) tensor.flat<T>()(static_cast<int64_t>(i)) = numbers[i];
-  return tensor;
-}
-
-template <typename T>
-std::vector<T> Edges() {
-  using Limits = std::numeric_limits<T>;
-  return {T(0),
-          -T(0),
-          T(1),
-          -T(1),
-          T(0.5),
-          T(-3),
-          T(90),
-          T(-90),
-          T(710),
-          T(-800),
-          T(1e-20),
-          T(-1e-4),
-          T(0.6),
-          T(0.625001),
-          T(-10),
-          T(20.5),
-          Limits::infinity(),
-          -Limits::infinity(),
-          Limits::quiet_NaN(),
-          Limits::max(),
-          Limits::lowest(),
-          Limits::min(),
-          T(1e30),
-          T(0.3)};
-}
-
-// Each edge against each, along the rows of two matrices.
-template <typename T>
-std::vector<Tensor> AllPairs() {
-  const std::vector<T> edges = Edges<T>();
-  const auto count = static_cast<int64_t>(edges.size());
-  Tensor x(DataTypeToEnum<T>::value, TensorShape({count, count})), y = Numbers<T>({count, count});
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t j = 0; j < count; ++j) {
-      x.matrix<T>()(i, j) = edges[i];
-      y.matrix<T>()(i, j) = edges[j];
-    }
-  }
-  return {x, y};
-}
-
-// --- Comparison -----------------------------------------------------------------------------------
-
-constexpr double kExact = 0;
-// By how much results may differ, a few last bits, where both sides compute series of their own or sum in another
-// order.
-template <typename T>
-constexpr double kClose = sizeof(T) == 4 ? 2e-6 : 1e-14;
-
-template <typename T>
-bool IsClose(T got, T want, double tolerance) {
-  if (std::isnan(want)) return std::isnan(got);
-  if (std::isinf(want) || std::isinf(got) || tolerance == 0) return got == want;
-  return std::abs(static_cast<double>(got) - want) <= tolerance * (1 + std::abs(static_cast<double>(want)));
-}
-
-template <typename T>
-std::string FirstDifference(const Tensor& got, const Tensor& want, double tolerance) {
-  for (int64_t i = 0; i < want.NumElements(); ++i) {
-    const T a = got.unaligned_flat<T>()(i), b = want.unaligned_flat<T>()(i);
-    if (!IsClose<T>(a, b, tolerance)) return absl::StrCat("element ", i, ": got ", a, ", the stock kernel says ", b);
-  }
-  return "";
-}
-
-std::string Difference(const Tensor& got, const Tensor& want, double tolerance) {
-  if (got.dtype() != want.dtype()) return "another dtype";
-  if (got.shape() != want.shape()) {
-    return absl::StrCat("shape ", got.shape().DebugString(), ", expected ", want.shape().DebugString());
-  }
-  if (want.dtype() == tensorflow::DT_FLOAT) return FirstDifference<float>(got, want, tolerance);
-  if (want.dtype() == tensorflow::DT_DOUBLE) return FirstDifference<double>(got, want, tolerance);
-  return got.tensor_data() == want.tensor_data() ? "" : "other numbers";
-}
-
-Attributes None() {
-  return [](NodeDefBuilder*) {};
-}
-
-struct Case {
-  std::string op;
-  std::vector<Tensor> inputs;
-  Attributes attributes = None();
-  int list_inputs = 0;
-  double tolerance = kExact;
-};
-
-void ExpectSame(const Case& test) {
-  DataTypeVector types;
-  std::string what = test.op;
-  for (const Tensor& input : test.inputs) {
-    types.push_back(input.dtype());
-    absl::StrAppend(&what, " ", tensorflow::DataTypeString(input.dtype()), input.shape().DebugString());
-  }
-  OneOperator op(test.op, types, test.list_inputs, test.attributes);
-  ASSERT_TRUE(op.is_native()) << what;
-  std::vector<Tensor> want;
-  const absl::Status status = op.RunStock(test.inputs, &want);
-  ASSERT_TRUE(status.ok()) << what << status;
-  for (const bool are_owned : {false, true}) {
-    const std::vector<Tensor> before = test.inputs;
-    std::vector<Tensor> got;
-    ASSERT_TRUE(op.RunNative(test.inputs, are_owned, &got)) << what;
-    ASSERT_EQ(got.size(), want.size());
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(Difference(got[i], want[i], test.tolerance), "") << what;
-  }
-}
-
-// What shared inputs hold must be what it was: nobody else's memory is written.
-void ExpectInputsKept(const Case& test) {
-  DataTypeVector types;
-  std::vector<Tensor> copies;
-  for (const Tensor& input : test.inputs) {
-    types.push_back(input.dtype());
-    copies.push_back(tensorflow::tensor::DeepCopy(input));
-  }
-  OneOperator op(test.op, types, test.list_inputs, test.attributes);
-  std::vector<Tensor> got;
-  ASSERT_TRUE(op.RunNative(test.inputs, /*are_owned=*/false, &got));
-  for (size_t i = 0; i < copies.size(); ++i) EXPECT_EQ(Difference(test.inputs[i], copies[i], kExact), "") << test.op;
-}
 
 // --- Elementwise ----------------------------------------------------------------------------------
 
@@ -216,6 +68,28 @@ TYPED_TEST(NativeKernelTest, FunctionsOfTwoNumbers) {
   }
 }
 
+TYPED_TEST(NativeKernelTest, Repetitions) {
+  using T = TypeParam;
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{1, 1}, {1, 50}},      {{3, 1}, {3, 50}},      {{1, 50}, {3, 50}}, {{1}, {7}},
+      {{1, 3, 5}, {2, 3, 5}}, {{2, 1, 1}, {2, 3, 5}}, {{2, 3}, {2, 3}},   {{1, 1}, {1, 1}}};
+  for (const auto& [x, y] : shapes) {
+    std::vector<int32_t> multiples, sizes(y.begin(), y.end());
+    for (size_t d = 0; d < x.size(); ++d) multiples.push_back(static_cast<int32_t>(y[d] / x[d]));
+    ExpectSame({"Tile", {Numbers<T>(x), Vector<int32_t>(multiples)}});
+    ExpectSame({"BroadcastTo", {Numbers<T>(x), Vector<int32_t>(sizes)}});
+    ExpectInputsKept({"Tile", {Numbers<T>(x), Vector<int32_t>(multiples)}});
+  }
+  ExpectSame({"BroadcastTo", {Numbers<T>({5}), Vector<int32_t>({2, 3, 5})}});
+  ExpectSame({"BroadcastTo", {Tensor(T(3)), Vector<int32_t>({2, 3})}});
+  OneOperator tile("Tile", {DataTypeToEnum<T>::value, tensorflow::DT_INT32}, 0, None());
+  std::vector<Tensor> got;
+  EXPECT_FALSE(tile.RunNative({Numbers<T>({2, 3}), Vector<int32_t>({1, 2})}, true, &got));
+  EXPECT_FALSE(tile.RunNative({Numbers<T>({1, 3}), Vector<int32_t>({0, 1})}, true, &got));
+  EXPECT_FALSE(tile.RunNative({Numbers<T>({1, 3, 1}), Vector<int32_t>({2, 1, 2})}, true, &got));
+  EXPECT_FALSE(tile.RunNative({Numbers<T>({1, 3}), Vector<int32_t>({2})}, true, &got));
+}
+
 TYPED_TEST(NativeKernelTest, Gradients) {
   using T = TypeParam;
   for (const std::string op : {"ReluGrad", "TanhGrad", "SigmoidGrad", "SqrtGrad"}) {
@@ -228,17 +102,6 @@ TYPED_TEST(NativeKernelTest, Gradients) {
   ExpectSame({"ReluGrad", AllPairs<T>()});
   // No gradient is 0 where the square root is 0, too.
   ExpectSame({"SqrtGrad", {Vector<T>({0, 0, 4, 1}), Vector<T>({0, 1, 0, -2})}});
-}
-
-TYPED_TEST(NativeKernelTest, Select) {
-  using T = TypeParam;
-  const Tensor x = Numbers<T>({2, 3}), y = Numbers<T>({2, 3}, 2);
-  Tensor each(tensorflow::DT_BOOL, TensorShape({2, 3}));
-  for (int i = 0; i < 6; ++i) each.flat<bool>()(i) = i % 2 == 0;
-  for (const std::string op : {"Select", "SelectV2"}) {
-    ExpectSame({op, {each, x, y}});
-    for (const bool one : {false, true}) ExpectSame({op, {Tensor(one), x, y}});
-  }
 }
 
 // --- Products -------------------------------------------------------------------------------------
@@ -550,7 +413,13 @@ TYPED_TEST(NativeKernelTest, Reductions) {
                                                                                            {{2, 3, 5}, {1, 2}},
                                                                                            {{2, 3, 5}, {0, 1, 2}},
                                                                                            {{7}, {0}},
-                                                                                           {{1, 300}, {1}}}) {
+                                                                                           {{1, 300}, {1}},
+                                                                                           {{3, 50}, {0}},
+                                                                                           {{1, 50}, {0}},
+                                                                                           {{2, 3, 5}, {1}},
+                                                                                           {{2, 3, 5}, {0, 1}},
+                                                                                           {{2, 1, 5}, {0, 2}},
+                                                                                           {{1, 3, 5}, {0, 2}}}) {
         ExpectSame({op, {Numbers<T>(shape), Vector<int32_t>(axes)}, attributes, 0, tolerance});
       }
       ExpectSame({op, {Numbers<T>({2, 3}), Tensor(-1)}, attributes, 0, tolerance});
@@ -558,7 +427,7 @@ TYPED_TEST(NativeKernelTest, Reductions) {
   }
   OneOperator op("Sum", {DataTypeToEnum<T>::value, tensorflow::DT_INT32}, 0, None());
   std::vector<Tensor> got;
-  EXPECT_FALSE(op.RunNative({Numbers<T>({2, 3}), Vector<int32_t>({0})}, true, &got));  // not side by side
+  EXPECT_FALSE(op.RunNative({Numbers<T>({2, 3, 4}), Vector<int32_t>({0, 2})}, true, &got));  // not side by side
 }
 
 TYPED_TEST(NativeKernelTest, EnsuredShapes) {
