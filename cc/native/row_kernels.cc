@@ -143,26 +143,40 @@ struct Box {
   int64_t size[kMostDimensions];
 };
 
-// Copies the numbers of `box` in `from` to `to`: at once as many as lie side by side in both.
-void CopyBox(const Tensor& from, const Box& box, int64_t element, Byte* to) {
-  const int dims = from.dims();
-  int inner = dims - 1;  // the box has all of the dimensions behind this one
+// Calls copy(offset in the whole, offset in the box, bytes) for each run of numbers of `box` that lie side by side both
+// in a tensor of shape `whole` and in the box.
+template <typename Copy>
+void ForEachRun(const TensorShape& whole, const Box& box, int64_t element, Copy copy) {
+  int inner = whole.dims() - 1;  // the box has all of the dimensions behind this one
   int64_t run = element;
-  while (inner > 0 && box.size[inner] == from.dim_size(inner)) run *= from.dim_size(inner--);
+  while (inner > 0 && box.size[inner] == whole.dim_size(inner)) run *= whole.dim_size(inner--);
   const int64_t stride = run;
   run *= box.size[inner];
   int64_t runs = 1;
   for (int d = 0; d < inner; ++d) runs *= box.size[d];
-  const Byte* const data = DataOf<Byte>(from);
-  for (int64_t i = 0; i < runs; ++i, to += run) {
-    int64_t left = i, offset = box.begin[inner], scale = from.dim_size(inner);
+  for (int64_t i = 0; i < runs; ++i) {
+    int64_t left = i, offset = box.begin[inner], scale = whole.dim_size(inner);
     for (int d = inner - 1; d >= 0; --d) {
       offset += (box.begin[d] + left % box.size[d]) * scale;
       left /= box.size[d];
-      scale *= from.dim_size(d);
+      scale *= whole.dim_size(d);
     }
-    std::memcpy(to, data + offset * stride, run);
+    copy(offset * stride, i * run, run);
   }
+}
+
+// Copies the numbers of `box` in `from` to `to`.
+void CopyBox(const Tensor& from, const Box& box, int64_t element, Byte* to) {
+  const Byte* const data = DataOf<Byte>(from);
+  ForEachRun(from.shape(), box, element,
+             [&](int64_t whole, int64_t part, int64_t bytes) { std::memcpy(to + part, data + whole, bytes); });
+}
+
+// Writes a tensor of this shape to `to`: zeros, but for `box`, whose numbers are at `from`.
+void WriteBoxAmongZeros(const Byte* from, const Box& box, int64_t element, const TensorShape& shape, Byte* to) {
+  std::memset(to, 0, shape.num_elements() * element);
+  ForEachRun(shape, box, element,
+             [&](int64_t whole, int64_t part, int64_t bytes) { std::memcpy(to + whole, from + part, bytes); });
 }
 
 bool ReadSlice(const Tensor& x, const Tensor& begin, const Tensor& size, Box* box, TensorShape* shape, bool* is_all) {
@@ -206,9 +220,18 @@ bool BindSlice(const tensorflow::Node& node, NativeKernel* kernel) {
   return IsPlain(kernel->dtype) && IsIndexType(node.input_type(1));
 }
 
+// Whether these are where dimensions begin and end, and their strides, for a tensor of this shape.
+bool AreRanges(const Tensor* const* ranges, const TensorShape& shape) {
+  for (int i = 0; i < 3; ++i) {
+    if (ranges[i] == nullptr || ranges[i]->dims() != 1 || ranges[i]->dim_size(0) > shape.dims()) return false;
+    if (ranges[i]->dim_size(0) != ranges[0]->dim_size(0)) return false;
+  }
+  return true;
+}
+
 // The masks have a bit for each dimension: numbers[0] says that it is taken from its beginning on, numbers[1] that it
 // is taken up to its end, numbers[2] that only the element at `begin` is taken, and the dimension dropped.
-bool ReadStrided(const NativeKernel& kernel, const Tensor& x, const Tensor* const* ranges, Box* box,
+bool ReadStrided(const NativeKernel& kernel, const TensorShape& x, const Tensor* const* ranges, Box* box,
                  TensorShape* shape) {
   const auto given = static_cast<int>(ranges[0]->dim_size(0));
   for (int d = 0; d < x.dims(); ++d) {
@@ -254,13 +277,10 @@ bool RunStridedSlice(const NativeKernel& kernel, const NativeContext& /*context*
   const Tensor* const x = inputs[0].tensor_or_null();
   const Tensor* const ranges[3] = {TensorIn(inputs[1]), TensorIn(inputs[2]), TensorIn(inputs[3])};
   if (x == nullptr || x->dims() == 0 || x->dims() > kMostDimensions || !x->IsInitialized()) return false;
-  for (const Tensor* range : ranges) {
-    if (range == nullptr || range->dims() != 1 || range->dim_size(0) > x->dims()) return false;
-    if (range->dim_size(0) != ranges[0]->dim_size(0)) return false;
-  }
+  if (!AreRanges(ranges, x->shape())) return false;
   Box box;
   TensorShape shape;
-  if (!ReadStrided(kernel, *x, ranges, &box, &shape)) return false;
+  if (!ReadStrided(kernel, x->shape(), ranges, &box, &shape)) return false;
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
   if (shape.dims() == 0) {
     if (!IsUnboxed(kernel.dtype)) return false;
@@ -277,18 +297,89 @@ bool RunStridedSlice(const NativeKernel& kernel, const NativeContext& /*context*
   return true;
 }
 
-bool BindStridedSlice(const tensorflow::Node& node, NativeKernel* kernel) {
+bool ReadMasks(const tensorflow::Node& node, NativeKernel* kernel) {
   int64_t ellipsis_mask = 0, new_axis_mask = 0;
   const auto attrs = node.attrs();
-  if (!IsPlain(kernel->dtype) || !IsIndexType(node.input_type(1))) return false;
   if (!TryGetNodeAttr(attrs, "ellipsis_mask", &ellipsis_mask) || ellipsis_mask != 0) return false;
   if (!TryGetNodeAttr(attrs, "new_axis_mask", &new_axis_mask) || new_axis_mask != 0) return false;
-  kernel->ropes = HandedOnOrMultipliedWith(node);
-  kernel->run = RunStridedSlice;
   return TryGetNodeAttr(attrs, "begin_mask", &kernel->numbers[0]) &&
          TryGetNodeAttr(attrs, "end_mask", &kernel->numbers[1]) &&
          TryGetNodeAttr(attrs, "shrink_axis_mask", &kernel->numbers[2]);
 }
+
+bool BindStridedSlice(const tensorflow::Node& node, NativeKernel* kernel) {
+  kernel->ropes = HandedOnOrMultipliedWith(node);
+  kernel->run = RunStridedSlice;
+  return IsPlain(kernel->dtype) && IsIndexType(node.input_type(1)) && ReadMasks(node, kernel);
+}
+
+// --- Gradients of parts ---------------------------------------------------------------------------
+
+// The bytes of a value that is a tensor or a number; nullptr if it is neither, or not of this shape.
+const Byte* BytesOfShape(const Value& value, const TensorShape& shape) {
+  if (value.is_scalar()) return shape.dims() == 0 ? reinterpret_cast<const Byte*>(&value.bits) : nullptr;
+  const Tensor* const tensor = TensorIn(value);
+  return tensor != nullptr && tensor->shape() == shape ? DataOf<Byte>(*tensor) : nullptr;
+}
+
+// Reads a shape of 1 to kMostDimensions dimensions, with at most kMostElements elements and at least one.
+bool ReadSizes(const Value& value, TensorShape* shape) {
+  const Tensor* const sizes = TensorIn(value);
+  if (sizes == nullptr || sizes->dims() != 1 || sizes->dim_size(0) > kMostDimensions) return false;
+  for (int64_t d = 0; d < sizes->dim_size(0); ++d) {
+    const int64_t size = IntegerAt(*sizes, d);
+    if (size < 1 || size > kMostElements / shape->num_elements()) return false;
+    shape->AddDim(size);
+  }
+  return shape->dims() > 0;
+}
+
+// Inputs: the shape of what was sliced, where each dimension begins and ends, its stride, the gradient of the slice.
+bool RunStridedSliceGrad(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  TensorShape whole, part;
+  const Tensor* const ranges[3] = {TensorIn(inputs[1]), TensorIn(inputs[2]), TensorIn(inputs[3])};
+  Box box;
+  if (!ReadSizes(inputs[0], &whole) || !AreRanges(ranges, whole)) return false;
+  if (!ReadStrided(kernel, whole, ranges, &box, &part)) return false;
+  const Byte* const from = BytesOfShape(inputs[4], part);
+  if (from == nullptr) return false;
+  const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
+  WriteBoxAmongZeros(from, box, element, whole, NewOutput<Byte>(kernel.dtype, whole, &outputs[0]));
+  return true;
+}
+
+bool BindStridedSliceGrad(const tensorflow::Node& node, NativeKernel* kernel) {
+  kernel->run = RunStridedSliceGrad;
+  return IsIndexType(node.input_type(0)) && IsPlain(kernel->dtype) && ReadMasks(node, kernel);
+}
+
+// Inputs: a tensor, and for each of its dimensions how many zeros come before and after it.
+bool RunPad(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
+  const Tensor* const x = TensorIn(inputs[0]);
+  const Tensor* const paddings = TensorIn(inputs[1]);
+  if (x == nullptr || paddings == nullptr || x->NumElements() == 0 || x->dims() > kMostDimensions) return false;
+  if (paddings->shape() != TensorShape({x->dims(), 2})) return false;
+  TensorShape shape;
+  Box box;
+  for (int d = 0; d < x->dims(); ++d) {
+    const int64_t before = IntegerAt(*paddings, int64_t{2} * d), after = IntegerAt(*paddings, int64_t{2} * d + 1);
+    if (before < 0 || after < 0 || before > kMostElements || after > kMostElements) return false;
+    box.begin[d] = before;
+    box.size[d] = x->dim_size(d);
+    if (before + box.size[d] + after > kMostElements / shape.num_elements()) return false;
+    shape.AddDim(before + box.size[d] + after);
+  }
+  const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
+  WriteBoxAmongZeros(DataOf<Byte>(*x), box, element, shape, NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));
+  return true;
+}
+
+bool BindPad(const tensorflow::Node& node, NativeKernel* kernel) {
+  kernel->run = RunPad;
+  return IsPlain(kernel->dtype) && IsIndexType(node.input_type(1));
+}
+
+// --- Cuts -----------------------------------------------------------------------------------------
 
 // Cuts `x`, whose shape is `shape`, along `axis` into parts of the given sizes.
 bool Cut(const NativeKernel& kernel, Value* x, const TensorShape& shape, int64_t axis, const int64_t* sizes,
@@ -425,6 +516,8 @@ void AddRowKernels(NativeTable* table) {
                  {"Pack", BindPack},
                  {"Slice", BindSlice},
                  {"StridedSlice", BindStridedSlice},
+                 {"StridedSliceGrad", BindStridedSliceGrad},
+                 {"Pad", BindPad},
                  {"Split", BindSplit<RunSplit>},
                  {"SplitV", BindSplitV},
                  {kConcatGradientOp, BindConcatGradient}});

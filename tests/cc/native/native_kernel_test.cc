@@ -194,7 +194,16 @@ TEST(ProductTest, LeavesOthersToTheStockKernel) {
   EXPECT_FALSE(op.RunNative({Numbers<float>({100, 3}), Numbers<float>({3, 4})}, true, &got));  // many rows
   OneOperator other("MatMul", {tensorflow::DT_FLOAT, tensorflow::DT_FLOAT}, 0,
                     [](NodeDefBuilder* node) { node->Attr("transpose_a", true); });
-  EXPECT_FALSE(other.is_native());
+  EXPECT_FALSE(other.RunNative({Numbers<float>({3, 2}), Numbers<float>({3, 4})}, true, &got));  // x is transposed
+}
+
+TYPED_TEST(NativeKernelTest, ColumnsAreMultipliedAsRows) {
+  using T = TypeParam;
+  for (const bool is_transposed : {false, true}) {
+    const Attributes attributes = [=](NodeDefBuilder* node) { node->Attr("transpose_a", is_transposed); };
+    const Tensor w = Numbers<T>(is_transposed ? Shape{50, 33} : Shape{33, 50});
+    ExpectSame({"MatMul", {w, Numbers<T>({50, 1}, 2)}, attributes, 0, kClose<T> * 50});
+  }
 }
 
 // --- Pieces ---------------------------------------------------------------------------------------
@@ -270,7 +279,37 @@ TYPED_TEST(NativeKernelTest, Slices) {
     ExpectSame({"StridedSlice",
                 {x, Vector<int32_t>(strided.begin), Vector<int32_t>(strided.end), Vector<int32_t>(ones)},
                 attributes});
+    OneOperator op("StridedSlice", {x.dtype(), tensorflow::DT_INT32, tensorflow::DT_INT32, tensorflow::DT_INT32}, 0,
+                   attributes);
+    std::vector<Tensor> slice;
+    ASSERT_TRUE(op.RunNative({x, Vector<int32_t>(strided.begin), Vector<int32_t>(strided.end), Vector<int32_t>(ones)},
+                             false, &slice));
+    std::vector<int32_t> sizes(x.dims());
+    for (int d = 0; d < x.dims(); ++d) sizes[d] = static_cast<int32_t>(x.dim_size(d));
+    ExpectSame({"StridedSliceGrad",
+                {Vector<int32_t>(sizes), Vector<int32_t>(strided.begin), Vector<int32_t>(strided.end),
+                 Vector<int32_t>(ones), slice[0]},
+                attributes});
   }
+}
+
+TYPED_TEST(NativeKernelTest, Pads) {
+  using T = TypeParam;
+  const auto paddings = [](const std::vector<int32_t>& numbers) {
+    Tensor tensor(tensorflow::DT_INT32, TensorShape({static_cast<int64_t>(numbers.size()) / 2, 2}));
+    std::memcpy(tensor.data(), numbers.data(), numbers.size() * sizeof(int32_t));
+    return tensor;
+  };
+  ExpectSame({"Pad", {Numbers<T>({1, 5}), paddings({0, 0, 1, 2})}});
+  ExpectSame({"Pad", {Numbers<T>({3, 5}), paddings({2, 0, 0, 0})}});
+  ExpectSame({"Pad", {Numbers<T>({3, 5}), paddings({0, 0, 0, 0})}});
+  ExpectSame({"Pad", {Numbers<T>({2, 3, 5}), paddings({1, 2, 0, 3, 4, 0})}});
+  ExpectSame({"Pad", {Numbers<T>({4}), paddings({1, 1})}});
+  OneOperator op("Pad", {DataTypeToEnum<T>::value, tensorflow::DT_INT32}, 0, None());
+  std::vector<Tensor> got;
+  EXPECT_FALSE(op.RunNative({Numbers<T>({4}), paddings({-1, 1})}, true, &got));
+  EXPECT_FALSE(op.RunNative({Numbers<T>({4}), paddings({0, 1, 0, 1})}, true, &got));
+  EXPECT_FALSE(op.RunNative({Numbers<T>({0}), paddings({1, 1})}, true, &got));
 }
 
 TYPED_TEST(NativeKernelTest, Splits) {
