@@ -32,6 +32,8 @@ _UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names
 _CALL_IN_STOCK_DEFUN = re.compile(r"No gradient defined for op: " + re.escape(names.INVOKE))
 # The gradient of a tf.py_function that ran again before it.
 _TAPE_GONE = re.compile(r"KeyError: b'pyfunc_\d+'")
+# Before the calls that led to a node that failed.
+_CALLS = "\n\t in call"
 # After the node that failed: the conditionals and loops around it in the function, innermost first.
 _NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
 # An operator that Grappler has moved into the branch that needs it, and a branch of which it has made a further one.
@@ -80,7 +82,7 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
             "TensorFlow's own Defun differentiates its functions by itself, and calls of recursive functions are "
             "differentiated in Python; define what calls them with tensorflow_recursion's Defun\n"
         )
-    if _TAPE_GONE.search(message) is not None and names.traces_in(message):
+    if _TAPE_GONE.search(message) is not None and (_CALLS in message or names.traces_in(message)):
         texts.append(
             "TensorFlow keeps what the gradient of a tf.py_function needs of its last run alone, and a recursion runs "
             "it many times; write tf.custom_gradient around tf.numpy_function, one for the value and one for the "
@@ -104,7 +106,7 @@ def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Or
         return _origins_in(graph, function, node)
     failed = [name for text in _FAILED_FUNCTIONS.findall(message) for name in _FUNCTION.findall(text)]
     if failed:
-        around = _NODES_AROUND.findall(message.partition("{{node " + node + "}}]]")[2].partition("\n\t in call")[0])
+        around = _NODES_AROUND.findall(message.partition("{{node " + node + "}}]]")[2].partition(_CALLS)[0])
         for name in reversed(failed):
             if found := _origins_in(graph, name, node) or _origins_in_branches(graph, name, around, node):
                 return found

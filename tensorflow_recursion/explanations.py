@@ -201,7 +201,8 @@ _EXPLANATIONS = (
     ),
     _Explanation(
         r"Number of mask dimensions must be specified|Cannot infer argument `num` from shape <unknown>"
-        r"|(?:unknown|undefined|undefined or unknown) (?:rank|TensorShape)"
+        r"|(?:unknown|undefined|undefined or unknown) (?:rank|TensorShape)|Received shape: <unknown>"
+        r"|'images' contains no shape"
         r"|rank .*must be (?:statically )?(?:known|defined)",
         "TensorFlow has to know a shape here, and neither the arguments of a function nor the results of calls have "
         "one by themselves; call x.set_shape([...]) or tf.ensure_shape for an argument, and state `output_shapes` in "

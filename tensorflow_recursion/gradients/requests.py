@@ -304,7 +304,7 @@ class Differentiation:
             pair.result_shapes,
             name=definition.user_name,
         )
-        record = ops.run_forward(again, pair.forward, len(again.outputs) - 1)
+        record = _record_of(again, pair.forward, len(again.outputs) - 1)
         results = list(again.outputs)[:-1]
         # Zeros for terms that were not computed yet are not those of the sum.
         given = [None if _is_none(grads[i]) and y.dtype != tf.variant else grads[i] for i, y in enumerate(results)]

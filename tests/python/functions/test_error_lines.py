@@ -223,3 +223,13 @@ def test_message_has_no_line_when_the_function_was_imported(session_config, grap
         x, y = tf1.import_graph_def(graph.as_graph_def(), return_elements=["x:0", "F:0"], name="")
         message = error_of(y, {x: 7.0}, session_config)
     assert "is not in [0, 2)" in message and "File" not in message
+
+
+def test_message_says_what_to_write_when_python_in_a_body_has_lost_its_gradient(session_config):
+    x, y = define(
+        lambda n, x, call: tf.cond(
+            n < 1, lambda: x, lambda: call(n - 1, tf.ensure_shape(tf.py_function(tf.sin, [x], F32), []))
+        )
+    )
+    message = error_of(tf.gradients(y, x)[0], {x: 2.0}, session_config)
+    assert re.search(r"last run alone.*tf\.custom_gradient around tf\.numpy_function", message), message

@@ -222,3 +222,21 @@ def test_gradient_that_was_exported_runs_where_it_is_imported(run):
         graph_def = graph.as_graph_def()
     tf1.import_graph_def(graph_def, name="")
     assert run("gradient:0", {"x:0": 2.0}) == 12
+
+
+def test_higher_orders_that_were_exported_with_shapes_run_where_they_are_imported(run):
+    with tf.Graph().as_default() as graph:
+        x = tf1.placeholder(tf.float32, [], name="x")
+        f = tfr.Declare("Power", [("n", tf.int32), ("x", tf.float32)], [("ret", tf.float32)])
+
+        @tfr.Defun(tf.int32, tf.float32, func_name="Power", out_names=["ret"])
+        def Power(n, x):
+            return tf.cond(n < 1, lambda: 1.0, lambda: x * f(n - 1, x))
+
+        derivative = Power(4, x)
+        for order in (1, 2, 3):
+            (derivative,) = tf.gradients(derivative, x)
+            tf.identity(derivative, name=f"order_{order}")
+        graph_def = graph.as_graph_def(add_shapes=True)  # as a SavedModel's and a MetaGraph's is
+    tf1.import_graph_def(graph_def, name="")
+    assert run([f"order_{order}:0" for order in (1, 2, 3)], {"x:0": 2.0}) == [32, 48, 48]

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+import switches
 import tensorflow as tf
 from building import recursive
 from tensorflow.python.eager import context
@@ -320,13 +321,24 @@ def test_loop_of_the_main_graph_has_stock_error_when_no_call_is_to_blame(control
     assert "'F'" not in str(caught.value)
 
 
+def loop_with_a_limit(x):
+    return tf.while_loop(lambda _: True, lambda a: [a + 1.0], [0.0], maximum_iterations=tf.cast(x, I32))
+
+
 @pytest.mark.parametrize(
-    "use", [lambda x: tf.boolean_mask(x, x > 1), lambda x: tf.unstack(x)[0]], ids=["boolean_mask", "unstack"]
+    "use",
+    [
+        lambda x: tf.boolean_mask(x, x > 1),
+        lambda x: tf.unstack(x)[0],
+        lambda x: tf.image.resize(x, [2, 2]),
+        loop_with_a_limit,
+    ],
+    ids=["boolean_mask", "unstack", "resize", "maximum_iterations"],
 )
 def test_argument_of_unknown_rank_points_at_set_shape(use):
     _, define = recursive("F", [F32], [F32])
     F = define(use)
-    with pytest.raises(ValueError, match=r"Function 'F'.*call x\.set_shape"):
+    with switches.control_flow_v2(False), pytest.raises(ValueError, match=r"Function 'F'.*call x\.set_shape"):
         F([1.0, 2.0])
 
 
