@@ -220,6 +220,28 @@ def test_custom_gradient_around(differentiate, v):
     assert numbers(differentiate(gradient)) == [7.0, 11.0]
 
 
+def test_custom_gradient_that_calls(differentiate):
+    @tfr.recursive
+    def times_cosine(x, dy, n):
+        return dy if n < 1 else tf.cos(x) * times_cosine(x, dy, n - 1)
+
+    def gradients(_):
+        @tf.custom_gradient
+        def sine(x):
+            return tf.sin(x), lambda dy: tf.cond(dy > 0.0, lambda: times_cosine(x, dy, 1), lambda: dy)
+
+        x = tf.constant(X)
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = tf.function(sine)(x)
+            dx = first.gradient(y, x)
+        return dx, second.gradient(dx, x)
+
+    assert numbers(differentiate(gradients)) == pytest.approx([np.cos(X), -np.sin(X)])
+
+
 def test_custom_gradient_inside():
     @tf.custom_gradient
     def doubled(x):
