@@ -200,6 +200,30 @@ def test_vectorized_map_of_gradients(differentiate):
     assert numbers(differentiate(gradient)) == [[V * 3 * 4, V * 3 * 9]]
 
 
+@pytest.mark.parametrize("taken", [[], [1], [0, 1]])
+def test_vectorized_branch_that_some_elements_take(taken):
+    w = tf.Variable([[0.5, 0.25], [0.25, -0.5]])
+
+    @tfr.recursive
+    def net(x, n):
+        return x if n < 1 else tf.tanh(tf.linalg.matvec(w, net(x, n - 1)))
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(net(x, 2))
+        return tape.gradient(y, w)
+
+    def of_element(element):
+        x, is_taken = element
+        called = tf.cond(is_taken, lambda: net(x, 3), lambda: x)
+        return called, tf.cond(is_taken, lambda: gradient(x), lambda: tf.zeros([2, 2]))
+
+    elements = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([0 in taken, 1 in taken])
+    expected = zip(*[of_element((x, is_taken)) for x, is_taken in zip(*elements, strict=True)], strict=True)
+    for value, one_by_one in zip(tf.vectorized_map(of_element, elements), expected, strict=True):
+        np.testing.assert_allclose(value, one_by_one, rtol=1e-5)
+
+
 def test_custom_gradient_around(differentiate, v):
     def gradient(power):
         @tf.custom_gradient
