@@ -224,6 +224,37 @@ def test_vectorized_branch_that_some_elements_take(taken):
         np.testing.assert_allclose(value, one_by_one, rtol=1e-5)
 
 
+def test_second_derivative_of_a_vectorized_loop_in_a_body():
+    w = tf.Variable([0.5, -0.25])
+
+    def goes_on(i, y):
+        return tf.logical_and(i < 2, y[0] < 5.0)
+
+    def loop(x):
+        return tf.reduce_sum(tf.while_loop(goes_on, lambda i, y: (i + 1, tf.tanh(y * w)), (0, x))[1])
+
+    @tfr.recursive
+    def vectorized(x, n):
+        return x if n < 1 else tf.vectorized_map(lambda element: loop(x * element), vectorized(x, n - 1))
+
+    def one_by_one(x, n):
+        return x if n < 1 else tf.stack([loop(x * element) for element in tf.unstack(one_by_one(x, n - 1))])
+
+    def derivatives(function):
+        x = tf.constant([2.0, 4.0])
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = tf.reduce_sum(tf.sin(function(x, tf.constant(2))))
+            gradients = first.gradient(y, [x, w])
+            total = tf.add_n([tf.reduce_sum(gradient**2) for gradient in gradients])
+        return gradients + second.gradient(total, [x, w])
+
+    for found, right in zip(derivatives(vectorized), derivatives(one_by_one), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+
+
 def test_custom_gradient_around(differentiate, v):
     def gradient(power):
         @tf.custom_gradient
