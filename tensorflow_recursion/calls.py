@@ -339,8 +339,8 @@ class Library:
                 )
             if any(tensor.graph is graph for graph in chain):
                 continue
-            if any(tensor.graph is graphs.differentiated_graph(graph) for graph in chain):
-                continue  # a branch's, for its gradient
+            if any(graphs.is_gradient_of(graph, tensor.graph) for graph in chain):
+                continue
             is_of_outermost = graphs.enclosing_graphs(tensor.graph)[-1] is self.graph
             if is_of_outermost and body_around(chain[0]) is not None:
                 continue  # becomes a capture of that body, and is checked where that one is called

@@ -200,6 +200,14 @@ _EXPLANATIONS = (
         quotes=True,
     ),
     _Explanation(
+        r"^maximum recursion depth exceeded",
+        "functions of Python call one another more often than Python lets them while the body is traced. One that "
+        "calls itself, and ends where a tensor says so, is traced without end: put @tfr.recursive above its `def`. A "
+        "function that is made recursive under another name, g = tfr.recursive(f), is Python's own where it calls f: "
+        "write f = tfr.recursive(f)",
+        of_results=True,
+    ),
+    _Explanation(
         r"Number of mask dimensions must be specified|Cannot infer argument `num` from shape <unknown>"
         r"|(?:unknown|undefined|undefined or unknown) (?:rank|TensorShape)|Received shape: <unknown>"
         r"|'images' contains no shape"
@@ -228,12 +236,12 @@ def explained(function: str, *, autograph: bool = False, note: Callable[[], str]
 
     Raises:
       TypeError, ValueError, AttributeError, RuntimeError, AssertionError: as what is built inside does (a
-        NotImplementedError is a RuntimeError).
+        NotImplementedError and a RecursionError are RuntimeErrors, but AutoGraph makes a StagingError of the latter).
       tf.errors.InvalidArgumentError: if a session was run for a tensor of the body.
     """
     try:
         yield
-    except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
+    except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError, bodies.StagingError) as error:
         text = _explanation(error, autograph=autograph, note=note)
         if text is None:
             raise

@@ -268,7 +268,8 @@ class RecursiveFunction:
         is_new = found is None
         if found is None:
             self._check_end(call_type)
-            found = known.table.add(call_type, generalize=self._options["reduce_retracing"])
+            generalize, is_inner = self._options["reduce_retracing"], bool(unrolled(self._source))
+            found = known.table.add(call_type, generalize=generalize, across_ranks=is_inner)
             known.by_type[found] = Specialization(self._source, found)
             library.keep(arguments.objects)
         function = known.by_type[found]

@@ -15,7 +15,10 @@ from tensorflow_recursion._tf import vectorized
 
 
 def _padded(output: tf.Tensor, elements: tf.TensorArray, number: Any) -> tf.Tensor:
-    """Stacks tensors that differ in their number of rows; rows of zeros, which add nothing to a sum, are appended."""
+    """Stacks tensors that differ in their number of rows; rows of zeros, which add nothing to a sum, are appended.
+
+    One more of zeros tells the shape where there is none to stack.
+    """
 
     def longest(i: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return i + 1, tf.maximum(rows, tf.shape(elements.read(i))[0])
@@ -26,8 +29,8 @@ def _padded(output: tf.Tensor, elements: tf.TensorArray, number: Any) -> tf.Tens
         return i + 1, padded.write(i, tf.pad(element, missing))
 
     _, rows = tf.while_loop(lambda i, _: i < number, longest, [0, 0])
-    _, padded = tf.while_loop(lambda i, _: i < number, pad, [0, tf.TensorArray(output.dtype, number)])
-    return padded.stack()
+    _, padded = tf.while_loop(lambda i, _: i < number, pad, [0, tf.TensorArray(output.dtype, number + 1)])
+    return padded.write(number, tf.zeros([rows, *output.shape[1:]], output.dtype)).stack()[:-1]
 
 
 def register() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
@@ -22,6 +23,8 @@ from tensorflow_recursion import names
 from tensorflow_recursion._tf import functions
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements
+
+StagingError = api.StagingError  # what AutoGraph raises in the place of errors that it cannot make anew
 
 _FEATURES = tf.autograph.experimental.Feature.EQUALITY_OPERATORS
 

@@ -260,6 +260,7 @@ class TypeTable:
 
     def __init__(self) -> None:
         self._table = type_dispatch.TypeDispatchTable()
+        self._of_ranks: dict[tuple[int | None, ...], type_dispatch.TypeDispatchTable] = {}
 
     def __len__(self) -> int:
         return len(list(self._table.targets))
@@ -269,9 +270,15 @@ class TypeTable:
         found: CallType | None = self._table.dispatch(call_type)
         return found
 
-    def add(self, call_type: CallType, *, generalize: bool) -> CallType:
-        """Enter a type; to `generalize` makes it serve calls of known types, too, whose shapes are others."""
+    def add(self, call_type: CallType, *, generalize: bool, across_ranks: bool) -> CallType:
+        """Enter a type; to `generalize` makes it serve calls of known types, too, whose shapes are others.
+
+        With `across_ranks` those may have other ranks. Then the rank is open, which much of TensorFlow has to know.
+        """
+        ranks = tuple(spec.shape.rank for spec in _flat_specs(call_type))
+        of_ranks = self._of_ranks.setdefault(ranks, type_dispatch.TypeDispatchTable())
         if generalize:
-            call_type = self._table.try_generalizing_function_type(call_type)
+            call_type = (self._table if across_ranks else of_ranks).try_generalizing_function_type(call_type)
         self._table.add_target(call_type)
+        of_ranks.add_target(call_type)
         return call_type

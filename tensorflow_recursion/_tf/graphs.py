@@ -25,6 +25,7 @@ _KERAS_SCRATCH_GRAPH = "scratch_graph"
 _EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
 _CHANGED = "_recursion_has_changed"
 _SWITCHES = "_recursion_has_switches"
+_BACKWARD = "__backward_"  # what TensorFlow puts before the name of a tf.function for that of its gradient
 # A device function for each replica of a distribution strategy.
 _of_replicas: weakref.WeakKeyDictionary[tf.distribute.Strategy, dict[Hashable, device.MergeDevice]] = (
     weakref.WeakKeyDictionary()
@@ -243,6 +244,16 @@ def innermost_device(graph: tf.Graph) -> Any:
 def differentiated_graph(graph: tf.Graph) -> tf.Graph | None:
     """The branch or loop body whose gradient `graph` is, or None."""
     return getattr(graph, "_forward_graph", None)
+
+
+def is_gradient_of(graph: tf.Graph, other: tf.Graph) -> bool:
+    """Whether `graph` is the gradient of `other`, a branch, a loop body or the graph of a `tf.function`.
+
+    It captures tensors of `other`, which has been built before.
+    """
+    if differentiated_graph(graph) is other:
+        return True
+    return is_func_graph(graph) and is_func_graph(other) and graph.name.startswith(f"{_BACKWARD}{other.name}_")
 
 
 def is_gradient_of_branch(chain: Sequence[tf.Graph]) -> bool:

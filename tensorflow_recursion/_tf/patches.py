@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
 from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, list_ops, while_v2
@@ -120,11 +121,15 @@ def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: st
     """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them.
 
     Rows that were gathered become whole tensors in the branch. Elsewhere the shape of the whole may not be known: of a
-    tensor of a branch that was not taken there is a scalar.
+    tensor of a branch that was not taken there is a scalar. Results without a gradient are left out: handles of which
+    it is not known that they are of variables, in what is vectorized. TensorFlow would begin with ones for them.
     """
 
     def gradients() -> list[Any]:
-        found = cond_v2._grad_fn(func_graph, grads)
+        pairs = zip(func_graph.outputs, grads, strict=True)
+        given = [(y, grad) for y, grad in pairs if grad is not None and backprop_util.IsTrainable(y)]
+        ys, dys = [y for y, _ in given], [grad for _, grad in given]
+        found = gradients_util._GradientsHelper(ys, func_graph.inputs, dys, src_graph=func_graph)
         return [tf.convert_to_tensor(grad) if isinstance(grad, tf.IndexedSlices) else grad for grad in found]
 
     return func_graph_from_py_func(

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 from tensorflow.python.ops.parallel_for import pfor
 
+from tensorflow_recursion._tf import handles
+
 # Runs an operation for one element: of the operation and its inputs there; returns all its outputs.
 RunOne: TypeAlias = Callable[[tf.Operation, list[tf.Tensor]], Sequence[tf.Tensor]]
 # Makes one tensor of the values that an output has for all elements. It takes the output, the values and their number.
@@ -46,12 +48,21 @@ def register_loop(
             return (i + 1, *(array.write(i, result) for array, result in zip(arrays, results, strict=True)))
 
         outputs = [output for output, skip in zip(call.outputs, skipped, strict=True) if not skip]
-        arrays = [tf.TensorArray(output.dtype, number, infer_shape=False) for output in outputs]
+        arrays = [_array_for(output, number) for output in outputs]
         _, *arrays = tf.while_loop(lambda i, *_: i < number, body, [0, *arrays])
         made = (stacked(output, array, number) for output, array in zip(outputs, arrays, strict=True))
         return [pfor.wrap(unread(), False) if unread and skip else pfor.wrap(next(made)) for skip in skipped]
 
     pfor.RegisterPFor(op_type)(convert)
+
+
+def _array_for(output: tf.Tensor, number: Any) -> tf.TensorArray:
+    """An array for the values of an output. In a branch that no element takes it is empty, and has to know a shape."""
+    shape = output.shape if output.shape.is_fully_defined() else None
+    if output.dtype == tf.variant:
+        is_record = handles.handle_data(output) == handles.OF_RECORD
+        shape = tf.TensorShape([]) if is_record or output.shape.rank == 0 else None
+    return tf.TensorArray(output.dtype, number, infer_shape=False, element_shape=shape)
 
 
 def _element_of(stacked: tf.Tensor, number: Any) -> Callable[[tf.Tensor], tf.Tensor]:

@@ -142,6 +142,21 @@ def test_mistake_is_an_error_that_says_what_to_write(name):
     assert ("taken to return" in str(error.value)) == is_of_results
 
 
+@pytest.mark.parametrize("autograph", [True, False])
+def test_function_of_python_that_calls_itself_is_an_error_that_says_what_to_write(autograph):
+    def sum_to(n):
+        return tf.cond(n < 1, lambda: n, lambda: n + sum_to(n - 1))
+
+    total = tfr.recursive(lambda n: sum_to(n), name="total", autograph=autograph)
+    with pytest.raises(Exception, match=r"'total'.*calls itself.*without end: put @tfr.recursive above its `def`"):
+        total(tf.constant(3))
+    other_name = tfr.recursive(sum_to, autograph=autograph)
+    with pytest.raises(Exception, match=r"'sum_to'.*under another name.*write f = tfr.recursive\(f\)"):
+        other_name(tf.constant(3))
+    sum_to = tfr.recursive(sum_to, autograph=autograph)
+    assert int(total(tf.constant(3))) == 6
+
+
 def test_function_without_a_result_works_as_the_error_says():
     variable = tf.Variable(0)
 

@@ -285,3 +285,18 @@ def test_variables_are_arguments_of_calls_under_any_tape(function, order, is_com
     for _ in range(3):  # a second call finds what the first one has traced
         for got, want in zip(called(), expected, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_calls_of_other_ranks_are_of_other_kinds():
+    @tfr.recursive
+    def halved(x, n):
+        return x if n < 1 else halved(x, n - 1) / 2.0
+
+    shapes = []
+
+    @tf.function
+    def call(*tensors):
+        shapes.extend(halved(tensor, tf.constant(1)).shape.as_list() for tensor in tensors)
+
+    call(*map(tf.ones, ([2, 3], [], [4], [5])))
+    assert shapes == [[2, 3], [], [4], [None]]

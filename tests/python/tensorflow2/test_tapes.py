@@ -200,6 +200,61 @@ def test_vectorized_map_of_gradients(differentiate):
     assert numbers(differentiate(gradient)) == [[V * 3 * 4, V * 3 * 9]]
 
 
+@pytest.mark.parametrize("taken", [[], [1], [0, 1]])
+def test_vectorized_branch_that_some_elements_take(taken):
+    w = tf.Variable([[0.5, 0.25], [0.25, -0.5]])
+
+    @tfr.recursive
+    def net(x, n):
+        return x if n < 1 else tf.tanh(tf.linalg.matvec(w, net(x, n - 1)))
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(net(x, 2))
+        return tape.gradient(y, w)
+
+    def of_element(element):
+        x, is_taken = element
+        called = tf.cond(is_taken, lambda: net(x, 3), lambda: x)
+        return called, tf.cond(is_taken, lambda: gradient(x), lambda: tf.zeros([2, 2]))
+
+    elements = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([0 in taken, 1 in taken])
+    expected = zip(*[of_element((x, is_taken)) for x, is_taken in zip(*elements, strict=True)], strict=True)
+    for value, one_by_one in zip(tf.vectorized_map(of_element, elements), expected, strict=True):
+        np.testing.assert_allclose(value, one_by_one, rtol=1e-5)
+
+
+def test_second_derivative_of_a_vectorized_loop_in_a_body():
+    w = tf.Variable([0.5, -0.25])
+
+    def goes_on(i, y):
+        return tf.logical_and(i < 2, y[0] < 5.0)
+
+    def loop(x):
+        return tf.reduce_sum(tf.while_loop(goes_on, lambda i, y: (i + 1, tf.tanh(y * w)), (0, x))[1])
+
+    @tfr.recursive
+    def vectorized(x, n):
+        return x if n < 1 else tf.vectorized_map(lambda element: loop(x * element), vectorized(x, n - 1))
+
+    def one_by_one(x, n):
+        return x if n < 1 else tf.stack([loop(x * element) for element in tf.unstack(one_by_one(x, n - 1))])
+
+    def derivatives(function):
+        x = tf.constant([2.0, 4.0])
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = tf.reduce_sum(tf.sin(function(x, tf.constant(2))))
+            gradients = first.gradient(y, [x, w])
+            total = tf.add_n([tf.reduce_sum(gradient**2) for gradient in gradients])
+        return gradients + second.gradient(total, [x, w])
+
+    for found, right in zip(derivatives(vectorized), derivatives(one_by_one), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+
+
 def test_custom_gradient_around(differentiate, v):
     def gradient(power):
         @tf.custom_gradient
@@ -218,6 +273,28 @@ def test_custom_gradient_around(differentiate, v):
         return tape.gradient(y, [x, v])
 
     assert numbers(differentiate(gradient)) == [7.0, 11.0]
+
+
+def test_custom_gradient_that_calls(differentiate):
+    @tfr.recursive
+    def times_cosine(x, dy, n):
+        return dy if n < 1 else tf.cos(x) * times_cosine(x, dy, n - 1)
+
+    def gradients(_):
+        @tf.custom_gradient
+        def sine(x):
+            return tf.sin(x), lambda dy: tf.cond(dy > 0.0, lambda: times_cosine(x, dy, 1), lambda: dy)
+
+        x = tf.constant(X)
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = tf.function(sine)(x)
+            dx = first.gradient(y, x)
+        return dx, second.gradient(dx, x)
+
+    assert numbers(differentiate(gradients)) == pytest.approx([np.cos(X), -np.sin(X)])
 
 
 def test_custom_gradient_inside():
