@@ -23,13 +23,13 @@ using tensorflow::TryGetNodeAttr;
 
 // The dimensions of a tensor by their labels: small numbers, which stand for the letters of an equation.
 struct Labels {
-  static constexpr int kMost = 8;
+  static constexpr int kMostDims = 8;
   int count = 0;
-  uint8_t labels[kMost] = {};
+  uint8_t labels[kMostDims] = {};
 
   // Returns false if there is no room for one more.
   bool Add(int label) {
-    if (count == kMost) return false;
+    if (count == kMostDims) return false;
     labels[count++] = static_cast<uint8_t>(label);
     return true;
   }
@@ -66,8 +66,8 @@ constexpr int kMostLabels = 1 << kBits;
 // second one's own. So it is in "jkb,bj->bk" if b has one element.
 struct Layout {
   Labels batch, summed, own[2];
-  bool is_summed_first[2];  // of each operand: its own dimensions come last
-  bool is_second_first;     // the result has the second operand's own dimensions first
+  bool is_summed_first[2] = {false, false};  // of each operand: its own dimensions come last
+  bool is_second_first = false;              // the result has the second operand's own dimensions first
 
   // `matters` tells whether a label does. Returns false if the equation's dimensions lie otherwise.
   template <typename Predicate>
@@ -122,8 +122,10 @@ struct Operands {
     for (int i = 0; i < 2; ++i) {
       for (const int label : layout.own[i]) own[i] *= sizes[label];
     }
-    const int64_t numbers = depth * own[0] * own[1];  // 1: elements are multiplied with elements
-    if (numbers == 1 || batch * numbers > kMostMultiplications) return false;
+    if (depth == 1 && own[0] == 1 && own[1] == 1) return false;  // elements are multiplied with elements
+    int64_t left = kMostMultiplications;
+    for (const int64_t factor : {batch, depth, own[0], own[1]}) left /= factor;
+    if (left == 0) return false;
     for (const int label : equation.result) shape.AddDim(sizes[label]);
     return shape.dims() > 0 && shape.num_elements() <= kMostElements;
   }
@@ -146,31 +148,38 @@ struct Operands {
 
 // --- Kernels ----------------------------------------------------------------------------------------
 
+// Multiplies `rows` rows of x, which have `depth` numbers each, with the weight: at most kMostRows at once.
+template <typename T>
+void MultiplyRows(const T* x, const T* w, T* to, int64_t rows, int64_t depth, int64_t columns, bool is_transposed) {
+  const auto multiply = is_transposed ? BestLoops<T>().product_transposed : BestLoops<T>().product;
+  for (int64_t begin = 0; begin < rows; begin += kMostRows) {
+    const T* from[kMostRows];
+    T* products[kMostRows];
+    const int64_t count = std::min(rows - begin, kMostRows);
+    for (int64_t r = 0; r < count; ++r) {
+      from[r] = x + (begin + r) * depth;
+      products[r] = to + (begin + r) * columns;
+    }
+    multiply(from, w, products, count, depth, columns);
+  }
+}
+
 template <typename T>
 bool RunEquation(const Equation& equation, const Value* inputs, Value* outputs) {
   Operands operands;
   if (!operands.Read(equation, inputs)) return false;
-  const int i = operands.OperandOfRows();
-  if (i < 0) return false;
-  const int64_t rows = operands.own[i], columns = operands.own[1 - i], depth = operands.depth;
-  const T* x = DataOf<T>(*operands.tensor[i]);
-  const T* w = DataOf<T>(*operands.tensor[1 - i]);
+  const int rows_operand = operands.OperandOfRows(), weight = 1 - rows_operand;
+  if (rows_operand < 0) return false;
+  const int64_t rows = operands.own[rows_operand], columns = operands.own[weight], depth = operands.depth;
+  const T* x = DataOf<T>(*operands.tensor[rows_operand]);
+  const T* w = DataOf<T>(*operands.tensor[weight]);
   T* to = NewOutput<T>(operands.tensor[0]->dtype(), operands.shape, &outputs[0]);
-  const Loops<T>& loops = BestLoops<T>();
-  const bool is_transposed = depth > 1 && columns > 1 && !operands.layout.is_summed_first[1 - i];
-  const auto multiply = is_transposed ? loops.product_transposed : loops.product;
-  for (int64_t n = 0; n < operands.batch; ++n, w += depth * columns) {
-    for (int64_t row = 0; row < rows;) {
-      const T* from[kMostRows];
-      T* products[kMostRows];
-      const int64_t count = std::min(rows - row, kMostRows);
-      row += count;
-      for (int64_t r = 0; r < count; ++r, x += depth, to += columns) {
-        from[r] = x;
-        products[r] = to;
-      }
-      multiply(from, w, products, count, depth, columns);
-    }
+  const bool is_transposed = columns > 1 && depth > 1 && !operands.layout.is_summed_first[weight];
+  for (int64_t n = 0; n < operands.batch; ++n) {
+    MultiplyRows(x, w, to, rows, depth, columns, is_transposed);
+    x += rows * depth;
+    w += depth * columns;
+    to += rows * columns;
   }
   return true;
 }
@@ -280,7 +289,7 @@ bool RunMatMul(const NativeKernel& kernel, const NativeContext& context, Value* 
 template <typename T>
 bool RunBatchMatMul(const NativeKernel& kernel, const NativeContext& context, Value* inputs, Value* outputs) {
   const Tensor* const x = inputs[0].tensor_or_null();
-  if (x == nullptr || x->dims() < 2 || x->dims() > Labels::kMost) return false;
+  if (x == nullptr || x->dims() < 2 || x->dims() > Labels::kMostDims) return false;
   if (x->dims() == 2) return RunMatMul<T>(kernel, context, inputs, outputs);
   const Equation equation = ProductOfMatrices(x->dims() - 2, kernel.numbers[4] != 0, kernel.numbers[5] != 0);
   return RunEquation<T>(equation, inputs, outputs);

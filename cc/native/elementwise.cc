@@ -161,7 +161,7 @@ bool RunTile(const NativeKernel& kernel, const NativeContext& /*context*/, Value
   for (int d = 0; d < x->dims(); ++d) {
     const int64_t times = IntegerAt(*multiples, d);
     if (times == 1) continue;
-    if (times < 1 || times > kMostElements || !IsOne(shape, d)) return false;
+    if (times < 1 || times > kMostElements || shape.num_elements() > kMostElements || !IsOne(shape, d)) return false;
     shape.set_dim(d, times);
   }
   return Repeat<T>(kernel, shape, &inputs[0], &outputs[0]);

@@ -38,8 +38,8 @@ bool CopyRows(const Tensor& params, const Index* indices, int64_t count, int64_t
 // What rows are taken of, and how.
 struct Source {
   const Tensor& params;
-  bool is_lent;    // whether it lives on without the rows: see ShareMemory()
-  bool may_share;  // a single row may be shared instead of copied
+  bool is_given_up;  // see ShareMemory()
+  bool may_share;    // a single row may be shared instead of copied
   bool may_copy;
 };
 
@@ -48,6 +48,7 @@ bool Gather(const NativeKernel& kernel, const Source& source, const Value& indic
   const Tensor& params = source.params;
   Operand<Index> operand;
   if (!operand.Read(indices) || operand.size == 0) return false;
+  if (operand.dims() + params.dims() > 2 * kMostDimensions) return false;
   TensorShape shape;
   for (int d = 0; d < operand.dims(); ++d) shape.AddDim(operand.dim_size(d));
   for (int d = 1; d < params.dims(); ++d) shape.AddDim(params.dim_size(d));
@@ -55,7 +56,7 @@ bool Gather(const NativeKernel& kernel, const Source& source, const Value& indic
   if (source.may_share && operand.size == 1) {
     const auto index = static_cast<int64_t>(operand.data[0]);
     if (index < 0 || index >= rows) return false;
-    if (ShareMemory(kernel, params, index * numbers, shape, source.is_lent, output)) return true;
+    if (ShareMemory(kernel, params, index * numbers, shape, source.is_given_up, output)) return true;
   }
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
   if (!source.may_copy || shape.num_elements() * element > static_cast<int64_t>(kLargestBlock)) return false;
@@ -82,7 +83,7 @@ bool GatherRows(const NativeKernel& kernel, const Source& source, const Value& i
 bool RunGather(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const params = inputs[0].tensor_or_null();
   if (params == nullptr || (kernel.num_inputs == 3 && (!inputs[2].is_scalar() || inputs[2].bits != 0))) return false;
-  const Source source{*params, !inputs[0].owns(), /*may_share=*/true, /*may_copy=*/true};
+  const Source source{*params, IsGivenUp(inputs[0]), /*may_share=*/true, /*may_copy=*/true};
   return GatherRows(kernel, source, inputs[1], &outputs[0]);
 }
 
@@ -99,14 +100,16 @@ bool BindGather(const tensorflow::Node& node, NativeKernel* kernel) {
 // Gathers rows of a variable, whose lock is held meanwhile.
 //
 // Sparse operators change a variable in copy_on_read_mode in place, so its rows are copied. Of any other variable a
-// matrix is shared: who changes that copies it first, as after a ReadVariableOp. Its rows are left to the stock kernel,
-// which sets the mode: a table of vectors will be changed by sparse operators, and then needs no copy of the whole.
+// matrix is shared: who changes that copies it first, as after a ReadVariableOp. What cannot be shared (vectors of a
+// table, several matrices, small ones) is left to the stock kernel, which sets the mode, for good: a table of vectors
+// will be changed by sparse operators, and then needs no copy of the whole.
 bool GatherFrom(tensorflow::Var* variable, const NativeKernel& kernel, const Value& indices, Value* output) {
   tensorflow::tf_shared_lock lock(*variable->mu());
   const Tensor& params = *variable->tensor();
   if (!variable->is_initialized || params.dtype() != kernel.dtype) return false;
   const bool is_copied = variable->copy_on_read_mode.load();
-  const Source source{params, /*is_lent=*/true, /*may_share=*/!is_copied && params.dims() > 2, /*may_copy=*/is_copied};
+  const Source source{params, /*is_given_up=*/false, /*may_share=*/!is_copied && params.dims() > 2,
+                      /*may_copy=*/is_copied};
   return GatherRows(kernel, source, indices, output);
 }
 

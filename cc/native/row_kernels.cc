@@ -289,7 +289,7 @@ bool RunStridedSlice(const NativeKernel& kernel, const NativeContext& /*context*
     return true;
   }
   int64_t begin = 0;
-  if (IsInOnePiece(*x, box, &begin) && ShareMemory(kernel, *x, begin, shape, !inputs[0].owns(), &outputs[0])) {
+  if (IsInOnePiece(*x, box, &begin) && ShareMemory(kernel, *x, begin, shape, IsGivenUp(inputs[0]), &outputs[0])) {
     return true;
   }
   if (shape.num_elements() > kMostElements) return false;

@@ -220,7 +220,7 @@ T Reduce(Reduction reduction, const T* x, int64_t count) {
   return reduction == Reduction::kMean ? sum / static_cast<T>(count) : sum;
 }
 
-// Reduces `count` rows of `columns` numbers to one row. A sum begins with 0, as in stock kernels: -0 alone becomes 0.
+// Reduces `count` rows of `columns` numbers to one row. A sum begins with 0, as in stock kernels.
 template <typename T>
 void ReduceRows(Reduction reduction, const T* from, int64_t count, int64_t columns, T* to) {
   const Loops<T>& loops = BestLoops<T>();
@@ -251,6 +251,10 @@ bool RunReduction(const NativeKernel& kernel, const NativeContext& /*context*/, 
     const bool goes = (reduced >> d & 1) != 0;
     if (!goes || kernel.numbers[1] != 0) shape.AddDim(goes ? 1 : x->dim_size(d));
   }
+  if (sizes.count == 1) {  // nothing but dimensions of one element is reduced
+    ViewAs(&inputs[0], shape, &outputs[0]);
+    return true;
+  }
   const auto reduction = static_cast<Reduction>(kernel.numbers[0]);
   const T* from = DataOf<T>(*x);
   if (shape.dims() == 0) {
@@ -260,10 +264,6 @@ bool RunReduction(const NativeKernel& kernel, const NativeContext& /*context*/, 
     return true;
   }
   T* to = NewOutput<T>(kernel.dtype, shape, &outputs[0]);
-  if (sizes.count == 1) {  // nothing but dimensions of one element is reduced
-    ReduceRows(reduction, from, 1, x->NumElements(), to);
-    return true;
-  }
   for (int64_t i = 0; i < sizes.outer; ++i, from += sizes.count * sizes.inner, to += sizes.inner) {
     if (sizes.inner == 1) {
       *to = Reduce(reduction, from, sizes.count);

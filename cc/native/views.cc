@@ -27,9 +27,13 @@ bool ReadsNoNumbers(const tensorflow::Edge& edge) {
   return edge.IsControlEdge() || carriers->contains(edge.dst()->type_string());
 }
 
-// Whether a native product multiplies with the value.
+// Whether a native product multiplies with the value. Only products are looked at: to look for the kernel of a Gather
+// would be to look at its readers in turn.
 bool MultipliesWith(const tensorflow::Edge& edge) {
-  return edge.dst_input() == kWeightOfProduct && FindNativeKernel(*edge.dst()).share != nullptr;
+  static const auto* const products =
+      new absl::flat_hash_set<std::string>({"MatMul", "_FusedMatMul", "BatchMatMulV2", "Einsum"});
+  return edge.dst_input() == kWeightOfProduct && products->contains(edge.dst()->type_string()) &&
+         FindNativeKernel(*edge.dst()).share != nullptr;
 }
 
 template <typename Predicate>
@@ -74,13 +78,13 @@ uint32_t HandedOnOrMultipliedWith(const tensorflow::Node& node) {
 
 Value View(const Tensor& x, int64_t begin, const TensorShape& shape) { return RopeOf(Part(x, begin, shape)); }
 
-bool ShareMemory(const NativeKernel& kernel, const Tensor& x, int64_t begin, const TensorShape& shape, bool is_lent,
+bool ShareMemory(const NativeKernel& kernel, const Tensor& x, int64_t begin, const TensorShape& shape, bool is_given_up,
                  Value* output) {
   if (!kernel.may_share || shape.dims() == 0) return false;
   const int64_t bytes = shape.num_elements() * tensorflow::DataTypeSize(x.dtype());
   if (bytes < kSmallestRope) return false;
   Tensor part = Part(x, begin, shape);
-  if (!is_lent && BytesKept(&part) / kMostTimesKept > bytes) return false;
+  if (is_given_up && BytesKept(&part) / kMostTimesKept > bytes) return false;
   if (part.IsAligned()) {
     *output = Value::Own(NewTensor(std::move(part)));
     return true;

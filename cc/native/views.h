@@ -25,14 +25,20 @@ uint32_t HandedOnOrMultipliedWith(const tensorflow::Node& node);
 Value View(const tensorflow::Tensor& x, int64_t begin, const tensorflow::TensorShape& shape);
 
 // Makes output 0 of `kernel` the numbers of `x` from number `begin` on, without copying them, and returns true; or
-// returns false if they have to be copied. `is_lent` says that `x` lives on without the output, as weights do. Else the
-// output would keep all of `x`, so it must be a large part of that.
+// returns false if they have to be copied. `is_given_up` says that the memory of `x` may be kept by the output alone:
+// then the output must be a large part of it.
 //
 // The output is a tensor if its memory is aligned as kernels expect it. For example, matrix 3 of 10 matrices of 300 x
 // 300 floats is aligned, because 360,000 bytes are a multiple of 64. That of 150 x 150 floats is not; it is a rope if
 // all readers take one.
 bool ShareMemory(const NativeKernel& kernel, const tensorflow::Tensor& x, int64_t begin,
-                 const tensorflow::TensorShape& shape, bool is_lent, Value* output);
+                 const tensorflow::TensorShape& shape, bool is_given_up, Value* output);
+
+// Whether nobody but the frame that lends or gives the input has its tensor. Weights are somebody else's, too: of a
+// variable, of a feed, or of the program, if they are constants.
+inline bool IsGivenUp(const Value& input) {
+  return input.kind != Value::Kind::kConstant && (input.owns() || input.tensor_or_null()->RefCountIsOne());
+}
 
 }  // namespace tensorflow_recursion
 

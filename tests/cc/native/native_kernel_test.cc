@@ -88,6 +88,8 @@ TYPED_TEST(NativeKernelTest, Repetitions) {
   EXPECT_FALSE(tile.RunNative({Numbers<T>({1, 3}), Vector<int32_t>({0, 1})}, true, &got));
   EXPECT_FALSE(tile.RunNative({Numbers<T>({1, 3, 1}), Vector<int32_t>({2, 1, 2})}, true, &got));
   EXPECT_FALSE(tile.RunNative({Numbers<T>({1, 3}), Vector<int32_t>({2})}, true, &got));
+  const int32_t many = 1 << 16;  // together more elements than a number can count
+  EXPECT_FALSE(tile.RunNative({Numbers<T>({1, 1, 1, 1}), Vector<int32_t>({many, many, many, many})}, true, &got));
 }
 
 TYPED_TEST(NativeKernelTest, Gradients) {
@@ -467,6 +469,18 @@ TYPED_TEST(NativeKernelTest, Reductions) {
   OneOperator op("Sum", {DataTypeToEnum<T>::value, tensorflow::DT_INT32}, 0, None());
   std::vector<Tensor> got;
   EXPECT_FALSE(op.RunNative({Numbers<T>({2, 3, 4}), Vector<int32_t>({0, 2})}, true, &got));  // not side by side
+  for (const Shape& shape : std::vector<Shape>{{1, 3}, {3, 1, 1}, {1}}) {
+    Tensor zeros(DataTypeToEnum<T>::value, TensorShape(shape));
+    for (int64_t i = 0; i < zeros.NumElements(); ++i) zeros.flat<T>()(i) = T(-0.0);
+    const int32_t axis = shape.size() > 2 ? 1 : 0;
+    for (const std::string each : {"Sum", "Mean", "Max"}) {  // of single numbers: -0 stays
+      OneOperator reduction(each, {zeros.dtype(), tensorflow::DT_INT32}, 0, None());
+      std::vector<Tensor> want;
+      ASSERT_TRUE(reduction.RunNative({zeros, Tensor(axis)}, false, &got));
+      ASSERT_TRUE(reduction.RunStock({zeros, Tensor(axis)}, &want).ok());
+      EXPECT_EQ(got[0].tensor_data(), want[0].tensor_data()) << each;
+    }
+  }
 }
 
 TYPED_TEST(NativeKernelTest, EnsuredShapes) {

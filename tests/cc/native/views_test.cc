@@ -12,6 +12,7 @@
 #include "cc/values/rope.h"
 #include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -105,7 +106,9 @@ Value Numbers(const std::vector<int32_t>& numbers) {
   return Value::Own(NewTensor(vector));
 }
 
+// Matrix i of a stack that somebody else has, too, such as a variable.
 Value Matrix(const ReadPart& part, const Tensor& stack, int32_t i) {
+  const Tensor held = stack;  // NOLINT(performance-unnecessary-copy-initialization): a reference more
   return part.Run({Value::Borrow(&stack), Number(i), Number(0)});
 }
 
@@ -177,6 +180,34 @@ TEST(ViewsTest, APartOfWhatIsGivenUpIsSharedOnlyIfItIsLarge) {
   }
 }
 
+TEST(ViewsTest, APartOfWhatAFrameLendsIsSharedOnlyIfItIsLarge) {
+  const ReadPart part(GatherOp(), Reader("Relu"));
+  const Tensor stack = Stack(40, kAligned);
+  const Tensor alone = tensorflow::tensor::DeepCopy(stack);  // the frame's temporary
+  const Value matrix = part.Run({Value::Borrow(&alone), Number(2), Number(0)});
+  EXPECT_FALSE(Shares(matrix, alone));
+  ExpectMatrix(matrix, alone, 2);
+}
+
+// To look for the kernel of a Gather that reads indices would be to look for those of all that come behind it.
+TEST(ViewsTest, LongChainsOfGathersAreBound) {
+  tensorflow::GraphDef def = Placeholders();
+  std::string last = "i";
+  for (int n = 0; n < 20000; ++n) {
+    const std::string name = absl::StrCat("gather", n);
+    TF_CHECK_OK(NodeDefBuilder(name, "Gather")
+                    .Input("begin", 0, tensorflow::DT_INT32)
+                    .Input(last, 0, tensorflow::DT_INT32)
+                    .Finalize(def.add_node()));
+    last = name;
+  }
+  tensorflow::Graph graph(tensorflow::OpRegistry::Global());
+  TF_CHECK_OK(tensorflow::ConvertGraphDefToGraph({}, def, &graph));
+  int bound = 0;
+  for (const tensorflow::Node* node : graph.op_nodes()) bound += FindNativeKernel(*node).run != nullptr ? 1 : 0;
+  EXPECT_EQ(bound, 20000);
+}
+
 TEST(ViewsTest, APartOfAPartCountsAsOneOfTheWhole) {
   const ReadPart part(GatherOp(), Reader("Relu"));
   const Tensor stack = Stack(40, kAligned);
@@ -209,6 +240,7 @@ TEST(ViewsTest, IndicesOutsideAreLeftToTheStockKernel) {
 
 TEST(ViewsTest, SlicesInOnePieceAreShared) {
   const Tensor stack = Stack(10, kAligned);  // together more numbers than native kernels copy
+  const Tensor held = stack;                 // NOLINT(performance-unnecessary-copy-initialization): a reference more
   const ReadPart one(SliceOp(/*shrunk=*/1), Reader("Relu"));
   const Value matrix = one.Run({Value::Borrow(&stack), Numbers({-2}), Numbers({0}), Numbers({1})});
   EXPECT_TRUE(Shares(matrix, stack));
