@@ -61,7 +61,9 @@ def install(
         if not _has_calls(enclosing_graph, call):
             return made
         if node.op == call:
-            followed = [callee, *(key for key in [_ALTERNATIVE] if key in node.attr)]
+            # A gradient that is called anew, to be differentiated, runs nothing but the alternative: no graph has it.
+            known = _function_names(enclosing_graph)
+            followed = [key for key in (callee, _ALTERNATIVE) if key in node.attr and node.attr[key].func.name in known]
             result = _Call(node, function, enclosing_graph, 0, type_lists[0], followed)
             result.ignored = type_lists[1]
             return result
@@ -187,6 +189,15 @@ def _has_calls(graph: Any, call: str) -> bool:
         in_functions = (node for function in definition.library.function for node in function.node_def)
         found = any(node.op == call for nodes in (definition.node, in_functions) for node in nodes)
         graph._recursion_has_calls = found
+    return found
+
+
+def _function_names(graph: Any) -> set[str]:
+    """The names of the functions of a graph of the converter."""
+    found: set[str] | None = getattr(graph, "_recursion_function_names", None)
+    if found is None:
+        found = {function.signature.name for function in graph.graph_def.library.function}
+        graph._recursion_function_names = found
     return found
 
 
