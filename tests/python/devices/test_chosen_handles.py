@@ -147,6 +147,7 @@ def test_assignments_go_to_the_chosen_variable(control_flow):
         assert session.run([v.read_value(), w.read_value()]) == [0 + 2 + 4, 1 + 3 + 5]
 
 
+@pytest.mark.thorough
 def test_processes_are_not_chosen_from(cluster):
     """A variable of another process cannot be read from here, so the calls stay dynamic, and say so."""
     variables = []

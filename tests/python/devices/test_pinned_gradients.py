@@ -167,6 +167,7 @@ def orders(program, config, devices, order):
             return session.run(fetches)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
 @pytest.mark.parametrize("devices", [CPUS, CPUS[::-1]], ids=["first", "second"])

@@ -110,6 +110,7 @@ def test_rows_and_their_gradients_are_those_of_copies(monkeypatch, level):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_rows_are_those_of_dynamic_calls():
     want = _results("two_children", "float32", config=tf1.ConfigProto())
     for one, other in zip(_results("two_children", "float32"), want, strict=True):

@@ -187,6 +187,7 @@ def test_body_that_assigns_what_it_reads_is_refused():
     assert tangent(power(count, 1)) == 24
 
 
+@pytest.mark.thorough
 def test_function_may_assign_what_no_call_reads():
     w, count = tf.Variable(np.ones([3, 2]) / 2), tf.Variable(0)
     recursive, plain = (build(w) for build in NETS["product"])

@@ -77,6 +77,7 @@ def at_depth(f):
     return lambda x: f(x, tf.constant(3))
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_static", [True, False])

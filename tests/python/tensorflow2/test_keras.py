@@ -111,6 +111,7 @@ def trained(make, data, eagerly=False):
     return model, history.history["loss"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MODELS)
 def test_model_is_trained_as_without_recursion_compiled_and_eagerly(kind, data):
     # An optimizer may do other things with rows of a gradient, which eager mode has, than with the whole.
@@ -155,6 +156,7 @@ def test_model_is_saved_and_loaded(data, tmp_path):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.thorough
 def test_compilation_by_xla_is_an_error_that_says_what_to_do(data):
     model = functional()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

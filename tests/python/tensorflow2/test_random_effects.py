@@ -39,6 +39,7 @@ def check(seed, folder):
         assert found == expected, f"seed {seed}, call {call}"
 
 
+@pytest.mark.thorough
 def test_effects_are_in_the_order_of_the_program(tmp_path, static_or_error):
     for seed in range(8):
         check(seed, tmp_path)

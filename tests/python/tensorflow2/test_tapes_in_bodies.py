@@ -94,6 +94,7 @@ def derivatives(function, kernel):
     return compute
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @OUTERMOST
 @pytest.mark.parametrize("inner", [reads_itself, calls_a_tf_function])
