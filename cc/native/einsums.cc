@@ -295,27 +295,28 @@ bool RunBatchMatMul(const NativeKernel& kernel, const NativeContext& context, Va
   return RunEquation<T>(equation, inputs, outputs);
 }
 
-bool BindMatrices(const tensorflow::Node& node, const char* transpose_x, const char* transpose_y, NativeFunction floats,
-                  NativeFunction doubles, NativeKernel* kernel) {
+bool BindMatrices(const tensorflow::Node& node, const char* transpose_x, const char* transpose_y,
+                  NativeKernel* kernel) {
   bool is_x_transposed = false, is_y_transposed = false;
   if (!TryGetNodeAttr(node.attrs(), transpose_x, &is_x_transposed)) return false;
   if (!TryGetNodeAttr(node.attrs(), transpose_y, &is_y_transposed)) return false;
   if (!is_x_transposed) BindFactors(is_y_transposed, FactorDims(), kernel);
   kernel->numbers[4] = is_x_transposed ? 1 : 0;
   kernel->numbers[5] = is_y_transposed ? 1 : 0;
-  kernel->run = kernel->dtype == tensorflow::DT_FLOAT    ? floats
-                : kernel->dtype == tensorflow::DT_DOUBLE ? doubles
-                                                         : nullptr;
   return true;
 }
 
 bool BindMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  return BindMatrices(node, "transpose_a", "transpose_b", RunMatMul<float>, RunMatMul<double>, kernel);
+  if (!BindMatrices(node, "transpose_a", "transpose_b", kernel)) return false;
+  TFR_NATIVE_OF_FLOATS(kernel, RunMatMul);
+  return true;
 }
 
 // Serves batches of the same dimensions, none among them: Grappler makes a BatchMatMul of a MatMul among reshapes.
 bool BindBatchMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
-  return BindMatrices(node, "adj_x", "adj_y", RunBatchMatMul<float>, RunBatchMatMul<double>, kernel);
+  if (!BindMatrices(node, "adj_x", "adj_y", kernel)) return false;
+  TFR_NATIVE_OF_FLOATS(kernel, RunBatchMatMul);
+  return true;
 }
 
 }  // namespace

@@ -120,12 +120,11 @@ bool RunBinary(const NativeKernel& kernel, const NativeContext& /*context*/, Val
 
 // --- Repetition -----------------------------------------------------------------------------------
 
-// Makes the output of this shape, to which x can be broadcast. Returns false if x is repeated otherwise.
+// Makes the output of this shape, of rank 1 or more. Returns false if x cannot be broadcast to it by a Pattern.
 template <typename T>
 bool Repeat(const NativeKernel& kernel, const TensorShape& shape, Value* x, Value* output) {
   Operand<T> operand;
-  if (!operand.Read(*x) || shape.dims() == 0) return false;
-  if (shape.num_elements() == 0 || shape.num_elements() > kMostElements) return false;
+  if (!operand.Read(*x)) return false;
   if (operand.tensor != nullptr && operand.tensor->shape() == shape) {
     HandOn(x, output);
     return true;
@@ -144,25 +143,18 @@ bool Repeat(const NativeKernel& kernel, const TensorShape& shape, Value* x, Valu
   return true;
 }
 
-// The vector of sizes that a kernel is given; nullptr if it is none.
-const Tensor* SizesIn(const Value& value, int64_t most) {
-  const Tensor* const sizes = TensorIn(value);
-  return sizes != nullptr && sizes->dims() == 1 && sizes->NumElements() <= most ? sizes : nullptr;
-}
-
 // Inputs: a tensor, how often each of its dimensions is repeated. It serves dimensions of one element, as gradients of
 // sums have them.
 template <typename T>
 bool RunTile(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
-  const Tensor* const multiples = SizesIn(inputs[1], kMostDimensions);
-  if (x == nullptr || multiples == nullptr || multiples->NumElements() != x->dims()) return false;
-  TensorShape shape = x->shape();
+  const Tensor* const multiples = TensorIn(inputs[1]);
+  if (x == nullptr || multiples == nullptr || multiples->shape() != TensorShape({x->dims()})) return false;
+  TensorShape shape;
   for (int d = 0; d < x->dims(); ++d) {
     const int64_t times = IntegerAt(*multiples, d);
-    if (times == 1) continue;
-    if (times < 1 || times > kMostElements || shape.num_elements() > kMostElements || !IsOne(shape, d)) return false;
-    shape.set_dim(d, times);
+    if (times != 1 && !IsOne(x->shape(), d)) return false;
+    if (!AddSize(times == 1 ? x->dim_size(d) : times, &shape)) return false;
   }
   return Repeat<T>(kernel, shape, &inputs[0], &outputs[0]);
 }
@@ -170,26 +162,18 @@ bool RunTile(const NativeKernel& kernel, const NativeContext& /*context*/, Value
 // Inputs: a tensor, the shape that it is broadcast to.
 template <typename T>
 bool RunBroadcastTo(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
-  const Tensor* const sizes = SizesIn(inputs[1], kMostDimensions);
-  if (sizes == nullptr) return false;
   TensorShape shape;
-  for (int64_t d = 0; d < sizes->NumElements(); ++d) {
-    const int64_t size = IntegerAt(*sizes, d);
-    if (size < 1 || size > kMostElements || shape.num_elements() > kMostElements) return false;
-    shape.AddDim(size);
-  }
-  return Repeat<T>(kernel, shape, &inputs[0], &outputs[0]);
+  return ReadSizes(inputs[1], &shape) && Repeat<T>(kernel, shape, &inputs[0], &outputs[0]);
 }
 
-template <bool kIsTile>
-bool BindRepetition(const tensorflow::Node& node, NativeKernel* kernel) {
-  if (!IsIndexType(node.input_type(1))) return false;
-  if (kIsTile) {
-    TFR_NATIVE_OF_FLOATS(kernel, RunTile);
-  } else {
-    TFR_NATIVE_OF_FLOATS(kernel, RunBroadcastTo);
-  }
-  return true;
+bool BindTile(const tensorflow::Node& node, NativeKernel* kernel) {
+  TFR_NATIVE_OF_FLOATS(kernel, RunTile);
+  return IsIndexType(node.input_type(1));
+}
+
+bool BindBroadcastTo(const tensorflow::Node& node, NativeKernel* kernel) {
+  TFR_NATIVE_OF_FLOATS(kernel, RunBroadcastTo);
+  return IsIndexType(node.input_type(1));
 }
 
 // --- Gradients ------------------------------------------------------------------------------------
@@ -252,7 +236,7 @@ void AddElementwise(NativeTable* table) {
                  {"TanhGrad", BindGradient<Binary::kTanhGrad>},
                  {"SigmoidGrad", BindGradient<Binary::kSigmoidGrad>},
                  {"SqrtGrad", BindGradient<Binary::kSqrtGrad>}});
-  table->insert({{"Tile", BindRepetition<true>}, {"BroadcastTo", BindRepetition<false>}});
+  table->insert({{"Tile", BindTile}, {"BroadcastTo", BindBroadcastTo}});
 }
 
 }  // namespace tensorflow_recursion

@@ -121,6 +121,24 @@ inline bool IsIndexType(tensorflow::DataType dtype) {
   return dtype == tensorflow::DT_INT32 || dtype == tensorflow::DT_INT64;
 }
 
+// Adds a dimension of `size` elements to a shape that has some. Returns false if there are too many then, or none.
+inline bool AddSize(int64_t size, tensorflow::TensorShape* shape) {
+  if (size < 1 || size > kMostElements / shape->num_elements()) return false;
+  shape->AddDim(size);
+  return true;
+}
+
+// Reads a shape of 1 to kMostDimensions dimensions that a vector holds. Returns false for any other, and where there
+// are no elements or more than kMostElements.
+inline bool ReadSizes(const Value& value, tensorflow::TensorShape* shape) {
+  const tensorflow::Tensor* const sizes = TensorIn(value);
+  if (sizes == nullptr || sizes->dims() != 1 || sizes->dim_size(0) > kMostDimensions) return false;
+  for (int64_t d = 0; d < sizes->dim_size(0); ++d) {
+    if (!AddSize(IntegerAt(*sizes, d), shape)) return false;
+  }
+  return shape->dims() > 0;
+}
+
 }  // namespace tensorflow_recursion
 
 #endif  // TENSORFLOW_RECURSION_CC_NATIVE_OPERANDS_H_

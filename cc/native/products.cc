@@ -162,7 +162,6 @@ bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!TryGetNodeAttr(node.attrs(), "transpose_a", &is_x_transposed) || is_x_transposed) return false;
   if (!TryGetNodeAttr(node.attrs(), "transpose_b", &is_w_transposed)) return false;
   if (!TryGetNodeAttr(node.attrs(), "fused_ops", &parts)) return false;
-  BindFactors(is_w_transposed, FactorDims(), kernel);
   if (node.num_inputs() != 3 || parts.empty() || parts.size() > 2 || parts[0] != "BiasAdd") return false;
   Activation activation = Activation::kNone;
   if (parts.size() == 2) {
@@ -171,6 +170,7 @@ bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
     if (parts[1] == "Sigmoid") activation = Activation::kSigmoid;
     if (activation == Activation::kNone) return false;
   }
+  BindFactors(is_w_transposed, FactorDims(), kernel);
   kernel->numbers[1] = static_cast<int64_t>(activation);
   kernel->numbers[2] = 1;
   return true;

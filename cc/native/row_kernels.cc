@@ -322,18 +322,6 @@ const Byte* BytesOfShape(const Value& value, const TensorShape& shape) {
   return tensor != nullptr && tensor->shape() == shape ? DataOf<Byte>(*tensor) : nullptr;
 }
 
-// Reads a shape of 1 to kMostDimensions dimensions, with at most kMostElements elements and at least one.
-bool ReadSizes(const Value& value, TensorShape* shape) {
-  const Tensor* const sizes = TensorIn(value);
-  if (sizes == nullptr || sizes->dims() != 1 || sizes->dim_size(0) > kMostDimensions) return false;
-  for (int64_t d = 0; d < sizes->dim_size(0); ++d) {
-    const int64_t size = IntegerAt(*sizes, d);
-    if (size < 1 || size > kMostElements / shape->num_elements()) return false;
-    shape->AddDim(size);
-  }
-  return shape->dims() > 0;
-}
-
 // Inputs: the shape of what was sliced, where each dimension begins and ends, its stride, the gradient of the slice.
 bool RunStridedSliceGrad(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   TensorShape whole, part;
@@ -366,8 +354,7 @@ bool RunPad(const NativeKernel& kernel, const NativeContext& /*context*/, Value*
     if (before < 0 || after < 0 || before > kMostElements || after > kMostElements) return false;
     box.begin[d] = before;
     box.size[d] = x->dim_size(d);
-    if (before + box.size[d] + after > kMostElements / shape.num_elements()) return false;
-    shape.AddDim(before + box.size[d] + after);
+    if (!AddSize(before + box.size[d] + after, &shape)) return false;
   }
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
   WriteBoxAmongZeros(DataOf<Byte>(*x), box, element, shape, NewOutput<Byte>(kernel.dtype, shape, &outputs[0]));

@@ -16,7 +16,7 @@ namespace {
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-// A tensor that nobody may see later keeps at most so many times the memory of the part of it that is shared.
+// A part of a tensor that a frame gives up keeps at most so many times the memory that it takes itself.
 constexpr int64_t kMostTimesKept = 8;
 
 // Whether the reader at the end of this edge needs none of the value's numbers.

@@ -209,16 +209,16 @@ def test_gradient_of_a_function_without_python_code_says_what_to_do(is_imported)
         tf.gradients(y, x)
 
 
+def define_power():
+    f = tfr.Declare("Power", [("n", tf.int32), ("x", tf.float32)], [("ret", tf.float32)])
+    define = tfr.Defun(tf.int32, tf.float32, func_name="Power", out_names=["ret"])
+    return define(lambda n, x: tf.cond(n < 1, lambda: 1.0, lambda: x * f(n - 1, x)))
+
+
 def test_gradient_that_was_exported_runs_where_it_is_imported(run):
     with tf.Graph().as_default() as graph:
         x = tf1.placeholder(tf.float32, [], name="x")
-        f = tfr.Declare("Power", [("n", tf.int32), ("x", tf.float32)], [("ret", tf.float32)])
-
-        @tfr.Defun(tf.int32, tf.float32, func_name="Power", out_names=["ret"])
-        def Power(n, x):
-            return tf.cond(n < 1, lambda: 1.0, lambda: x * f(n - 1, x))
-
-        tf.identity(tf.gradients(Power(3, x), x)[0], name="gradient")
+        tf.identity(tf.gradients(define_power()(3, x), x)[0], name="gradient")
         graph_def = graph.as_graph_def()
     tf1.import_graph_def(graph_def, name="")
     assert run("gradient:0", {"x:0": 2.0}) == 12
@@ -227,13 +227,7 @@ def test_gradient_that_was_exported_runs_where_it_is_imported(run):
 def test_higher_orders_that_were_exported_with_shapes_run_where_they_are_imported(run):
     with tf.Graph().as_default() as graph:
         x = tf1.placeholder(tf.float32, [], name="x")
-        f = tfr.Declare("Power", [("n", tf.int32), ("x", tf.float32)], [("ret", tf.float32)])
-
-        @tfr.Defun(tf.int32, tf.float32, func_name="Power", out_names=["ret"])
-        def Power(n, x):
-            return tf.cond(n < 1, lambda: 1.0, lambda: x * f(n - 1, x))
-
-        derivative = Power(4, x)
+        derivative = define_power()(4, x)
         for order in (1, 2, 3):
             (derivative,) = tf.gradients(derivative, x)
             tf.identity(derivative, name=f"order_{order}")
