@@ -41,6 +41,7 @@ class Kind(enum.Enum):
     """What the terms of a weight's gradient are."""
 
     PRODUCT = enum.auto()  # pairs (x, dy) of a product x W or W x
+    BATCH_PRODUCT = enum.auto()  # the same of a batch of products x[k] W[k], for all k at once
     ROW_PRODUCT = enum.auto()  # the same of a product x W[k]; x has a column more, which says k
     ROWS = enum.auto()  # pairs (values, indices) of rows that were gathered
     SLICES = enum.auto()  # the same of rows that were sliced; as for TensorFlow, the sum is dense
@@ -66,7 +67,7 @@ def can_be(kind: Kind, shape: tf.TensorShape) -> bool:
         return False
     if kind is Kind.PRODUCT:
         return bool(shape.rank == 2 and shape.num_elements())
-    if kind is Kind.ROW_PRODUCT:
+    if kind in (Kind.BATCH_PRODUCT, Kind.ROW_PRODUCT):
         return bool(shape.rank == 3 and shape.num_elements())
     return bool(shape.rank >= 1 and shape[1:].is_fully_defined())
 
@@ -104,6 +105,9 @@ def _sum_of_view(
     if kind is Kind.PRODUCT:
         x, dy = ops.collect(contributions, (dtype, dtype), (shape[:1], shape[1:]), number)
         return tf.matmul(x, dy, transpose_a=True)
+    if kind is Kind.BATCH_PRODUCT:
+        x, dy = ops.collect(contributions, (dtype, dtype), (shape[:2], tf.TensorShape([shape[0], shape[2]])), number)
+        return tf.einsum("rki,rkj->kij", x, dy)
     if kind is Kind.ROW_PRODUCT:
         x, dy = ops.collect(contributions, (dtype, dtype), (tf.TensorShape([shape[1] + 1]), shape[2:]), number)
         rows = tf.cast(x[:, -1], tf.int32)

@@ -2,7 +2,8 @@
 
 An operator that uses a weight gets a gradient function that hands out what its own would multiply or scatter:
 
-- a product x W the matrices x and dy, of which the product is the gradient once the first of them is transposed;
+- a product x W the matrices x and dy, of which the product is the gradient once the first of them is transposed; of a
+  stack of matrices W, a stack of each;
 - what gathers or slices rows the gradients for these rows, and which ones they are.
 
 Other uses are brought into one of these forms by a view of the weight: that of an element `w[i, j]` is one of a row of
@@ -15,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -33,6 +35,8 @@ _ELEMENTS_OF_A_SMALL_TERM = 1000
 _SMALL_PART = 4
 # The gradient for a stack of more matrices is made of those for the matrices that are picked from it.
 _MOST_MATRICES = 64
+# A batch of products of tensors with more axes has a dense gradient.
+_MOST_AXES = 13
 # An attribute of an operation in Python: which terms it makes, by the position of the weight.
 _TERMS = "_recursion_terms"
 
@@ -159,10 +163,12 @@ def _gradient(op: tf.Operation, grad: Any, *, terms: Mapping[int, tuple[Terms, i
         if position in terms:
             of_weight, part = terms[position]
             found.append(ops.contribute(*of_weight.make(op, grad), part))
-        elif op.type in _PRODUCTS:
+        elif op.type == "MatMul" or (op.type in _PRODUCTS and op.inputs[1 - position].shape.rank == 2):
             found.append(_dense(op, grad, position))
+        elif op.type in (*_PRODUCTS, "Einsum"):
+            found.append(nodes.registered_gradients(op, grad)[position])
         else:
-            found.append(nodes.registered_gradients(op, grad)[position] if op.type == "Einsum" else None)
+            found.append(None)
     return found
 
 
@@ -178,9 +184,11 @@ def _is_small(size: int, weight: tf.TensorShape) -> bool:
 
 
 def _of_product(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
-    is_batch = op.type in _PRODUCTS_OF_BATCHES
-    if is_batch and (op.inputs[position].shape.rank != 2 or op.inputs[position].dtype.is_complex):
-        return None  # they conjugate what they transpose
+    if op.type in _PRODUCTS_OF_BATCHES:
+        if op.inputs[position].dtype.is_complex:
+            return None  # they conjugate what they transpose
+        if shape.rank != 2:
+            return _of_stack(op, position, shape)
     if not _has_few_rows(op, position):
         return None
     return Terms(Kind.PRODUCT, functools.partial(_factors, position=position, shape=shape.as_list()), shape)
@@ -239,56 +247,114 @@ def _transposed(matrix: tf.Tensor) -> tf.Tensor:
 
 
 def _of_einsum(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
-    """Those of a product of a weight and one tensor, `bi,ij->bj` for example.
-
-    Each axis of the weight is one of the other tensor too, or of the result, and no axis of these is lost or repeated.
-    The weight is a matrix once its axes are ordered by that.
-    """
+    """Those of a product of a weight and one tensor, `...i,ij->...j` or `bki,kij->bkj` for example."""
     factors, _, result = op.get_attr("equation").decode().replace(" ", "").partition("->")
     axes = factors.split(",")
-    if len(axes) != 2 or "." in factors or not shape.is_fully_defined() or op.inputs[position].dtype.is_complex:
+    if len(axes) != 2 or not shape.is_fully_defined() or op.inputs[position].dtype.is_complex:
         return None
-    of_weight, of_x = axes[position], axes[1 - position]
-    if any(len(set(one)) < len(one) for one in (of_weight, of_x, result)):
+    of_weight, of_x, rank = axes[position], axes[1 - position], op.inputs[1 - position].shape.rank
+    if "..." in of_x and rank is not None:
+        unused = [axis for axis in string.ascii_letters if axis not in factors]
+        unnamed = "".join(unused[: rank - len(of_x.replace("...", ""))])
+        of_x, result = of_x.replace("...", unnamed), result.replace("...", unnamed)
+    if "." in of_weight + of_x:
         return None
-    inner = [axis for axis in of_weight if axis in of_x]
-    outer = [axis for axis in of_weight if axis in result]
-    batch = [axis for axis in of_x if axis not in of_weight]
-    if set(inner) & set(outer) or len(inner) + len(outer) < len(of_weight) or {*batch, *outer} != set(result):
+    return _by_axes(op, position, shape, (of_weight, of_x, result))
+
+
+def _of_stack(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
+    """Those of a batch of products with a weight that is a stack of matrices.
+
+    A factor is repeated along an axis of the batch that it has not, or of which it has a single place.
+    """
+    x = op.inputs[1 - position].shape
+    if x.rank is None or not x[:-2].is_fully_defined() or not shape.is_fully_defined():
         return None
-    sizes = dict(zip(of_weight, shape.as_list(), strict=True))
-    matrix = [math.prod(sizes[axis] for axis in group) for group in (inner, outer)]
-    rows = op.inputs[1 - position].shape.num_elements()
-    if rows is not None and not _is_small(rows // max(matrix[0], 1) * sum(matrix), shape):
+    sizes = [shape.as_list(), x.as_list()] if position == 0 else [x.as_list(), shape.as_list()]
+    rank = max(shape.rank, x.rank)
+    if rank > _MOST_AXES:
         return None
-    order = [of_weight.index(axis) for axis in (*inner, *outer)]
+    *batch, row, inner, column = list(string.ascii_lowercase[: rank + 1])
+    padded = [[1] * (rank - len(one)) + one for one in sizes]
+    factors = []
+    for i, matrix in enumerate((row + inner, inner + column)):
+        others = string.ascii_uppercase[i * _MOST_AXES :]  # for axes that are none of the result
+        is_repeated = [padded[i][k] == 1 != padded[1 - i][k] for k in range(rank - 2)]
+        of_batch = [others[k] if is_repeated[k] else batch[k] for k in range(rank - len(sizes[i]), rank - 2)]
+        factors.append("".join(of_batch) + (matrix[::-1] if _are_transposed(op)[i] else matrix))
+    return _by_axes(op, position, shape, (factors[position], factors[1 - position], "".join([*batch, row, column])))
+
+
+def _by_axes(op: tf.Operation, position: int, shape: tf.TensorShape, axes: tuple[str, str, str]) -> Terms | None:
+    """Those of a product in which each axis has a letter; `axes` are those of the weight, of x and of the result.
+
+    Each axis of the weight is one of x too, or of the result, or of both, and no axis of these is lost or repeated, but
+    those of size 1. The weight is a matrix once its axes are ordered by that, or a stack of matrices.
+    """
+    of_weight, of_x, result = axes
+    if any(len(set(one)) < len(one) for one in axes):
+        return None
+    x = op.inputs[1 - position].shape
+    sizes: dict[str, int | None] = {axis: x[i] if x.rank is not None else None for i, axis in enumerate(of_x)}
+    sizes.update(zip(of_weight, shape.as_list(), strict=True))
+    stack = [axis for axis in of_weight if axis in of_x and axis in result]
+    inner = [axis for axis in of_weight if axis in of_x and axis not in result]
+    outer = [axis for axis in of_weight if axis not in of_x]
+    rows = [axis for axis in of_x if axis not in of_weight]
+    if any(sizes[axis] != 1 for axis in (*outer, *rows) if axis not in result):
+        return None
+    matrices = [math.prod(sizes[axis] or 0 for axis in group) for group in (stack, inner, outer)]
+    if not _are_small(x, matrices, shape) or not set(result) <= {*stack, *rows, *outer}:
+        return None
+    view = matrices if stack else matrices[1:]
+    order = [of_weight.index(axis) for axis in (*stack, *inner, *outer)]
     steps = [weight_views.transposed(order)] if order != sorted(order) else []
-    if shape.rank != 2 or len(inner) != 1:
-        steps.append(weight_views.reshaped(matrix))
-    return Terms(
-        Kind.PRODUCT,
-        functools.partial(
-            _factors_of_einsum,
-            position=position,
-            orders=(
-                [of_x.index(axis) for axis in (*batch, *inner)],
-                [result.index(axis) for axis in (*batch, *outer)],
-            ),
-            matrix=matrix,
+    if view != [shape[i] for i in order]:
+        steps.append(weight_views.reshaped(view))
+    make = functools.partial(
+        _factors_by_axes,
+        position=position,
+        orders=(
+            [of_x.index(axis) for axis in (*rows, *stack, *inner)],
+            [result.index(axis) for axis in (*rows, *stack, *outer) if axis in result],
         ),
-        tf.TensorShape(matrix),
-        tuple(steps),
+        sizes=([*view[:-2], view[-2]], [*view[:-2], view[-1]]),
+    )
+    return Terms(Kind.BATCH_PRODUCT if stack else Kind.PRODUCT, make, tf.TensorShape(view), tuple(steps))
+
+
+def _are_small(x: tf.TensorShape, matrices: Sequence[int], weight: tf.TensorShape) -> bool:
+    """Whether a term is small; `matrices` is the weight as a stack: how many, and of which size.
+
+    Those of an open number of rows are. A stack of vectors, of which terms are as large as the weight, is none.
+    """
+    count, inner, outer = matrices
+    if count > 1 and min(inner, outer) == 1:
+        return False
+    return x.num_elements() is None or _is_small(
+        x.num_elements() // max(count * inner, 1) * count * (inner + outer), weight
     )
 
 
-def _factors_of_einsum(
-    op: tf.Operation, grad: tf.Tensor, *, position: int, orders: tuple[list[int], list[int]], matrix: Sequence[int]
+def _factors_by_axes(
+    op: tf.Operation,
+    grad: tf.Tensor,
+    *,
+    position: int,
+    orders: tuple[Sequence[int], Sequence[int]],
+    sizes: tuple[Sequence[int], Sequence[int]],
 ) -> _Pair:
-    first, second = (
-        tf.reshape(tensor if order == sorted(order) else tf.transpose(tensor, order), [-1, columns])
-        for tensor, order, columns in zip((op.inputs[1 - position], grad), orders, matrix, strict=True)
+    x, dy = (
+        tf.reshape(_ordered(tensor, order), [-1, *row])
+        for tensor, order, row in zip((op.inputs[1 - position], grad), orders, sizes, strict=True)
     )
-    return first, second
+    return x, dy
+
+
+def _ordered(tensor: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
+    """A tensor with its elements in the order that its axes have in `order`."""
+    long = [axis for axis in order if tensor.shape.rank is None or tensor.shape[axis] != 1]
+    return tensor if long == sorted(long) else tf.transpose(tensor, order)
 
 
 # -- Rows --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Weights of which each call uses a part: a matrix of a stack, `x @ w[k]`, or a small view, a column for example."""
+"""Stacks of matrices, of which a call uses one, `x @ w[k]`, or all, `xs @ w`; and small views, a column for example."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
@@ -16,6 +16,11 @@ SIZE, COUNT, DEPTH = 3, 4, 4
 
 def place(n, count=COUNT):
     return n % count
+
+
+def batch(x):
+    """As many different rows as there are matrices."""
+    return tf.stack([x, x * x, tf.sin(x), x / 2])
 
 
 # What a net does at depth n with a row x, a stack w of square matrices, and a wide matrix v. Of each: how many
@@ -39,6 +44,73 @@ PROGRAMS = {
     ),
     "returned by a branch": (1, lambda n, x, w, v: x @ tf.cond(n > 2, lambda: w[place(n)], lambda: w[0])),
     "several picked": (1, lambda n, x, w, v: x @ tf.reduce_sum(tf.gather(w, [place(n), 0]), 0)),
+    "all": (1, lambda n, x, w, v: tf.reduce_sum(batch(x) @ w, 0)),
+    "all, of one row": (1, lambda n, x, w, v: tf.reduce_sum(x @ w, 0)),
+    "all, of one row in a batch": (1, lambda n, x, w, v: tf.reduce_sum(x[tf.newaxis] @ w, 0)),
+    "all transposed": (1, lambda n, x, w, v: tf.reduce_sum(tf.matmul(batch(x), w, transpose_b=True), 0)),
+    "all on the left": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.transpose(tf.matmul(w, batch(x), transpose_b=True), [0, 2, 1]), 0),
+    ),
+    "all transposed on the left": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.matmul(w, tf.transpose(batch(x), [0, 2, 1]), transpose_a=True), [0, 2])[
+            tf.newaxis
+        ],
+    ),
+    "all, of several rows": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.concat([batch(x), batch(x * x)], 1) @ w, [0, 1])[tf.newaxis],
+    ),
+    "all, of batches of batches": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.stack([batch(x), batch(x * x)]) @ w, [0, 1]),
+    ),
+    "batches repeated for all": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(batch(x)[:2, tf.newaxis] @ tf.reshape(w, [1, 4, 3, 3]), [0, 1]),
+    ),
+    "matrices repeated": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.stack([batch(x), batch(x * x)], 1) @ w[:, tf.newaxis], [0, 1]),
+    ),
+    "batches of one": (1, lambda n, x, w, v: tf.reduce_sum(batch(x)[tf.newaxis] @ w[tf.newaxis], [0, 1])),
+    "stack of one repeated": (1, lambda n, x, w, v: tf.reduce_sum(x @ w[tf.newaxis], [0, 1])),
+    "stack of stacks": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.reshape(batch(x), [2, 2, 1, 3]) @ tf.reshape(w, [2, 2, 3, 3]), [0, 1]),
+    ),
+    "all vectors": (1, lambda n, x, w, v: tf.reduce_sum(tf.linalg.matvec(w, batch(x)[:, 0]), 0)[tf.newaxis]),
+    "sum by axes": (1, lambda n, x, w, v: tf.einsum("kbi,kij->bj", batch(x), w)),
+    "all by axes": (1, lambda n, x, w, v: tf.reduce_sum(tf.einsum("kbi,kij->kbj", batch(x), w), 0)),
+    "all by axes in another order": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.einsum("bik,kji->bkj", tf.transpose(batch(x), [1, 2, 0]), w), 1),
+    ),
+    "all by last axes": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.einsum("ijk,ki->kj", tf.transpose(w, [2, 1, 0]), batch(x)[:, 0]), 0)[
+            tf.newaxis
+        ],
+    ),
+    "all by axes, of one row each": (
+        1,
+        lambda n, x, w, v: tf.einsum("ki,kij->jk", batch(x)[:, 0], w)[tf.newaxis, :, 1],
+    ),
+    "sum by axes without a name": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(
+            tf.einsum("...ki,kij->...j", tf.transpose(batch(x), [1, 0, 2])[tf.newaxis], w), 0
+        ),
+    ),
+    "all by axes without a name": (
+        1,
+        lambda n, x, w, v: tf.reduce_sum(tf.einsum("k...i,kij->...kj", tf.stack([batch(x), batch(x)], 1), w), [0, 2]),
+    ),
+    "weight with axes without a name": (0, lambda n, x, w, v: tf.reduce_sum(tf.einsum("bi,...ij->...bj", x, w), 0)),
+    "all and picked": (2, lambda n, x, w, v: tf.reduce_sum(batch(x) @ w, 0) @ w[place(n)]),
+    "all and elements": (0, lambda n, x, w, v: tf.reduce_sum(batch(x) @ w, 0) * tf.reduce_sum(w * w)),
+    "vectors": (0, lambda n, x, w, v: tf.reduce_sum(tf.einsum("ki,ki->ki", batch(x)[:, 0], w[:, 0]), 0)[tf.newaxis]),
     "column": (1, lambda n, x, w, v: x * tf.reduce_sum(v[:, 1:2])),
     "row of it": (1, lambda n, x, w, v: x * v[:, 2]),
     "sums": (1, lambda n, x, w, v: x * tf.reduce_mean(v, 1)),
