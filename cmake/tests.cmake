@@ -1,7 +1,12 @@
 # The C++ tests: one program of all rooms, which takes GoogleTest's flags. ctest runs it in parts, side by side.
 # SPDX-License-Identifier: Apache-2.0
 
+# What is installed, else what tools/native.py has unpacked there.
 find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  find_package(GTest QUIET CONFIG PATHS ${CMAKE_BINARY_DIR}/../googletest/usr NO_DEFAULT_PATH)
+endif()
+set(TFR_GOOGLETEST "${GTest_FOUND}" CACHE INTERNAL "whether GoogleTest has been found")
 if(NOT GTest_FOUND)
   # Fails, and looks again the next time.
   add_custom_target(cc_tests

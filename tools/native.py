@@ -26,6 +26,8 @@ from find_tensorflow import BUILD_ROOT, ROOT, BuildError, TensorFlow, find_tenso
 
 LIBRARY = "libtensorflow_recursion.so"
 MODULE = "_native.so"
+# Where GoogleTest is unpacked if it is not installed.
+GOOGLETEST = BUILD_ROOT / "googletest"
 PRESETS = ("release", "asan", "ubsan", "tsan")
 
 
@@ -85,11 +87,17 @@ class Build:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def configure(self) -> None:
-        """Sets the build up; builds nothing."""
+    def configure(self, *, afresh: bool = False) -> None:
+        """Sets the build up, if it is not or has to be `afresh`; builds nothing."""
         self.dir.mkdir(parents=True, exist_ok=True)
         with self._lock():
+            if afresh:
+                (self.dir / "configured").unlink(missing_ok=True)
             self._configure()
+
+    def has_googletest(self) -> bool:
+        """Whether CMake has found GoogleTest when it set the build up."""
+        return "TFR_GOOGLETEST:INTERNAL=1" in (self.dir / "CMakeCache.txt").read_text()
 
     def commands(self) -> str:
         """What compile_commands.json says to editors and to clang-tidy: how each file is compiled, as if by itself.
@@ -172,8 +180,30 @@ def _install(source: pathlib.Path, target: pathlib.Path) -> None:
     os.replace(temporary, target)
 
 
+def download_googletest(directory: pathlib.Path) -> None:
+    """Unpacks Debian's package of GoogleTest into `directory`, for which nobody need be root.
+
+    Nothing happens where that cannot be: the build of the tests says what to install.
+    """
+    apt = ["apt-get", "-qq", "-o", "Acquire::http::Timeout=20"]
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):  # there is no apt-get
+        for update in (False, True):  # on a new machine it does not know any package
+            if update:
+                subprocess.run([*apt, "update"], check=False)
+            done = subprocess.run([*apt, "download", "libgtest-dev"], cwd=directory, check=False)
+            if done.returncode == 0:
+                break
+        for package in directory.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", package.name, "."], cwd=directory, check=False)
+
+
 def run_tests(build: Build, arguments: list[str]) -> int:
     """Builds the C++ tests and runs them: by ctest, in parts, or with GoogleTest's flags in one process."""
+    build.configure()
+    if not build.has_googletest():
+        download_googletest(GOOGLETEST)
+        build.configure(afresh=True)
     # What the Python tests take for a GPU is built beside them.
     build.make("cc_tests", *(["fake_gpu"] if build.preset == "release" else []))
     if arguments:

@@ -144,10 +144,46 @@ def test_source_distribution_has_every_tracked_file(tmp_path):
     assert tracked - packed - left_out == set()
 
 
-def test_changed_header_is_looked_at_with_its_own_source_then_with_the_nearest(tmp_path):
+def native_module():
+    """tools/native.py."""
     specification = importlib.util.spec_from_file_location("native", ROOT / "tools" / "native.py")
     native = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(native)
+    return native
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="packages of Debian are unpacked where Debian's tools are")
+@pytest.mark.parametrize("knows_packages", [True, False])
+def test_googletest_is_unpacked_where_it_is_not_installed(tmp_path, monkeypatch, knows_packages):
+    (tmp_path / "packed" / "DEBIAN").mkdir(parents=True)
+    control = "Package: libgtest-dev\nVersion: 1\nArchitecture: all\nMaintainer: A <a@example.org>\nDescription: b\n"
+    (tmp_path / "packed" / "DEBIAN" / "control").write_text(control)
+    (tmp_path / "packed" / "usr").mkdir()
+    (tmp_path / "packed" / "usr" / "header.h").write_text("")
+    subprocess.run(["dpkg-deb", "--build", "packed", "new.deb"], cwd=tmp_path, check=True, capture_output=True)
+    apt = tmp_path / "programs" / "apt-get"
+    apt.parent.mkdir()
+    has_lists, wanted = tmp_path / "lists", "download libgtest-dev"
+    apt.write_text(
+        f'#!/bin/sh\ncase "$*" in *update) touch {has_lists};; '
+        f'*"{wanted}") test -e {has_lists} && cp {tmp_path}/new.deb libgtest-dev_1.deb;; *) exit 2;; esac\n'
+    )
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{apt.parent}:{os.environ['PATH']}")
+    if knows_packages:
+        has_lists.touch()
+    native_module().download_googletest(tmp_path / "googletest")
+    assert (tmp_path / "googletest" / "usr" / "header.h").exists()
+
+
+def test_missing_googletest_is_no_error_without_debian_tools(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    native_module().download_googletest(tmp_path / "googletest")
+    assert list((tmp_path / "googletest").iterdir()) == []
+
+
+def test_changed_header_is_looked_at_with_its_own_source_then_with_the_nearest(tmp_path):
+    native = native_module()
     files = {
         "cc/base/a.h": "",
         "cc/base/a.cc": '#include "cc/base/a.h"\n',
