@@ -127,7 +127,7 @@ def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: st
 
     def gradients() -> list[Any]:
         pairs = zip(func_graph.outputs, grads, strict=True)
-        given = [(y, grad) for y, grad in pairs if grad is not None and backprop_util.IsTrainable(y)]
+        given = [(y, _term(y, grad)) for y, grad in pairs if grad is not None and backprop_util.IsTrainable(y)]
         ys, dys = [y for y, _ in given], [grad for _, grad in given]
         found = gradients_util._GradientsHelper(ys, func_graph.inputs, dys, src_graph=func_graph)
         return [tf.convert_to_tensor(grad) if isinstance(grad, tf.IndexedSlices) else grad for grad in found]
@@ -314,6 +314,17 @@ def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
     if make is not None:
         return make()
     return handles.zeros_for(tensor) if handles.is_trainable(tensor) else default_gradient.zeros_like(tensor)
+
+
+def _term(y: tf.Tensor, grad: Any) -> Any:
+    """The gradient for what a branch returns; if that is a weight, the terms, or none where nothing uses it.
+
+    It is a tensor of the gradient's own graph, because a branch may return an input.
+    """
+    make = getattr(y, _ZEROS_ATTRIBUTE, None)
+    if make is None:
+        return grad
+    return tf.identity(grad) if grad.dtype == tf.variant else make()
 
 
 def _gradient_for_loop_result(

@@ -118,8 +118,11 @@ class BodyWithGradient:
         found = {}
         self.weights, self.obstacles = [], []
         for i in self._pair.trainable:
-            usage = found[i] = in_body.usage(inputs[i])
-            weight, (_, shape) = all_weights.weight_of(self._definition, i), handles.gradient_type(inputs[i])
+            found[i] = in_body.usage(inputs[i])
+        known = {inputs[i].ref(): all_weights.weight_of(self._definition, i) for i in self._pair.trainable}
+        for i, usage in found.items():
+            in_body.settle(usage, known)
+            weight, (_, shape) = known[inputs[i].ref()], handles.gradient_type(inputs[i])
             all_weights.note_uses(weight, usage.uses, is_captured=i >= len(self.args))
             if any(use.part is not None for use in usage.uses):
                 self.weights.append(weight)

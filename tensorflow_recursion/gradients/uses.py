@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -27,6 +27,32 @@ _MOST_STEPS = 50
 Weight: TypeAlias = tuple[str | None, Hashable]
 
 
+@dataclasses.dataclass(eq=False)
+class Choice:
+    """An output of a conditional that is a weight, which one depends on the branch: `tf.cond(b, lambda: v, lambda: w)`.
+
+    Attributes:
+      op: the conditional.
+      output: which output.
+      weights: references to what each branch returns there, as far as that is a weight, with its static shape. A branch
+        that chooses, too, may return several.
+    """
+
+    op: tf.Operation
+    output: int
+    weights: list[dict[Hashable, tf.TensorShape]]
+
+    def is_complete(self) -> bool:
+        """Whether every branch returns a weight there, all of the same shape."""
+        shapes = [shape for of_branch in self.weights for shape in of_branch.values()]
+        are_alike = all(shape.is_fully_defined() and shape.as_list() == shapes[0].as_list() for shape in shapes)
+        return all(self.weights) and are_alike
+
+    def references(self) -> list[Hashable]:
+        """References to all weights that it may be."""
+        return [reference for of_branch in self.weights for reference in of_branch]
+
+
 @dataclasses.dataclass(frozen=True)
 class Use:
     """An operator that reads a weight, or a view of it.
@@ -39,6 +65,7 @@ class Use:
       target: what the weight is in the callee; None for anything but a call that hands it on.
       movable: of an obstacle, the operator whose result would be a weight with terms if it were computed outside of the
         recursion; None if there is none.
+      choice: what a branch returns the weight for; None if this is no such use.
     """
 
     op: tf.Operation
@@ -47,6 +74,7 @@ class Use:
     terms: Terms | None = None
     target: Weight | None = None
     movable: tf.Operation | None = None
+    choice: Choice | None = None
 
     @property
     def is_obstacle(self) -> bool:
@@ -104,6 +132,7 @@ class _Name:
     """A tensor that stands for a weight in a body, or for a view of it.
 
     Attributes:
+      weight: an argument or a captured tensor of the body.
       tensor: in the body, in a branch or in a loop.
       shape: the static shape of the weight or the view, of which less may be known inside of a branch.
       steps: from the weight to the view; none if it is the weight.
@@ -113,6 +142,7 @@ class _Name:
       usage: what is done with it, once that is known.
     """
 
+    weight: tf.Tensor
     tensor: tf.Tensor
     shape: tf.TensorShape
     steps: tuple[Step, ...] = ()
@@ -123,7 +153,7 @@ class _Name:
 
     def derived(self, tensor: tf.Tensor, shape: tf.TensorShape, steps: tuple[Step, ...]) -> _Name:
         """Another tensor that stands for the same weight, or for a view of it."""
-        return _Name(tensor, shape, steps, self.may_move, self.is_imagined)
+        return _Name(self.weight, tensor, shape, steps, self.may_move, self.is_imagined)
 
 
 @dataclasses.dataclass(eq=False)
@@ -174,16 +204,20 @@ class UsesInBody:
         # The results of operators that depend on nothing but captured tensors and constants, and whether operators do.
         self._results_of: dict[tf.Operation, list[_Name]] = {}
         self._are_of_captures: dict[tf.Operation, bool] = {}
+        # The conditional that a branch belongs to, and the choices among weights.
+        self._conditionals: dict[tf.Graph, tf.Operation] = {}
+        self._choices: dict[tuple[tf.Operation, int], Choice] = {}
 
     def usage(self, weight: tf.Tensor) -> Usage:
         """All uses of an argument or captured tensor: of the weight, or of its variable's handle."""
         _, shape = handles.gradient_type(weight)
-        weight_name = _Name(weight, shape, may_move=is_large(shape) and weight.ref() in self._captures)
+        weight_name = _Name(weight, weight, shape, may_move=is_large(shape) and weight.ref() in self._captures)
         pending = [weight_name]
         while pending:  # no recursion: chains of operators may be long
             name = pending[-1]
             if name.readings is None:
                 name.readings = [self._reading(op, position, name) for op, position in _readers(name.tensor)]
+                name.readings += self._choosing(name)
             unknown = [made for reading in name.readings for made in reading.made() if made.usage is None]
             if not unknown:
                 name.usage = name.usage or self._usage_of(name, name.readings)
@@ -191,8 +225,25 @@ class UsesInBody:
             pending += unknown
         return _usage(weight_name)
 
+    def settle(self, usage: Usage, weights: Mapping[Hashable, Weight]) -> None:
+        """Say what choices are, once the usage of all weights is known: links between weights, or obstacles.
+
+        `weights` says what arguments and captured tensors are, by references to them.
+        """
+        settled: list[Use] = []
+        for use in usage.uses:
+            if use.choice is None:
+                settled.append(use)
+            elif use.choice.is_complete():
+                settled += [dataclasses.replace(use, target=weights[one]) for one in use.choice.references()]
+            else:
+                settled.append(dataclasses.replace(use, part=Part(Kind.OTHER)))
+        usage.uses = settled
+
     def _reading(self, op: tf.Operation, position: int, name: _Name) -> _Reading:
         """How `op` reads a name."""
+        if op.type in (*nodes.CONDITIONALS, *nodes.CASES):
+            self._conditionals.update((branch, op) for branch in nodes.branches(op))
         if others := _stands_for(op, position):
             if name.may_move:
                 self._captures.update(tensor.ref() for tensor in others)
@@ -211,19 +262,36 @@ class UsesInBody:
         if not views and use.is_obstacle and name.may_move and self._is_of_captures(op):
             if op not in self._results_of:
                 self._results_of[op] = [
-                    _Name(tensor, tensor.shape, may_move=True, is_imagined=True) for tensor in op.outputs
+                    _Name(name.weight, tensor, tensor.shape, may_move=True, is_imagined=True) for tensor in op.outputs
                 ]
             results = self._results_of[op]
         return _Reading(op, position, use, (), views, results)
 
-    def _usage_of(self, name: _Name, readings: Iterable[_Reading]) -> Usage:
+    def _choosing(self, name: _Name) -> Iterator[_Reading]:
+        """The conditionals that return a name if they take its branch."""
+        op = self._conditionals.get(name.tensor.graph)
+        if op is None or name.steps or name.is_imagined or not name.tensor.dtype.is_floating:
+            return
+        branches = nodes.branches(op)
+        number = branches.index(name.tensor.graph)
+        for i, output in enumerate(name.tensor.graph.outputs):
+            if output is name.tensor:
+                choice = self._choices.setdefault((op, i), Choice(op, i, [{} for _ in branches]))
+                choice.weights[number][name.weight.ref()] = name.shape
+                use = Use(op, i, None, choice=choice)
+                yield _Reading(op, i, use, [name.derived(op.outputs[i], name.shape, ())])
+
+    def _usage_of(self, name: _Name, readings: Sequence[_Reading]) -> Usage:
         found = Usage([name.tensor])
-        if self._is_returned(name.tensor):
+        is_chosen = any(reading.use is not None and reading.use.choice is not None for reading in readings)
+        if any(name.tensor is result for result in self._results) or (_is_returned(name.tensor) and not is_chosen):
             found.uses.append(Use(name.tensor.op, 0, Part(Kind.OTHER)))
         for reading in readings:
             for other in reading.names:
                 found.take(_usage(other))
-            if reading.use is not None:
+            if reading.use is not None and reading.use.choice is not None:
+                found.uses.append(reading.use)
+            elif reading.use is not None:
                 found.take(self._usage_by(reading, reading.use, name))
         return found
 

@@ -1,0 +1,113 @@
+"""Weights that a conditional chooses: `x @ tf.cond(b, lambda: v, lambda: w)`; their gradients are collected, too."""
+# SPDX-License-Identifier: Apache-2.0
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gradient_helpers import check_derivatives
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+I32, F64 = tf.int32, tf.float64
+SIZE, DEPTH = 3, 5
+
+
+def one_of_two(n, v, w):
+    return tf.cond(n % 2 < 1, lambda: v, lambda: w)
+
+
+def one_of_three(n, u, v, w):
+    return tf.case([(tf.equal(n % 3, 0), lambda: u), (tf.equal(n % 3, 1), lambda: v)], default=lambda: w)
+
+
+def in_a_loop(n, x, v, w):
+    step = lambda i, y: (i + 1, tf.sin(y @ one_of_two(i + n, v, w)))
+    return tf.while_loop(lambda i, _: i < 3, step, [0, x])[1]
+
+
+def two_at_once(n, x, v, w):
+    a, b = tf.cond(n % 2 < 1, lambda: (v, w), lambda: (w, v))
+    return tf.sin(x @ a) @ b
+
+
+# What a net does at depth n with a row x and square matrices u, v, w. Of each: how many gradients are collected for
+# these, in as many parts.
+PROGRAMS = {
+    "cond": (2, lambda n, x, u, v, w: x @ one_of_two(n, v, w)),
+    "switch_case": (3, lambda n, x, u, v, w: x @ tf.switch_case(n % 3, [lambda: u, lambda: v, lambda: w])),
+    "case": (3, lambda n, x, u, v, w: x @ one_of_three(n, u, v, w)),
+    "choice of a choice": (3, lambda n, x, u, v, w: x @ one_of_two(n // 2, one_of_two(n, u, v), w)),
+    "in a branch": (2, lambda n, x, u, v, w: tf.cond(n > 2, lambda: x @ one_of_two(n, v, w), lambda: 2.0 * x)),
+    "used in a branch": (
+        2,
+        lambda n, x, u, v, w: (lambda m: tf.cond(n > 2, lambda: x @ m, lambda: 2.0 * x))(one_of_two(n, v, w)),
+    ),
+    "in a loop": (2, lambda n, x, u, v, w: in_a_loop(n, x, v, w)),
+    "two at once": (2, lambda n, x, u, v, w: two_at_once(n, x, v, w)),
+    "one from both branches": (1, lambda n, x, u, v, w: x @ one_of_two(n, v, v)),
+    "chosen and not": (2, lambda n, x, u, v, w: tf.sin(x @ one_of_two(n, v, w)) @ v),
+    "on the left": (2, lambda n, x, u, v, w: tf.linalg.matvec(one_of_two(n, v, w), x[0])[tf.newaxis]),
+    "transposed": (2, lambda n, x, u, v, w: x @ tf.transpose(one_of_two(n, v, w))),
+    "rows": (2, lambda n, x, u, v, w: x * tf.gather(one_of_two(n, v, w), [n % 3])),
+    "rows and products": (4, lambda n, x, u, v, w: (lambda m: x @ m * m[1])(one_of_two(n, v, w))),
+    "only compared": (0, lambda n, x, u, v, w: tf.where(tf.norm(one_of_two(n, v, w)) > 1.0, x @ v, x @ w)),
+    "not used": (2, lambda n, x, u, v, w: x @ tf.cond(n % 2 < 1, lambda: (v, w), lambda: (w, v))[0]),
+    "elements": (0, lambda n, x, u, v, w: x @ tf.square(one_of_two(n, v, w))),
+    "elements of one": (0, lambda n, x, u, v, w: x @ one_of_two(n, v, w) + tf.reduce_sum(w * w)),
+    "something else": (0, lambda n, x, u, v, w: x @ tf.cond(n % 2 < 1, lambda: v, lambda: w * w)),
+    "constant": (0, lambda n, x, u, v, w: x @ tf.cond(n % 2 < 1, lambda: v, lambda: tf.eye(SIZE, dtype=F64))),
+    "view": (0, lambda n, x, u, v, w: x @ tf.cond(n % 2 < 1, lambda: v, lambda: tf.transpose(w))),
+    "something else in a choice": (0, lambda n, x, u, v, w: x @ one_of_three(n, u, v * v, w)),
+}
+
+
+def weights(are_variables):
+    values = np.random.RandomState(1)
+    made = [tf.constant(values.uniform(-0.5, 0.5, [SIZE, SIZE])) for _ in range(3)]
+    return [tf1.Variable(value, use_resource=True) for value in made] if are_variables else made
+
+
+def recursive(program, weights):
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, SIZE], F64), autograph=False
+    )
+    def net(n):
+        step = lambda: tf.sin(program(n, net(n - 1) + net(n - 2), *weights))
+        return tf.cond(n < 1, lambda: tf.ones([1, SIZE], F64), step)
+
+    return net(tf.constant(DEPTH))
+
+
+def unrolled(program, weights):
+    def net(n):
+        x = tf.ones([1, SIZE], F64)
+        return x if n < 1 else tf.sin(program(tf.constant(n), net(n - 1) + net(n - 2), *weights))
+
+    return net(DEPTH)
+
+
+def check(run, name, order, are_variables):
+    count, program = PROGRAMS[name]
+
+    def made(make):
+        xs = weights(are_variables)
+        return make(program, xs), xs
+
+    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, count)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("are_variables", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_those_of_the_function_unrolled(run, name, are_variables):
+    check(run, name, 1, are_variables)
+
+
+@pytest.mark.each_value
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("are_variables", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives_are_those_of_the_function_unrolled(run, name, are_variables):
+    check(run, name, 2, are_variables)
