@@ -6,8 +6,9 @@ find_package(GTest QUIET)
 if(NOT GTest_FOUND)
   find_package(GTest QUIET CONFIG PATHS ${CMAKE_BINARY_DIR}/../googletest/usr NO_DEFAULT_PATH)
 endif()
-set(TFR_GOOGLETEST "${GTest_FOUND}" CACHE INTERNAL "whether GoogleTest has been found")
+set(TFR_GOOGLETEST ON CACHE INTERNAL "whether GoogleTest has been found")
 if(NOT GTest_FOUND)
+  set(TFR_GOOGLETEST OFF CACHE INTERNAL "")
   # Fails, and looks again the next time.
   add_custom_target(cc_tests
     COMMAND ${CMAKE_COMMAND} -E rm -f ${CMAKE_BINARY_DIR}/configured

@@ -97,7 +97,7 @@ class Build:
 
     def has_googletest(self) -> bool:
         """Whether CMake has found GoogleTest when it set the build up."""
-        return "TFR_GOOGLETEST:INTERNAL=1" in (self.dir / "CMakeCache.txt").read_text()
+        return "TFR_GOOGLETEST:INTERNAL=ON" in (self.dir / "CMakeCache.txt").read_text()
 
     def commands(self) -> str:
         """What compile_commands.json says to editors and to clang-tidy: how each file is compiled, as if by itself.
