@@ -22,7 +22,7 @@ TensorFlow asks for changes here alone:
 - `keras_scopes`: what Keras keeps for the thread in which a layer is called.
 - `conversion`: the converter to TensorFlow Lite.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
-- `loops`: errors of loops whose variables change their shapes.
+- `loops`: errors of loops whose variables change their shapes, and gradients of those that change places.
 - `replacements`: functions of TensorFlow that are replaced for a while.
 - `inlining`: bodies that are built anew from the definitions of functions.
 - `loading`: functions of a SavedModel that call each other.

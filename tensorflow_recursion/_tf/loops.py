@@ -1,4 +1,4 @@
-"""What TensorFlow says of a loop variable whose shape changes, and of a loop that returns None."""
+"""Where TensorFlow errs about loops: its messages for some faults, and gradients of variables that change places."""
 # SPDX-License-Identifier: Apache-2.0
 
 import functools
@@ -34,6 +34,18 @@ def extend_shape_errors(reason: Callable[[tf.Tensor], str]) -> None:
 
     while_v2._check_shapes_compat = check_all
     control_flow_ops._EnforceShapeInvariant = check_one
+
+
+def mend_invariants() -> None:
+    """Let the gradient of a loop take for the same in all iterations only what each iteration returns in its own place.
+
+    TensorFlow 2.21 asks whether it is returned in any place. So the gradient of `lambda i, a, b: (i + 1, b, a * b)` read
+    the last b in every iteration, wherever no Identity stands between what a loop is given and what it returns: not in
+    a tf.function, but in graphs of sessions and in the bodies of recursive functions.
+    """
+    while_v2._is_loop_invariant = lambda tensor, inputs, outputs: any(
+        tensor is given and tensor is returned for given, returned in zip(inputs, outputs, strict=False)
+    )
 
 
 def _check_for_none(made: list[tf.Tensor]) -> None:
