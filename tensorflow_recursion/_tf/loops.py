@@ -39,9 +39,9 @@ def extend_shape_errors(reason: Callable[[tf.Tensor], str]) -> None:
 def mend_invariants() -> None:
     """Let the gradient of a loop take for the same in all iterations only what each iteration returns in its own place.
 
-    TensorFlow 2.21 asks whether it is returned in any place. So the gradient of `lambda i, a, b: (i + 1, b, a * b)` read
-    the last b in every iteration, wherever no Identity stands between what a loop is given and what it returns: not in
-    a tf.function, but in graphs of sessions and in the bodies of recursive functions.
+    TensorFlow 2.21 asks whether it is returned in any place. So the gradient of `lambda i, a, b: (i + 1, b, a * b)`
+    read the last b in every iteration, wherever no Identity stands between what a loop is given and what it returns:
+    not in a tf.function, but in graphs of sessions and in the bodies of recursive functions.
     """
     while_v2._is_loop_invariant = lambda tensor, inputs, outputs: any(
         tensor is given and tensor is returned for given, returned in zip(inputs, outputs, strict=False)

@@ -179,33 +179,47 @@ def collected(fetches):
     return sum(node.op == names.COLLECT for node in nodes)
 
 
-def check_derivatives(run, recursive, unrolled, order, count=None):
+def check_derivatives(run, inputs, recursive, unrolled, order, count=None):
     """Checks gradients, and for order 2 what is one more derivative of them, against those of the function unrolled.
 
     Args:
       run: see shared_fixtures.py.
-      recursive: makes a tensor in the default graph, and returns it and what it is to be differentiated for.
-      unrolled: does so without recursion.
+      inputs: makes what is differentiated for: tensors or variables.
+      recursive: makes a tensor of them, in the default graph.
+      unrolled: does so without recursion. It is called in eager mode, where nothing is built or optimized.
       order: 1 or 2.
       count: how many of the gradients static graphs make of all terms at once; None if that is not to be checked.
     """
-    with tf.Graph().as_default(), tf1.Session() as session:
-        fetches = _orders_of_derivatives(unrolled, order)
-        session.run(tf1.global_variables_initializer())
-        expected = session.run(fetches)
-    fetches = _orders_of_derivatives(recursive, order)
+    with tf.__internal__.eager_context.eager_mode():
+        expected = _orders_by_tapes(unrolled, inputs(), order)
+    xs = inputs()
+    fetches = _orders_in_graph(recursive, xs, order)
     for dxs, expected_dxs in zip(run(fetches), expected, strict=True):
         for dx, expected_dx in zip(dxs, expected_dxs, strict=True):
             np.testing.assert_allclose(dx, expected_dx, rtol=1e-9, atol=1e-14)
-    assert count is None or collected(fetches[0]) == count
+    assert count is None or collected(fetches[1]) == count
 
 
-def _orders_of_derivatives(make, order):
-    """The gradients, and one more derivative of each if `order` is 2, of sums of what has been squared and cubed."""
-    y, xs = make()
-    orders, ys = [], [y]
+def _orders_in_graph(f, xs, order):
+    """`[f(*xs)]`, the gradients of it, and one more derivative of these if `order` is 2."""
+    orders = [[f(*xs)]]
     for _ in range(order):
-        total = sum(tf.reduce_sum(tf.math.real(y * tf.math.conj(y) * (y + 1.0))) for y in ys)
-        ys = [tf.convert_to_tensor(dx) for dx in tf.gradients(total, xs, unconnected_gradients="zero")]
-        orders.append(ys)
+        dxs = tf.gradients(_total(orders[-1]), xs, unconnected_gradients="zero")
+        orders.append([tf.convert_to_tensor(dx) for dx in dxs])
     return orders
+
+
+def _orders_by_tapes(f, xs, order):
+    """The same as numbers, in eager mode."""
+    if order == 0:
+        return [[f(*xs)]]
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        lower = _orders_by_tapes(f, xs, order - 1)
+        total = _total(lower[-1])
+    return [*lower, [tf.convert_to_tensor(dx) for dx in tape.gradient(total, xs, unconnected_gradients="zero")]]
+
+
+def _total(ys):
+    """The sum of what has been squared and cubed: no derivative of it is the same for all elements."""
+    return sum(tf.reduce_sum(tf.math.real(y * tf.math.conj(y) * (y + 1.0))) for y in ys)

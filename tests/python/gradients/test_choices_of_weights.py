@@ -91,11 +91,8 @@ def unrolled(program, weights):
 def check(run, name, order, are_variables):
     count, program = PROGRAMS[name]
 
-    def made(make):
-        xs = weights(are_variables)
-        return make(program, xs), xs
-
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, count)
+    of = lambda make: lambda *xs: make(program, xs)
+    check_derivatives(run, lambda: weights(are_variables), of(recursive), of(unrolled), order, count)
 
 
 @pytest.mark.each_value

@@ -59,9 +59,9 @@ def of_depth(size, program, w, is_recursive):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives_are_those_of_the_function_unrolled(run, name, size, is_variable, order):
-    def made(is_recursive):
+    def inputs():
         values = np.random.RandomState(1).uniform(-0.5, 0.5, [COUNT, size, size])
-        w = tf1.get_variable("w", initializer=values, use_resource=True) if is_variable else tf.constant(values)
-        return of_depth(size, PROGRAMS[name], w, is_recursive), [w]
+        return [tf1.get_variable("w", initializer=values, use_resource=True) if is_variable else tf.constant(values)]
 
-    check_derivatives(run, lambda: made(True), lambda: made(False), order)
+    of = lambda is_recursive: lambda w: of_depth(size, PROGRAMS[name], w, is_recursive)
+    check_derivatives(run, inputs, of(True), of(False), order)

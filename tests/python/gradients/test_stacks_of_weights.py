@@ -1,6 +1,8 @@
 """Stacks of matrices, of which a call uses one, `x @ w[k]`, or all, `xs @ w`; and small views, a column for example."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -149,11 +151,8 @@ def unrolled(program, start, *weights):
 def check(run, name, order):
     count, program = PROGRAMS[name]
 
-    def made(make):
-        xs = inputs()
-        return make(program, *xs), xs
-
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, count)
+    of = lambda make: functools.partial(make, program)
+    check_derivatives(run, inputs, of(recursive), of(unrolled), order, count)
 
 
 @pytest.mark.each_value

@@ -1,6 +1,8 @@
 """Uses of weights whose gradients are collected: factors of products, as they are or transposed, and rows."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -98,11 +100,9 @@ def unrolled(program, dtype, start, *weights):
 def check(run, name, dtype, order):
     count, program = PROGRAMS[name]
 
-    def made(make):
-        xs = inputs(dtype)
-        return make(program, dtype, *xs), xs
-
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, None if dtype.is_complex else count)
+    of = lambda make: functools.partial(make, program, dtype)
+    count = None if dtype.is_complex else count
+    check_derivatives(run, lambda: inputs(dtype), of(recursive), of(unrolled), order, count)
 
 
 @pytest.mark.each_value

@@ -238,11 +238,8 @@ def unrolled(step, weights):
 def check(run, name, order):
     program = PROGRAMS[name]
 
-    def made(make):
-        weights = variables(program.shapes)
-        return make(program.step, weights), weights
-
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, program.count)
+    of = lambda make: lambda *weights: make(program.step, weights)
+    check_derivatives(run, lambda: variables(program.shapes), of(recursive), of(unrolled), order, program.count)
 
 
 @pytest.mark.each_value

@@ -1,6 +1,8 @@
 """Weights that loops in bodies use: their gradients are collected as where the body itself uses them."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -168,11 +170,8 @@ def unrolled(program, weights, table):
 
 
 def check(run, program, order):
-    def made(make):
-        xs = variables()
-        return make(program, *xs), xs
-
-    check_derivatives(run, lambda: made(recursive), lambda: made(unrolled), order, 2 if program in COLLECTED else 1)
+    of = lambda make: functools.partial(make, program)
+    check_derivatives(run, variables, of(recursive), of(unrolled), order, 2 if program in COLLECTED else 1)
 
 
 @pytest.mark.each_value
