@@ -39,7 +39,7 @@ def calls_in(expression):
     """Calls of a body; what is inside of a loop counts twice."""
     if not isinstance(expression, tuple):
         return 0
-    factor = 2 if expression and expression[0] == "loop" else 1
+    factor = 2 if expression and expression[0] in ("loop", "shift") else 1
     return factor * sum(map(calls_in, expression)) + bool(expression and expression[0] == "call")
 
 

@@ -17,8 +17,9 @@ pytestmark = pytest.mark.thorough
 
 # An expression is a tuple: ("x", i) an argument or a value in scope, ("captured", i), ("k", value), (unary, a),
 # (binary, a, b), ("select", a, b, x, y) which is x where a < b, ("if", a, b, x, y) the same by a cond on their sums,
-# ("call", function, output, arguments) with less fuel, or ("loop", times, start, step), whose step sees the value so
-# far. All numbers are float64, of one shape in a program.
+# ("call", function, output, arguments) with less fuel, ("loop", times, start, step), whose step sees the start and the
+# value so far, or ("shift", times, a, b, step), in which b becomes a, and what the step makes of both becomes b. All
+# numbers are float64, of one shape in a program.
 UNARY = ["tanh", "sin", "gauss"]
 BINARY = ["+", "-", "*", "@"]
 SHAPES = [(), (2, 2)]
@@ -35,7 +36,7 @@ def expressions(functions, scope, depth):
     if depth == 0:
         return leaf
     inner = st.deferred(lambda: expressions(functions, scope, depth - 1))
-    step = st.deferred(lambda: expressions(functions, scope + 1, depth - 1))
+    step = st.deferred(lambda: expressions(functions, scope + 2, depth - 1))
     return st.one_of(
         leaf,
         st.tuples(st.sampled_from(UNARY), inner),
@@ -43,6 +44,7 @@ def expressions(functions, scope, depth):
         random_programs.calls(functions, inner),
         st.tuples(st.sampled_from(["select", "if"]), inner, inner, inner, inner),
         st.tuples(st.just("loop"), st.integers(0, 2), inner, step),
+        st.tuples(st.just("shift"), st.integers(0, 3), inner, inner, step),
     )
 
 
@@ -119,10 +121,15 @@ class Oracle(random_programs.Oracle):
             a, b = (self.value(x, fuel, scope) for x in e[1:3])
             return self.value(e[3] if less(np.sum(a.value), np.sum(b.value)) else e[4], fuel, scope)
         if kind == "loop":
-            value = self.value(e[2], fuel, scope)
+            start = value = self.value(e[2], fuel, scope)
             for _ in range(e[1]):
-                value = self.value(e[3], fuel, [*scope, value])
+                value = self.value(e[3], fuel, [*scope, start, value])
             return value
+        if kind == "shift":
+            a, b = (self.value(x, fuel, scope) for x in e[2:4])
+            for _ in range(e[1]):
+                a, b = b, self.value(e[4], fuel, [*scope, a, b])
+            return a
         parts = [self.value(x, fuel, scope) for x in e[1:]]
         if kind == "select":
             a, b, x, y = parts
@@ -172,8 +179,13 @@ class Builder(random_programs.Builder):
             a, b = (tf.reduce_sum(self.value(x, fuel, scope)) for x in e[1:3])
             return tf.cond(a < b, lambda: self.value(e[3], fuel, scope), lambda: self.value(e[4], fuel, scope))
         if kind == "loop":
-            step = lambda i, value: (i + 1, self.value(e[3], fuel, [*scope, value]))
-            return tf.while_loop(lambda i, _: i < e[1], step, [tf.constant(0), self.value(e[2], fuel, scope)])[1]
+            start = self.value(e[2], fuel, scope)
+            step = lambda i, value: (i + 1, self.value(e[3], fuel, [*scope, start, value]))
+            return tf.while_loop(lambda i, _: i < e[1], step, [tf.constant(0), start])[1]
+        if kind == "shift":
+            step = lambda i, a, b: (i + 1, b, self.value(e[4], fuel, [*scope, a, b]))
+            starts = [self.value(x, fuel, scope) for x in e[2:4]]
+            return tf.while_loop(lambda i, *_: i < e[1], step, [tf.constant(0), *starts])[1]
         parts = [self.value(x, fuel, scope) for x in e[1:]]
         if kind == "select":
             return tf.where(parts[0] < parts[1], parts[2], parts[3])

@@ -18,9 +18,10 @@ tf1 = tf.compat.v1
 pytestmark = pytest.mark.thorough
 
 # An expression is a tuple: ("x", i) an argument or a value in scope, ("k", value), (operator, a, b),
-# ("if", test, a, b), ("call", function, output, arguments) with less fuel, or ("loop", times, start, step),
-# whose step sees the index and the sum. A test is (comparison, a, b). All numbers are int32, and wrap. In programs with
-# tensors there are also ("sum", a, b), which kernels compute, ("read", a) and ("//", a, divisor).
+# ("if", test, a, b), ("call", function, output, arguments) with less fuel, ("loop", times, start, step), whose step
+# sees the index and the sum, or ("shift", times, a, b, step), in which b becomes a, and what the step makes of both
+# becomes b. A test is (comparison, a, b). All numbers are int32, and wrap. In programs with tensors there are also
+# ("sum", a, b), which kernels compute, ("read", a) and ("//", a, divisor).
 OPERATORS = ["+", "-", "*", "min", "max"]
 COMPARISONS = ["<", "==", ">="]
 FUNCTIONS = st.integers(2, 3)
@@ -46,6 +47,7 @@ def expressions(functions, scope, depth, has_tensors=False):
         random_programs.calls(functions, inner),
         st.tuples(st.just("if"), test, inner, inner),
         st.tuples(st.just("loop"), st.integers(0, 3), inner, step),
+        st.tuples(st.just("shift"), st.integers(0, 3), inner, inner, step),
     )
 
 
@@ -77,6 +79,11 @@ class Oracle(random_programs.Oracle):
             for i in range(e[1]):
                 total = self.value(e[3], fuel, [*scope, i, total])
             return total
+        if kind == "shift":
+            a, b = (self.value(x, fuel, scope) for x in e[2:4])
+            for _ in range(e[1]):
+                a, b = b, self.value(e[4], fuel, [*scope, a, b])
+            return a
         a = self.value(e[1], fuel, scope)
         if kind == "read":
             return TABLE[a % len(TABLE)]
@@ -100,6 +107,10 @@ class Builder(random_programs.Builder):
         if kind == "loop":
             step = lambda i, total: (i + 1, self.value(e[3], fuel, [*scope, i, total]))
             return tf.while_loop(lambda i, _: i < e[1], step, [tf.constant(0), self.value(e[2], fuel, scope)])[1]
+        if kind == "shift":
+            step = lambda i, a, b: (i + 1, b, self.value(e[4], fuel, [*scope, a, b]))
+            starts = [self.value(x, fuel, scope) for x in e[2:4]]
+            return tf.while_loop(lambda i, *_: i < e[1], step, [tf.constant(0), *starts])[1]
         if kind == "read":
             return tf.gather(tf.constant(TABLE), self.value(e[1], fuel, scope) % len(TABLE))
         if kind == "//":
