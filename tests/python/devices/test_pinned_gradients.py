@@ -114,6 +114,7 @@ def results(program, place, config, at=tf.device):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
 @pytest.mark.parametrize("place", [FIRST, SECOND])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -169,6 +170,7 @@ def orders(program, config, devices, order):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
 @pytest.mark.parametrize("devices", [CPUS, CPUS[::-1]], ids=["first", "second"])
 @pytest.mark.parametrize("order", [1, 2])

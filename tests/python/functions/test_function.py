@@ -66,6 +66,7 @@ def define_cycle(count, captured=None):
     return declared, [define(i) for i in range(count)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("through", ["declaration", "definition"])
 @pytest.mark.parametrize("captured", [False, True])
 @pytest.mark.thorough

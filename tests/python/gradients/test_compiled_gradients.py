@@ -224,6 +224,7 @@ PROGRAMS = [
 # --- Values -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("is_v2", [True, False], ids=["v2", "v1"])
 def test_values_and_gradients_are_those_of_frames(program, is_v2):
@@ -231,6 +232,7 @@ def test_values_and_gradients_are_those_of_frames(program, is_v2):
         both_ways(program)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("is_v2", [True, False], ids=["v2", "v1"])
 def test_functions_and_their_gradients_are_compiled(program, is_v2):
@@ -249,6 +251,7 @@ def test_higher_orders_are_those_of_frames(program, order):
     both_ways(program, order=order)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", HIGHER, ids=lambda program: program.__name__)
 def test_second_order_is_compiled(program):
     name = "Power" if program is power else "F"

@@ -170,6 +170,7 @@ BODIES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_orders_through_control_flow_in_body(control_flow, body):
     f, define = recursive("F", [F64, I32], [F64], shapes=[[]])
@@ -263,6 +264,7 @@ PRODUCTS = {
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("body", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_orders_by_weight_that_is_multiplied_with(control_flow, kind, body):

@@ -54,6 +54,7 @@ def check(run, y, x, oracle, orders):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_of_loop_in_body(run, control_flow, name):
     f, define = recursive("F", [F64, I32], [F64])
@@ -68,6 +69,7 @@ def test_derivatives_of_loop_in_body(run, control_flow, name):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_of_loop_around_call(run, control_flow, name):
     f, define = recursive("F", [F64, I32], [F64])
@@ -80,6 +82,7 @@ def test_derivatives_of_loop_around_call(run, control_flow, name):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_of_loop_in_loop_in_branch(run, control_flow, name):
     f, define = recursive("F", [F64, I32], [F64])
@@ -99,6 +102,7 @@ def test_derivatives_of_loop_in_loop_in_branch(run, control_flow, name):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("around", [lambda f: f, tf.function])
 def test_derivatives_by_tapes(name, around):

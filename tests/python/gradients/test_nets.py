@@ -130,6 +130,7 @@ def _check(net, batch, training, methods, source):
     assert list(result.variants) == list(spec.methods)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("net", "batch", "methods"),
     [

@@ -56,6 +56,7 @@ OF_UNEQUAL_SHAPES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "order"),
     [

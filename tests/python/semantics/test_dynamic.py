@@ -61,6 +61,7 @@ def low_limit(monkeypatch):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("inter_op", [0, -1])
 @pytest.mark.parametrize("grappler", [True, False])
 def test_recursion_is_deep_when_kernels_run_in_pool_or_inline(control_flow, inter_op, grappler):
@@ -70,6 +71,7 @@ def test_recursion_is_deep_when_kernels_run_in_pool_or_inline(control_flow, inte
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [0, 1])
 def test_recursion_is_deep_in_dataset_function(control_flow, threads):
     sum_to = define_sum()
@@ -155,6 +157,7 @@ with tf.compat.v1.Session() as sess:
 # --- Errors ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("grappler", [True, False])
 def test_error_in_body_names_node_and_call_path(control_flow, grappler):
     result = define_failing()(tf.constant(DEEP, tf.int64))

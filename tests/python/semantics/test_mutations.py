@@ -324,6 +324,7 @@ def check_mutants(first, count, seconds):
     return [line[2] for line in lines]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("process", range(PROCESSES))
 def test_process_survives_when_graph_is_damaged(process):
     outcomes = check_mutants(process * MUTANTS_PER_PROCESS, MUTANTS_PER_PROCESS, SECONDS_PER_PROCESS)

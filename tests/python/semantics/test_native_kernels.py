@@ -89,6 +89,7 @@ def _values(level, dtype, start=None, config=None):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_results_and_gradients_are_those_of_stock_kernels(level, dtype, monkeypatch):
@@ -275,6 +276,7 @@ def _concatenated(name, dtype, rows, workers=1):
 
 # With 4,000 rows the gradients are too large for native kernels.
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [1, 3, 4000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("name", CONCATENATIONS)

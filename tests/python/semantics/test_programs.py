@@ -30,6 +30,7 @@ FEWER_INPUTS = {
 # --- The programs in every mode -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @everywhere
 @pytest.mark.every_program
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -46,6 +47,7 @@ def test_result_is_that_of_python_when_run(name, run, mode, control_flow):
         check(run(constant), oracle(*inputs[-1]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name", ["fib", "ack", "primes", "wide_recursion", "many_call_sites", "nested_loops_with_calls"]
 )

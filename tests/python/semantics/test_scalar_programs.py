@@ -115,6 +115,7 @@ def check_calls(graph, configs, results, fed_calls, has_floats, seed):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_v2", [True, False])
 def test_compiled_functions_mean_what_python_says(is_v2):
     with control_flow_v2(is_v2):

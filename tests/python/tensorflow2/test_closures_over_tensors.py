@@ -52,6 +52,7 @@ def over_two(k):
     return lambda y: y * (k + one) / 2.0
 
 
+@pytest.mark.sampled(3)
 @RUN_BY
 @pytest.mark.parametrize(
     "make",

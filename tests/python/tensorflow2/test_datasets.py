@@ -77,6 +77,7 @@ def differentiated(fib):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize(
     "make",
@@ -166,6 +167,7 @@ READERS = {
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("place", FAILURES)

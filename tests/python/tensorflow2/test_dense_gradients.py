@@ -151,6 +151,7 @@ def check(use):
     return texts
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("use, operators", SLOW.values(), ids=list(SLOW))
 def test_warning_says_what_makes_gradients_dense_and_what_to_do(use, operators):
     line = rf"{re.escape(__file__)}:\d+"
@@ -169,6 +170,7 @@ def test_nothing_is_said_where_nothing_helps_or_nothing_is_slow(use):
     assert not check(use)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("use", NO_GRADIENT.values(), ids=list(NO_GRADIENT))
 def test_gradients_are_made_of_terms_when_other_uses_have_no_gradient(use):
     assert not check(use)

@@ -20,6 +20,7 @@ def trained(way):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "on_one_device, way",
     [("one", "mirrored"), ("one", "parameter_server"), ("one", "parameter_servers"), ("fit", "fit_mirrored")],

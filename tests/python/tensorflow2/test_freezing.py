@@ -172,6 +172,7 @@ def nodes(graph_def):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("lowered", [True, False])
 @pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
 def test_values_are_equal(make, lowered, tmp_path, static_or_error):
@@ -233,7 +234,7 @@ def cubed(function):
     return lambda x, n: function(x, n) ** 3
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "make, order", [*((make, 2) for make in PROGRAMS), *((make, 3) for make in (*ROWS, without_variables))]
 )
@@ -253,6 +254,7 @@ def in_a_loop(power):
     return lambda x, n: tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, y * power(x, n)), [0, x])[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("main, exponent", [(in_a_branch, N + 1), (in_a_loop, 2 * N + 1)])
 def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exponent, in_function):
@@ -268,6 +270,7 @@ def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exp
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [N, 3])
 @pytest.mark.parametrize("order", [2, 3])
 def test_higher_derivatives_of_calls_in_branches_that_were_taken_apart(order, n):
@@ -330,6 +333,7 @@ def test_call_in_a_branch_of_the_main_graph():
         assert frozen(tf.constant(X), tf.constant(3))[0].numpy() == pytest.approx(expected(X, 2))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("lowered", [True, False])
 def test_gradients_of_calls_in_branches_of_the_main_graph(lowered, is_static):
@@ -418,6 +422,7 @@ def test_graph_of_a_session(config):
         assert session.run("result:0") == V * X**N
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_resource", [True, False])
 @pytest.mark.parametrize("config", [None, tfr.session_config(on_fallback="error")], ids=["dynamic", "static"])
 def test_graph_of_a_session_with_derivatives(config, is_resource):

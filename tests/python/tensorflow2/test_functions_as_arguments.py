@@ -53,6 +53,7 @@ def repeat():
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @OUTERMOST
 @pytest.mark.parametrize("kind", list(functions(None)))
 def test_functions_that_nobody_keeps_have_gradients(outermost, kind, repeat):

@@ -45,6 +45,7 @@ DERIVATIVES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("known", ["shape", "rank", "nothing"])
 @pytest.mark.parametrize("kind", DERIVATIVES)
 def test_derivatives_are_those_of_each_shape_when_defun_states_none(kind, known):

@@ -112,6 +112,7 @@ def trained(make, data, eagerly=False):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", MODELS)
 def test_model_is_trained_as_without_recursion_compiled_and_eagerly(kind, data):
     # An optimizer may do other things with rows of a gradient, which eager mode has, than with the whole.

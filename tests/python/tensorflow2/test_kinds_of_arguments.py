@@ -218,6 +218,7 @@ def in_threads(function):
         thread.join()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_stated", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_gradient_is_of_the_body_for_the_shapes_that_it_is_traced_for(length, is_stated):
@@ -255,6 +256,7 @@ def powers_in_branches(weights, n):
     return tf.cond(tf.equal(n, 0), lambda: tf.ones([2]), step)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "tf_function"])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("function", [powers_of, powers_in_branches])

@@ -116,6 +116,7 @@ def derivatives(program):
     return compute
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_derivatives_are_those_of_python(program):
     x = tf.constant(1.1)

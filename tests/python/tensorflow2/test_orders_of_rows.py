@@ -37,6 +37,7 @@ def derivative(f, which, order):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("which", ["values", "w"])
 @pytest.mark.parametrize("body", [product, rows])

@@ -48,6 +48,7 @@ DERIVATIONS = {
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("derivation", DERIVATIONS.values(), ids=DERIVATIONS)
 @pytest.mark.parametrize("order", [2, 3])
 def test_kernel_runs_are_in_proportion_to_calls(derivation, order):
@@ -127,6 +128,7 @@ def test_second_derivative_of_functions_that_only_call(in_function):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
 def test_fourth_derivative_of_what_is_computed_with_a_call(in_function):
     @tfr.recursive
@@ -161,6 +163,7 @@ BETWEEN = {"nothing else": lambda y: y, "an operator whose gradient needs no val
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("after", BETWEEN.values(), ids=BETWEEN.keys())
 def test_derivatives_when_a_record_holds_nothing_but_the_record_of_a_call(after, in_function):

@@ -59,6 +59,7 @@ def hessian(net, weight, pfor):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("pfor", [False, True])
 @pytest.mark.parametrize("kind", ["product", "rows"])

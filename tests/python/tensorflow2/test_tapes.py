@@ -99,6 +99,7 @@ def test_gradient_of_gradient_by_nested_tapes(differentiate, v):
     assert numbers(differentiate(gradient)) == [DX, DXX, DXV]
 
 
+@pytest.mark.sampled(3)
 def test_third_order_by_nested_tapes(differentiate):
     def gradient(power):
         x = tf.constant(X)
@@ -130,6 +131,7 @@ def test_unconnected_sources_follow_the_rule_of_tensorflow(differentiate):
     assert all(gradient is None for gradient in found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pfor", [True, False])
 def test_jacobian(differentiate, pfor):
     def gradient(power):
@@ -142,6 +144,7 @@ def test_jacobian(differentiate, pfor):
     assert numbers(differentiate(gradient)) == [[[V * 3 * 4, 0.0], [0.0, V * 2 * 3]]]
 
 
+@pytest.mark.sampled(2)
 def test_hessian_as_jacobian_of_gradient(differentiate):
     def gradient(power):
         x = tf.constant([2.0, 3.0])

@@ -96,6 +96,7 @@ def derivatives(function, kernel):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
+@pytest.mark.sampled(3)
 @OUTERMOST
 @pytest.mark.parametrize("inner", [reads_itself, calls_a_tf_function])
 @pytest.mark.parametrize("outer", [by_argument, by_argument_in_a_loop, by_variable])

@@ -195,6 +195,7 @@ def check_as_stock(found, stock):
             np.testing.assert_allclose(tf.convert_to_tensor(slope), tf.convert_to_tensor(other), rtol=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", [by_tape, in_function])
 @pytest.mark.parametrize("read", READS)
 def test_gradient_is_of_the_type_that_reads_have_without_recursion(read, way, tables):
@@ -203,6 +204,7 @@ def test_gradient_is_of_the_type_that_reads_have_without_recursion(read, way, ta
     check_as_stock(way(recursive_loss(read, tables), tables)(ids), stock)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_gradient_of_gathered_table_is_of_the_type_that_it_has_without_recursion(way, tables):
     ids = tf.constant(IDS)
@@ -265,6 +267,7 @@ def of_defun(tables):
     return loss
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [of_argument, of_two_functions, of_pinned_body, of_defun])
 def test_gradient_of_gathered_table_is_slices_however_functions_get_it(make, tables, static_or_error):
     ids = tf.constant(IDS)

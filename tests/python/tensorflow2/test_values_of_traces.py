@@ -78,6 +78,7 @@ def programs(factor):
     }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 @pytest.mark.parametrize("way", ["global", "attribute", "list", "mutual recursion"])
 def test_derivatives_are_of_the_function_that_was_called(way, outermost, factor):
