@@ -224,6 +224,7 @@ def value_in_a_branch(body, is_differentiated):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_differentiated", [False, True], ids=["forward", "differentiated"])
 @pytest.mark.parametrize(
     "body", [branch, branch_in_loop, loop_in_branch, loop_in_loop_in_branch], ids=lambda body: body.__name__

@@ -334,6 +334,7 @@ def result_of_cond_is_shared():
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("build", BODIES.values(), ids=BODIES)
 def test_gradient_through_control_flow_in_body(run, control_flow, build):
     function, oracle = build()

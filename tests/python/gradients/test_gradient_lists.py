@@ -182,6 +182,7 @@ PROGRAMS = [returned, argument, argument_and_result, changed_in_place, several_r
 PROGRAMS += [of_lists, captured, in_loops]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_gradient_goes_through_lists(run, control_flow, program):
     build, oracle, arguments = program()

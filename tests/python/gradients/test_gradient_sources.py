@@ -13,6 +13,7 @@ tf1 = tf.compat.v1
 F64, I32 = tf.float64, tf.int32
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 6])
 def test_gradient_of_captured_tensors(run, control_flow, n):
     w, c = fed([np.array([0.5, 1.5]), 0.7])

@@ -45,6 +45,7 @@ def with_gradient(x, make):
     return operator(x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [waiting, joined, computed, chained])
 def test_constant_behind_gradient_call_stays_in_its_branch(run, control_flow, make):
     f, define = recursive("F", [I32, F64], [F64])
@@ -54,6 +55,7 @@ def test_constant_behind_gradient_call_stays_in_its_branch(run, control_flow, ma
         assert run(tf.gradients(f(n, x), x)[0]) == expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [waiting, joined, computed, chained])
 def test_constant_behind_gradient_call_stays_in_its_iteration(run, control_flow, make):
     f, define = recursive("F", [I32, F64], [F64], shapes=[[]])

@@ -170,7 +170,7 @@ BODIES = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_orders_through_control_flow_in_body(control_flow, body):
     f, define = recursive("F", [F64, I32], [F64], shapes=[[]])
@@ -179,6 +179,7 @@ def test_orders_through_control_flow_in_body(control_flow, body):
     check_orders(f(x, 2), x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("over", [tf.map_fn, tf.scan], ids=["map_fn", "scan"])
 def test_orders_through_tensor_arrays_in_body(control_flow, over):
     f, define = recursive("F", [F64, I32], [F64], shapes=[[3]])

@@ -111,7 +111,7 @@ IN_LOOPS = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("control_flow", ["v2"], indirect=True)  # stock TensorFlow: no second gradient of v1 loops
 @shapes
 @pytest.mark.parametrize(("body", "operator"), IN_LOOPS)

@@ -142,21 +142,21 @@ def check_modes(bodies, fuel, arguments, repeats):
 ARGUMENT_LISTS = st.lists(st.integers(-5, 5), min_size=ARGUMENTS, max_size=ARGUMENTS)
 
 
-@settings(max_examples=20, derandomize=True, **CHECKS)
+@settings(max_examples=10, derandomize=True, **CHECKS)
 @given(programs(), st.integers(0, 3), ARGUMENT_LISTS)
 def test_modes_agree_when_program_is_random(bodies, fuel, arguments):
     with control_flow_v2(True):
         check_modes(bodies, fuel, arguments, repeats=3)
 
 
-@settings(max_examples=12, derandomize=True, **CHECKS)
+@settings(max_examples=8, derandomize=True, **CHECKS)
 @given(programs(), st.integers(0, 3), ARGUMENT_LISTS)
 def test_modes_agree_when_program_is_random_and_control_flow_is_v1(bodies, fuel, arguments):
     with control_flow_v2(False):
         check_modes(bodies, fuel, arguments, repeats=3)
 
 
-@settings(max_examples=20, derandomize=True, **CHECKS)
+@settings(max_examples=10, derandomize=True, **CHECKS)
 @given(programs(has_tensors=True), st.integers(0, 3), ARGUMENT_LISTS, st.booleans())
 def test_modes_agree_when_program_is_random_and_has_tensors(bodies, fuel, arguments, is_v2):
     with control_flow_v2(is_v2):

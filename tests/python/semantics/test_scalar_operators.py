@@ -54,6 +54,7 @@ def of_constant(apply, k, is_second):
     return lambda x: apply(x, k) if is_second else apply(k, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operators_at_edges(dtype):
     numbers = [number(x, dtype) for x in edges(dtype)]

@@ -119,7 +119,7 @@ CASES = list(itertools.product(NETS, (value, gradient), ("x", "w"), PLACES))
 
 @pytest.mark.each_value
 @pytest.mark.thorough
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("net", "what", "followed", "place"), CASES)
 def test_tangent_is_that_of_the_unrolled_function(net, what, followed, place):
     w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
@@ -261,7 +261,7 @@ UNKNOWN = ("w", "in a tf.function, around another")
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("followed", "place"), [case for case in itertools.product("xw", PLACES_OF_TAPES) if case != UNKNOWN]
 )
@@ -326,7 +326,7 @@ AS_UNROLLED = [
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", PLACES_OF_TAPES)
 @pytest.mark.parametrize("followed", ["x", "w"])
 @pytest.mark.parametrize("what", [late, between_tapes])

@@ -96,6 +96,7 @@ def test_second_derivatives_in_a_session_are_those_of_the_function_unrolled(step
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_branch", [True, False])
 def test_derivatives_where_it_reads_a_constant_from_outside(in_branch):
     factor = tf.constant(2.0, tf.float64)

@@ -79,7 +79,7 @@ def at_depth(f):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("step", STEPS)
 def test_derivatives_are_those_of_the_function_unrolled(step, is_static, static_or_error):

@@ -234,7 +234,7 @@ def cubed(function):
     return lambda x, n: function(x, n) ** 3
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "make, order", [*((make, 2) for make in PROGRAMS), *((make, 3) for make in (*ROWS, without_variables))]
 )

@@ -185,7 +185,7 @@ ORDERS = [
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("program", "order"), ORDERS)
 def test_derivatives_are_those_of_the_function_unrolled(program, order):
     got = derivatives(program, tfr.recursive, tf.function, order)

@@ -80,6 +80,7 @@ def derivatives_of(function):
 
 
 @pytest.mark.each_value
+@pytest.mark.sampled(2)
 @EXECUTION
 @RUN_BY
 def test_derivatives_are_at_the_value_of_the_call(run_by, is_static):
