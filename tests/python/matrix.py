@@ -21,8 +21,9 @@ With "pairs", a test of 5 modes and 2 control flows runs 5 times instead of 10. 
 another one for the next program, so that the programs together meet all combinations. A test marked as `thorough`,
 which takes seconds, runs once with each of its other parameters: in one combination, and in the next one for the next
 program. All parameters of a test marked as `each_value` are axes for "pairs": with 6 programs, 3 dtypes and 3 sizes it
-runs 6 times instead of 54. Of what this chooses, a test marked as `sampled(n)` runs each nth only. docs/testing.md says
-why faults hardly escape this choice. It is the same in every run; `--rotation=1` makes the next one.
+runs 6 times instead of 54. Of what this chooses, a test marked as `sampled(n)` runs each nth only. A test marked as
+`full_matrix` runs with "full" alone. docs/testing.md says why faults hardly escape this choice. It is the same in every
+run; `--rotation=1` makes the next one.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -47,8 +48,8 @@ def select(items, matrix, rotation):
     """Returns the tests that run, in their order."""
     if matrix == "full":
         return items
-    if matrix == "one":
-        items = [item for item in items if not item.get_closest_marker("thorough")]
+    left_out = {"full_matrix", "thorough"} if matrix == "one" else {"full_matrix"}
+    items = [item for item in items if not any(mark.name in left_out for mark in item.iter_markers())]
     chosen = set()
     for function, tests in _by(_function, items).items():
         turn = zlib.crc32(function.encode()) + rotation

@@ -468,6 +468,7 @@ def test_memory_of_workers_stays_when_many_steps_fail(mortal):
         wait_until_memory_is_as_before(mortal.tasks, 24 * 1024, step, warm_up=40, steps=120)
 
 
+@pytest.mark.full_matrix
 def test_memory_of_workers_stays_when_many_steps_time_out(mortal):
     """Every frame holds 256 KiB: what one step would leave is many times what heaps and stacks of threads vary by."""
     place = distribution.of_cluster(mortal)

@@ -334,7 +334,7 @@ def result_of_cond_is_shared():
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("build", BODIES.values(), ids=BODIES)
 def test_gradient_through_control_flow_in_body(run, control_flow, build):
     function, oracle = build()
@@ -370,6 +370,7 @@ def _moved(point):
     return [(np.array(point), 1e-6 * axis) for axis in np.eye(len(point))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("build", [loop_in_body, calls_in_loop_in_body, case_in_body], ids=lambda build: build.__name__)
 def test_gradient_through_loop_around_call_with_control_flow_in_body(run, control_flow, build):
     function, oracle = build()

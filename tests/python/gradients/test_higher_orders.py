@@ -206,6 +206,7 @@ def test_orders_when_record_crosses_a_cond_in_body(control_flow, taken):
     check_orders(f(x, 2), x)
 
 
+@pytest.mark.full_matrix
 def test_orders_when_records_cross_a_cond_in_a_loop(control_flow):
     g = define_sines()
     f, define = recursive("F", [F64, I32], [F64], shapes=[[]])
@@ -265,7 +266,7 @@ PRODUCTS = {
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("body", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_orders_by_weight_that_is_multiplied_with(control_flow, kind, body):
@@ -289,6 +290,7 @@ def test_orders_by_weight_that_is_gathered_from(control_flow, kind):
     check_orders(tf.reduce_sum(f(tf.constant([1.0, 2.0], F64), 2)), w)
 
 
+@pytest.mark.full_matrix
 def test_orders_by_weight_that_is_gathered_from_in_loop(control_flow):
     w = variable(WEIGHT)
     f, define = recursive("F", [F64, I32], [F64], shapes=[[2]])
@@ -297,6 +299,7 @@ def test_orders_by_weight_that_is_gathered_from_in_loop(control_flow):
     check_orders(tf.reduce_sum(f(tf.constant([1.0, 2.0], F64), 2)), w)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("around", ["cond", "loop"])
 def test_orders_by_weight_that_is_gathered_from_within_control_flow(control_flow, around):
     w = variable(WEIGHT)

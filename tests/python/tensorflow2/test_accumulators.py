@@ -188,7 +188,7 @@ def test_body_that_assigns_what_it_reads_is_refused():
     assert tangent(power(count, 1)) == 24
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_function_may_assign_what_no_call_reads():
     w, count = tf.Variable(np.ones([3, 2]) / 2), tf.Variable(0)
     recursive, plain = (build(w) for build in NETS["product"])
@@ -260,8 +260,7 @@ PLACES_OF_TAPES = {
 UNKNOWN = ("w", "in a tf.function, around another")
 
 
-@pytest.mark.each_value
-@pytest.mark.sampled(4)
+@pytest.mark.full_matrix
 @pytest.mark.parametrize(
     ("followed", "place"), [case for case in itertools.product("xw", PLACES_OF_TAPES) if case != UNKNOWN]
 )

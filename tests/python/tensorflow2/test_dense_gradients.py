@@ -256,8 +256,7 @@ def many_times(step, times, weight):
 LONG_CHAINS = {"views": lambda w: w * 1.001, "nonlinear": tf.tanh}
 
 
-@pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.full_matrix
 @pytest.mark.filterwarnings("ignore:Function 'node'")
 @pytest.mark.parametrize("step", LONG_CHAINS.values(), ids=list(LONG_CHAINS))
 def test_a_weight_may_go_through_more_operators_than_python_has_levels(step):

@@ -269,8 +269,7 @@ def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exp
     assert got.numpy() == pytest.approx(exponent * (exponent - 1) * X ** (exponent - 2), rel=1e-5)
 
 
-@pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.full_matrix
 @pytest.mark.parametrize("n", [N, 3])
 @pytest.mark.parametrize("order", [2, 3])
 def test_higher_derivatives_of_calls_in_branches_that_were_taken_apart(order, n):

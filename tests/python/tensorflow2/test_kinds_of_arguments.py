@@ -72,7 +72,7 @@ def test_many_kinds_of_arguments_are_taken_one_beside_the_other(scaled):
     assert total(tf.constant(1.0)).numpy() == 0.5 * sum(range(MANY))
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_many_kinds_of_arguments_are_taken_in_another_body(scaled):
     @tfr.recursive
     def total(x, n):
@@ -95,6 +95,7 @@ def test_recursion_unrolled_by_a_python_value_ends():
 
 @pytest.mark.each_value
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_stated", [False, True], ids=["found out", "stated"])
 @pytest.mark.parametrize("is_mutual", [False, True], ids=["self", "mutual"])
 def test_endless_kinds_of_arguments_are_an_error(is_stated, is_mutual):

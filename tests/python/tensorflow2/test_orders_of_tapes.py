@@ -87,7 +87,7 @@ def test_hessian_vector_product_for_a_variable_that_the_body_reads():
     np.testing.assert_allclose([slope, second], [24 * 1.5**7, 168 * 1.5**6])
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.parametrize("derivation", DERIVATIONS.values(), ids=DERIVATIONS)
 def test_third_derivative_beside_vectors_that_the_body_reads(derivation):
     """Branches that are not taken have zeros in their records, which are scalars where no shape is known before."""
@@ -127,8 +127,7 @@ def test_second_derivative_of_functions_that_only_call(in_function):
     np.testing.assert_allclose(outer.gradient(slope, v), 12 * 0.8**2)
 
 
-@pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.full_matrix
 @pytest.mark.parametrize("in_function", [False, True])
 def test_fourth_derivative_of_what_is_computed_with_a_call(in_function):
     @tfr.recursive

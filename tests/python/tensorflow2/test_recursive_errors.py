@@ -257,6 +257,7 @@ def test_kinds_of_arguments_without_end_are_an_error_that_says_what_to_write():
     assert "Function 'deeper'" not in str(error.value)  # what it is taken to return has nothing to do with it
 
 
+@pytest.mark.full_matrix
 def test_kinds_of_arguments_without_end_are_told_of_shapes_and_through_other_functions():
     @tfr.recursive(reduce_retracing=False)
     def ping(x, n):
@@ -312,6 +313,7 @@ def test_number_too_large_for_a_kind_of_arguments_is_an_error_that_says_what_to_
             squared(tf.constant(1), number)
 
 
+@pytest.mark.sampled(2)
 def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called):
     @tfr.recursive
     def doubled(x, n):
@@ -510,6 +512,7 @@ PLACES = {
 
 
 @pytest.mark.every_case
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_static", [True, False], ids=["static", "dynamic"])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("body", [in_branch, in_loop, in_inner_function, straight], ids=lambda body: body.__name__)

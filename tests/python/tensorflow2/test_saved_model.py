@@ -168,7 +168,7 @@ print(json.dumps([float(y), float(tape.gradient(y, x))]))
     assert in_fresh_process(LOAD + others, tmp_path) == [7.0, 1000.0]
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_loaded_module_is_saved_again(saved, tmp_path):
     save = """
 tf.saved_model.save(module, sys.argv[2], signatures=module.call)

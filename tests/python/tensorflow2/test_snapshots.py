@@ -209,6 +209,7 @@ def test_rows_of_a_table(run_by):
     np.testing.assert_allclose(second[:, 0], [72 + 120, 18 + 96, 8 + 72])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("differentiate", ["jacobian", "vectorized_map"])
 def test_vectorized_derivatives(differentiate):
     weight = tf.Variable(2.0)

@@ -99,7 +99,7 @@ def test_gradient_of_gradient_by_nested_tapes(differentiate, v):
     assert numbers(differentiate(gradient)) == [DX, DXX, DXV]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.full_matrix
 def test_third_order_by_nested_tapes(differentiate):
     def gradient(power):
         x = tf.constant(X)
@@ -203,6 +203,7 @@ def test_vectorized_map_of_gradients(differentiate):
     assert numbers(differentiate(gradient)) == [[V * 3 * 4, V * 3 * 9]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("taken", [[], [1], [0, 1]])
 def test_vectorized_branch_that_some_elements_take(taken):
     w = tf.Variable([[0.5, 0.25], [0.25, -0.5]])
@@ -227,6 +228,7 @@ def test_vectorized_branch_that_some_elements_take(taken):
         np.testing.assert_allclose(value, one_by_one, rtol=1e-5)
 
 
+@pytest.mark.full_matrix
 def test_second_derivative_of_a_vectorized_loop_in_a_body():
     w = tf.Variable([0.5, -0.25])
 
