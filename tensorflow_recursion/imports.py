@@ -13,11 +13,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
+from tensorflow_recursion import names, notices
 from tensorflow_recursion._tf import freezing, importing, inlining, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import CopiedDefinition
+from tensorflow_recursion.definitions import CopiedDefinition, original_of
 from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.tracing import body_around
 
 # Operators of conditionals and loops of control flow v1.
 _V1 = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter")
@@ -53,12 +54,27 @@ class ImportedDefinition(CopiedDefinition):
 def register() -> None:
     """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
     loading.install(names.INVOKE, names.STATIC, names.renumbered, _rename)
-    saving.install(names.INVOKE)
+    saving.install(names.INVOKE, _function_around, _warn_of_unsaved)
     importing.install(names.INVOKE, names.STATIC)
     types = (names.ARGUMENT_TYPES, names.IGNORED_TYPES)
     snapshots = (names.SNAPSHOT, names.VARIABLES_OF)
     freezing.install(
         names.INVOKE, names.CALLEE, types, _forward_if_read, _of_constants, _rename, names.shown, *snapshots
+    )
+
+
+def _function_around(graph: tf.Graph) -> str | None:
+    body = body_around(graph)
+    return None if body is None else original_of(body.definition).user_name
+
+
+def _warn_of_unsaved(function: str, reason: str) -> None:
+    """Warn that a SavedModel lacks the gradient of an operator."""
+    notices.show(
+        "unsaved",
+        f"Function '{names.shown(function)}': the SavedModel has no gradient for a tf.custom_gradient in the body, "
+        f"because {reason}. What is loaded computes values, and asking for that gradient is an error. To save it, let "
+        "the gradient function read nothing but its arguments, or differentiate in the tf.function that is saved",
     )
 
 

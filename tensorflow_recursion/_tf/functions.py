@@ -123,6 +123,12 @@ def add_function(graph: tf.Graph, traced: TracedFunction) -> None:
             graph._add_function_recursive(function)
 
 
+def is_traced(function: Any) -> bool:
+    """Whether a function of a graph is one that bodies are traced into; the others are those of `tf.function`."""
+    kind: type = stock._DefinedFunction
+    return isinstance(function, kind)
+
+
 def add_missing(graph: tf.Graph, functions: Iterable[Any]) -> None:
     """Add those functions to the library of `graph` that it does not have."""
     for function in functions:

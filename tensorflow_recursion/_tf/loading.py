@@ -20,14 +20,13 @@ from tensorflow.python.saved_model.load_v1_in_v2 import _EagerSavedModelLoader a
 
 from tensorflow_recursion._tf import functions, importing
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion._tf.saving import without_hint
+from tensorflow_recursion._tf.saving import gradient_of, set_gradient_of, without_hint
 
 # A function that is given a node and new names of functions, and changes the names in the node: those of functions and
 # of what belongs to them.
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
 
 _FUNCTIONS_ATTRIBUTE = "_recursion_loaded_functions"
-_GRADIENT_TYPE = "_gradient_op_type"
 
 
 def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
@@ -183,10 +182,9 @@ def _renumber_gradients(library: Any, own: Sequence[Any]) -> dict[str, tuple[str
     gradients: dict[str, tuple[str, int]] = {}
     for function in own:
         for node in function.node_def:
-            if _GRADIENT_TYPE in node.attr:
-                old = node.attr[_GRADIENT_TYPE].s.decode()
+            if (old := gradient_of(node)) is not None:
                 new = new_names.setdefault(old, custom_gradient.generate_name())
-                node.attr[_GRADIENT_TYPE].s = new.encode()
+                set_gradient_of(node, new)
                 if old in saved:
                     count = sum(not source.startswith("^") for source in node.input)
                     gradients[new] = (saved[old], count)

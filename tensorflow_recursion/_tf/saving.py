@@ -1,19 +1,39 @@
-"""What a SavedModel says where it is loaded without this package."""
+"""What a SavedModel says where it is loaded without this package, and the gradients of users' own that go into it."""
 # SPDX-License-Identifier: Apache-2.0
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.core.framework import function_pb2
+from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import save
+
+from tensorflow_recursion._tf import functions
 
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
 _HINT = "import_tensorflow_recursion_before_loading"
 
 
-def install(call: str) -> None:
-    """Let TensorFlow write the hint into SavedModels with functions that are called by the operator `call`."""
-    fill = save._fill_meta_graph_def
+_GRADIENT_TYPE = "_gradient_op_type"
+# What TensorFlow calls a `tf.custom_gradient`. It numbers them, so they have other names in other processes.
+_NUMBERED = "CustomGradient-"
+
+
+def install(
+    call: str, function_around: Callable[[tf.Graph], str | None], warn_of_unsaved: Callable[[str, str], None]
+) -> None:
+    """Let TensorFlow save functions that are called by the operator `call`.
+
+    It writes the hint into what it saves. Of gradients of users' own in bodies it saves those that can be.
+
+    Args:
+      call: the operator.
+      function_around: the function whose body a graph is part of, as a branch or a loop of it; None outside of bodies.
+      warn_of_unsaved: is called with a function, and why the gradient of an operator in it is not saved.
+    """
+    fill, own_gradients = save._fill_meta_graph_def, save._iterate_op_types
 
     def fill_with_hint(meta_graph_def: Any, *args: Any, **kwargs: Any) -> Any:
         result = fill(meta_graph_def, *args, **kwargs)
@@ -22,7 +42,60 @@ def install(call: str) -> None:
             library.function.append(_hint())
         return result
 
-    save._fill_meta_graph_def = fill_with_hint
+    def iterate_op_types(function: Any) -> Iterator[tuple[Any, Any]]:
+        is_traced = functions.is_traced(function)
+        user_name = function.name if is_traced else function_around(function.graph)
+        if user_name is None:
+            yield from own_gradients(function)
+            return
+        for op in _with_gradients(function.definition) if is_traced else function.graph.get_operations():
+            name = gradient_of(op.node_def)
+            if name is not None and (reason := _why_not_saved(name, op)):
+                warn_of_unsaved(user_name, reason)
+            elif name is not None:
+                yield name.encode(), op
+
+    save._fill_meta_graph_def, save._iterate_op_types = fill_with_hint, iterate_op_types
+
+
+def gradient_of(node: Any) -> str | None:
+    """The name of the `tf.custom_gradient` that a node has; None if it has none.
+
+    Gradients with other names, which a `gradient_override_map` knows, are found by these where a node is loaded.
+    """
+    name = str(node.attr[_GRADIENT_TYPE].s.decode()) if _GRADIENT_TYPE in node.attr else ""
+    return name if name.startswith(_NUMBERED) else None
+
+
+def set_gradient_of(node: Any, name: str) -> None:
+    """Give a node another `tf.custom_gradient`."""
+    node.attr[_GRADIENT_TYPE].s = name.encode()
+
+
+def _with_gradients(definition: Any) -> list[tf.Operation]:
+    """Operators like those of a definition that have a `tf.custom_gradient`."""
+    made = []
+    with tf.Graph().as_default() as graph:
+        for node in definition.node_def:
+            if gradient_of(node) is not None:  # they are all IdentityN
+                inputs = [tf.compat.v1.placeholder(dtype) for dtype in node.attr["T"].list.type]
+                attrs = {name: node.attr[name] for name in ("T", _GRADIENT_TYPE)}
+                made.append(graph.create_op(node.op, inputs, attrs=attrs, name=node.name))
+    return made
+
+
+def _why_not_saved(name: str, op: tf.Operation) -> str | None:
+    """What keeps the gradient that is registered by a name, that of `op`, out of a SavedModel; None if nothing does."""
+    try:
+        gradient = ops.gradient_registry.lookup(name)
+    except LookupError:
+        return None  # TensorFlow saves none, and says nothing
+    try:
+        function = tf.function(gradient).get_concrete_function(None, *op.inputs)
+    except Exception as error:  # whatever it raises of arguments that are not the body's own
+        return f"it cannot be traced by itself ({type(error).__name__}: {error})"
+    read = [tensor.name for tensor in function.captured_inputs if tf.is_symbolic_tensor(tensor)]
+    return f"it reads what the body computes ({', '.join(read)})" if read else None
 
 
 def without_hint(library: Any) -> Any:

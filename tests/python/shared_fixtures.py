@@ -6,6 +6,7 @@ import gc
 import pytest
 import switches
 import tensorflow as tf
+from tensorflow.python.framework import ops
 
 import tensorflow_recursion as tfr
 from benchmarks.cluster import Cluster
@@ -20,6 +21,20 @@ def graph():
     graph = tf.Graph()
     with graph.as_default():
         yield graph
+
+
+@pytest.fixture(autouse=True)
+def forgotten_gradients():
+    """Forget each `tf.custom_gradient` of a test after it.
+
+    TensorFlow keeps them for good, and with each the graph in which it was called: a few tests would take gigabytes.
+    """
+    registered = ops.gradient_registry._registry
+    before = set(registered)
+    yield
+    for name in registered.keys() - before:
+        if name.startswith("CustomGradient-"):
+            del registered[name]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 
+tf1 = tf.compat.v1
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 X, N, V = 2.0, 5, 1.5
 
@@ -135,37 +137,106 @@ print(json.dumps(losses))
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
+def module_with(activation, place):
+    """A module that applies an activation to x where n is 0, and adds n; in the body itself, or in a branch of it."""
+    number, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+
+    @tfr.recursive(input_signature=[number, count])
+    def descend(x, n):
+        y = activation(x) if place == "body" else x
+        end = (lambda: y) if place == "body" else (lambda: activation(x))
+        return tf.cond(n < 1, end, lambda: descend(x, n - 1) + 1.0)
+
+    module = tf.Module()
+    module.call = tf.function(lambda x, n: descend(x, n), input_signature=[number, count])
+    return module
+
+
+def gradient_in_fresh_process(directory, before=""):
+    """The value at (X, 3), and the gradient there or the text of the error that comes instead."""
+    program = """
+n = tf.constant(3)
+found = [float(module.call(x, n))]
+try:
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = module.call(x, n)
+    found.append(float(tape.gradient(y, x)))
+except LookupError as error:
+    found.append(str(error))
+print(json.dumps(found))
+"""
+    return in_fresh_process(LOAD + before + program, directory)
+
+
 @pytest.mark.thorough
-def test_gradient_of_the_users_own_comes_along(tmp_path):
+@pytest.mark.parametrize("place", ["body", "branch"])
+def test_gradient_of_the_users_own_comes_along(tmp_path, place):
     """Custom gradients are numbered in each process; another one may have the number here."""
 
     @tf.custom_gradient
     def steep(x):
         return 2.0 * x, lambda dy: 1000.0 * dy
 
-    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)])
-    def descend(x, n):
-        return tf.cond(n < 1, lambda: steep(x), lambda: descend(x, n - 1) + 1.0)
-
-    module = tf.Module()
-    module.call = tf.function(
-        lambda x, n: descend(x, n), input_signature=[tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)]
-    )
-    module.call(tf.constant(1.0), tf.constant(2))
-    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
-    tf.saved_model.save(module, str(tmp_path), options=options)
+    tf.saved_model.save(module_with(steep, place), str(tmp_path))
     others = """
 for _ in range(5):
     @tf.custom_gradient
     def other(x):
         return x, lambda dy: -7.0 * dy
     other(x)
-with tf.GradientTape() as tape:
-    tape.watch(x)
-    y = module.call(x, tf.constant(3))
-print(json.dumps([float(y), float(tape.gradient(y, x))]))
 """
-    assert in_fresh_process(LOAD + others, tmp_path) == [7.0, 1000.0]
+    assert gradient_in_fresh_process(tmp_path, others) == [7.0, 1000.0]
+
+
+@tf.RegisterGradient("TenTimes")
+def ten_times(_op, dy):
+    return 10.0 * dy
+
+
+def test_gradient_that_has_a_name_is_found_by_it(tmp_path):
+    def steep(x):
+        with tf1.get_default_graph().gradient_override_map({"Neg": "TenTimes"}):
+            return tf.negative(x)
+
+    tf.saved_model.save(module_with(steep, "body"), str(tmp_path))
+    loaded, x = tf.saved_model.load(str(tmp_path)), tf.constant(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded.call(x, tf.constant(1))
+    assert [float(y), float(tape.gradient(y, x))] == [1.0 - X, 10.0]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("place", ["body", "branch"])
+def test_gradient_that_reads_what_the_body_computes_is_not_saved_and_a_warning_says_so(tmp_path, place):
+    @tf.custom_gradient
+    def cube(x):
+        return x * x * x, lambda dy: 3.0 * x * x * dy
+
+    module = module_with(cube, place)
+    with pytest.warns(RuntimeWarning, match="^Function 'descend': the SavedModel has no gradient for a tf.custom_grad"):
+        tf.saved_model.save(module, str(tmp_path))
+    value, error = gradient_in_fresh_process(tmp_path)
+    assert value == X**3 + 3
+    assert "Function 'descend' cannot be differentiated: No gradient defined for operation" in error
+
+
+def test_gradient_that_was_taken_before_saving_may_read_what_the_body_computes(tmp_path):
+    module = module_with(tf.nn.silu, "branch")
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = module.call(x, 2)
+        return tape.gradient(y, x)
+
+    module.slope = slope
+    expected = float(module.slope(X))
+    with pytest.warns(RuntimeWarning, match="has no gradient for a tf.custom_gradient"):
+        tf.saved_model.save(module, str(tmp_path))
+    assert float(tf.saved_model.load(str(tmp_path)).slope(X)) == expected
 
 
 @pytest.mark.full_matrix
