@@ -53,13 +53,15 @@ bool BindCompare(const tensorflow::Node& /*node*/, NativeKernel* kernel) {
 template <typename T>
 bool RunSelect(const NativeKernel& kernel, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   Operand<bool> condition;
-  Operand<T> x, y;
-  if (!condition.Read(inputs[0]) || !x.Read(inputs[1]) || !y.Read(inputs[2])) return false;
+  if (!condition.Read(inputs[0])) return false;
   if (condition.tensor == nullptr) {
-    if (x.tensor == nullptr || y.tensor == nullptr || x.tensor->shape() != y.tensor->shape()) return false;
+    const TensorShape *x_shape = ShapeIn(inputs[1]), *y_shape = ShapeIn(inputs[2]);
+    if (x_shape == nullptr || y_shape == nullptr || *x_shape != *y_shape) return false;
     HandOn(&inputs[*condition.data ? 1 : 2], &outputs[0]);
     return true;
   }
+  Operand<T> x, y;
+  if (!x.Read(inputs[1]) || !y.Read(inputs[2])) return false;
   const TensorShape& shape = condition.tensor->shape();
   const bool is_x_whole = x.tensor != nullptr && x.tensor->shape() == shape;
   const bool is_y_whole = y.tensor != nullptr && y.tensor->shape() == shape;

@@ -19,6 +19,7 @@ from tensorflow_recursion.gradients.weight_views import Step
 _CALLS = (names.INVOKE, *function_calls.OPERATORS)
 # The gradient for a smaller weight takes hardly longer than its terms do.
 _ELEMENTS_OF_A_LARGE_WEIGHT = 4_000
+_SELECTIONS = ("Select", "SelectV2")
 _STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
 # A view that takes more steps is none: each step is taken once more where the gradient is asked for.
 _MOST_STEPS = 50
@@ -29,17 +30,13 @@ Weight: TypeAlias = tuple[str | None, Hashable]
 
 @dataclasses.dataclass(eq=False)
 class Choice:
-    """An output of a conditional that is a weight, which one depends on the branch: `tf.cond(b, lambda: v, lambda: w)`.
+    """An output that is one of several weights: of `tf.cond(b, lambda: v, lambda: w)`, or of `tf.where(b, v, w)`.
 
     Attributes:
-      op: the conditional.
-      output: which output.
-      weights: references to what each branch returns there, as far as that is a weight, with its static shape. A branch
-        that chooses, too, may return several.
+      weights: for each branch of the conditional, references to what it returns there, as far as that is a weight, with
+        its static shape. A branch that chooses, too, may return several. `tf.where` counts as one of two branches.
     """
 
-    op: tf.Operation
-    output: int
     weights: list[dict[Hashable, tf.TensorShape]]
 
     def is_complete(self) -> bool:
@@ -89,12 +86,14 @@ class Usage:
     Attributes:
       tensors: what stands for the weight inside of branches and loops and behind loops, its identities and its views.
       makers: the operators that make views, with the position of what they make them of.
+      selections: each `tf.where` that chooses the weight.
       uses: the operators that read any of these.
       ends: operators that read them where no gradient goes through, because nothing uses what they make.
     """
 
     tensors: list[tf.Tensor] = dataclasses.field(default_factory=list)
     makers: list[tuple[tf.Operation, int]] = dataclasses.field(default_factory=list)
+    selections: list[tf.Operation] = dataclasses.field(default_factory=list)
     uses: list[Use] = dataclasses.field(default_factory=list)
     ends: list[tf.Operation] = dataclasses.field(default_factory=list)
 
@@ -121,6 +120,8 @@ class Usage:
                 terms.contribute_from(use.op, use.position, use.terms, number_of(use.part))
         for op, position in self.makers:
             weight_views.hand_on_terms(op, position)
+        for op in self.selections:
+            nodes.set_gradient_function(op, _terms_of_selected)
         for op in self.ends:  # a loop that only compares what it reads has a gradient of zeros for it
             nodes.set_gradient_function(op, _no_gradient)
         for tensor in self.tensors:
@@ -204,9 +205,9 @@ class UsesInBody:
         # The results of operators that depend on nothing but captured tensors and constants, and whether operators do.
         self._results_of: dict[tf.Operation, list[_Name]] = {}
         self._are_of_captures: dict[tf.Operation, bool] = {}
-        # The conditional that a branch belongs to, and the choices among weights.
+        # The conditional that a branch belongs to, and the choices among weights by references to what is chosen.
         self._conditionals: dict[tf.Graph, tf.Operation] = {}
-        self._choices: dict[tuple[tf.Operation, int], Choice] = {}
+        self._choices: dict[Hashable, Choice] = {}
 
     def usage(self, weight: tf.Tensor) -> Usage:
         """All uses of an argument or captured tensor: of the weight, or of its variable's handle."""
@@ -250,6 +251,9 @@ class UsesInBody:
             return _Reading(op, position, None, [name.derived(tensor, name.shape, name.steps) for tensor in others])
         if nodes.has_no_gradient(op) or (not op.outputs and op.inputs[position].dtype != tf.resource):
             return _Reading(op, position, None)
+        if (choice := self._selecting(op, position, name)) is not None:
+            chosen = name.derived(op.outputs[0], name.shape, ())
+            return _Reading(op, position, Use(op, position, None, choice=choice), [chosen])
         use = _use(op, position, name)
         views = []
         # Rows that are gathered from a weight are a use, whatever is done with them: of those its gradient is sparse.
@@ -276,10 +280,32 @@ class UsesInBody:
         number = branches.index(name.tensor.graph)
         for i, output in enumerate(name.tensor.graph.outputs):
             if output is name.tensor:
-                choice = self._choices.setdefault((op, i), Choice(op, i, [{} for _ in branches]))
-                choice.weights[number][name.weight.ref()] = name.shape
-                use = Use(op, i, None, choice=choice)
+                use = Use(op, i, None, choice=self._choice(op.outputs[i], len(branches), number, name))
                 yield _Reading(op, i, use, [name.derived(op.outputs[i], name.shape, ())])
+
+    def _selecting(self, op: tf.Operation, position: int, name: _Name) -> Choice | None:
+        """The choice that `tf.where` makes of a name by one condition; None if `op` is anything else.
+
+        What is the same in all calls is not looked at: it is better made once, and a warning says so.
+        """
+        if op.type not in _SELECTIONS or position == 0 or name.steps or name.is_imagined:
+            return None
+        shape = op.outputs[0].shape
+        is_whole = shape.is_fully_defined() and name.shape.is_fully_defined() and shape == name.shape
+        if (
+            not is_whole
+            or op.inputs[0].shape.rank != 0
+            or not name.tensor.dtype.is_floating
+            or self._is_of_captures(op)
+        ):
+            return None
+        return self._choice(op.outputs[0], 2, position - 1, name)
+
+    def _choice(self, output: tf.Tensor, count: int, number: int, name: _Name) -> Choice:
+        """Note that branch `number` of so many returns a name as `output`."""
+        choice = self._choices.setdefault(output.ref(), Choice([{} for _ in range(count)]))
+        choice.weights[number][name.weight.ref()] = name.shape
+        return choice
 
     def _usage_of(self, name: _Name, readings: Sequence[_Reading]) -> Usage:
         found = Usage([name.tensor])
@@ -291,6 +317,7 @@ class UsesInBody:
                 found.take(_usage(other))
             if reading.use is not None and reading.use.choice is not None:
                 found.uses.append(reading.use)
+                found.selections += [reading.op] if reading.op.type in _SELECTIONS else []
             elif reading.use is not None:
                 found.take(self._usage_by(reading, reading.use, name))
         return found
@@ -383,6 +410,18 @@ def _beyond(use: Use, results: Sequence[_Name]) -> Usage:
         return Usage(uses=[use])
     has_others = not all(other.is_obstacle for other in uses)
     return Usage(uses=[*([dataclasses.replace(use, movable=use.op)] if has_others else []), *obstacles])
+
+
+def _terms_of_selected(op: tf.Operation, grad: Any) -> list[tf.Tensor | None]:
+    """Hand on the terms for what `tf.where` selects as terms for the weight that it selects."""
+    if grad is None or grad.dtype != tf.variant:  # zeros of TensorFlow
+        return [None] * len(op.inputs)
+    first, second = tf.cond(
+        op.inputs[0],
+        lambda: (tf.identity(grad), ops.contribute_none()),
+        lambda: (ops.contribute_none(), tf.identity(grad)),
+    )
+    return [None, first, second]
 
 
 def _no_gradient(op: tf.Operation, *_: Any) -> list[None]:

@@ -52,6 +52,17 @@ TYPED_TEST(SelectionsTest, SelectsOfTwoTensors) {
   }
 }
 
+TYPED_TEST(SelectionsTest, AWholeTensorIsHandedOnWhateverItsSize) {
+  using T = TypeParam;
+  const Tensor x = Numbers<T>({300, 300}), y = Numbers<T>({300, 300}, 2);
+  OneOperator op("SelectV2", {tensorflow::DT_BOOL, x.dtype(), x.dtype()}, 0, None());
+  for (const bool one : {false, true}) {
+    std::vector<Tensor> got;
+    ASSERT_TRUE(op.RunNative({Tensor(one), x, y}, true, &got));
+    EXPECT_EQ(got[0].data(), (one ? x : y).data());
+  }
+}
+
 TYPED_TEST(SelectionsTest, SelectsOfNumbers) {
   using T = TypeParam;
   const Tensor x = Numbers<T>({2, 3});

@@ -1,4 +1,7 @@
-"""Weights that a conditional chooses: `x @ tf.cond(b, lambda: v, lambda: w)`; their gradients are collected, too."""
+"""Weights that a condition chooses: `x @ tf.cond(b, lambda: v, lambda: w)`, `x @ tf.where(b, v, w)`.
+
+Their gradients are collected, too.
+"""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
@@ -22,8 +25,12 @@ def one_of_three(n, u, v, w):
     return tf.case([(tf.equal(n % 3, 0), lambda: u), (tf.equal(n % 3, 1), lambda: v)], default=lambda: w)
 
 
-def in_a_loop(n, x, v, w):
-    step = lambda i, y: (i + 1, tf.sin(y @ one_of_two(i + n, v, w)))
+def where(n, v, w):
+    return tf.where(n % 2 < 1, v, w)
+
+
+def in_a_loop(n, x, v, w, choose=one_of_two):
+    step = lambda i, y: (i + 1, tf.sin(y @ choose(i + n, v, w)))
     return tf.while_loop(lambda i, _: i < 3, step, [0, x])[1]
 
 
@@ -50,6 +57,21 @@ PROGRAMS = {
     "chosen and not": (2, lambda n, x, u, v, w: tf.sin(x @ one_of_two(n, v, w)) @ v),
     "on the left": (2, lambda n, x, u, v, w: tf.linalg.matvec(one_of_two(n, v, w), x[0])[tf.newaxis]),
     "transposed": (2, lambda n, x, u, v, w: x @ tf.transpose(one_of_two(n, v, w))),
+    "where": (2, lambda n, x, u, v, w: x @ where(n, v, w)),
+    "where of where": (3, lambda n, x, u, v, w: x @ where(n // 2, where(n, u, v), w)),
+    "where of cond": (3, lambda n, x, u, v, w: x @ where(n // 2, one_of_two(n, u, v), w)),
+    "cond of where": (3, lambda n, x, u, v, w: x @ one_of_two(n // 2, where(n, u, v), w)),
+    "where in a branch": (2, lambda n, x, u, v, w: tf.cond(n > 2, lambda: x @ where(n, v, w), lambda: 2.0 * x)),
+    "where in a loop": (2, lambda n, x, u, v, w: in_a_loop(n, x, v, w, where)),
+    "where of one": (1, lambda n, x, u, v, w: x @ where(n, v, v)),
+    "where of rows": (2, lambda n, x, u, v, w: x * tf.gather(where(n, v, w), [n % 3])),
+    "where of a view": (4, lambda n, x, u, v, w: x @ tf.transpose(where(n, v, w)) + x @ v),
+    "where of views": (0, lambda n, x, u, v, w: x @ where(n, v, tf.transpose(w))),
+    "where of something else": (0, lambda n, x, u, v, w: x @ where(n, v, tf.sin(w)) + x @ w),
+    "where of elements": (0, lambda n, x, u, v, w: x @ tf.where(v > 0.0, v, w)),
+    "where of a row": (1, lambda n, x, u, v, w: x @ tf.where(n % 2 < 1, v, w[0])),
+    "where of a number": (0, lambda n, x, u, v, w: x @ where(n, v, tf.constant(0.5, F64))),
+    "where that is not used": (0, lambda n, x, u, v, w: x + 0.0 * tf.stop_gradient(where(n, v, w))[:1]),
     "rows": (2, lambda n, x, u, v, w: x * tf.gather(one_of_two(n, v, w), [n % 3])),
     "rows and products": (4, lambda n, x, u, v, w: (lambda m: x @ m * m[1])(one_of_two(n, v, w))),
     "only compared": (0, lambda n, x, u, v, w: tf.where(tf.norm(one_of_two(n, v, w)) > 1.0, x @ v, x @ w)),
