@@ -91,11 +91,19 @@ _EXPLANATIONS = (
         "behind it",
     ),
     _Explanation(
-        r"the (?:main|else) branch must also have a return statement"
-        r"|'retval_' is None at the end of the (?:main|else) branch",
-        "a path behind an `if` that goes by a tensor returns a value, or leaves the function by `return`, and another "
-        "one does not; where the function returns nothing, leave out `return`, and put what comes behind it under an "
-        "`if` for the opposite; else return values of one kind, 0 for example, on each path",
+        r"the (?:main|else) branch must also have a return statement",
+        "an `if` that goes by a tensor returns on one side and not on the other. Each path has to return a value of "
+        "one kind; where the function returns nothing, leave out `return`, and put what comes behind it under an `if` "
+        "for the opposite. If each path does return, this `if` stands in another one (as `elif` does), in a `with`, a "
+        "`try` or a loop, from where AutoGraph does not go on to what follows: write `if` for an `elif` behind a "
+        "`return`, put what follows under `else`, or assign the result and return it at the end",
+    ),
+    _Explanation(
+        r"'retval_' is None at the end of the (?:main|else) branch",
+        "a path behind an `if` that goes by a tensor returns None, or leaves the function by `return`; where the "
+        "function returns nothing, leave out `return`, and put what comes behind it under an `if` for the opposite; "
+        "else return values of one kind, 0 for example, on each path. A part of a tuple or dictionary that is returned "
+        "so may not be None either: leave it out",
     ),
     _Explanation(
         r"'retval_' has dtype (\w+) in the main branch, but dtype (\w+) in the else branch",

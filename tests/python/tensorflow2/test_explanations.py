@@ -47,6 +47,42 @@ def return_of_calls_that_return_nothing():
     return visit, [tf.constant(3)]
 
 
+@mistake("'scaled'", "If each path does return", "write `if` for an `elif` behind a `return`")
+def return_behind_elif():
+    @tfr.recursive
+    def scaled(n):
+        if n < 1:
+            return 0
+        elif n < 5:
+            return scaled(n - 1)
+        return scaled(n - 2)
+
+    return scaled, [tf.constant(3)]
+
+
+@mistake("'scaled'", "If each path does return", "put what follows under `else`")
+def return_in_an_if_in_an_if():
+    @tfr.recursive
+    def scaled(n):
+        if n > 1:
+            if n < 5:
+                return scaled(n - 1)
+        return n
+
+    return scaled, [tf.constant(3)]
+
+
+@mistake("'scaled'", "A part of a tuple or dictionary", "may not be None either: leave it out")
+def pair_with_none():
+    @tfr.recursive
+    def scaled(n):
+        if n < 1:
+            return n, None
+        return scaled(n - 1)
+
+    return scaled, [tf.constant(3)]
+
+
 @mistake("'length'", "gets None", "let each `return` of that function return a value")
 def computing_with_nothing():
     @tfr.recursive
