@@ -17,7 +17,7 @@ from tensorflow_recursion import (  # noqa: E402
     vectorization,
 )
 from tensorflow_recursion._build_info import VERSION as __version__  # noqa: E402
-from tensorflow_recursion._tf import datasets, followed, loops  # noqa: E402
+from tensorflow_recursion._tf import datasets, followed, lists, loops  # noqa: E402
 from tensorflow_recursion.config import session_config  # noqa: E402
 from tensorflow_recursion.debugging import bytecode, is_static, transform_graph  # noqa: E402
 from tensorflow_recursion.declarations import Declare, Defun  # noqa: E402
@@ -31,6 +31,7 @@ error_lines.show_in_errors()
 explanations.leave_out_own_frames()
 imports.register()
 loop_errors.explain_loops()
+lists.mend_gathers()
 loops.mend_invariants()
 vectorization.register()
 

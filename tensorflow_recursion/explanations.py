@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from tensorflow_recursion._tf import bodies
+from tensorflow_recursion._tf.converted import is_converted
 from tensorflow_recursion.errors import with_message
 
 # The lines of files in these folders are nobody's mistake; TensorFlow leaves out most of its own.
@@ -208,6 +209,13 @@ _EXPLANATIONS = (
         quotes=True,
     ),
     _Explanation(
+        r"Can ?not squeeze dim\[\d+\], expected a dimension of 1, got (\d+)",
+        "tf.squeeze takes out dimensions of 1, and one of {1} stands here; every path is traced with the shapes of the "
+        "arguments, also one that ends the recursion with smaller tensors: state an `input_signature` (of Defun, a "
+        "tf.TensorSpec) with None for the dimensions that change",
+        quotes=True,
+    ),
+    _Explanation(
         r"^maximum recursion depth exceeded",
         "functions of Python call one another more often than Python lets them while the body is traced. One that "
         "calls itself, and ends where a tensor says so, is traced without end: put @tfr.recursive above its `def`. A "
@@ -314,7 +322,7 @@ def _place(error: Exception) -> str:
     """File and line of the body where the error came up, if it is in a file."""
     for file, line in _frames(error):
         if not is_ours(file) and os.path.exists(file):
-            if "contextlib" not in file and "__autograph_generated_file" not in file:
+            if "contextlib" not in file and not is_converted(file):
                 return f" ({os.path.basename(file)}, line {line})"
     return ""
 

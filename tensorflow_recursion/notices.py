@@ -8,6 +8,8 @@ import warnings
 
 import tensorflow as tf
 
+from tensorflow_recursion._tf.converted import is_converted
+
 # Set to anything but nothing or 0, it silences the warning that a session was made without tfr.session_config().
 SILENCE_VARIABLE = "TENSORFLOW_RECURSION_SILENCE_DYNAMIC"
 
@@ -30,8 +32,12 @@ def show(kind: str, text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=_levels_to_user())
 
 
+def _is_of_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES) or is_converted(file)
+
+
 def _levels_to_user() -> int:
     """How many frames above `show` the first one is that is of no library: Python may run `show` anywhere in them."""
     files = [info.filename for info in traceback.extract_stack()[-3::-1]]  # from the caller of `show` outwards
-    users = [level for level, file in enumerate(files, start=2) if not file.startswith(_LIBRARIES)]
+    users = [level for level, file in enumerate(files, start=2) if not _is_of_library(file)]
     return users[0] if users else 2

@@ -14,6 +14,9 @@ tf1 = tf.compat.v1
 
 for _reader in (names.SNAPSHOT, names.VARIABLES_OF):
     bodies.note_reader(_reader)
+bodies.note_without_effect(
+    (names.CONTRIBUTE, names.CONTRIBUTE_NONE, names.CONTRIBUTE_VIEW, names.COLLECT, names.TOTAL),
+)
 
 # What a call returns to Python: one tensor, a tuple of several, or the operation if there is no output.
 Result: TypeAlias = tf.Tensor | tuple[tf.Tensor, ...] | tf.Operation

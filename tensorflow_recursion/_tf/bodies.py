@@ -7,7 +7,7 @@ import inspect
 import threading
 import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -21,6 +21,7 @@ from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf.converted import is_converted
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements
 
@@ -155,6 +156,16 @@ def note_reader(op_type: str) -> None:
     auto_control_deps_utils.register_read_only_resource_op(op_type)
 
 
+def note_without_effect(op_types: Collection[str]) -> None:
+    """From now on, let functions leave out operators of these types where nothing reads what they make.
+
+    They count as stateful for TensorFlow's optimizers, which would merge them; a tf.function runs what is stateful in
+    any case, in its order.
+    """
+    is_stateful = auto_control_deps.op_is_stateful
+    auto_control_deps.op_is_stateful = lambda op: op.type not in op_types and is_stateful(op)
+
+
 def leave_out_of_errors(folder: str) -> None:
     """From now on, let messages of AutoGraph and tracebacks leave out files in `folder`, as they do TensorFlow's own.
 
@@ -200,7 +211,7 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
     walked = traceback.walk_tb(_before_autograph(error).__traceback__)
     frames = [frame for frame, _ in walked if not skip(frame.f_code.co_filename)]
     frame = next((frame for frame in reversed(frames) if frame.f_code.co_name not in _COMPREHENSIONS), None)
-    if frame is None or "__autograph_generated_file" in frame.f_code.co_filename:
+    if frame is None or is_converted(frame.f_code.co_filename):
         return None
     code = frame.f_code
     if not _has_source(code):

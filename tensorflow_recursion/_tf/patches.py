@@ -14,13 +14,20 @@ import tensorflow as tf
 from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
-from tensorflow.python.ops import cond_v2, control_flow_util, default_gradient, gradients_util, list_ops, while_v2
+from tensorflow.python.ops import (
+    cond_v2,
+    control_flow_util,
+    default_gradient,
+    gen_functional_ops,
+    gradients_util,
+    list_ops,
+    while_v2,
+)
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, function_calls, graphs, handles, nodes, recorders
 from tensorflow_recursion._tf.replacements import Replacements
 
-_TO_ZERO = "_convert_dynamic_dimension_to_zero"
 _ZEROS_ATTRIBUTE = "_recursion_zeros"
 
 
@@ -37,8 +44,7 @@ class _ForGradients(Replacements):
         as_for_xla = _Seen(control_flow_util)
         self.replace(as_for_xla, "GraphOrParentsInXlaContext", lambda graph: True)
         self.put(cond_v2, "control_flow_util", as_for_xla)
-        if hasattr(cond_v2, _TO_ZERO):  # XLA takes no open dimension; everyone else would take 0 for true
-            self.replace(cond_v2, _TO_ZERO, lambda shape: shape)
+        self.replace(cond_v2, "_create_fakeparams", _stand_ins)
         operations = _Seen(ops)
         self.replace(operations, "get_gradient_function", _gradient_function)
         self.put(gradients_util, "ops", operations)
@@ -58,6 +64,21 @@ class _ForGradients(Replacements):
         self.replace(gradients_util, "_DefaultGradYs", lambda *args: _given_gradients(given, *args))
         resolve = cond_v2._resolve_grad_inputs
         self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _resolved(resolve, *graphs))
+
+
+def _stand_ins(branch: tf.Graph, templates: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """What a branch returns in the place of values that another branch makes, `templates`.
+
+    Those of an open shape are scalars, which any other shape can be broadcast with. TensorFlow would take open
+    dimensions for 0, and say so to whoever asks for their static shape.
+    """
+    made = []
+    with branch.as_default():
+        for like in templates:
+            shape = like.shape if like.shape.is_fully_defined() else None
+            made.append(gen_functional_ops.fake_param(dtype=like.dtype, shape=shape))
+            made[-1].set_shape(like.shape)
+    return made
 
 
 class _Seen:

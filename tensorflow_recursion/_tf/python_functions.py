@@ -16,6 +16,8 @@ import tensorflow as tf
 from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.autograph.core import function_wrappers
 
+from tensorflow_recursion._tf.converted import is_converted
+
 # Values that are the same where they are equal. (0.0 and -0.0 are equal, but not the same; they are told by `repr`.)
 _VALUES = (int, bool, str, bytes, type(None), tf.DType)
 # What AutoGraph writes on the functions that it has converted, and functools.wraps on those that it makes.
@@ -334,7 +336,7 @@ def _described(function: Any) -> str:
     if code is None:
         return repr(function)
     name = f"the function {function.__name__}"
-    if not os.path.exists(code.co_filename) or "__autograph_generated_file" in code.co_filename:
+    if not os.path.exists(code.co_filename) or is_converted(code.co_filename):
         return name
     return f"{name} ({os.path.basename(code.co_filename)}, line {code.co_firstlineno})"
 

@@ -30,6 +30,7 @@ from tensorflow_recursion.gradients.weight_views import Step
 
 _PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
 _PRODUCTS = ("MatMul", *_PRODUCTS_OF_BATCHES)
+_SLICES = ("StridedSlice", "Slice")
 _ELEMENTS_OF_A_SMALL_TERM = 1000
 # A view is small beside a weight that has this many times its elements.
 _SMALL_PART = 4
@@ -76,7 +77,7 @@ def find(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None
         return _of_gather(op, shape)
     if op.type in ("ResourceGatherNd", "GatherNd") and position == 0:
         return _of_gather_nd(op, shape)
-    if op.type == "StridedSlice" and position == 0:
+    if op.type in _SLICES and position == 0:
         return _of_slice(op, shape)
     return None
 
@@ -106,7 +107,9 @@ def find_of_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> dict[
 
     None if it picks no matrix, or if that is used in another way. Keys are the products, and which factor it is.
     """
-    if shape.rank != 3 or not shape.is_fully_defined() or shape[0] > _MOST_MATRICES or not _picks_row(op, position):
+    if shape.rank != 3 or not shape.is_fully_defined() or shape[0] > _MOST_MATRICES:
+        return None
+    if not _picks_row(op, position, shape):
         return None
     matrix = op.outputs[0]
     if matrix.dtype not in (tf.float32, tf.float64):  # those of sixteen bits would round the matrix's number
@@ -122,13 +125,16 @@ def find_of_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> dict[
     return found
 
 
-def _picks_row(op: tf.Operation, position: int) -> bool:
+def _picks_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> bool:
     """Whether `op` takes one row of its input, by a number."""
     if op.type == "ResourceGather" or (
         op.type == "GatherV2" and position == 0 and tf.get_static_value(op.inputs[2]) == 0
     ):
         return bool(op.inputs[1].shape.rank == 0 and op.get_attr("batch_dims") == 0)
-    return op.type == "StridedSlice" and position == 0 and _axes_of_row(op) == 1
+    if op.type != "StridedSlice" or position > 0 or op.get_attr("new_axis_mask"):
+        return False
+    taken = _taken(op, shape)
+    return taken is not None and taken[0].is_one and all(axis.is_whole for axis in taken[1:])
 
 
 def _factors_of_row(
@@ -136,8 +142,9 @@ def _factors_of_row(
 ) -> _Pair:
     """The term of a product with row k of a stack: the pair of the product, with a column more that says k."""
     first, second = _factors(op, grad, position=position, shape=shape[1:])
-    index = picker.inputs[1] if picker.inputs[1].shape.rank == 0 else picker.inputs[1][0]
-    row = tf.math.floormod(tf.cast(index, tf.int64), shape[0])
+    taken = _taken(picker, shape) if picker.type == "StridedSlice" else None
+    index = tf.cast(picker.inputs[1], tf.int64) if taken is None else _begin(picker, taken[0])
+    row = tf.math.floormod(index, shape[0])
     rows = tf.fill([tf.shape(first)[0], 1], tf.cast(row, first.dtype))
     return tf.concat([first, rows], 1), second
 
@@ -364,17 +371,21 @@ def _of_gather(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     axis = tf.get_static_value(op.inputs[2])
     if axis == 0:
         return Terms(Kind.ROWS, functools.partial(_rows, row_shape=shape[1:].as_list()), shape)
-    if shape.rank == 2 and axis in (1, -1):
-        return Terms(Kind.SLICES, functools.partial(_columns, size=shape[0]), *_of_columns(shape))
-    return None
+    if axis is None or not shape.is_fully_defined():
+        return None
+    axis = int(axis) % shape.rank
+    make = functools.partial(_rows_of_axis, before=shape[:axis].as_list(), after=shape[axis + 1 :].as_list())
+    return Terms(Kind.SLICES, make, *_in_front(shape, [axis]))
 
 
 def _rows(op: tf.Operation, grad: tf.Tensor, *, row_shape: Sequence[int]) -> _Pair:
     return tf.reshape(grad, [-1, *row_shape]), tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1])
 
 
-def _columns(op: tf.Operation, grad: tf.Tensor, *, size: int) -> _Pair:
-    return tf.transpose(tf.reshape(grad, [size, -1])), tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1])
+def _rows_of_axis(op: tf.Operation, grad: tf.Tensor, *, before: Sequence[int], after: Sequence[int]) -> _Pair:
+    """The term of what is gathered along another axis than the first."""
+    rows = tf.transpose(tf.reshape(grad, [math.prod(before), -1, math.prod(after)]), [1, 0, 2])
+    return tf.reshape(rows, [-1, *before, *after]), tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1])
 
 
 def _of_gather_nd(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
@@ -385,9 +396,10 @@ def _of_gather_nd(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
         return None
     if axes == 1 and indices.rank == 2:
         return Terms(Kind.ROWS, functools.partial(_rows, row_shape=shape[1:].as_list()), shape)
-    if not (joined := _joined(shape, axes)):
+    if axes > 1 and not shape.is_fully_defined() or axes > shape.rank:
         return None
-    return Terms(Kind.SLICES, functools.partial(_places, shape=shape.as_list()), *joined)
+    make = functools.partial(_places, shape=shape.as_list())
+    return Terms(Kind.SLICES, make, *_in_front(shape, list(range(axes))))
 
 
 def _places(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int]) -> _Pair:
@@ -397,19 +409,15 @@ def _places(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int]) -> _Pair
     return tf.reshape(grad, [-1, *shape[axes:]]), tf.reduce_sum(indices * _distances(shape, axes), 1)
 
 
-def _of_columns(shape: tf.TensorShape) -> tuple[tf.TensorShape, tuple[Step, ...]]:
-    """The static shape of the view of a matrix of which its columns are the rows, and the steps to it."""
-    return tf.TensorShape([shape[1], shape[0]]), (weight_views.transposed(),)
-
-
-def _joined(shape: tf.TensorShape, axes: int) -> tuple[tf.TensorShape, tuple[Step, ...]] | None:
-    """The same of a view that has the first `axes` axes as one; None if they are not known."""
-    if axes == 1:
-        return shape, ()
-    if not shape.is_fully_defined() or axes > shape.rank:
-        return None
-    joined = [math.prod(shape[:axes].as_list()), *shape[axes:].as_list()]
-    return tf.TensorShape(joined), (weight_views.reshaped(joined),)
+def _in_front(shape: tf.TensorShape, axes: Sequence[int]) -> tuple[tf.TensorShape, tuple[Step, ...]]:
+    """The static shape of the view that has some axes of a weight in front, as one, and the steps to it."""
+    order = [*axes, *(i for i in range(shape.rank) if i not in axes)]
+    ordered = [shape[i] for i in order]
+    steps = [weight_views.transposed(order)] if order != sorted(order) else []
+    if len(axes) > 1:
+        ordered = [math.prod(ordered[: len(axes)]), *ordered[len(axes) :]]
+        steps.append(weight_views.reshaped(ordered))
+    return tf.TensorShape(ordered), tuple(steps)
 
 
 def _distances(shape: Sequence[int], axes: int) -> list[int]:
@@ -417,72 +425,130 @@ def _distances(shape: Sequence[int], axes: int) -> list[int]:
     return [math.prod(shape[i + 1 : axes]) for i in range(axes)]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Taken:
+    """What a slice takes of one axis.
+
+    Attributes:
+      is_one: whether it takes one place, and the result has no such axis.
+      is_whole: whether it takes all places.
+      entry: where the first place is in the slice's input that says where it begins; None if it is the first of all.
+    """
+
+    is_one: bool
+    is_whole: bool
+    entry: int | None
+
+
+_WHOLE = _Taken(is_one=False, is_whole=True, entry=None)
+
+
 def _of_slice(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
-    """Of `x[i]`, `x[i, :]`, `x[i, j]`, `x[:, i]` and `x[i:j]`, and so on."""
-    if (axes := _axes_of_row(op)) > 0:
-        if not (joined := _joined(shape, axes)):
+    """Of `x[i]`, `x[i, ..., j]`, `x[:, i]`, `x[i:j]`, `x[i, None, j:j + 1]`, `tf.slice(x, [i, 0], [1, n])`, and so on.
+
+    A range of another axis than the first is taken only if it is small.
+    """
+    taken = _taken(op, shape)
+    if taken is None:
+        return None
+    ones = [i for i, axis in enumerate(taken) if axis.is_one]
+    ranges = [i for i, axis in enumerate(taken) if not axis.is_one and not axis.is_whole]
+    axes = [*ones, *ranges]
+    if not axes or len(ranges) > 1 or (axes != [0] and not shape.is_fully_defined()):
+        return None
+    if ranges and axes != [0] and not _is_small_range(op, taken, ranges[0], shape):
+        return None
+    make = functools.partial(_sliced, shape=shape.as_list(), taken=taken, ones=ones, ranges=ranges)
+    return Terms(Kind.SLICES, make, *_in_front(shape, axes))
+
+
+def _taken(op: tf.Operation, shape: Sequence[int | None]) -> list[_Taken] | None:
+    """What a slice takes of each axis of a weight; None if it has other strides, or nobody knows."""
+    if op.type == "Slice":
+        begins, sizes = (tf.get_static_value(op.inputs[i], partial=True) for i in (1, 2))
+        if begins is None or sizes is None:
             return None
-        return Terms(Kind.SLICES, functools.partial(_row, shape=shape.as_list()), *joined)
-    if (axes_taken := _axes_taken(op)) is None:
+        are_whole = [begin == 0 and size in (-1, n) for begin, size, n in zip(begins, sizes, shape, strict=True)]
+        return [_WHOLE if is_whole else _Taken(False, False, i) for i, is_whole in enumerate(are_whole)]
+    strides, count = tf.get_static_value(op.inputs[3]), op.inputs[1].shape.num_elements()
+    if count is None or strides is None or any(strides != 1):
         return None
-    single, is_whole = axes_taken
-    if shape.rank == 2 and shape.is_fully_defined() and single == [False, True] and is_whole[0]:
-        return Terms(Kind.SLICES, functools.partial(_column, shape=shape.as_list()), *_of_columns(shape))
-    if not any(single) and not is_whole[0] and all(is_whole[1:]):
-        return Terms(Kind.SLICES, functools.partial(_range, shape=shape.as_list()), shape)
-    return None
+    has = {name: _bits(op.get_attr(f"{name}_mask"), count) for name in ("ellipsis", "new_axis", "begin", "end")}
+    are_ones = _bits(op.get_attr("shrink_axis_mask"), count)
+    mentioned = sum(not has["ellipsis"][i] and not has["new_axis"][i] for i in range(count))
+    taken: list[_Taken] = []
+    for i in range(count):
+        if has["ellipsis"][i]:
+            taken += [_WHOLE] * (len(shape) - mentioned)
+        elif not has["new_axis"][i]:
+            is_whole = has["begin"][i] and has["end"][i] and not are_ones[i]
+            begins_before = has["begin"][i] and not are_ones[i]
+            taken.append(_WHOLE if is_whole else _Taken(are_ones[i], False, None if begins_before else i))
+    return taken + [_WHOLE] * (len(shape) - len(taken))
 
 
-def _axes_taken(op: tf.Operation) -> tuple[list[bool], list[bool]] | None:
-    """Of each axis that a StridedSlice mentions: whether it takes one place of it, and whether it takes all of it.
+def _bits(mask: int, count: int) -> list[bool]:
+    return [bool(mask >> i & 1) for i in range(count)]
 
-    None if it has other strides, or other axes, than the weight.
-    """
-    begin, strides = op.inputs[1], tf.get_static_value(op.inputs[3])
-    has_others = op.get_attr("ellipsis_mask") or op.get_attr("new_axis_mask")
-    if begin.shape.rank != 1 or begin.shape[0] is None or strides is None or has_others or any(strides != 1):
+
+def _is_small_range(op: tf.Operation, taken: Sequence[_Taken], axis: int, shape: tf.TensorShape) -> bool:
+    """Whether a range is known to be small beside the weight. Terms are kept until all calls have made theirs."""
+    size = op.outputs[0].shape.num_elements()
+    if size is None and (extent := _extent(op, taken[axis].entry)) is not None:
+        size = extent * math.prod(shape[i] for i, of_axis in enumerate(taken) if of_axis.is_whole)
+    return size is not None and size * _SMALL_PART <= shape.num_elements()
+
+
+def _extent(op: tf.Operation, entry: int | None) -> int | None:
+    """How many places a StridedSlice takes from an entry on, in `x[i:i + 2]` and `x[i - 2:i]`; None if nobody knows."""
+    ends = [op.inputs[1].op, op.inputs[2].op]
+    if entry is None or op.type != "StridedSlice" or any(end.type != "Pack" for end in ends):
         return None
-    single = [bool(op.get_attr("shrink_axis_mask") >> i & 1) for i in range(begin.shape[0])]
-    open_ended = op.get_attr("begin_mask") & op.get_attr("end_mask")
-    return single, [bool(open_ended >> i & 1) and not is_single for i, is_single in enumerate(single)]
+    begin, end = (pack.inputs[entry] for pack in ends)
+    found = None
+    if end.op.type in ("Add", "AddV2") and any(tensor is begin for tensor in end.op.inputs):
+        found = tf.get_static_value(next((tensor for tensor in end.op.inputs if tensor is not begin), begin))
+    elif begin.op.type == "Sub" and begin.op.inputs[0] is end:
+        found = tf.get_static_value(begin.op.inputs[1])
+    return None if found is None else int(found)
 
 
-def _axes_of_row(op: tf.Operation) -> int:
-    """Of how many first axes a StridedSlice takes one place, if it takes all of the others; else 0."""
-    if (axes_taken := _axes_taken(op)) is None:
-        return 0
-    single, is_whole = axes_taken
-    axes = sum(single)
-    return axes if single == [True] * axes + [False] * (len(single) - axes) and all(is_whole[axes:]) else 0
+def _sliced(
+    op: tf.Operation,
+    grad: tf.Tensor,
+    *,
+    shape: Sequence[int | None],
+    taken: Sequence[_Taken],
+    ones: Sequence[int],
+    ranges: Sequence[int],
+) -> _Pair:
+    """The term of a slice: the rows of the view that has what is not taken whole in front, and which ones they are.
 
-
-def _row(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int | None]) -> _Pair:
-    """The term of `x[i]` for x, which has a `shape`, and i, which counts from the end if it is negative.
-
-    That of `x[i, j]` is the same of x with the first two axes as one.
+    A place that is given counts from the end if it is negative.
     """
-    axes = op.get_attr("shrink_axis_mask").bit_length()
     index = tf.zeros([], tf.int64)
-    for i in range(axes):
-        size = _size(op, shape, i)
-        place = tf.math.floormod(tf.cast(op.inputs[1][i], tf.int64), size)
-        index = index * size + place if i else place
-    return tf.reshape(grad, [1, *shape[axes:]]), tf.reshape(index, [1])
-
-
-def _column(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int]) -> _Pair:
-    index = tf.math.floormod(tf.cast(op.inputs[1][1], tf.int64), shape[1])
-    return tf.reshape(grad, [1, shape[0]]), tf.reshape(index, [1])
-
-
-def _range(op: tf.Operation, grad: tf.Tensor, *, shape: Sequence[int | None]) -> _Pair:
-    """The term of `x[i:j]`, which ends where x does."""
-    size = tf.cast(_size(op, shape, 0), tf.int64)
-    begin = tf.cast(op.inputs[1][0], tf.int64)
-    if op.get_attr("begin_mask") & 1:
-        begin = tf.zeros_like(begin)
+    for axis in ones:
+        size = _size(op, shape, axis)
+        place = tf.math.floormod(_begin(op, taken[axis]), size)
+        index = index * size + place if axis != ones[0] else place
+    whole = [shape[i] for i, axis in enumerate(taken) if axis.is_whole]
+    if not ranges:
+        return tf.reshape(grad, [1, *whole]), tf.reshape(index, [1])
+    [axis] = ranges
+    if grad.shape.rank is None or ones or grad.shape.rank != len(shape):  # new axes
+        grad = tf.reshape(grad, [-1 if i == axis else shape[i] for i in range(len(shape)) if i not in ones])
+    place = sum(i not in ones for i in range(axis))
+    if place:
+        grad = tf.transpose(grad, [place, *(i for i in range(grad.shape.rank) if i != place)])
+    size = tf.cast(_size(op, shape, axis), tf.int64)
+    begin = _begin(op, taken[axis])
     begin = tf.clip_by_value(tf.where(begin < 0, begin + size, begin), 0, size)
-    return grad, begin + tf.range(tf.shape(grad, tf.int64)[0])
+    places = begin + tf.range(tf.shape(grad, tf.int64)[0])
+    return grad, index * size + places if ones else places
+
+
+def _begin(op: tf.Operation, taken: _Taken) -> tf.Tensor:
+    return tf.zeros([], tf.int64) if taken.entry is None else tf.cast(op.inputs[1][taken.entry], tf.int64)
 
 
 def _size(op: tf.Operation, shape: Sequence[int | None], axis: int) -> Any:

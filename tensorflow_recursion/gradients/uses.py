@@ -20,7 +20,7 @@ _CALLS = (names.INVOKE, *function_calls.OPERATORS)
 # The gradient for a smaller weight takes hardly longer than its terms do.
 _ELEMENTS_OF_A_LARGE_WEIGHT = 4_000
 _SELECTIONS = ("Select", "SelectV2")
-_STANDS_FOR_INPUT = ("Identity", "ReadVariableOp")
+_STANDS_FOR_INPUT = ("Identity", "EnsureShape", "ReadVariableOp")
 # A view that takes more steps is none: each step is taken once more where the gradient is asked for.
 _MOST_STEPS = 50
 
@@ -79,7 +79,7 @@ class Use:
         return self.part == Part(Kind.OTHER)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Usage:
     """All that a body does with a weight.
 
@@ -308,7 +308,7 @@ class UsesInBody:
         return choice
 
     def _usage_of(self, name: _Name, readings: Sequence[_Reading]) -> Usage:
-        found = Usage([name.tensor])
+        found = Usage(tensors=[name.tensor])
         is_chosen = any(reading.use is not None and reading.use.choice is not None for reading in readings)
         if any(name.tensor is result for result in self._results) or (_is_returned(name.tensor) and not is_chosen):
             found.uses.append(Use(name.tensor.op, 0, Part(Kind.OTHER)))
@@ -335,7 +335,7 @@ class UsesInBody:
         if products is not None and not self._is_returned(op.outputs[0]):
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
-            return Usage([op.outputs[0]], [(op, position)], uses)
+            return Usage(tensors=[op.outputs[0]], makers=[(op, position)], uses=uses)
         if op.type in _CALLS and not name.steps:
             target = None if name.is_imagined else self._target_of(op, position)
             if name.is_imagined or target is not None:

@@ -97,6 +97,8 @@ def views(op: tf.Operation, position: int) -> Iterator[tuple[tf.Tensor, Step]]:
     for i, tensor in enumerate(op.inputs):
         if i != position:
             value = tf.get_static_value(tensor)
+            if value is None and op.type == "Reshape":  # its result, which can be a view, has a static shape
+                value = op.outputs[0].shape.as_list()
             if value is None:
                 return
             constants.append(_Constant.of(value, tensor.dtype))

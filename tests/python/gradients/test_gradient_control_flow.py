@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
-from gradient_helpers import differences, fed
+from gradient_helpers import check_derivatives, differences, fed
 from gradient_programs import VECTOR, check_gradients, define_power
+
+import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 pytestmark = pytest.mark.fake_gpu
@@ -417,3 +419,44 @@ def test_gradient_runs_in_dataset_function(run, where):
     value = iterator.get_next()
     run(iterator.initializer)
     assert [run(value), run(value)] == ([12, 24] if where == "outside" else [3, 12])
+
+
+# --- Branches whose results have shapes that only a run knows -----------------------------------------------------
+
+
+# What makes a matrix of 3 rows, of which the static shape is open, of a vector of 3 numbers.
+OF_OPEN_SHAPE = {
+    "both dimensions": lambda v: tf.linalg.diag(tf.boolean_mask(v, v > -5.0)),
+    "rows": lambda v: tf.boolean_mask(v[:, None] * v[None], v > -5.0),
+    "columns": lambda v: tf.transpose(tf.boolean_mask(tf.exp(v[:, None] * v[None]), v > -5.0)),
+    "rank": lambda v: tf.reshape(v[:, None] * v[None], tf.where(v > -5.0)[:2, 0] * 0 + 3),
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("first", [0.5, -0.5])
+@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize("name", OF_OPEN_SHAPE)
+def test_second_derivative_where_a_branch_that_is_not_taken_has_an_open_shape(run, control_flow, name, depth, first):
+    """What stands for its values had a shape of zeros in dynamic runs, which no other can be broadcast with."""
+    known = lambda v: tf.tanh(v[:, None] * v[None])
+
+    def recursive_net(v):
+        @tfr.recursive(autograph=False)
+        def net(n, v):
+            above = lambda: tf.cond(v[0] > 0.0, lambda: known(v), lambda: OF_OPEN_SHAPE[name](v))
+            return tf.cond(n < 1, lambda: tf.eye(3, dtype=F64), above)
+
+        @tfr.recursive(autograph=False)
+        def around(n, v):
+            return tf.sin(net(n, tf.sin(v)))
+
+        return around(tf.constant(depth), v)
+
+    def unrolled_net(v):
+        u = tf.sin(v)
+        value = tf.eye(3, dtype=F64) if depth < 1 else known(u) if first > 0 else OF_OPEN_SHAPE[name](u)
+        return tf.sin(value) + 0.0 * tf.reduce_sum(v)
+
+    given = lambda: [tf.constant([first, 0.4, 0.2], F64)]
+    check_derivatives(run, given, recursive_net, unrolled_net, 2)

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from building import recursive
-from gradient_helpers import differences
+from gradient_helpers import check_derivatives, differences
+
+import tensorflow_recursion as tfr
 
 raw = tf.raw_ops
 F64, I32, LIST = tf.float64, tf.int32, tf.variant
@@ -306,3 +308,50 @@ def test_gradient_ignores_variants_that_hold_no_tensors(run):
     x = tf.constant(0.5, F64)
     y, _ = f(2, x, tf.data.Dataset.range(3)._variant_tensor)
     assert run(tf.gradients(y, x)[0]) == 4 * 0.5**3
+
+
+# Places in a list of three items, of which one may be asked for several times.
+GATHERED = {
+    "one twice": lambda n: [1, 0, 1],
+    "one always": lambda n: [2, 2, 2],
+    "each once": lambda n: [2, 0, 1],
+    "chosen at run time": lambda n: [n % 2, 1, n % 3],
+}
+
+
+@pytest.mark.each_value
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("size", [(), (2,)])
+@pytest.mark.parametrize("places", GATHERED)
+def test_items_that_are_gathered_several_times_count_so_often(run, places, size, order):
+    def body(net, n, x):
+        items = tf.TensorArray(F64, 3, element_shape=size).unstack(tf.sin(x) + net(n - 1, x))
+        return x + tf.reduce_sum(tf.exp(items.gather(GATHERED[places](n))))
+
+    def recursive_net(x):
+        shape = tf.TensorSpec([3, *size], F64)
+
+        @tfr.recursive(input_signature=[tf.TensorSpec([], I32), shape], output_signature=shape, autograph=False)
+        def net(n, x):
+            return tf.cond(n < 1, lambda: x * x, lambda: body(net, n, x))
+
+        return net(tf.constant(3), x)
+
+    def unrolled_net(n, x):
+        return x * x if n < 1 else body(unrolled_net, n, x)
+
+    start = lambda: [tf.random.stateless_uniform([3, *size], [1, 2], -0.5, 0.5, F64)]
+    check_derivatives(run, start, recursive_net, lambda x: unrolled_net(tf.constant(3), x), order)
+
+
+def test_items_that_are_gathered_several_times_count_so_often_in_a_tf_function():
+    @tf.function
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.TensorArray(F64, 3, element_shape=[]).unstack(x).gather([1, 0, 1])
+        return tape.gradient(y, x)
+
+    with tf.__internal__.eager_context.eager_mode():
+        np.testing.assert_array_equal(slope(tf.constant([1.0, 2.0, 3.0], F64)), [1.0, 2.0, 0.0])

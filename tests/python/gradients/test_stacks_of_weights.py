@@ -112,7 +112,7 @@ PROGRAMS = {
     "weight with axes without a name": (0, lambda n, x, w, v: tf.reduce_sum(tf.einsum("bi,...ij->...bj", x, w), 0)),
     "all and picked": (2, lambda n, x, w, v: tf.reduce_sum(batch(x) @ w, 0) @ w[place(n)]),
     "all and elements": (0, lambda n, x, w, v: tf.reduce_sum(batch(x) @ w, 0) * tf.reduce_sum(w * w)),
-    "vectors": (0, lambda n, x, w, v: tf.reduce_sum(tf.einsum("ki,ki->ki", batch(x)[:, 0], w[:, 0]), 0)[tf.newaxis]),
+    "vectors": (1, lambda n, x, w, v: tf.reduce_sum(tf.einsum("ki,ki->ki", batch(x)[:, 0], w[:, 0]), 0)[tf.newaxis]),
     "column": (1, lambda n, x, w, v: x * tf.reduce_sum(v[:, 1:2])),
     "row of it": (1, lambda n, x, w, v: x * v[:, 2]),
     "sums": (1, lambda n, x, w, v: x * tf.reduce_mean(v, 1)),
