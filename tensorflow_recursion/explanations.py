@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from tensorflow_recursion._tf import bodies
-from tensorflow_recursion._tf.converted import is_converted
+from tensorflow_recursion.converted import is_converted
 from tensorflow_recursion.errors import with_message
 
 # The lines of files in these folders are nobody's mistake; TensorFlow leaves out most of its own.

@@ -8,7 +8,7 @@ import warnings
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf.converted import is_converted
+from tensorflow_recursion.converted import is_converted
 
 # Set to anything but nothing or 0, it silences the warning that a session was made without tfr.session_config().
 SILENCE_VARIABLE = "TENSORFLOW_RECURSION_SILENCE_DYNAMIC"

@@ -12,7 +12,7 @@ TensorFlow asks for changes here alone:
 - `copies`: what stands in copies of function graphs for tensors of the originals.
 - `origins`: where in Python the operations of functions were made; errors of sessions that say so.
 - `sessions`: what sessions are made of; preparing a graph without running it.
-- `saving`: what a SavedModel says where it is loaded without this package.
+- `saving`: what a SavedModel says where it is loaded without this package, and which gradients of users it has.
 - `tapes`: what gradient tapes learn of a call.
 - `recorders`: the tapes and accumulators that are active, and suspending them.
 - `assignments`: variables that a function assigns to and that calls in it read.
@@ -22,6 +22,7 @@ TensorFlow asks for changes here alone:
 - `keras_scopes`: what Keras keeps for the thread in which a layer is called.
 - `conversion`: the converter to TensorFlow Lite.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
+- `lists`: gradients of what is gathered from lists.
 - `loops`: errors of loops whose variables change their shapes, and gradients of those that change places.
 - `replacements`: functions of TensorFlow that are replaced for a while.
 - `inlining`: bodies that are built anew from the definitions of functions.

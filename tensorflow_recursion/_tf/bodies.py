@@ -21,9 +21,9 @@ from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import functions
-from tensorflow_recursion._tf.converted import is_converted
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements
+from tensorflow_recursion.converted import is_converted
 
 StagingError = api.StagingError  # what AutoGraph raises in the place of errors that it cannot make anew
 

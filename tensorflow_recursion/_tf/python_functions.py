@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.autograph.core import function_wrappers
 
-from tensorflow_recursion._tf.converted import is_converted
+from tensorflow_recursion.converted import is_converted
 
 # Values that are the same where they are equal. (0.0 and -0.0 are equal, but not the same; they are told by `repr`.)
 _VALUES = (int, bool, str, bytes, type(None), tf.DType)

@@ -18,16 +18,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 ORDER = """
     _build_info, _native
     _loader
-    names, errors, notices
+    names, errors, converted
+    notices
     _tf
     _tf.recorders
-    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saving
-    _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls
+    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions
+    _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls, _tf.saving
     _tf.followed, _tf.origins
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.python_functions
     _tf.function_types
-    _tf.patches, _tf.inferring, _tf.loops, _tf.bodies
+    _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.bodies
     _tf.tracing
     ops, shapes, signatures, explanations
     vectorization, conversions, made_variables
