@@ -57,6 +57,7 @@ def test_values_are_those_of_dynamic_runs_when_one_argument_is_a_variable_of_eit
     assert [same_bits(*pair) for pair in zip(static, dynamic, strict=True)] == [True] * len(dynamic), (static, dynamic)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*ONE_AT_A_TIME, "variables_that_take_turns"])
 def test_run_is_static_when_one_argument_is_a_variable_of_either_device(name, place):
     fetches = CASES[name].build(*place.devices)
@@ -83,6 +84,7 @@ APART = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", APART)
 def test_run_is_static_and_on_both_devices_when_operators_lie_apart(name, place):
     fetches = CASES[name].build(*place.devices)

@@ -48,6 +48,7 @@ def test_gradient_inside_cond_of_call_outside(run, control_flow, flag):
     assert run([y, dx], {p: flag}) == [1.5**3, 3 * 1.5**2 if flag else 0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("choice", [0, 1, 2])
 def test_gradient_through_case_around_calls(run, control_flow, choice):
     f = define_power()

@@ -145,6 +145,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_aggregation_method_does_not_change_the_result(run, control_flow, method):
     f = define_power()

@@ -69,6 +69,7 @@ def test_callers_wait_for_effects_that_unread_arguments_come_from(run, control_f
     assert events[2:] == ["caller 4"]
 
 
+@pytest.mark.sampled(2)
 def test_what_waits_for_a_call_waits_for_each_of_its_outputs(run, control_flow):
     events = []
     count = counting()

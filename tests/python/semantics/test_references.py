@@ -60,6 +60,7 @@ def beside_call(readers):
     return [reader(tf.equal(call, 3)) for reader in readers], call
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(), (2,)])
 @pytest.mark.parametrize("name", READERS)
 def test_reading_a_variable_is_error_when_it_has_no_value(session_config, control_flow, name, shape):

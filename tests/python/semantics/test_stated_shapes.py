@@ -63,6 +63,7 @@ def test_only_the_output_that_is_not_as_stated_is_named(run, control_flow):
         y(1)
 
 
+@pytest.mark.sampled(2)
 def test_gradient_is_right_when_shapes_are_checked(run, control_flow):
     f, define = recursive("Power", [tf.float64, tf.int32], [tf.float64], shapes=[[]])
     define(lambda x, n: tf.cond(n < 1, lambda: tf.ones_like(x), lambda: x * f(x, n - 1)))

@@ -76,6 +76,7 @@ def derivative_in(place):
     return tf.function(slope) if place == "tf.function" else slope
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["eager", "tf.function"])
 @pytest.mark.parametrize("function", [ends_in_python, in_branch_of_branch, in_loop, in_branch_of_loop])
 def test_gradient_of_python_that_runs_once(function, place):

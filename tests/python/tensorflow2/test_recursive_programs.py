@@ -60,6 +60,7 @@ def test_program_computes_what_it_does_in_python(name, mode):
         assert tf.nest.flatten(got) == pytest.approx(tf.nest.flatten(expected(*args)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["fib", "gcd", "parity"])
 def test_program_with_signatures_takes_python_numbers(name, mode):
     make, calls = PROGRAMS[name]
