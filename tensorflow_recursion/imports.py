@@ -54,7 +54,7 @@ class ImportedDefinition(CopiedDefinition):
 def register() -> None:
     """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
     loading.install(names.INVOKE, names.STATIC, names.renumbered, _rename)
-    saving.install(names.INVOKE, _function_around, _warn_of_unsaved)
+    saving.install(names.INVOKE, lambda name: names.trace_in(name) is not None, _function_around, _warn_of_unsaved)
     importing.install(names.INVOKE, names.STATIC)
     types = (names.ARGUMENT_TYPES, names.IGNORED_TYPES)
     snapshots = (names.SNAPSHOT, names.VARIABLES_OF)

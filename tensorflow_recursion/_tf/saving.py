@@ -22,7 +22,10 @@ _NUMBERED = "CustomGradient-"
 
 
 def install(
-    call: str, function_around: Callable[[tf.Graph], str | None], warn_of_unsaved: Callable[[str, str], None]
+    call: str,
+    is_name_of_ours: Callable[[str], bool],
+    function_around: Callable[[tf.Graph], str | None],
+    warn_of_unsaved: Callable[[str, str], None],
 ) -> None:
     """Let TensorFlow save functions that are called by the operator `call`.
 
@@ -30,6 +33,8 @@ def install(
 
     Args:
       call: the operator.
+      is_name_of_ours: whether a function has a name that this package gives to functions. Others that TensorFlow takes
+        out of a graph may have gradients that go by numbers of another process.
       function_around: the function whose body a graph is part of, as a branch or a loop of it; None outside of bodies.
       warn_of_unsaved: is called with a function, and why the gradient of an operator in it is not saved.
     """
@@ -44,7 +49,11 @@ def install(
 
     def iterate_op_types(function: Any) -> Iterator[tuple[Any, Any]]:
         is_traced = functions.is_traced(function)
-        user_name = function.name if is_traced else function_around(function.graph)
+        if is_traced:
+            has_call = any(node.op == call for node in function.definition.node_def)
+            user_name = function.name if has_call or is_name_of_ours(function.name) else None
+        else:
+            user_name = function_around(function.graph)
         if user_name is None:
             yield from own_gradients(function)
             return
