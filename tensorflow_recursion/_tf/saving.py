@@ -14,8 +14,6 @@ from tensorflow_recursion._tf import functions
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
 _HINT = "import_tensorflow_recursion_before_loading"
-
-
 _GRADIENT_TYPE = "_gradient_op_type"
 # What TensorFlow calls a `tf.custom_gradient`. It numbers them, so they have other names in other processes.
 _NUMBERED = "CustomGradient-"

@@ -200,6 +200,33 @@ def check_derivatives(run, inputs, recursive, unrolled, order, count=None):
     assert count is None or collected(fetches[1]) == count
 
 
+def check_net(run, inputs, program, depth, order, count=None):
+    """Checks derivatives of a net of two calls a call, that is sin(program(n, net(n - 1) + net(n - 2), *weights)).
+
+    `inputs` makes the start, which the net has the shape of, and the weights. See `check_derivatives` for the rest.
+    """
+
+    def recursive(start, *weights):
+        @tfr.recursive(
+            input_signature=[tf.TensorSpec([], tf.int32)],
+            output_signature=tf.TensorSpec(start.shape, start.dtype),
+            autograph=False,
+        )
+        def net(n):
+            step = lambda: tf.sin(program(n, net(n - 1) + net(n - 2), *weights))
+            return tf.cond(n < 1, lambda: tf.identity(start), step)
+
+        return net(tf.constant(depth))
+
+    def unrolled(start, *weights):
+        def net(n):
+            return start if n < 1 else tf.sin(program(tf.constant(n), net(n - 1) + net(n - 2), *weights))
+
+        return net(depth)
+
+    check_derivatives(run, inputs, recursive, unrolled, order, count)
+
+
 def _orders_in_graph(f, xs, order):
     """`[f(*xs)]`, the gradients of it, and one more derivative of these if `order` is 2."""
     orders = [[f(*xs)]]

@@ -7,14 +7,10 @@ whole.
 
 import pytest
 import tensorflow as tf
-from gradient_helpers import check_derivatives
+from gradient_helpers import check_net
 
-import tensorflow_recursion as tfr
-
-tf1 = tf.compat.v1
-
-I32, F64 = tf.int32, tf.float64
-SIZE, DEPTH = 4, 5
+F64 = tf.float64
+SIZE, DEPTH = 4, 4
 
 
 def column(part):
@@ -81,29 +77,9 @@ def inputs():
     return [tf.random.stateless_uniform(shape, [1, i], -0.5, 0.5, F64) for i, shape in enumerate(shapes)]
 
 
-def recursive(program, start, *weights):
-    @tfr.recursive(
-        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([SIZE, 1], F64), autograph=False
-    )
-    def net(n):
-        step = lambda: tf.sin(column(program(net(n - 1) + net(n - 2), 1 - n, *weights)))
-        return tf.cond(n < 1, lambda: tf.identity(start), step)
-
-    return net(tf.constant(DEPTH - 1))
-
-
-def unrolled(program, start, *weights):
-    def net(n):
-        x = start if n < 1 else net(n - 1) + net(n - 2)
-        return x if n < 1 else tf.sin(column(program(x, tf.constant(1 - n), *weights)))
-
-    return net(DEPTH - 1)
-
-
 def check(run, name, order):
     count, program = PROGRAMS[name]
-    of = lambda make: lambda *given: make(program, *given)
-    check_derivatives(run, inputs, of(recursive), of(unrolled), order, count)
+    check_net(run, inputs, lambda n, x, *weights: column(program(x, 1 - n, *weights)), DEPTH, order, count)
 
 
 @pytest.mark.each_value

@@ -1,12 +1,10 @@
 """Stacks of matrices, of which a call uses one, `x @ w[k]`, or all, `xs @ w`; and small views, a column for example."""
 # SPDX-License-Identifier: Apache-2.0
 
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import check_derivatives
+from gradient_helpers import check_net
 
 import tensorflow_recursion as tfr
 
@@ -130,29 +128,9 @@ def inputs():
     ]
 
 
-def recursive(program, start, *weights):
-    @tfr.recursive(
-        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, SIZE], F64), autograph=False
-    )
-    def net(n):
-        step = lambda: tf.sin(program(n, net(n - 1) + net(n - 2), *weights))
-        return tf.cond(n < 1, lambda: tf.identity(start), step)
-
-    return net(tf.constant(DEPTH))
-
-
-def unrolled(program, start, *weights):
-    def net(n):
-        return start if n < 1 else tf.sin(program(tf.constant(n), net(n - 1) + net(n - 2), *weights))
-
-    return net(DEPTH)
-
-
 def check(run, name, order):
     count, program = PROGRAMS[name]
-
-    of = lambda make: functools.partial(make, program)
-    check_derivatives(run, inputs, of(recursive), of(unrolled), order, count)
+    check_net(run, inputs, program, DEPTH, order, count)
 
 
 @pytest.mark.each_value

@@ -1,12 +1,10 @@
 """Uses of weights whose gradients are collected: factors of products, as they are or transposed, and rows."""
 # SPDX-License-Identifier: Apache-2.0
 
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from gradient_helpers import check_derivatives, collected
+from gradient_helpers import check_net, collected
 
 import tensorflow_recursion as tfr
 
@@ -79,30 +77,10 @@ def inputs(dtype):
     return [tf.constant(start, dtype) for start in starts]
 
 
-def recursive(program, dtype, start, *weights):
-    @tfr.recursive(
-        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([SIZE, 1], dtype), autograph=False
-    )
-    def net(n):
-        step = lambda: tf.sin(program(net(n - 1) + net(n - 2), *weights))
-        return tf.cond(n < 1, lambda: tf.identity(start), step)
-
-    return net(tf.constant(DEPTH))
-
-
-def unrolled(program, dtype, start, *weights):
-    def net(n):
-        return start if n < 1 else tf.sin(program(net(n - 1) + net(n - 2), *weights))
-
-    return net(DEPTH)
-
-
 def check(run, name, dtype, order):
     count, program = PROGRAMS[name]
-
-    of = lambda make: functools.partial(make, program, dtype)
     count = None if dtype.is_complex else count
-    check_derivatives(run, lambda: inputs(dtype), of(recursive), of(unrolled), order, count)
+    check_net(run, lambda: inputs(dtype), lambda n, x, *weights: program(x, *weights), DEPTH, order, count)
 
 
 @pytest.mark.each_value
