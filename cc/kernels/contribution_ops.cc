@@ -16,6 +16,7 @@ namespace tensorflow_recursion {
 
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
+using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::Variant;
@@ -37,6 +38,17 @@ bool HasRows(const Tensor& part, tensorflow::DataType dtype, const TensorShape& 
     if (part.dim_size(i + 1) != row_shape.dim_size(i)) return false;
   }
   return true;
+}
+
+// The shape of a row of tensor `which`: as stated, and where that is open, as in the first term; 0 if there is none.
+TensorShape RowShape(const PartialTensorShape& stated, const std::vector<const Term*>& terms, int which) {
+  const Tensor* const first = terms.empty() ? nullptr : &terms[0]->tensors[which];
+  TensorShape shape;
+  for (int i = 0; i < stated.dims(); ++i) {
+    const int64_t of_term = first != nullptr && i + 1 < first->dims() ? first->dim_size(i + 1) : 0;
+    shape.AddDim(stated.dim_size(i) < 0 ? of_term : stated.dim_size(i));
+  }
+  return shape;
 }
 
 // Counts the rows that tensor `which` has in all terms together. InvalidArgument if one has other rows than expected.
@@ -115,8 +127,12 @@ void ContributeNoneOp::Compute(OpKernelContext* context) { SetVariant(context, C
 
 CollectOp::CollectOp(OpKernelConstruction* construction) : OpKernel(construction) {
   OP_REQUIRES_OK(construction, construction->GetAttr(kPartAttr, &part_));
-  OP_REQUIRES_OK(construction, construction->GetAttr("first_shape", &row_shapes_[0]));
-  OP_REQUIRES_OK(construction, construction->GetAttr("second_shape", &row_shapes_[1]));
+  const char* const attributes[] = {"first_shape", "second_shape"};
+  for (int which = 0; which < 2; ++which) {
+    OP_REQUIRES_OK(construction, construction->GetAttr(attributes[which], &row_shapes_[which]));
+    OP_REQUIRES(construction, row_shapes_[which].dims() >= 0,
+                InvalidArgument("Gradient '", name(), "': ", attributes[which], " has no rank"));
+  }
 }
 
 void CollectOp::Compute(OpKernelContext* context) {
@@ -127,7 +143,7 @@ void CollectOp::Compute(OpKernelContext* context) {
   terms.erase(std::remove_if(terms.begin(), terms.end(), [this](const Term* term) { return term->part != part_; }),
               terms.end());
   for (int which = 0; which < 2; ++which) {
-    OP_REQUIRES_OK(context, Concatenate(context, terms, which, row_shapes_[which]));
+    OP_REQUIRES_OK(context, Concatenate(context, terms, which, RowShape(row_shapes_[which], terms, which)));
   }
 }
 

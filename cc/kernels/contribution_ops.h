@@ -5,6 +5,7 @@
 #define TENSORFLOW_RECURSION_CC_KERNELS_CONTRIBUTION_OPS_H_
 
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow_recursion {
 
@@ -26,7 +27,8 @@ class ContributeNoneOp : public tensorflow::OpKernel {
 };
 
 // Yields the first tensors of all terms of a part, and the second tensors of these, each concatenated along axis 0.
-// Attributes first_shape and second_shape give the shape of a row of each, as there may be no term to take it from.
+// Attributes first_shape and second_shape give the shape of a row of each, as there may be no term to take it from; a
+// dimension that they leave open is 0 then.
 class CollectOp : public tensorflow::OpKernel {
  public:
   explicit CollectOp(tensorflow::OpKernelConstruction* construction);
@@ -34,7 +36,7 @@ class CollectOp : public tensorflow::OpKernel {
 
  private:
   int part_ = 0;
-  tensorflow::TensorShape row_shapes_[2];
+  tensorflow::PartialTensorShape row_shapes_[2];
 };
 
 // Passes its first input on: Total and ContributeView.

@@ -19,7 +19,11 @@ are differentiated like any function: the gradient for a record is a record of g
 - `modes`: what is being built: a body, or the gradient of one.
 - `weight_views`: what a body makes of a weight alone, transposed for example.
 - `contributions`: terms of the gradient of a weight, which are added up outside of all frames.
-- `terms`: which terms operators make of gradients for weights.
+- `terms`: which terms an operator makes of the gradient for a weight, and how.
+- `products`: those of products, of a batch of products, of an einsum.
+- `rows`: those of what gathers or slices.
+- `sizes`: sizes of axes, of which some may be open.
+- `contributing`: which operators contribute to gradients of weights.
 - `uses`: how a body uses weights.
 - `weights`: gradients of weights, which are summed once instead of in every frame.
 - `obstacles`: warns of weights whose gradients each call computes, where a user can change that.

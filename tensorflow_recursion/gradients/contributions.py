@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +27,7 @@ from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.gradients import weight_views
+from tensorflow_recursion.gradients.sizes import sizes_of
 from tensorflow_recursion.gradients.weight_views import Step
 
 tf1 = tf.compat.v1
@@ -62,14 +63,14 @@ class Part:
 
 
 def can_be(kind: Kind, shape: tf.TensorShape) -> bool:
-    """Whether a gradient of a static shape can be collected from terms of this kind: it, or that of a row, is known."""
+    """Whether a gradient of a static shape, which may be open, can be collected from terms of this kind."""
     if kind is Kind.OTHER or shape.rank is None:
         return False
-    if kind is Kind.PRODUCT:
-        return bool(shape.rank == 2 and shape.num_elements())
-    if kind in (Kind.BATCH_PRODUCT, Kind.ROW_PRODUCT):
-        return bool(shape.rank == 3 and shape.num_elements())
-    return bool(shape.rank >= 1 and shape[1:].is_fully_defined())
+    if kind in (Kind.ROWS, Kind.SLICES):
+        return bool(shape.rank >= 1)
+    if kind is Kind.ROW_PRODUCT and not shape.is_fully_defined():
+        return False
+    return bool(shape.rank == (2 if kind is Kind.PRODUCT else 3) and shape.num_elements() != 0)
 
 
 def total(parts: Mapping[Part, int], contributions: tf.Tensor, weight: tf.Tensor, is_dense: bool) -> Any:
@@ -78,7 +79,7 @@ def total(parts: Mapping[Part, int], contributions: tf.Tensor, weight: tf.Tensor
     `parts` are the parts of it, with their numbers.
     """
     _, shape = handles.gradient_type(weight)
-    if set(parts) == {Part(Kind.ROWS)} and not is_dense and shape[0] is not None:
+    if set(parts) == {Part(Kind.ROWS)} and not is_dense and shape.is_fully_defined():
         values, indices = _collected_rows(contributions, parts[Part(Kind.ROWS)], *handles.gradient_type(weight))
         nodes.set_attribute(values.op, _NUM_ROWS, tf1.AttrValue(i=shape[0]))
         return tf.IndexedSlices(values, indices, tf.constant(shape.as_list(), tf.int32))
@@ -90,7 +91,7 @@ def _sum(part: Part, number: int, contributions: tf.Tensor, weight: tf.Tensor) -
     """A part of the gradient for a weight."""
     dtype, shape = handles.gradient_type(weight)
     if not part.steps:
-        zeros = handles.zeros_for(weight) if shape.rank and shape[0] is None else None
+        zeros = None if shape.is_fully_defined() else handles.zeros_for(weight)
         return _sum_of_view(part.kind, number, contributions, dtype, shape, zeros)
     like = tf.zeros(shape, dtype) if shape.is_fully_defined() else handles.zeros_for(weight)
     view = weight_views.view(like, part.steps)
@@ -101,12 +102,11 @@ def _sum(part: Part, number: int, contributions: tf.Tensor, weight: tf.Tensor) -
 def _sum_of_view(
     kind: Kind, number: int, contributions: tf.Tensor, dtype: tf.DType, shape: tf.TensorShape, like: tf.Tensor | None
 ) -> tf.Tensor:
-    """The gradient for a view; `like` has as many rows if that is not known otherwise."""
+    """The gradient for a view; `like` has its dimensions where these are open."""
     if kind is Kind.PRODUCT:
-        x, dy = ops.collect(contributions, (dtype, dtype), (shape[:1], shape[1:]), number)
-        return tf.matmul(x, dy, transpose_a=True)
+        return tf.matmul(*_collected_factors(contributions, number, dtype, shape, like, [[0], [1]]), transpose_a=True)
     if kind is Kind.BATCH_PRODUCT:
-        x, dy = ops.collect(contributions, (dtype, dtype), (shape[:2], tf.TensorShape([shape[0], shape[2]])), number)
+        x, dy = _collected_factors(contributions, number, dtype, shape, like, [[0, 1], [0, 2]])
         return tf.einsum("rki,rkj->kij", x, dy)
     if kind is Kind.ROW_PRODUCT:
         x, dy = ops.collect(contributions, (dtype, dtype), (tf.TensorShape([shape[1] + 1]), shape[2:]), number)
@@ -116,8 +116,30 @@ def _sum_of_view(
         )
         return tf.stack([tf.matmul(x, dy, transpose_a=True) for x, dy in of_rows])
     values, indices = _collected_rows(contributions, number, dtype, shape)
+    if not shape[1:].is_fully_defined():
+        values = tf.reshape(values, [tf.shape(values)[0], *sizes_of(like, range(1, shape.rank))])
     num_rows = tf.shape(like)[0] if shape[0] is None else shape[0]
     return tf.math.unsorted_segment_sum(values, indices, num_rows)
+
+
+def _collected_factors(
+    contributions: tf.Tensor,
+    number: int,
+    dtype: tf.DType,
+    shape: tf.TensorShape,
+    like: tf.Tensor | None,
+    axes: Sequence[Sequence[int]],
+) -> list[tf.Tensor]:
+    """The factors of products; rows of the first and of the second have the sizes of these `axes` of the view.
+
+    Without a term, Collect knows nothing of those that are open.
+    """
+    shapes = [tf.TensorShape([shape[i] for i in of_rows]) for of_rows in axes]
+    found = ops.collect(contributions, (dtype, dtype), (shapes[0], shapes[1]), number)
+    return [
+        rows if row.is_fully_defined() else tf.reshape(rows, [tf.shape(rows)[0], *sizes_of(like, of_rows)])
+        for rows, row, of_rows in zip(found, shapes, axes, strict=True)
+    ]
 
 
 def _collected_rows(contributions: tf.Tensor, number: int, dtype: tf.DType, shape: tf.TensorShape) -> list[tf.Tensor]:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import function_calls, handles, nodes, patches
-from tensorflow_recursion.gradients import contributions, terms, weight_views
+from tensorflow_recursion.gradients import contributing, contributions, weight_views
 from tensorflow_recursion.gradients.contributions import Kind, Part
 from tensorflow_recursion.gradients.terms import Terms
 from tensorflow_recursion.gradients.weight_views import Step
@@ -117,7 +117,7 @@ class Usage:
         """Let all uses hand out terms; `number_of` is the number of a part."""
         for use in self.uses:
             if use.part is not None and use.terms is not None:
-                terms.contribute_from(use.op, use.position, use.terms, number_of(use.part))
+                contributing.contribute_from(use.op, use.position, use.terms, number_of(use.part))
         for op, position in self.makers:
             weight_views.hand_on_terms(op, position)
         for op in self.selections:
@@ -331,7 +331,7 @@ class UsesInBody:
         if made.tensors and made.is_collectable():
             made.makers.append((op, position))
             return made
-        products = terms.find_of_row(op, position, name.shape)
+        products = contributing.find_of_row(op, position, name.shape)
         if products is not None and not self._is_returned(op.outputs[0]):
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
@@ -390,7 +390,7 @@ def _usage(name: _Name) -> Usage:
 
 def _use(op: tf.Operation, position: int, name: _Name) -> Use:
     """The use of a weight or a view that `op` makes."""
-    for find in (terms.find, terms.find_whole):
+    for find in (contributing.find, contributing.find_whole):
         found = None if name.shape.rank is None else find(op, position, name.shape)
         if found is not None and contributions.can_be(found.kind, found.shape):
             return Use(op, position, Part(found.kind, (*name.steps, *found.steps)), found)

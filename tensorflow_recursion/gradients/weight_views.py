@@ -83,9 +83,9 @@ def transposed(order: Sequence[int] = (1, 0)) -> Step:
     return Step("Transpose", (), 0, (_Constant.of(order, tf.int32),), 0)
 
 
-def reshaped(shape: Sequence[int]) -> Step:
-    """The step from a tensor to one of another shape."""
-    return Step("Reshape", (), 0, (_Constant.of(shape, tf.int32),), 0)
+def reshaped(shape: Sequence[int | None]) -> Step:
+    """The step from a tensor to one of another shape, of which one dimension may be open."""
+    return Step("Reshape", (), 0, (_Constant.of([-1 if size is None else size for size in shape], tf.int32),), 0)
 
 
 def views(op: tf.Operation, position: int) -> Iterator[tuple[tf.Tensor, Step]]:
@@ -97,8 +97,8 @@ def views(op: tf.Operation, position: int) -> Iterator[tuple[tf.Tensor, Step]]:
     for i, tensor in enumerate(op.inputs):
         if i != position:
             value = tf.get_static_value(tensor)
-            if value is None and op.type == "Reshape":  # its result, which can be a view, has a static shape
-                value = op.outputs[0].shape.as_list()
+            if value is None and op.type == "Reshape" and op.outputs[0].shape.as_list().count(None) < 2:
+                value = [-1 if size is None else size for size in op.outputs[0].shape]
             if value is None:
                 return
             constants.append(_Constant.of(value, tensor.dtype))
@@ -109,7 +109,7 @@ def views(op: tf.Operation, position: int) -> Iterator[tuple[tf.Tensor, Step]]:
 
 
 def _can_be(tensor: tf.Tensor) -> bool:
-    return bool(tensor.dtype.is_floating and tensor.shape.is_fully_defined())
+    return bool(tensor.dtype.is_floating and tensor.shape.rank is not None)
 
 
 def hand_on_terms(op: tf.Operation, position: int) -> None:

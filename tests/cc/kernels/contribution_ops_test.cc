@@ -20,6 +20,7 @@ namespace {
 using tensorflow::DT_FLOAT;
 using tensorflow::DT_INT64;
 using tensorflow::DT_VARIANT;
+using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::Variant;
@@ -39,8 +40,8 @@ class ContributionOpsTest : public ::testing::Test {
     graph_.Node("collect", kCollectOp, {input},
                 {{"T", DT_FLOAT},
                  {"U", second_type},
-                 {"first_shape", TensorShape(first)},
-                 {"second_shape", TensorShape(second)}});
+                 {"first_shape", PartialTensorShape(first)},
+                 {"second_shape", PartialTensorShape(second)}});
   }
 
   absl::Status Run(const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
@@ -48,7 +49,7 @@ class ContributionOpsTest : public ::testing::Test {
     return RunGraph(graph_.graph(), fetches, outputs, feeds);
   }
 
-  // Collects what is fed.
+  // Collects what is fed. Dimensions of -1 are open.
   absl::Status CollectFed(const Tensor& fed, const Shape& first, const Shape& second, std::vector<Tensor>* outputs) {
     graph_ = GraphBuilder();
     graph_.Node("sum", "Placeholder", {}, {{"dtype", DT_VARIANT}});
@@ -219,15 +220,33 @@ TEST_F(ContributionOpsTest, CollectReportsWhatIsNoContribution) {
   ExpectFault(Tensor(DT_VARIANT, TensorShape({0})), {}, {}, "its input is not what a gradient call returns");
 }
 
-TEST_F(ContributionOpsTest, CollectReportsRowsOfUnknownShape) {
+TEST_F(ContributionOpsTest, RowsOfUnknownRankAreRefused) {
   graph_.Node("none", kContributeNoneOp);
-  graph_.Node("collect", kCollectOp, {"none"},
-              {{"T", DT_FLOAT},
-               {"U", DT_INT64},
-               {"first_shape", tensorflow::PartialTensorShape({-1})},
-               {"second_shape", TensorShape({})}});
+  graph_.Node(
+      "collect", kCollectOp, {"none"},
+      {{"T", DT_FLOAT}, {"U", DT_INT64}, {"first_shape", PartialTensorShape()}, {"second_shape", TensorShape({})}});
   std::vector<Tensor> outputs;
-  EXPECT_EQ(Run({"collect:0"}, &outputs).code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status status = Run({"collect:0"}, &outputs);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "Gradient 'collect': first_shape has no rank")) << status;
+}
+
+// A weight may have dimensions that only a run tells, such as an argument of a batch of any size.
+TEST_F(ContributionOpsTest, OpenDimensionsAreThoseOfTheTerms) {
+  const Shape open = {-1, 2};
+  const Contributions sum = Contributions::Sum(Contributions(Floats({1, 3, 2}, 1), Int64s({4})),
+                                               Contributions(Floats({2, 3, 2}, 7), Int64s({5, 6})));
+  std::vector<Tensor> outputs;
+  ASSERT_TRUE(CollectFed(Box(sum), open, {}, &outputs).ok());
+  EXPECT_EQ(outputs[0].shape(), TensorShape({3, 3, 2}));
+  EXPECT_EQ(ValuesOf(outputs[0])[17], 18);
+
+  ASSERT_TRUE(CollectFed(Box(Contributions()), open, {}, &outputs).ok());
+  EXPECT_EQ(outputs[0].shape(), TensorShape({0, 0, 2}));
+
+  const Contributions others = Contributions::Sum(sum, Contributions(Floats({1, 4, 2}, 1), Int64s({4})));
+  ExpectFault(Box(others), open, {}, "a term is float[1,4,2], expected rows of float[3,2]");
+  ExpectFault(Box(Contributions(Floats({1}, 1), Int64s({4}))), open, {}, "a term is float[1], expected rows of");
 }
 
 }  // namespace

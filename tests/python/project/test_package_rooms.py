@@ -37,9 +37,11 @@ ORDER = """
     tracing, specializations
     nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
-    gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions
+    gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions, gradients.sizes
     gradients.contributions, gradients.tf_functions
     gradients.terms
+    gradients.products, gradients.rows
+    gradients.contributing
     gradients.uses
     gradients.weights, gradients.snapshots, gradients.repeats
     gradients.knowledge, gradients.obstacles
