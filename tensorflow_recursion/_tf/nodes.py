@@ -133,6 +133,18 @@ def loop_body(op: tf.Operation) -> Any:
     return while_v2._get_graph(op, "body", "_body_graph")
 
 
+def operations_within(graph: tf.Graph) -> Iterator[tf.Operation]:
+    """The operations of a graph, and those in the branches and loop bodies in it."""
+    pending = [graph]
+    while pending:
+        for op in pending.pop().get_operations():
+            yield op
+            if op.type in LOOPS:
+                pending.append(loop_body(op))
+            elif op.type in HAVE_BRANCHES:
+                pending += branches(op)
+
+
 def is_loop_body(graph: tf.Graph) -> bool:
     """Whether `graph` is one that `loop_body` has returned."""
     return hasattr(graph, "_while")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +19,7 @@ from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.obstacles import Obstacle, described
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
-from tensorflow_recursion.gradients.uses import UsesInBody, Weight
+from tensorflow_recursion.gradients.uses import Use, UsesInBody, Weight
 from tensorflow_recursion.tracing import Body
 
 tf1 = tf.compat.v1
@@ -113,7 +113,8 @@ class BodyWithGradient:
         """Let the gradients of weights be collected where that can be done."""
         inputs = [*self.args, *self.captures]
         all_weights = self._known.weights
-        in_body = UsesInBody(self.captures, self.results, self._target_of)
+        arguments = [inputs[i] for i in self._pair.trainable if i < len(self.args)]
+        in_body = UsesInBody(arguments, self.captures, self.results, self._target_of)
         name = names.shown(original_of(self._definition).user_name)
         found = {}
         self.weights, self.obstacles = [], []
@@ -127,8 +128,9 @@ class BodyWithGradient:
             if any(use.part is not None for use in usage.uses):
                 self.weights.append(weight)
             for use in usage.obstacles():
-                movable = None if use.movable is None else described(use.movable)
-                self.obstacles.append(Obstacle(weight, shape, name, movable))
+                self.obstacles.append(_obstacle(use, weight, shape, name, in_body, known))
+        for target in in_body.handed_otherwise(tf1.get_default_graph()):
+            all_weights.note_change(target)
         for i in self._pair.trainable:
             if self._is_collected(i):
                 found[i].collect(all_weights.number_of)
@@ -213,6 +215,21 @@ def gradients_of(
             "tf.TensorArray in place of tf.raw_ops.TensorArrayV3"
         ) from error
     return [_as_tensor(dx, x, collected) for dx, x, collected in zip(dxs, xs, is_collected, strict=True)]
+
+
+def _obstacle(
+    use: Use,
+    weight: Weight,
+    shape: tf.TensorShape,
+    function: str,
+    in_body: UsesInBody,
+    weights: Mapping[Hashable, Weight],
+) -> Obstacle:
+    """What is kept of a use that makes no terms; `weights` says what arguments are."""
+    if use.movable is None:
+        return Obstacle(weight, shape, function, None)
+    needed = in_body.arguments_of(use.movable) or ()
+    return Obstacle(weight, shape, function, described(use.movable), frozenset(weights[one] for one in needed))
 
 
 def _described(tensor: tf.Tensor) -> str:

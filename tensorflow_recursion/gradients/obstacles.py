@@ -31,12 +31,14 @@ class Obstacle:
       function: whose body uses it, as users know it.
       movable: the operator whose result would make terms if it were computed outside of the recursion, as messages show
         it, because operators keep their graph; None if there is none.
+      arguments: those that this operator depends on. It can only be moved if all calls have the same ones.
     """
 
     weight: Weight
     shape: tf.TensorShape
     function: str
     movable: str | None
+    arguments: frozenset[Weight] = frozenset()
 
 
 def described(op: tf.Operation) -> str:
@@ -56,8 +58,12 @@ def warn_of(obstacles: Iterable[Obstacle], often: Iterable[Weight], weights: Wei
         by_weight.setdefault(weights.first(obstacle.weight), []).append(obstacle)
     for weight in dict.fromkeys(weights.first(weight) for weight in often if weights.is_shared(weight)):
         found = by_weight.get(weight, [])
-        if found and is_large(found[0].shape) and all(obstacle.movable is not None for obstacle in found):
+        if found and is_large(found[0].shape) and all(_can_move(obstacle, weights) for obstacle in found):
             notices.show("dense", _text(found))
+
+
+def _can_move(obstacle: Obstacle, weights: Weights) -> bool:
+    return obstacle.movable is not None and not any(map(weights.is_changed, obstacle.arguments))
 
 
 def _text(obstacles: Sequence[Obstacle]) -> str:

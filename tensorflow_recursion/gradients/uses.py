@@ -137,7 +137,7 @@ class _Name:
       tensor: in the body, in a branch or in a loop.
       shape: the static shape of the weight or the view, of which less may be known inside of a branch.
       steps: from the weight to the view; none if it is the weight.
-      may_move: whether it is a large weight that is captured, or made of such ones, and so the same in all calls.
+      may_move: whether it is a large weight, or made of such ones, so that what is made of it may be worth moving.
       is_imagined: whether it would stand for a weight only if it were computed outside of the recursion.
       readings: the operators that read it, once it is looked at.
       usage: what is done with it, once that is known.
@@ -187,6 +187,7 @@ class UsesInBody:
 
     def __init__(
         self,
+        arguments: Sequence[tf.Tensor],
         captures: Sequence[tf.Tensor],
         results: Sequence[tf.Tensor],
         target_of: Callable[[tf.Operation, int], Weight | None],
@@ -194,17 +195,22 @@ class UsesInBody:
         """Look into a body whose conditionals and loops are If, Case and While.
 
         Args:
+          arguments: those that have a gradient.
           captures: what stands in the body for the captured tensors.
           results: what the body returns.
           target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
         """
-        # What stands for captured tensors.
-        self._captures = {tensor.ref() for tensor in captures}
+        # What is the same in all calls if these arguments are: captured tensors are in any case.
+        self._fixed_by: dict[Hashable, frozenset[Hashable]] = {tensor.ref(): frozenset() for tensor in captures}
+        self._fixed_by.update((tensor.ref(), frozenset([tensor.ref()])) for tensor in arguments)
         self._results = results
         self._target_of = target_of
-        # The results of operators that depend on nothing but captured tensors and constants, and whether operators do.
+        # The results of operators that depend on nothing but these and constants, and for each operator the arguments
+        # that it depends on then; None if it depends on anything else.
         self._results_of: dict[tf.Operation, list[_Name]] = {}
-        self._are_of_captures: dict[tf.Operation, bool] = {}
+        self._arguments_of: dict[tf.Operation, frozenset[Hashable] | None] = {}
+        # What stands for weights, without a view.
+        self._weights: set[Hashable] = set()
         # The conditional that a branch belongs to, and the choices among weights by references to what is chosen.
         self._conditionals: dict[tf.Graph, tf.Operation] = {}
         self._choices: dict[Hashable, Choice] = {}
@@ -212,11 +218,13 @@ class UsesInBody:
     def usage(self, weight: tf.Tensor) -> Usage:
         """All uses of an argument or captured tensor: of the weight, or of its variable's handle."""
         _, shape = handles.gradient_type(weight)
-        weight_name = _Name(weight, weight, shape, may_move=is_large(shape) and weight.ref() in self._captures)
+        weight_name = _Name(weight, weight, shape, may_move=is_large(shape))
         pending = [weight_name]
         while pending:  # no recursion: chains of operators may be long
             name = pending[-1]
             if name.readings is None:
+                if not name.steps and not name.is_imagined:
+                    self._weights.add(name.tensor.ref())
                 name.readings = [self._reading(op, position, name) for op, position in _readers(name.tensor)]
                 name.readings += self._choosing(name)
             unknown = [made for reading in name.readings for made in reading.made() if made.usage is None]
@@ -246,8 +254,8 @@ class UsesInBody:
         if op.type in (*nodes.CONDITIONALS, *nodes.CASES):
             self._conditionals.update((branch, op) for branch in nodes.branches(op))
         if others := _stands_for(op, position):
-            if name.may_move:
-                self._captures.update(tensor.ref() for tensor in others)
+            if name.may_move and (arguments := self._arguments_behind(name.tensor)) is not None:
+                self._fixed_by.update((tensor.ref(), arguments) for tensor in others)
             return _Reading(op, position, None, [name.derived(tensor, name.shape, name.steps) for tensor in others])
         if nodes.has_no_gradient(op) or (not op.outputs and op.inputs[position].dtype != tf.resource):
             return _Reading(op, position, None)
@@ -263,7 +271,7 @@ class UsesInBody:
                 for tensor, step in weight_views.views(op, position)
             ]
         results = None
-        if not views and use.is_obstacle and name.may_move and self._is_of_captures(op):
+        if not views and use.is_obstacle and name.may_move and self.arguments_of(op) is not None:
             if op not in self._results_of:
                 self._results_of[op] = [
                     _Name(name.weight, tensor, tensor.shape, may_move=True, is_imagined=True) for tensor in op.outputs
@@ -296,7 +304,7 @@ class UsesInBody:
             not is_whole
             or op.inputs[0].shape.rank != 0
             or not name.tensor.dtype.is_floating
-            or self._is_of_captures(op)
+            or self.arguments_of(op) == frozenset()
         ):
             return None
         return self._choice(op.outputs[0], 2, position - 1, name)
@@ -344,37 +352,63 @@ class UsesInBody:
             return Usage(uses=[use])
         if made.uses:
             return Usage(uses=made.obstacles())
-        if op.type in _CALLS and name.steps and self._is_of_captures(op.inputs[position].op):
+        if op.type in _CALLS and name.steps and self.arguments_of(op.inputs[position].op) is not None:
             use = dataclasses.replace(use, movable=op.inputs[position].op)
         return Usage(uses=[use]) if reading.results is None else _beyond(use, reading.results)
 
     def _is_returned(self, tensor: tf.Tensor) -> bool:
         return any(tensor is result for result in self._results) or _is_returned(tensor)
 
-    def _is_of_captures(self, op: tf.Operation) -> bool:
-        """Whether an operator depends on nothing but constants and captured tensors, the same in all calls."""
-        known = self._are_of_captures
-        pending = [op]
+    def arguments_of(self, op: tf.Operation) -> frozenset[Hashable] | None:
+        """References to the arguments that an operator depends on, besides constants and captured tensors.
+
+        None if it depends on what may differ between calls whatever the arguments are, such as the result of a call.
+        """
+        known = self._arguments_of
+        pending = [] if op in known else [op]
         while pending:
             sources = self._sources(pending[-1])
-            if sources is None or any(known.get(source) is False for source in sources):
-                known[pending.pop()] = False
-            elif unknown := [source for source in sources if source not in known]:
+            if sources is None:
+                known[pending.pop()] = None
+            elif unknown := [tensor.op for tensor in sources if not self._is_known(tensor)]:
                 pending += unknown
             else:
-                known[pending.pop()] = True
+                found = [self._arguments_behind(tensor) for tensor in sources]
+                of_inputs = [arguments for arguments in found if arguments is not None]
+                known[pending.pop()] = frozenset().union(*of_inputs) if len(of_inputs) == len(found) else None
         return known[op]
 
-    def _sources(self, op: tf.Operation) -> list[tf.Operation] | None:
-        """What an operator depends on, which is nothing for captured tensors; None if not only on its inputs."""
+    def _is_known(self, tensor: tf.Tensor) -> bool:
+        return tensor.ref() in self._fixed_by or tensor.op in self._arguments_of
+
+    def _arguments_behind(self, tensor: tf.Tensor) -> frozenset[Hashable] | None:
+        """`arguments_of` what makes a tensor."""
+        fixed_by = self._fixed_by.get(tensor.ref())
+        return self.arguments_of(tensor.op) if fixed_by is None else fixed_by
+
+    def _sources(self, op: tf.Operation) -> list[tf.Tensor] | None:
+        """What an operator depends on; None if not only on its inputs."""
         if op.type != "Placeholder":
             is_fixed = op.type == "ReadVariableOp" or not op.op_def.is_stateful
             has_function = op.type in (*_CALLS, *nodes.HAVE_BRANCHES)
-            return [tensor.op for tensor in op.inputs] if is_fixed and not has_function else None
-        if op.outputs[0].ref() in self._captures:
-            return []
+            return list(op.inputs) if is_fixed and not has_function else None
+        if op.outputs[0].ref() in self._fixed_by:
+            return [op.outputs[0]]
         outer = nodes.captured_by(op.outputs[0])
-        return None if outer is None else [outer.op]
+        return None if outer is None else [outer]
+
+    def handed_otherwise(self, body: tf.Graph) -> Iterator[Weight]:
+        """What is a weight in a callee, but not what a call in the body hands to it. Usages have to be known.
+
+        A tf.function that is given no weight is left as it is.
+        """
+        for op in nodes.operations_within(body):
+            if op.type not in _CALLS:
+                continue
+            others = [position for position, tensor in enumerate(op.inputs) if tensor.ref() not in self._weights]
+            if op.type == names.INVOKE or len(others) < len(op.inputs):
+                targets = (self._target_of(op, position) for position in others)
+                yield from (target for target in targets if target is not None)
 
 
 def is_large(shape: tf.TensorShape) -> bool:

@@ -30,6 +30,8 @@ class Weights:
         self._same: dict[Weight, Weight] = {}
         # Those that several frames have: captured tensors, and arguments that a call hands on.
         self._shared: set[Weight] = set()
+        # Arguments that not all calls have the same.
+        self._changed: set[Weight] = set()
 
     def weight_of(self, definition: Definition, position: int) -> Weight:
         """The weight that an input of a function is: a captured tensor, or an argument, which goes by its position.
@@ -78,12 +80,21 @@ class Weights:
         """Whether several frames have the weight."""
         return self.first(weight) in self._shared
 
+    def note_change(self, weight: Weight) -> None:
+        """Learn that a call in the group has something else for an argument than what it was given."""
+        self._changed.add(weight)
+
+    def is_changed(self, weight: Weight) -> bool:
+        """Whether not all calls in the group have the same for an argument."""
+        return self.first(weight) in map(self.first, self._changed)
+
     def clear(self) -> None:
         """Forget everything."""
         self._parts.clear()
         self._numbers.clear()
         self._same.clear()
         self._shared.clear()
+        self._changed.clear()
 
     def first(self, weight: Weight) -> Weight:
         """The one that stands for all weights that are the same as `weight`."""

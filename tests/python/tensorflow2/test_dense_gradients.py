@@ -45,6 +45,18 @@ def tree(use, size=SIZE):
     return node
 
 
+def tree_of_arguments(use, w, v, m):
+    """The same, where `use(x, y, n, w, v, m)` gets weights that are arguments, which all calls hand on."""
+
+    @tfr.recursive(output_signature=ROW)
+    def node(n, w, v, m):
+        if n < 1:
+            return tf.ones([1, SIZE])
+        return use(node(n - 1, w, v, m), node(n - 1, w, v, m), n, w, v, m)
+
+    return lambda n: node(tf.constant(n), *map(tf.convert_to_tensor, (w, v, m)))
+
+
 def unrolled(use, n):
     """The same with Python's recursion, in eager mode."""
     if n < 1:
@@ -79,6 +91,8 @@ def checked(x, condition):
     with tf.control_dependencies([tf.debugging.Assert(condition, [x])]):
         return tf.identity(x)
 
+
+PLACES = ["captured", "argument"]
 
 # What a node makes of x and y, with two weights and a mask; and the operators that the warning names.
 SLOW = {
@@ -136,27 +150,30 @@ BETTER = {
 }
 
 
-def check(use):
-    """Check the gradients, and return the warnings."""
+def check(use, place):
+    """Check the gradients where the weights are captured tensors or arguments, and return the warnings."""
     w, v, mask = variables()
 
     def of_tree(x, y, n):
         return use(x, y, n, w, v, mask)
 
+    node = tree(of_tree) if place == "captured" else tree_of_arguments(use, w, v, mask)
     found = []
-    texts = warnings_of_dense_gradients(lambda: found.extend(gradients(tree(of_tree), [w, v], 3)))
+    texts = warnings_of_dense_gradients(lambda: found.extend(gradients(node, [w, v], 3)))
     if use is not SILENT["random"]:
         expected = gradients(lambda: unrolled(of_tree, 3), [w, v])
         assert_same(*([np.zeros([SIZE, SIZE]) if dx is None else dx for dx in dxs] for dxs in (found, expected)))
     return texts
 
 
+@pytest.mark.each_value
 @pytest.mark.sampled(2)
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("use, operators", SLOW.values(), ids=list(SLOW))
-def test_warning_says_what_makes_gradients_dense_and_what_to_do(use, operators):
+def test_warning_says_what_makes_gradients_dense_and_what_to_do(use, operators, place):
     line = rf"{re.escape(__file__)}:\d+"
     named = ", ".join(f"{operator} in {line}" for operator in operators)
-    (found,) = check(use)
+    (found,) = check(use, place)
     assert re.fullmatch(
         r"Function 'node': each call computes the whole gradient for a weight of shape \(64, 64\), which takes long, "
         rf"because of what is made of the weight: {named}\. Compute that once outside of the recursion, and pass it on "
@@ -165,15 +182,43 @@ def test_warning_says_what_makes_gradients_dense_and_what_to_do(use, operators):
     ), found
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("use", SILENT.values(), ids=list(SILENT))
-def test_nothing_is_said_where_nothing_helps_or_nothing_is_slow(use):
-    assert not check(use)
+def test_nothing_is_said_where_nothing_helps_or_nothing_is_slow(use, place):
+    assert not check(use, place)
+
+
+# What calls hand on as the weight, where they have not all the same.
+CHANGED = {
+    "as it is and changed": lambda f, n, w: f(n - 1, w) + f(n - 1, w * 0.5),
+    "in a branch": lambda f, n, w: f(n - 1, w) + tf.cond(n > 1, lambda: f(n - 2, tf.exp(w)), lambda: f(n - 1, w)),
+    "in a loop": lambda f, n, w: f(n - 1, w) + repeat(lambda x: x + f(n - 1, tf.concat([x, w[1:]], 0)), w[:1]),
+    "by another function": None,
+}
+
+
+@pytest.mark.parametrize("hand_on", CHANGED.values(), ids=list(CHANGED))
+def test_nothing_is_said_of_arguments_that_change(hand_on):
+    @tfr.recursive(output_signature=ROW)
+    def other(n, w):
+        return node(n, w * 0.5)
+
+    @tfr.recursive(output_signature=ROW)
+    def node(n, w):
+        if n < 1:
+            return w[:1]
+        of_children = node(n - 1, w) + other(n - 1, w) if hand_on is None else hand_on(node, n, w)
+        return of_children @ tf.tanh(w)
+
+    w, _, _ = variables()
+    assert not warnings_of_dense_gradients(lambda: gradients(lambda n: node(n, w.value()), [w], tf.constant(3)))
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("use", NO_GRADIENT.values(), ids=list(NO_GRADIENT))
 def test_gradients_are_made_of_terms_when_other_uses_have_no_gradient(use):
-    assert not check(use)
+    assert not check(use, "captured")
     with tf.Graph().as_default():
         w, v, mask = variables()
         y = tree(lambda x, y, n: use(x, y, n, w, v, mask))(tf.constant(3))
