@@ -20,7 +20,7 @@ from tensorflow.python.saved_model.load_v1_in_v2 import _EagerSavedModelLoader a
 
 from tensorflow_recursion._tf import functions, importing
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion._tf.saving import gradient_of, set_gradient_of, without_hint
+from tensorflow_recursion._tf.saving import GIVEN_INPUTS, gradient_of, let_take_inputs, set_gradient_of, without_hint
 
 # A function that is given a node and new names of functions, and changes the names in the node: those of functions and
 # of what belongs to them.
@@ -51,11 +51,12 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
         gradients = _renumber_gradients(library, own)
         with _given(_added(own)):
             made = load(_without(library, called_here, call, new_names, rename), *args, **kwargs)
-        for name, (function, count) in gradients.items():
+        for name, (function, count, takes_inputs) in gradients.items():
             gradient = made[function]
             gradient._num_positional_args = count  # as the loader does it where it sees the operator
             gradient._arg_keywords = [f"grad_{i}" for i in range(count)]
-            ops.RegisterGradient(name)(loader._gen_gradient_func(gradient))
+            of_operator = loader._gen_gradient_func(gradient)
+            ops.RegisterGradient(name)(let_take_inputs(of_operator) if takes_inputs else of_operator)
         return dict(made)
 
     def load_session_graph(self: Any, tags: Any, *args: Any, **kwargs: Any) -> Any:
@@ -171,23 +172,25 @@ def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any
     return result
 
 
-def _renumber_gradients(library: Any, own: Sequence[Any]) -> dict[str, tuple[str, int]]:
+def _renumber_gradients(library: Any, own: Sequence[Any]) -> dict[str, tuple[str, int, bool]]:
     """Let operators with gradients of the user's own (`tf.custom_gradient`) name them as nobody in this process does.
 
-    Returns, by these names, the functions that compute the gradients, and how many arguments they take. A gradient that
-    was not saved stays unregistered: to ask for it is an error.
+    Returns, by these names, the functions that compute the gradients, how many arguments they take, and whether the
+    inputs of the operator are among these. A gradient that was not saved stays unregistered: to ask for it is an error.
     """
     saved = {gradient.registered_op_type: gradient.gradient_func for gradient in library.registered_gradients}
     new_names: dict[str, str] = {}
-    gradients: dict[str, tuple[str, int]] = {}
+    gradients: dict[str, tuple[str, int, bool]] = {}
     for function in own:
         for node in function.node_def:
             if (old := gradient_of(node)) is not None:
                 new = new_names.setdefault(old, custom_gradient.generate_name())
                 set_gradient_of(node, new)
+                count = sum(not source.startswith("^") for source in node.input)
                 if old in saved:
-                    count = sum(not source.startswith("^") for source in node.input)
-                    gradients[new] = (saved[old], count)
+                    gradients[new] = (saved[old], count, False)
+                elif old + GIVEN_INPUTS in saved:
+                    gradients[new] = (saved[old + GIVEN_INPUTS], 2 * count, True)
     return gradients
 
 

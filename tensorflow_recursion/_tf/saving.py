@@ -1,7 +1,10 @@
 """What a SavedModel says where it is loaded without this package, and the gradients of users' own that go into it."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -9,7 +12,7 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import save
 
-from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf import functions, nodes
 
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
@@ -17,6 +20,10 @@ _HINT = "import_tensorflow_recursion_before_loading"
 _GRADIENT_TYPE = "_gradient_op_type"
 # What TensorFlow calls a `tf.custom_gradient`. It numbers them, so they have other names in other processes.
 _NUMBERED = "CustomGradient-"
+# At the end of the name under which a gradient is saved that takes the inputs of its operator, too.
+GIVEN_INPUTS = "_given_inputs"
+# An attribute in Python of the gradient function that is made of such a gradient: that gradient.
+_TAKES_INPUTS = "_recursion_takes_inputs"
 
 
 def install(
@@ -56,11 +63,12 @@ def install(
             yield from own_gradients(function)
             return
         for op in _with_gradients(function.definition) if is_traced else function.graph.get_operations():
-            name = gradient_of(op.node_def)
-            if name is not None and (reason := _why_not_saved(name, op)):
-                warn_of_unsaved(user_name, reason)
-            elif name is not None:
-                yield name.encode(), op
+            if (name := gradient_of(op.node_def)) is None:
+                continue
+            try:
+                yield _to_save(name, op)
+            except _Unsavable as reason:
+                warn_of_unsaved(user_name, str(reason))
 
     save._fill_meta_graph_def, save._iterate_op_types = fill_with_hint, iterate_op_types
 
@@ -91,18 +99,128 @@ def _with_gradients(definition: Any) -> list[tf.Operation]:
     return made
 
 
-def _why_not_saved(name: str, op: tf.Operation) -> str | None:
-    """What keeps the gradient that is registered by a name, that of `op`, out of a SavedModel; None if nothing does."""
+class _Unsavable(Exception):
+    """Says what keeps a gradient out of a SavedModel."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Operator:
+    """What TensorFlow asks of an operator whose gradient it saves."""
+
+    name: str
+    inputs: Sequence[tf.TensorSpec]
+
+
+def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any]:
+    """The name under which the gradient of `op`, registered by `name`, is saved, and an operator with its arguments.
+
+    A gradient that reads what the body computes is saved as one that takes the operator's inputs, too: these are the
+    results and the arguments of the function that `tf.custom_gradient` decorates.
+
+    Raises:
+      _Unsavable: if it reads anything else of the body.
+    """
     try:
         gradient = ops.gradient_registry.lookup(name)
     except LookupError:
-        return None  # TensorFlow saves none, and says nothing
+        return name.encode(), op  # TensorFlow saves none, and says nothing
+    takes_inputs = getattr(gradient, _TAKES_INPUTS, None)  # it comes from a SavedModel
+    if takes_inputs is None:
+        try:
+            function = tf.function(gradient).get_concrete_function(None, *op.inputs)
+        except Exception as error:  # whatever it raises of arguments that are not the body's own
+            raise _Unsavable(f"it cannot be traced by itself ({type(error).__name__}: {error})") from error
+        read = [tensor for tensor in function.captured_inputs if tf.is_symbolic_tensor(tensor)]
+        if not read:
+            return name.encode(), op
+        takes_inputs = _taking_inputs(name, op, function, read)
+    with_inputs = name + GIVEN_INPUTS
     try:
-        function = tf.function(gradient).get_concrete_function(None, *op.inputs)
-    except Exception as error:  # whatever it raises of arguments that are not the body's own
-        return f"it cannot be traced by itself ({type(error).__name__}: {error})"
-    read = [tensor.name for tensor in function.captured_inputs if tf.is_symbolic_tensor(tensor)]
-    return f"it reads what the body computes ({', '.join(read)})" if read else None
+        ops.gradient_registry.lookup(with_inputs)
+    except LookupError:
+        ops.RegisterGradient(with_inputs)(takes_inputs)
+    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in op.inputs]
+    return with_inputs.encode(), _Operator(op.name, [*specs, *specs])
+
+
+def let_take_inputs(gradient: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient function of an operator, made of one that takes its inputs behind the gradients of its results."""
+
+    def of_operator(op: tf.Operation, *grads: Any) -> Any:
+        return gradient(op, *grads, *op.inputs)
+
+    setattr(of_operator, _TAKES_INPUTS, gradient)
+    return of_operator
+
+
+def _taking_inputs(name: str, op: tf.Operation, function: Any, read: Sequence[tf.Tensor]) -> Callable[..., Any]:
+    """A gradient that computes what it reads of the body from the inputs of its operator, which is `op` or like it.
+
+    Raises:
+      _Unsavable: if that is not enough.
+    """
+    alike = (one for one in read[0].graph.get_operations() if one.type == op.type and gradient_of(one.node_def) == name)
+    for operator in (op, *alike):
+        sources = list(operator.inputs)
+        needed = _operations_between(sources, read)
+        if needed is not None:
+            # A lambda: tf.function would take what functools.partial binds for arguments.
+            return lambda _, *args: _computed_again(args, function, sources, needed)
+    raise _Unsavable(f"it reads what the body computes ({', '.join(tensor.name for tensor in read)})")
+
+
+def _computed_again(
+    args: Sequence[tf.Tensor], function: Any, sources: Sequence[tf.Tensor], needed: Sequence[tf.Operation]
+) -> Any:
+    """Call the gradient `function` with what `needed` computes of the inputs of an operator.
+
+    These are the second half of `args`; the first one are the gradients for its outputs.
+    """
+    grads, inputs = args[: len(sources)], args[len(sources) :]
+    known = {name: tensor for source, tensor in zip(sources, inputs, strict=True) for name in _names(source)}
+    graph = tf.compat.v1.get_default_graph()
+    for op in needed:
+        given = [known[tensor.ref()] for tensor in op.inputs]
+        made = graph.create_op(op.type, given, [tensor.dtype for tensor in op.outputs], attrs=op.node_def.attr)
+        known.update((tensor.ref(), copy) for tensor, copy in zip(op.outputs, made.outputs, strict=True))
+    captured = [known.get(tensor.ref(), tensor) for tensor in function.captured_inputs]
+    return function._call_flat(list(grads), captured)
+
+
+def _names(tensor: tf.Tensor | None) -> Iterator[Hashable]:
+    """References to a tensor, and to what it stands for outside of the branches that it is in."""
+    while tensor is not None:
+        yield tensor.ref()
+        tensor = nodes.captured_by(tensor) if tensor.op.type == "Placeholder" else None
+
+
+def _operations_between(sources: Sequence[tf.Tensor], results: Sequence[tf.Tensor]) -> list[tf.Operation] | None:
+    """The operations that compute `results` of `sources` alone, each behind those that it needs.
+
+    None if they need anything else, or would compute something else the second time.
+    """
+    known = {name for source in sources for name in _names(source)}
+    found: dict[tf.Operation, None] = {}
+    pending = list(results)
+    while pending:
+        tensor = pending[-1]
+        unknown = [] if tensor.ref() in known else [one for one in tensor.op.inputs if one.ref() not in known]
+        if not unknown:
+            pending.pop()
+            if tensor.ref() not in known:
+                if not _can_repeat(tensor.op):
+                    return None
+                found[tensor.op] = None
+                known.update(output.ref() for output in tensor.op.outputs)
+        pending += unknown
+    return list(found)
+
+
+def _can_repeat(op: tf.Operation) -> bool:
+    """Whether a copy of an operation computes the same: it has no state, no argument, and calls no function."""
+    definition, attributes = op.op_def, op.node_def.attr
+    calls = any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
+    return not (definition.is_stateful or calls or op.type == "Placeholder" or _GRADIENT_TYPE in attributes)
 
 
 def without_hint(library: Any) -> Any:
