@@ -124,7 +124,7 @@ def check(run, name, order, place, shape):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", OPEN)
 @pytest.mark.parametrize("place", ["captured", "argument"])
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -158,6 +158,7 @@ OF_ANY_SIZE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [[0, TIMES], [BATCH, 0], [1, 1], [3, 2]], ids=str)
 @pytest.mark.parametrize("use", OF_ANY_SIZE.values(), ids=list(OF_ANY_SIZE))
 def test_batches_may_be_empty(run, use, sizes):
