@@ -19,6 +19,7 @@ from tensorflow_recursion.gradients import products, rows, weight_views
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.terms import SMALL_PART, Pair, Terms
 
+_SPARSE_PRODUCT = "SparseTensorDenseMatMul"
 # The gradient for a stack of more matrices is made of those for the matrices that are picked from it.
 _MOST_MATRICES = 64
 # An attribute of an operation in Python: which terms it makes, by the position of the weight.
@@ -34,6 +35,8 @@ def find(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None
         return products.of_product(op, position, shape)
     if op.type == "Einsum":
         return products.of_einsum(op, position, shape)
+    if op.type == _SPARSE_PRODUCT:
+        return rows.of_sparse_product(op, shape) if position == len(op.inputs) - 1 else None
     return rows.of_part(op, shape) if position == 0 else None
 
 
@@ -127,7 +130,7 @@ def _gradient(op: tf.Operation, grad: Any, *, terms: Mapping[int, tuple[Terms, i
             found.append(ops.contribute(*of_weight.make(op, grad), part))
         elif op.type == "MatMul" or (op.type in products.PRODUCTS and op.inputs[1 - position].shape.rank == 2):
             found.append(products.dense(op, grad, position))
-        elif op.type in (*products.PRODUCTS, "Einsum"):
+        elif op.type in (*products.PRODUCTS, "Einsum", _SPARSE_PRODUCT):
             found.append(nodes.registered_gradients(op, grad)[position])
         else:
             found.append(None)

@@ -238,6 +238,35 @@ def _sliced(
     return grad, index * size + places if ones else places
 
 
+def of_sparse_product(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
+    """Those of the dense factor of a product of a sparse matrix and a weight: a multiple of a row for each entry.
+
+    Where the matrix has more entries than the weight has rows, a term is the sum of these rows, for all rows.
+    """
+    if op.get_attr("adjoint_b") or op.inputs[-1].dtype.is_complex or shape.rank != 2:
+        return None
+    return Terms(Kind.SLICES, functools.partial(_rows_of_entries, shape=shape), shape)
+
+
+def _rows_of_entries(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Pair:
+    entries, values, sparse_shape, weight = op.inputs
+    is_adjoint = op.get_attr("adjoint_a")
+    of_result, of_weight = (1, 0) if is_adjoint else (0, 1)
+    [count] = sizes_of(weight, [0], shape)
+
+    def one_for_each() -> Pair:
+        rows = tf.gather(grad, entries[:, of_result]) * values[:, tf.newaxis]
+        return rows, tf.cast(entries[:, of_weight], tf.int64)
+
+    def summed() -> Pair:
+        matrix = tf.SparseTensor(tf.cast(entries, tf.int64), values, tf.cast(sparse_shape, tf.int64))
+        rows = tf.sparse.sparse_dense_matmul(matrix, grad, adjoint_a=not is_adjoint)
+        return rows, tf.range(tf.cast(count, tf.int64))
+
+    pair: Pair = tf.cond(tf.shape(entries)[0] <= count, one_for_each, summed)
+    return pair
+
+
 def begin_of(op: tf.Operation, taken: _Taken) -> tf.Tensor:
     """The first place that a slice takes of an axis, as it was given."""
     return tf.zeros([], tf.int64) if taken.entry is None else tf.cast(op.inputs[1][taken.entry], tf.int64)

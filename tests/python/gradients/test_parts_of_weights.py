@@ -17,6 +17,17 @@ def column(part):
     return tf.reshape(part, [SIZE, 1])
 
 
+def sparse_product(x, k, w, **options):
+    """The product of a sparse matrix, which has two entries of x in columns k and 1, with w."""
+    places = tf.stack([[0, tf.cast(k % SIZE, tf.int64)], [tf.constant(2, tf.int64), 1]])
+    return tf.sparse.sparse_dense_matmul(tf.SparseTensor(places, x[:2, 0], [SIZE, SIZE]), w, **options)
+
+
+def product_of_many_entries(x, w):
+    places = tf.where(tf.ones([SIZE, SIZE], tf.bool))
+    return tf.sparse.sparse_dense_matmul(tf.SparseTensor(places, tf.tile(x[:, 0], [SIZE]), [SIZE, SIZE]), w)
+
+
 # What a net computes of a column x, a place k, which counts from either end, a matrix w and a stack of matrices s. Of
 # each: how many gradients are collected.
 PROGRAMS = {
@@ -67,6 +78,16 @@ PROGRAMS = {
     ),
     "gathered places": (1, lambda x, k, w, s: x * tf.gather_nd(s, [[k % 2, k % SIZE]])[0, :, None]),
     "masked rows": (1, lambda x, k, w, s: x * tf.reduce_sum(tf.boolean_mask(w, [True, False, True, False]))),
+    "sparse product": (1, lambda x, k, w, s: x + tf.reduce_sum(tf.sin(sparse_product(x, k, w)), 1)[:, None]),
+    "sparse product transposed": (
+        1,
+        lambda x, k, w, s: x + tf.reduce_sum(tf.sin(sparse_product(x, k, w, adjoint_a=True)), 1)[:, None],
+    ),
+    "sparse product of many entries": (1, lambda x, k, w, s: tf.sin(product_of_many_entries(x, w)) @ x),
+    "weight transposed in a sparse product": (
+        0,
+        lambda x, k, w, s: x + tf.reduce_sum(sparse_product(x, k, w, adjoint_b=True)),
+    ),
     "ensured shape": (1, lambda x, k, w, s: tf.ensure_shape(w, [SIZE, SIZE]) @ x),
 }
 
