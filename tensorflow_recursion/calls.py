@@ -254,7 +254,9 @@ class Library:
             return contextlib.nullcontext()
         definition = self.registry.definitions.get(name)
         runs_again = definition is None or has_built_gradient(definition)
-        return snapshots.taken_before_call(inputs) if runs_again else contextlib.nullcontext()
+        if not runs_again:
+            return contextlib.nullcontext()
+        return snapshots.taken_before_call(inputs, self._traces.kinds_assigned(name))
 
     def _note_trace(self, in_graph: str) -> None:
         """Let calls of what the graph calls `in_graph` find this library from graphs that TensorFlow copies them to."""

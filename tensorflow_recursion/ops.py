@@ -1,7 +1,7 @@
 """Creates the nodes that call functions and keep what their gradients need."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -202,9 +202,14 @@ def _list_or_zeros_gradient(_: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor 
     return [grad, None]
 
 
-def snapshot(variables: Mapping[int, tf.Tensor]) -> tf.Operation:
-    """Add a node that keeps the values that variables have now; a call takes them as inputs at the given positions."""
-    return _add_node(names.SNAPSHOT, list(variables.values()), [tf.variant], "snapshot", _of_variables(variables))
+def snapshot(variables: Mapping[int, tf.Tensor], assigned: Collection[int]) -> tf.Operation:
+    """Add a node that keeps the values that variables have now; a call takes them as inputs at the given positions.
+
+    It may assign to those at the positions `assigned`.
+    """
+    attrs = {**_of_variables(variables), names.ASSIGNED: tf1.AttrValue()}
+    attrs[names.ASSIGNED].list.i.extend(assigned)
+    return _add_node(names.SNAPSHOT, list(variables.values()), [tf.variant], "snapshot", attrs)
 
 
 @registered_gradient(names.SNAPSHOT)

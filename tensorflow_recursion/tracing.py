@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import bodies, functions, graphs, handles, recorders, tapes
+from tensorflow_recursion._tf import assignments, bodies, functions, graphs, handles, recorders, tapes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 from tensorflow_recursion.made_variables import VariableLog
@@ -69,6 +69,7 @@ class Body:
       guess: the static shapes of the outputs, if its calls return what its other paths do.
       has_effects: whether the body, or a function it calls, has side effects; as far as it is known.
       is_ordered: whether the side effects are in their order.
+      assigned: the kinds of variables that the body itself may assign to.
       output_types: dtypes of the traced outputs.
       output_handles: what is known of the lists among the traced outputs.
       made_here: names of functions that were defined inside the body.
@@ -87,6 +88,7 @@ class Body:
     guess: static_shapes.Shapes = ()
     has_effects: bool = False
     is_ordered: bool = False
+    assigned: assignments.Kinds = frozenset()
     output_types: list[tf.DType] = dataclasses.field(default_factory=list)
     output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
     made_here: list[str] = dataclasses.field(default_factory=list)
@@ -257,6 +259,11 @@ class Traces:
         read = [(body.variables_read, body.read_before if body.traced is None else []) for body in bodies]
         return [variable for found, before in read for variable in (*found, *before)]
 
+    def kinds_assigned(self, name: str) -> assignments.Kinds:
+        """The kinds of variables that a call of `name` may assign to, as far as bodies are traced."""
+        bodies = [body for known in self.reachable(name) if (body := self._bodies.get(known)) is not None]
+        return frozenset().union(*(body.assigned for body in bodies))
+
     def _num_read(self, name: str) -> int:
         return len({id(reference()) for reference in self.variables_read(name)})
 
@@ -392,6 +399,8 @@ class Traces:
             body.guess = tuple(static_shapes.guess(tensor) for tensor in outputs)
             self.result_shapes.learn(definition, declared, outputs, body.guess)
             body.has_effects |= bodies.has_effects(tf1.get_default_graph(), names.INVOKE, self._has_effects)
+            if body.has_effects:
+                body.assigned = assignments.kinds_assigned(tf1.get_default_graph(), names.INVOKE)
             if body.has_effects and definition.orders_effects:
                 definition.has_effects = True
             body.output_types = [tensor.dtype.base_dtype for tensor in outputs]

@@ -55,6 +55,7 @@ inline constexpr char kSnapshotOp[] = "Recursion>Snapshot";
 inline constexpr char kVariablesOfOp[] = "Recursion>VariablesOf";
 // Of both: which inputs of the call the variables are.
 inline constexpr char kPositionsAttr[] = "positions";
+inline constexpr char kAssignedAttr[] = "assigned";
 
 // Yields a value when all that it waits for has run, see cc/kernels/has_run_op.h.
 inline constexpr char kHasRunOp[] = "Recursion>HasRun";

@@ -119,10 +119,12 @@ REGISTER_OP(kSnapshotOp)
     .Output("snapshot: variant")
     .Attr("T: list(type) >= 1")
     .Attr("positions: list(int) >= 1")
+    .Attr("assigned: list(int) = []")
     .SetIsStateful()
     .SetShapeFn([](InferenceContext* c) { return RecordShape(c, 0, tensorflow::DT_INT64); })
     .Doc(R"doc(
 The values that variables have now, which are inputs of a call at the given positions.
+The call may assign to those at the positions `assigned`.
 
 In a frozen function, constants are in their places.
 )doc");

@@ -16,10 +16,12 @@
 #include "cc/base/status.h"
 #include "cc/values/record.h"
 #include "cc/values/value.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/refcount.h"
 
@@ -35,13 +37,34 @@ using tensorflow::core::WeakPtr;
 
 namespace {
 
-// The value of a variable, if there is one that can be kept.
-std::optional<Tensor> ValueOf(OpKernelContext* context, const ResourceHandle& handle) {
+// A tensor with a buffer of its own.
+absl::Status Copy(OpKernelContext* context, const Tensor& value, Tensor* copy) {
+  if (context->op_device_context() == nullptr) {
+    *copy = tensorflow::tensor::DeepCopy(value);
+    return absl::OkStatus();
+  }
+  TFR_RETURN_IF_ERROR(context->allocate_temp(value.dtype(), value.shape(), copy));
+  auto* const device = static_cast<tensorflow::Device*>(context->device());
+  absl::Status status;
+  context->op_device_context()->CopyTensorInSameDevice(&value, device, copy,
+                                                       [&status](const absl::Status& done) { status = done; });
+  return status;
+}
+
+// The value of a variable, if there is one that can be kept. If rows of the variable are updated in place, that is a
+// copy, and there is none unless the call assigns to it.
+absl::Status ValueOf(OpKernelContext* context, const ResourceHandle& handle, bool is_assigned,
+                     std::optional<Tensor>* value) {
   tensorflow::core::RefCountPtr<Var> variable;
-  if (!LookupResource(context, handle, &variable).ok()) return std::nullopt;
+  if (!LookupResource(context, handle, &variable).ok()) return absl::OkStatus();
   const tensorflow::tf_shared_lock lock(*variable->mu());
-  if (variable->copy_on_read_mode.load() || !variable->is_initialized) return std::nullopt;
-  return *variable->tensor();
+  if (!variable->is_initialized) return absl::OkStatus();
+  if (!variable->copy_on_read_mode.load()) {
+    *value = *variable->tensor();
+  } else if (is_assigned) {
+    TFR_RETURN_IF_ERROR(Copy(context, *variable->tensor(), &value->emplace()));
+  }
+  return absl::OkStatus();
 }
 
 // The resource manager's container of the variables that are made here.
@@ -120,13 +143,16 @@ absl::Status ReadPositions(tensorflow::OpKernelConstruction* construction, int c
 SnapshotOp::SnapshotOp(tensorflow::OpKernelConstruction* construction) : OpKernel(construction) {
   OP_REQUIRES_OK(construction, ReadPositions(construction, num_inputs(), &positions_));
   for (const int32_t position : positions_) size_ = std::max(size_, static_cast<uint32_t>(position) + 1);
+  OP_REQUIRES_OK(construction, construction->GetAttr(kAssignedAttr, &assigned_));
 }
 
 void SnapshotOp::Compute(OpKernelContext* context) {
   RecordVariant record(Record::New(size_));
   for (int i = 0; i < num_inputs(); ++i) {
     if (input_type(i) != tensorflow::DT_RESOURCE) continue;
-    const std::optional<Tensor> value = ValueOf(context, tensorflow::HandleFromInput(context, i));
+    const bool is_assigned = std::find(assigned_.begin(), assigned_.end(), positions_[i]) != assigned_.end();
+    std::optional<Tensor> value;
+    OP_REQUIRES_OK(context, ValueOf(context, tensorflow::HandleFromInput(context, i), is_assigned, &value));
     if (!value.has_value()) continue;
     record.get()->Set(static_cast<uint32_t>(positions_[i]), Value::Own(NewTensor(*value)), value->dtype());
   }

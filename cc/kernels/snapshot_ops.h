@@ -15,7 +15,8 @@ namespace tensorflow_recursion {
 
 // Packs the values of variables into a record. Shares their buffers: whoever updates a variable in place copies it
 // first if somebody else has its buffer. Has no value for a variable that is not initialized, or not on this device.
-// Nor has it one for a table whose rows are updated: TensorFlow does that in place, whoever has the buffer.
+// TensorFlow updates rows of a table in place, whoever has the buffer: such a table is copied if the call assigns to
+// it, and has no value otherwise, because it may be large.
 class SnapshotOp : public tensorflow::OpKernel {
  public:
   explicit SnapshotOp(tensorflow::OpKernelConstruction* construction);
@@ -26,6 +27,8 @@ class SnapshotOp : public tensorflow::OpKernel {
  private:
   // Of each input the place in the record, which is that among the inputs of the call.
   std::vector<int32_t> positions_;
+  // Those of the variables that the call may assign to.
+  std::vector<int32_t> assigned_;
   uint32_t size_ = 0;
 };
 

@@ -136,6 +136,7 @@ py::dict Names() {
   names["SNAPSHOT_OP"] = tfr::kSnapshotOp;
   names["VARIABLES_OF_OP"] = tfr::kVariablesOfOp;
   names["POSITIONS_ATTR"] = tfr::kPositionsAttr;
+  names["ASSIGNED_ATTR"] = tfr::kAssignedAttr;
   names["HAS_SNAPSHOT_ATTR"] = tfr::kHasSnapshotAttr;
   names["HAS_RUN_OP"] = tfr::kHasRunOp;
   names["CONTRIBUTE_OP"] = tfr::kContributeOp;

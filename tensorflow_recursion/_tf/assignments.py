@@ -3,15 +3,64 @@
 
 import collections
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import functions, handles
+from tensorflow_recursion._tf import functions, handles, nodes
+
+# Dtypes and static shapes of variables, as far as they are known.
+Kind: TypeAlias = tuple[tf.DType | None, str | None]
+Kinds: TypeAlias = frozenset[Kind]
 
 _ASSIGNING = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign")
 _HANDING_ON = ("Enter", "Identity", "Switch")
 _WITH_CONDITION = ("Case", "If", "StatelessCase", "StatelessIf")  # the first input, which their functions do not get
+
+
+def kinds_assigned(graph: tf.Graph, call: str) -> Kinds:
+    """The kinds of variables that a function graph may assign to, itself or in functions that it runs.
+
+    Those that an operator `call` runs are left out.
+    """
+    found: set[Kind] = set()
+    for op in nodes.operations_within(graph):
+        if op.type.startswith(_ASSIGNING):
+            found.update(_kind(tensor) for tensor in op.inputs if tensor.dtype.base_dtype == tf.resource)
+        elif op.type not in (call, *nodes.HAVE_BRANCHES) and _assigns(functions.referred_to(op.node_def), graph, call):
+            found.add((None, None))
+    return frozenset(found)
+
+
+def is_among(handle: tf.Tensor, kinds: Kinds) -> bool:
+    """Whether the variable with this handle may be of one of these kinds."""
+    dtype, shape = _kind(handle)
+    return any(
+        (dtype is None or known is None or dtype == known) and (shape is None or size is None or shape == size)
+        for known, size in kinds
+    )
+
+
+def _kind(handle: tf.Tensor) -> Kind:
+    data = handles.handle_data(handle)
+    if data is None or not data.shape_and_type:
+        return None, None
+    shape = tf.TensorShape(data.shape_and_type[0].shape)
+    return tf.as_dtype(data.shape_and_type[0].dtype), str(shape) if shape.is_fully_defined() else None
+
+
+def _assigns(names: set[str], graph: tf.Graph, call: str) -> bool:
+    """Whether functions of these names, or those that they run, assign to a variable."""
+    seen, pending = set(names), list(names)
+    while pending:
+        function = functions.function_in(graph, pending.pop())
+        for node in function.cached_definition.node_def if function is not None else ():
+            if node.op.startswith(_ASSIGNING):
+                return True
+            new = set() if node.op == call else functions.referred_to(node) - seen
+            seen |= new
+            pending += new
+    return False
 
 
 def assigned_and_passed(graph: tf.Graph, call: str) -> list[str]:

@@ -23,13 +23,17 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import graphs, handles
+from tensorflow_recursion._tf import assignments, graphs, handles
 
 tf1 = tf.compat.v1
 
 
-def taken_before_call(inputs: Sequence[tf.Tensor]) -> contextlib.AbstractContextManager[None]:
+def taken_before_call(
+    inputs: Sequence[tf.Tensor], assigned: assignments.Kinds
+) -> contextlib.AbstractContextManager[None]:
     """Let a call with these inputs, which is made inside, come after a snapshot of the variables among them.
+
+    The call may assign to variables of the kinds `assigned`.
 
     There is none where nothing orders reads and writes of variables, in the graph of a session, nor if the variables
     are on several devices or in another process: a snapshot is taken where they are.
@@ -39,7 +43,8 @@ def taken_before_call(inputs: Sequence[tf.Tensor]) -> contextlib.AbstractContext
     is_ordered = graphs.is_func_graph(graphs.enclosing_graphs(tf1.get_default_graph())[-1])
     if not has_variables or not is_ordered or not graphs.are_beside_each_other(list(variables.values())):
         return contextlib.nullcontext()
-    waiting: contextlib.AbstractContextManager[None] = tf.control_dependencies([ops.snapshot(variables)])
+    of_kinds = [i for i, handle in variables.items() if assignments.is_among(handle, assigned)]
+    waiting: contextlib.AbstractContextManager[None] = tf.control_dependencies([ops.snapshot(variables, of_kinds)])
     return waiting
 
 
