@@ -9,8 +9,8 @@ import itertools
 import os
 import types
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence, Set
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.core.function.trace_type import default_types
@@ -42,7 +42,8 @@ def frozen(function: Any) -> Any:
     """A function that does what `function` does now, also when the variables around that one have other values.
 
     For example, `lambda x: x * k` in a loop over `k` is for Python a function of the last `k` once the loop is over.
-    So are functions that it refers to. A variable that one of them assigns, as `nonlocal` ones, stays what it is.
+    So are functions that it refers to. A variable that one of them assigns, as `nonlocal` and `global` ones, stays what
+    it is. So do objects that change: a list has what it holds when a body is traced.
     """
     if not is_followed(function) or function in _keys:
         return function
@@ -54,8 +55,14 @@ def frozen(function: Any) -> Any:
 
 
 def _live(function: Any) -> set[int]:
-    """The variables that functions assign among this one and all that it refers to, by their identity."""
-    return {id(cell) for one in _all_of(function) for name, cell in _cells(one) if name in _assigned(one.__code__)}
+    """The variables that functions assign among this one and all that it refers to, by their identity.
+
+    If one is global, these are all global variables there. So are those of other modules.
+    """
+    functions, own = _all_of(function), _module_of(function)
+    cells = {id(cell) for one in functions for name, cell in _cells(one) if name in _assigned(one.__code__)}
+    modules = [one.__globals__ for one in functions if one.__globals__ is not own or _names(one.__code__).assigns]
+    return cells | set(map(id, modules))
 
 
 def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]) -> Any:
@@ -78,13 +85,19 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
         return functools.partial(_copy(value.func, live, copies, replaced), *args, **keywords)
     if _is_bound(value):
         return type(value)(_copy(value.__func__, live, copies, replaced), _copy(value.__self__, live, copies, replaced))
-    if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__):
+    of_module = {} if id(value.__globals__) in live else _globals(value)
+    if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or of_module):
         return value
     around = value.__closure__ or ()
     is_live = [id(cell) in live or _content(cell) is _EMPTY for cell in around]
     cells = tuple(cell if stays else types.CellType() for cell, stays in zip(around, is_live, strict=True))
-    copy = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells)
+    around_module = value.__globals__
+    if of_module:  # not all, which may be large, and would be kept
+        around_module = {name: one for name, one in around_module.items() if name.startswith("__")}
+    copy = types.FunctionType(value.__code__, around_module, value.__name__, None, cells)
     copies[id(value)] = copy
+    for name, old in of_module.items():
+        around_module[name] = _copy(old, live, copies, replaced)
     for cell, old, stays in zip(cells, around, is_live, strict=True):
         if not stays:
             cell.cell_contents = _copy(old.cell_contents, live, copies, replaced)
@@ -159,7 +172,7 @@ class _Tensors:
         self.values: list[tf.Tensor] = []
         self.pattern: list[tuple[str, int]] = []
         numbers: dict[int, int] = {}
-        pending = [function]
+        pending, module = [function], _module_of(function)
         while pending:
             one = pending.pop()
             if _is_of_graph(one):
@@ -171,7 +184,7 @@ class _Tensors:
                     self.pattern.append(("function", numbers[id(one)]))
                     continue
                 numbers[id(one)] = len(numbers)
-                pending += _referred_to(one)[::-1]
+                pending += _referred_to(one, module)[::-1]
 
     def position(self, tensor: Any) -> int | None:
         """Where a tensor is among the values, if it is one of them."""
@@ -187,8 +200,8 @@ def _is_of_graph(value: Any) -> bool:
     return tf.is_symbolic_tensor(value) and value.dtype not in (tf.resource, tf.variant)
 
 
-def _referred_to(function: Any) -> list[Any]:
-    """What a function refers to, or what is in a tuple."""
+def _referred_to(function: Any, module: Mapping[str, Any] | None) -> list[Any]:
+    """What a function refers to, or what is in a tuple; global variables are those of one module."""
     if type(function) is tuple:
         return list(function)
     if isinstance(function, functools.partial):
@@ -196,6 +209,8 @@ def _referred_to(function: Any) -> list[Any]:
     if _is_bound(function):
         return [function.__func__, function.__self__]
     around = [_content(cell) for _, cell in _cells(function)]
+    if function.__globals__ is module:
+        around += _globals(function).values()
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     return [*around, *defaults, *function.__dict__.values()]
 
@@ -233,19 +248,50 @@ def with_owners(function: Any, tensors: Sequence[tf.Tensor]) -> Any:
 def _all_of(function: Any) -> list[types.FunctionType]:
     """The function and all that it refers to, as far as they are functions of Python."""
     found: dict[int, Any] = {}
-    pending = [function]
+    pending, module = [function], _module_of(function)
     while pending:
         one = pending.pop()
         if id(one) in found or not (type(one) is tuple or is_followed(one)):
             continue
         found[id(one)] = one
-        pending += _referred_to(one)
+        pending += _referred_to(one, module)
     return [one for one in found.values() if isinstance(one, types.FunctionType)]
 
 
 def _cells(function: types.FunctionType) -> list[tuple[str, Any]]:
     """The variables around a function that it refers to."""
     return list(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
+def _module_of(function: Any) -> Mapping[str, Any] | None:
+    """The global variables of the module that a function is from."""
+    while isinstance(function, functools.partial) or _is_bound(function):
+        function = function.func if isinstance(function, functools.partial) else function.__func__
+    return getattr(function, "__globals__", None)
+
+
+def _globals(function: types.FunctionType) -> dict[str, Any]:
+    """The global variables that a function reads, itself or in functions in it."""
+    known = function.__globals__
+    return {name: known[name] for name in _names(function.__code__).read if name in known}
+
+
+class _Names(NamedTuple):
+    """Which global variables code reads, and whether it assigns to any."""
+
+    read: tuple[str, ...]
+    assigns: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(code: types.CodeType) -> _Names:
+    instructions = list(dis.get_instructions(code))
+    read = dict.fromkeys(one.argval for one in instructions if one.opname == "LOAD_GLOBAL")
+    assigns = any(one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") for one in instructions)
+    for inner in (_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)):
+        read.update(dict.fromkeys(inner.read))
+        assigns = assigns or inner.assigns
+    return _Names(tuple(read), assigns)
 
 
 def kind_of(function: Any) -> tuple[FunctionKind, Any]:
@@ -444,4 +490,7 @@ def _key_of_function(function: Any, around: list[Any], live: Set[int]) -> _Key:
     cells = [("live", id(cell)) if id(cell) in live else key(_content(cell)) for _, cell in _cells(function)]
     defaults = key(function.__defaults__ or ()), key(tuple((function.__kwdefaults__ or {}).items()))
     wrapped = key(function.__dict__.get("__wrapped__"))
-    return _Key(function.__code__, id(function.__globals__), *cells, *defaults, wrapped)
+    if id(function.__globals__) in live:
+        return _Key(function.__code__, *cells, *defaults, wrapped, id(function.__globals__))
+    of_module = tuple((name, key(value)) for name, value in _globals(function).items())
+    return _Key(function.__code__, *cells, *defaults, wrapped, function.__module__, of_module)

@@ -393,3 +393,67 @@ def test_function_sees_what_a_variable_around_it_is_at_each_call(outermost, repe
         return found
 
     assert [float(one) for one in outermost(values)(tf.constant(1.0))] == [2.0, 3.0]
+
+
+K = 1.0
+WEIGHT = None
+
+
+def times_k(x):
+    return x * K
+
+
+def times_k_by_another(x):
+    return times_k(x) + 0.0 * K
+
+
+def counted(x):
+    global K
+    K += 1.0
+    return 2.0 * x
+
+
+@OUTERMOST
+@pytest.mark.parametrize(
+    "make",
+    [lambda: lambda x: x * K, lambda: times_k, lambda: times_k_by_another],
+    ids=["lambda", "function", "another"],
+)
+def test_global_variables_are_those_of_the_call(outermost, make, repeat, monkeypatch):
+    """As in a script, where the variable of a loop is global. Gradients are computed when all calls have been made."""
+    taken = []
+    for k in (2.0, 3.0, 2.0):
+        monkeypatch.setitem(globals(), "K", k)
+        function = make()
+        x = tf.constant(1.5)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = outermost(lambda x, function=function: repeat(x, tf.constant(2), function))(x)
+        taken.append((tape, x, y))
+    assert [float(y) for _, _, y in taken] == [6.0, 13.5, 6.0]
+    assert [float(tape.gradient(y, x)) for tape, x, y in taken] == [4.0, 9.0, 4.0]
+
+
+def test_global_variables_may_be_variables_that_are_gone_later(repeat, monkeypatch):
+    for k in (2.0, 3.0):
+        monkeypatch.setitem(globals(), "WEIGHT", tf.Variable(k))
+        with tf.GradientTape() as tape:
+            y = repeat(tf.constant(1.0), tf.constant(2), lambda x: x * WEIGHT)
+        assert [float(y), float(tape.gradient(y, WEIGHT))] == [k * k, 2 * k]
+
+
+def test_function_that_assigns_a_global_variable_assigns_it(repeat, monkeypatch):
+    monkeypatch.setitem(globals(), "K", 0.0)
+    assert float(repeat(tf.constant(1.0), tf.constant(3), counted)) == 8.0
+    traced, traces = K, repeat.experimental_get_tracing_count()
+    assert traced > 0.0
+    assert float(repeat(tf.constant(1.0), tf.constant(3), counted)) == 8.0
+    assert repeat.experimental_get_tracing_count() == traces
+    assert traced == K
+
+
+def test_one_trace_while_global_variables_stay(repeat, monkeypatch):
+    for _ in range(3):
+        monkeypatch.setitem(globals(), "K", 2.0)
+        assert float(repeat(tf.constant(1.0), tf.constant(3), lambda x: times_k(x))) == 8.0
+    assert repeat.experimental_get_tracing_count() == 1

@@ -284,3 +284,71 @@ def test_what_may_be_something_else_the_second_time_is_warned_of(operator):
         tape.gradient(y, x)
     with pytest.warns(RuntimeWarning, match=f"of 'draws'.*run the function once more.*{operator}"):
         derivatives_of(draws)(x)
+
+
+def assigned_row(table, n):
+    table[n].assign(table[n] + 1.0)
+
+
+ROWS = {
+    "one": assigned_row,
+    "added": lambda table, n: table.scatter_nd_add([[n]], [1.0]),
+    "put": lambda table, n: table.scatter_nd_update([[n]], [table[n] + 1.0]),
+    "added slices": lambda table, n: table.scatter_add(tf.IndexedSlices(tf.constant([1.0]), tf.reshape(n, [1]))),
+    "all": lambda table, n: table.assign_add(tf.one_hot(n, 4)),
+    "by a function": lambda table, n: tf.function(assigned_row)(table, n),
+}
+
+
+@EXECUTION
+@RUN_BY
+@pytest.mark.parametrize("assign", ROWS.values(), ids=list(ROWS))
+def test_rows_that_a_body_assigns_are_as_they_were_and_assigned_once(run_by, is_static, assign):
+    """The first update of rows makes TensorFlow update that variable in place."""
+    table, other = tf.Variable(tf.zeros([4])), tf.Variable(tf.ones([4]))
+
+    @tfr.recursive
+    def net(n, x):
+        assign(table, n)
+        if n < 1:
+            return x * table[n] * other[n]
+        return net(n - 1, x) * x * table[n] * other[n]
+
+    def step(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = net(tf.constant(2), x)
+            dx = tape.gradient(y, x)
+        return y, dx, outer.gradient(dx, x)
+
+    step = run_by(step)
+    for k in range(1, 4):  # x^3 k^3
+        np.testing.assert_allclose(step(tf.constant(0.5)), [0.125 * k**3, 0.75 * k**3, 3.0 * k**3], rtol=1e-5)
+        np.testing.assert_array_equal(table, [k, k, k, 0.0])
+
+
+def test_second_derivative_of_what_a_table_remembers():
+    table = tf.Variable(tf.fill([6], -1.0))
+
+    @tfr.recursive
+    def power(n, x):
+        if table[n] >= 0.0:
+            return table[n]
+        if n < 1:
+            return tf.ones_like(x)
+        y = x * power(n - 1, x)
+        table.scatter_nd_update([[n]], [y])
+        return y
+
+    for _ in range(3):
+        table.assign(tf.fill([6], -1.0))
+        x = tf.constant(1.5)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = power(tf.constant(4), x)
+            dx = tape.gradient(y, x)
+        assert float(outer.gradient(dx, x)) == pytest.approx(12 * 1.5**2)
