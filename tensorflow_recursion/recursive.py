@@ -99,7 +99,10 @@ class RecursiveFunction:
         python_function = func if owner is None else func.__get__(owner)
         self._name = options["name"] or _name_of(func)
         self.__name__ = self._name
+        self.__qualname__ = getattr(func, "__qualname__", self._name)
+        self.__module__ = func.__module__
         self.__doc__ = func.__doc__
+        self.__isabstractmethod__ = getattr(func, "__isabstractmethod__", False)
         self.__signature__ = inspect.signature(python_function)
         self.input_signature = options["input_signature"]
         self.output_signature = options["output_signature"]
@@ -134,6 +137,11 @@ class RecursiveFunction:
     def python_function(self) -> Callable[..., Any]:
         return self._bound(self._func)
 
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """Where `inspect` looks for the source. So AutoGraph converts a decorator with `functools.wraps` above this."""
+        return self.python_function
+
     def _bound(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """`func` as a method of the owner, if there is one."""
         if self._owner is None:
@@ -155,7 +163,7 @@ class RecursiveFunction:
             return self.python_function(*args, **kwargs)
         try:
             if not tf.executing_eagerly():
-                return self._in_graph(args, kwargs)
+                return self._in_graph(*keras_scopes.read_variables((args, kwargs)))
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
             return self._eagerly(*to_pass, **by_keyword)
         except Exception as error:

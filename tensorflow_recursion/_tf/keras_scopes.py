@@ -16,8 +16,10 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import ops
+from tensorflow.python.util import nest
 
 _MODULE = "keras.src.backend.common.global_state"  # of Keras 3; loaded where a program uses it
+_VARIABLES = "keras.src.backend.common.variables"
 _SYMBOLIC = "keras.src.backend.common.symbolic_scope"  # of Keras 3.4
 _CALL, _AUTOCAST, _STATELESS = "current_call_ctx", "autocast_scope", "stateless_scope"
 
@@ -47,6 +49,15 @@ class _Tracing(threading.local):
 
 
 _tracing = _Tracing()
+
+
+def read_variables(args: Any) -> Any:
+    """Arguments with tensors in place of Keras' variables, of which TensorFlow finds a type in eager mode alone."""
+    module = sys.modules.get(_VARIABLES)
+    kind = None if module is None else getattr(module, "Variable", None) or getattr(module, "KerasVariable", None)
+    if kind is None or not any(isinstance(leaf, kind) for leaf in nest.flatten(args)):
+        return args
+    return nest.map_structure(lambda leaf: tf.convert_to_tensor(leaf) if isinstance(leaf, kind) else leaf, args)
 
 
 def current() -> Scopes | None:

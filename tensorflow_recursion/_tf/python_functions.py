@@ -319,10 +319,11 @@ class ObjectKind(default_types.Weakref):  # type: ignore[misc]  # it has no type
 def wraps_another(value: Any) -> bool:
     """Whether `value` calls another function, as an object of a class with `functools.update_wrapper` in it does.
 
-    TensorFlow takes it for that function. (What `tf.function` makes does the same as the function, so it may.)
+    TensorFlow takes it for that function. (What `tf.function` makes does the same as the function, so it may. What
+    `tfr.recursive` makes is told by which object it is.)
     """
-    is_tf_function = isinstance(value, tf.types.experimental.PolymorphicFunction)
-    return callable(value) and hasattr(value, "__wrapped__") and not is_tf_function and not is_followed(value)
+    is_same = isinstance(value, (tf.types.experimental.PolymorphicFunction, *_METHODS))
+    return callable(value) and hasattr(value, "__wrapped__") and not is_same and not is_followed(value)
 
 
 class FunctionKind(ObjectKind):

@@ -164,3 +164,34 @@ def test_compilation_by_xla_is_an_error_that_says_what_to_do(data):
     model.compile("adam", loss, jit_compile=True)
     with pytest.raises(tf.errors.InvalidArgumentError, match="XLA has no form for .*Model.compile of Keras"):
         model.fit(*data, verbose=0)
+
+
+class WithWeightAsArgument(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.weight = self.add_weight(shape=(3, 3), name="weight")
+
+    @tfr.recursive
+    def encode(self, n, x, weight):
+        if n < 1:
+            return x
+        return tf.tanh(self.encode(n - 1, x, weight) @ weight)
+
+    def call(self, x):
+        return self.encode(tf.constant(2), x, self.weight)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+def test_weights_of_keras_may_be_arguments(policy):
+    layer = WithWeightAsArgument(dtype=policy)
+    model = tf.keras.Sequential([layer])
+    model.compile("sgd", "mse", jit_compile=False)
+    x = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+    eager = model(x)
+    before = np.array(layer.weight)
+    np.testing.assert_allclose(model.predict(x, verbose=0), eager, rtol=1e-2 if policy != "float32" else 1e-5)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(tf.cast(model(x), tf.float32) - x))
+    expected = before - 0.01 * tape.gradient(loss, layer.weight.value)
+    model.fit(x, x, batch_size=8, epochs=1, verbose=0)
+    np.testing.assert_allclose(layer.weight, expected, rtol=1e-2 if policy != "float32" else 1e-5)
