@@ -124,7 +124,7 @@ absl::Status MakeVariable(OpKernelContext* context, Tensor value, const Resource
   made.set_container(kContainer);
   TFR_RETURN_IF_ERROR(Enter(context->resource_manager(), made.name(), variable));
   *handle = Tensor(tensorflow::DT_RESOURCE, TensorShape({}));
-  handle->scalar<ResourceHandle>()() = std::move(made);
+  handle->scalar<ResourceHandle>()() = made;
   return absl::OkStatus();
 }
 
