@@ -142,6 +142,10 @@ class RecursiveFunction:
         """Where `inspect` looks for the source. So AutoGraph converts a decorator with `functools.wraps` above this."""
         return self.python_function
 
+    def __tf_tracing_type__(self, context: Any) -> python_functions.ObjectKind:
+        """As an argument of a `tf.function` this is itself. TensorFlow would take it for what it wraps."""
+        return python_functions.ObjectKind(self)
+
     def _bound(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """`func` as a method of the owner, if there is one."""
         if self._owner is None:

@@ -49,3 +49,21 @@ def test_abstract_methods_stay_abstract():
     with pytest.raises(TypeError, match="abstract"):
         Shape()
     assert int(Square().area(tf.constant(3))) == 9
+
+
+def test_function_is_itself_as_an_argument_of_a_tf_function():
+    @tfr.recursive
+    def power(n, x):
+        if n < 1:
+            return tf.ones_like(x)
+        return x * power(n - 1, x)
+
+    traced = []
+
+    @tf.function
+    def apply(function, x):
+        traced.append(function)
+        return function(tf.constant(3), x)
+
+    assert [float(apply(power, tf.constant(x))) for x in (2.0, 3.0)] == [8.0, 27.0]
+    assert traced == [power]
