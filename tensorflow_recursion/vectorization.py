@@ -17,20 +17,23 @@ from tensorflow_recursion._tf import vectorized
 def _padded(output: tf.Tensor, elements: tf.TensorArray, number: Any) -> tf.Tensor:
     """Stacks tensors that differ in their number of rows; rows of zeros, which add nothing to a sum, are appended.
 
-    One more of zeros tells the shape where there is none to stack.
+    Where the shape of a row is open, elements without a row do not have it: all are made as large as the largest. One
+    more of zeros tells the shape where there is none to stack.
     """
 
-    def longest(i: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return i + 1, tf.maximum(rows, tf.shape(elements.read(i))[0])
+    def largest(i: tf.Tensor, sizes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return i + 1, tf.maximum(sizes, tf.shape(elements.read(i)))
 
     def pad(i: tf.Tensor, padded: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
         element = tf.ensure_shape(elements.read(i), output.shape)
-        missing = [[0, rows - tf.shape(element)[0]], *[[0, 0]] * (element.shape.rank - 1)]
+        missing = tf.stack([tf.zeros_like(sizes), sizes - tf.shape(element)], 1)
         return i + 1, padded.write(i, tf.pad(element, missing))
 
-    _, rows = tf.while_loop(lambda i, _: i < number, longest, [0, 0])
+    known = output.shape.as_list()
+    _, sizes = tf.while_loop(lambda i, _: i < number, largest, [0, tf.constant([size or 0 for size in known])])
     _, padded = tf.while_loop(lambda i, _: i < number, pad, [0, tf.TensorArray(output.dtype, number + 1)])
-    return padded.write(number, tf.zeros([rows, *output.shape[1:]], output.dtype)).stack()[:-1]
+    stacked = padded.write(number, tf.zeros(sizes, output.dtype)).stack()[:-1]
+    return tf.ensure_shape(stacked, [None, *known])
 
 
 def register() -> None:

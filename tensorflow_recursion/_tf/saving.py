@@ -130,9 +130,11 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any]:
             function = tf.function(gradient).get_concrete_function(None, *op.inputs)
         except Exception as error:  # whatever it raises of arguments that are not the body's own
             raise _Unsavable(f"it cannot be traced by itself ({type(error).__name__}: {error})") from error
-        read = [tensor for tensor in function.captured_inputs if tf.is_symbolic_tensor(tensor)]
-        if not read:
+        if any(tensor.dtype == tf.resource for tensor in function.captured_inputs):
+            raise _Unsavable("it reads a variable or another resource")
+        if not function.captured_inputs:
             return name.encode(), op
+        read = [tensor for tensor in function.captured_inputs if tf.is_symbolic_tensor(tensor)]
         takes_inputs = _taking_inputs(name, op, function, read)
     with_inputs = name + GIVEN_INPUTS
     try:
@@ -159,7 +161,8 @@ def _taking_inputs(name: str, op: tf.Operation, function: Any, read: Sequence[tf
     Raises:
       _Unsavable: if that is not enough.
     """
-    alike = (one for one in read[0].graph.get_operations() if one.type == op.type and gradient_of(one.node_def) == name)
+    made = read[0].graph.get_operations() if read else []
+    alike = (one for one in made if one.type == op.type and gradient_of(one.node_def) == name)
     for operator in (op, *alike):
         sources = list(operator.inputs)
         needed = _operations_between(sources, read)
@@ -177,17 +180,24 @@ def _computed_again(
     These are the second half of `args`; the first one are the gradients for its outputs.
     """
     grads, inputs = args[: len(sources)], args[len(sources) :]
-    known = {name: tensor for source, tensor in zip(sources, inputs, strict=True) for name in _names(source)}
+    known = {
+        reference: tensor
+        for source, tensor in zip(sources, inputs, strict=True)
+        for reference in _references_to(source)
+    }
     graph = tf.compat.v1.get_default_graph()
     for op in needed:
         given = [known[tensor.ref()] for tensor in op.inputs]
         made = graph.create_op(op.type, given, [tensor.dtype for tensor in op.outputs], attrs=op.node_def.attr)
         known.update((tensor.ref(), copy) for tensor, copy in zip(op.outputs, made.outputs, strict=True))
-    captured = [known.get(tensor.ref(), tensor) for tensor in function.captured_inputs]
+    captured = [
+        known[tensor.ref()] if tf.is_symbolic_tensor(tensor) else tf.constant(tensor.numpy(), tensor.dtype)
+        for tensor in function.captured_inputs
+    ]
     return function._call_flat(list(grads), captured)
 
 
-def _names(tensor: tf.Tensor | None) -> Iterator[Hashable]:
+def _references_to(tensor: tf.Tensor | None) -> Iterator[Hashable]:
     """References to a tensor, and to what it stands for outside of the branches that it is in."""
     while tensor is not None:
         yield tensor.ref()
@@ -199,7 +209,7 @@ def _operations_between(sources: Sequence[tf.Tensor], results: Sequence[tf.Tenso
 
     None if they need anything else, or would compute something else the second time.
     """
-    known = {name for source in sources for name in _names(source)}
+    known = {reference for source in sources for reference in _references_to(source)}
     found: dict[tf.Operation, None] = {}
     pending = list(results)
     while pending:

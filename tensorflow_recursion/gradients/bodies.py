@@ -129,7 +129,7 @@ class BodyWithGradient:
                 self.weights.append(weight)
             for use in usage.obstacles():
                 self.obstacles.append(_obstacle(use, weight, shape, name, in_body, known))
-        for target in in_body.handed_otherwise(tf1.get_default_graph()):
+        for target in in_body.handed_otherwise(tf1.get_default_graph(), known):
             all_weights.note_change(target)
         for i in self._pair.trainable:
             if self._is_collected(i):

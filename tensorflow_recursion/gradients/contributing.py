@@ -65,7 +65,7 @@ def find_of_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> dict[
 
     None if it picks no matrix, or if that is used in another way. Keys are the products, and which factor it is.
     """
-    if shape.rank != 3 or not shape.is_fully_defined() or shape[0] > _MOST_MATRICES:
+    if shape.rank != 3 or not shape.is_fully_defined() or shape.as_list()[0] > _MOST_MATRICES:
         return None
     if not _picks_row(op, position, shape):
         return None
@@ -102,7 +102,7 @@ def _factors_of_row(
     first, second = products.factors(op, grad, position=position, shape=shape[1:])
     taken = rows.what_is_taken(picker, shape) if picker.type == "StridedSlice" else None
     index = tf.cast(picker.inputs[1], tf.int64) if taken is None else rows.begin_of(picker, taken[0])
-    row = tf.math.floormod(index, shape[0])
+    row = tf.math.floormod(index, shape.as_list()[0])
     column = tf.fill([tf.shape(first)[0], 1], tf.cast(row, first.dtype))
     return tf.concat([first, column], 1), second
 

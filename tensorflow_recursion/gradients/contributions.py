@@ -27,7 +27,7 @@ from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.gradients import weight_views
-from tensorflow_recursion.gradients.sizes import sizes_of
+from tensorflow_recursion.gradients.sizes import dims, sizes_of
 from tensorflow_recursion.gradients.weight_views import Step
 
 tf1 = tf.compat.v1
@@ -118,7 +118,8 @@ def _sum_of_view(
     values, indices = _collected_rows(contributions, number, dtype, shape)
     if not shape[1:].is_fully_defined():
         values = tf.reshape(values, [tf.shape(values)[0], *sizes_of(like, range(1, shape.rank))])
-    num_rows = tf.shape(like)[0] if shape[0] is None else shape[0]
+    [num_rows] = dims(shape[:1])
+    num_rows = tf.shape(like)[0] if num_rows is None else num_rows
     return tf.math.unsorted_segment_sum(values, indices, num_rows)
 
 
@@ -134,7 +135,7 @@ def _collected_factors(
 
     Without a term, Collect knows nothing of those that are open.
     """
-    shapes = [tf.TensorShape([shape[i] for i in of_rows]) for of_rows in axes]
+    shapes = [tf.TensorShape([dims(shape)[i] for i in of_rows]) for of_rows in axes]
     found = ops.collect(contributions, (dtype, dtype), (shapes[0], shapes[1]), number)
     return [
         rows if row.is_fully_defined() else tf.reshape(rows, [tf.shape(rows)[0], *sizes_of(like, of_rows)])

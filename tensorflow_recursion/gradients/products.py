@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tensorflow_recursion.gradients import weight_views
 from tensorflow_recursion.gradients.contributions import Kind
-from tensorflow_recursion.gradients.sizes import per, product, product_of, sizes_of
+from tensorflow_recursion.gradients.sizes import dims, per, product, product_of, sizes_of
 from tensorflow_recursion.gradients.terms import Pair, Terms, is_small, is_small_beside_open
 
 PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
@@ -44,7 +44,8 @@ def _rows_of_product(op: tf.Operation, position: int) -> int | None:
     result = op.outputs[0].shape
     if result.rank is None:
         return None
-    return product(result[:-1].as_list() if position == 1 else [*result[:-2], result[-1]])
+    *batch, rows, columns = dims(result)
+    return product([*batch, rows if position == 1 else columns])
 
 
 def has_few_rows(op: tf.Operation, position: int) -> bool:
@@ -54,8 +55,8 @@ def has_few_rows(op: tf.Operation, position: int) -> bool:
     """
     weight, result = op.inputs[position].shape, op.outputs[0].shape
     if not (weight.is_fully_defined() and result.is_fully_defined()):
-        return position == 1 or result.rank is None or result[-1] is not None
-    of_weight = result[-1 if position == 1 else -2]
+        return position == 1 or result.rank is None or dims(result)[-1] is not None
+    of_weight = result.as_list()[-1 if position == 1 else -2]
     rows = result.num_elements() // max(of_weight, 1)  # of x in x W; columns of x in W x
     return is_small(rows * sum(weight.as_list()), weight)
 
@@ -160,7 +161,8 @@ def _by_axes(
     if any(len(set(one)) < len(one) for one in axes):
         return None
     x = op.inputs[1 - position].shape
-    sizes: dict[str, int | None] = {axis: x[i] if x.rank is not None else None for i, axis in enumerate(of_x)}
+    of_axes = [None] * len(of_x) if x.rank is None else dims(x)
+    sizes: dict[str, int | None] = dict(zip(of_x, of_axes, strict=True))
     sizes.update(zip(of_weight, shape.as_list(), strict=True))
     stack = [axis for axis in of_weight if axis in of_x and axis in result]
     inner = [axis for axis in of_weight if axis in of_x and axis not in result]
@@ -177,7 +179,7 @@ def _by_axes(
     view = matrices if stack else matrices[1:]
     order = [of_weight.index(axis) for axis in (*stack, *inner, *outer)]
     steps = [weight_views.transposed(order)] if order != sorted(order) else []
-    if view != [shape[i] for i in order]:
+    if view != [dims(shape)[i] for i in order]:
         if view.count(None) > 1:
             return None
         steps.append(weight_views.reshaped(view))
@@ -236,5 +238,5 @@ def _factors_by_axes(
 
 def _ordered(tensor: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
     """A tensor with its elements in the order that its axes have in `order`."""
-    long = [axis for axis in order if tensor.shape.rank is None or tensor.shape[axis] != 1]
+    long = [axis for axis in order if tensor.shape.rank is None or dims(tensor.shape)[axis] != 1]
     return tensor if long == sorted(long) else tf.transpose(tensor, order)

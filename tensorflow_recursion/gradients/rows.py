@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tensorflow_recursion.gradients import weight_views
 from tensorflow_recursion.gradients.contributions import Kind
-from tensorflow_recursion.gradients.sizes import per, product, product_of, reshaped, sizes_of
+from tensorflow_recursion.gradients.sizes import dims, per, product, product_of, reshaped, sizes_of
 from tensorflow_recursion.gradients.terms import SMALL_PART, Pair, Terms
 
 _SLICES = ("StridedSlice", "Slice")
@@ -74,7 +74,7 @@ def _rows_of_batch(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, 
 def _of_gather_nd(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     """Rows, or what has several indices each: rows of the weight with these axes as one."""
     indices = op.inputs[1].shape
-    axes = indices[-1] if indices.rank else None
+    axes = dims(indices)[-1] if indices.rank else None
     if not axes:
         return None
     if axes == 1 and indices.rank == 2:
@@ -86,7 +86,7 @@ def _of_gather_nd(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
 
 def _places(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Pair:
     """The term of what GatherNd reads."""
-    axes = op.inputs[1].shape[-1]
+    axes = op.inputs[1].shape.as_list()[-1]
     indices = tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1, axes])
     sizes = sizes_of(op.inputs[0], range(1, shape.rank), shape)
     # How far apart two neighbours on each of the axes are once these axes are one.
@@ -99,7 +99,7 @@ def _in_front(
 ) -> Terms | None:
     """Terms for the view that has some axes of a weight in front, as one; None if there is no step to it."""
     order = [*axes, *(i for i in range(shape.rank) if i not in axes)]
-    ordered = [shape[i] for i in order]
+    ordered = [dims(shape)[i] for i in order]
     steps = [weight_views.transposed(order)] if order != sorted(order) else []
     if len(axes) > 1:
         ordered = [product(ordered[: len(axes)]), *ordered[len(axes) :]]
@@ -145,13 +145,13 @@ def _of_slice(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     return _in_front(functools.partial(_sliced, shape=shape, taken=taken, ones=ones, ranges=ranges), shape, axes)
 
 
-def what_is_taken(op: tf.Operation, shape: Sequence[int | None]) -> list[_Taken] | None:
+def what_is_taken(op: tf.Operation, shape: tf.TensorShape) -> list[_Taken] | None:
     """What a slice takes of each axis of a weight; None if it has other strides, or nobody knows."""
     if op.type == "Slice":
         begins, sizes = (tf.get_static_value(op.inputs[i], partial=True) for i in (1, 2))
         if begins is None or sizes is None:
             return None
-        known = zip(begins, sizes, shape, strict=True)
+        known = zip(begins, sizes, dims(shape), strict=True)
         are_whole = [begin == 0 and size is not None and size in (-1, n) for begin, size, n in known]
         return [_WHOLE if is_whole else _Taken(False, False, i) for i, is_whole in enumerate(are_whole)]
     strides, count = tf.get_static_value(op.inputs[3]), op.inputs[1].shape.num_elements()
@@ -178,18 +178,21 @@ def _bits(mask: int, count: int) -> list[bool]:
 def _is_small_range(op: tf.Operation, taken: Sequence[_Taken], axis: int, shape: tf.TensorShape) -> bool:
     """Whether a range is known to be small beside the weight. Terms are kept until all calls have made theirs."""
     extent = _extent(op, taken, axis, shape)
-    size = product([shape[i] for i, one in enumerate(taken) if not one.is_whole])
+    size = product([dims(shape)[i] for i, one in enumerate(taken) if not one.is_whole])
     return extent is not None and (size is None or extent * SMALL_PART <= size)
 
 
 def _extent(op: tf.Operation, taken: Sequence[_Taken], axis: int, shape: tf.TensorShape) -> int | None:
     """How many places a slice takes of an axis, also in `x[i:i + 2]` and `x[i - 2:i]`; None if nobody knows."""
     result, entry = op.outputs[0].shape, taken[axis].entry
-    whole = product([shape[i] for i, one in enumerate(taken) if one.is_whole])
+    whole = product([dims(shape)[i] for i, one in enumerate(taken) if one.is_whole])
     if whole and result.is_fully_defined():
         return int(result.num_elements() // whole)
     ones = [i for i, one in enumerate(taken) if one.is_one]
-    if result.rank == len(taken) - len(ones) and (extent := result[axis - sum(i < axis for i in ones)]) is not None:
+    if (
+        result.rank == len(taken) - len(ones)
+        and (extent := dims(result)[axis - sum(i < axis for i in ones)]) is not None
+    ):
         return int(extent)
     ends = [op.inputs[1].op, op.inputs[2].op]
     if entry is None or op.type != "StridedSlice" or any(end.type != "Pack" for end in ends):

@@ -18,6 +18,12 @@ def product(sizes: Sequence[int | None]) -> int | None:
     return math.prod(known) if len(known) == len(sizes) else None
 
 
+def dims(shape: tf.TensorShape) -> list[int | None]:
+    """The dimensions of a static shape of known rank. (Its elements are objects where v2 behavior is disabled.)"""
+    found: list[int | None] = shape.as_list()
+    return found
+
+
 def sizes_of(tensor: tf.Tensor, axes: Iterable[int], shape: tf.TensorShape | None = None) -> list[Any]:
     """The sizes of some axes of a tensor: numbers where its static shape tells, else scalars of int32.
 
@@ -25,7 +31,7 @@ def sizes_of(tensor: tf.Tensor, axes: Iterable[int], shape: tf.TensorShape | Non
     it is a handle, the shape has to be known.
     """
     known = tensor.shape if shape is None else shape
-    found = [(axis, known[axis]) for axis in axes]
+    found = [(axis, tf.compat.dimension_value(known[axis])) for axis in axes]
     is_open = any(size is None for _, size in found)
     at_run_time: Any = tf.shape(tensor) if is_open else None
     return [at_run_time[axis] if size is None else size for axis, size in found]

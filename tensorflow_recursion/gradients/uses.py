@@ -209,8 +209,8 @@ class UsesInBody:
         # that it depends on then; None if it depends on anything else.
         self._results_of: dict[tf.Operation, list[_Name]] = {}
         self._arguments_of: dict[tf.Operation, frozenset[Hashable] | None] = {}
-        # What stands for weights, without a view.
-        self._weights: set[Hashable] = set()
+        # References to what stands for weights, without a view, and to these.
+        self._standing_for: dict[Hashable, Hashable] = {}
         # The conditional that a branch belongs to, and the choices among weights by references to what is chosen.
         self._conditionals: dict[tf.Graph, tf.Operation] = {}
         self._choices: dict[Hashable, Choice] = {}
@@ -224,7 +224,7 @@ class UsesInBody:
             name = pending[-1]
             if name.readings is None:
                 if not name.steps and not name.is_imagined:
-                    self._weights.add(name.tensor.ref())
+                    self._standing_for[name.tensor.ref()] = name.weight.ref()
                 name.readings = [self._reading(op, position, name) for op, position in _readers(name.tensor)]
                 name.readings += self._choosing(name)
             unknown = [made for reading in name.readings for made in reading.made() if made.usage is None]
@@ -397,18 +397,19 @@ class UsesInBody:
         outer = nodes.captured_by(op.outputs[0])
         return None if outer is None else [outer]
 
-    def handed_otherwise(self, body: tf.Graph) -> Iterator[Weight]:
-        """What is a weight in a callee, but not what a call in the body hands to it. Usages have to be known.
+    def handed_otherwise(self, body: tf.Graph, weights: Mapping[Hashable, Weight]) -> Iterator[Weight]:
+        """Weights of callees that calls in the body give anything else than that weight itself.
 
-        A tf.function that is given no weight is left as it is.
+        `weights` says what arguments and captured tensors are, whose usages have to be known. A tf.function that is
+        given no weight is left as it is.
         """
         for op in nodes.operations_within(body):
             if op.type not in _CALLS:
                 continue
-            others = [position for position, tensor in enumerate(op.inputs) if tensor.ref() not in self._weights]
-            if op.type == names.INVOKE or len(others) < len(op.inputs):
-                targets = (self._target_of(op, position) for position in others)
-                yield from (target for target in targets if target is not None)
+            given = [weights.get(self._standing_for.get(tensor.ref())) for tensor in op.inputs]
+            if op.type == names.INVOKE or any(weight is not None for weight in given):
+                targets = ((self._target_of(op, position), weight) for position, weight in enumerate(given))
+                yield from (target for target, weight in targets if target is not None and target != weight)
 
 
 def is_large(shape: tf.TensorShape) -> bool:

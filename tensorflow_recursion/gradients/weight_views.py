@@ -98,7 +98,7 @@ def views(op: tf.Operation, position: int) -> Iterator[tuple[tf.Tensor, Step]]:
         if i != position:
             value = tf.get_static_value(tensor)
             if value is None and op.type == "Reshape" and op.outputs[0].shape.as_list().count(None) < 2:
-                value = [-1 if size is None else size for size in op.outputs[0].shape]
+                value = [-1 if size is None else size for size in op.outputs[0].shape.as_list()]
             if value is None:
                 return
             constants.append(_Constant.of(value, tensor.dtype))

@@ -86,7 +86,7 @@ class Weights:
 
     def is_changed(self, weight: Weight) -> bool:
         """Whether not all calls in the group have the same for an argument."""
-        return self.first(weight) in map(self.first, self._changed)
+        return weight in self._changed
 
     def clear(self) -> None:
         """Forget everything."""

@@ -4,7 +4,10 @@ Its gradient is collected as that of a weight whose shape is known.
 """
 # SPDX-License-Identifier: Apache-2.0
 
+import pathlib
+
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 from gradient_helpers import check_derivatives, collected
@@ -210,3 +213,59 @@ def test_either_factor_may_be_repeated_along_an_open_axis(run, sizes, axes):
     for found, other in zip(run(dxs), expected, strict=True):
         np.testing.assert_allclose(found, other, rtol=1e-9)
     assert collected(dxs[:1]) == 1
+
+
+V1_SHAPES = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import tensorflow as tf
+tf.compat.v1.disable_v2_behavior()
+import tensorflow_recursion as tfr
+import test_open_shapes_of_weights as tests
+
+def run(fetches):
+    with tf.compat.v1.Session(config=tfr.session_config(on_fallback="error")) as session:
+        return session.run(fetches)
+
+for name in tests.PROGRAMS:
+    with tf.Graph().as_default():
+        tests.check(run, name, 1, "argument", "batch and times")
+print("all are right")
+"""
+
+
+@pytest.mark.thorough
+def test_gradients_where_dimensions_are_objects():
+    """As they are where v2 behavior is disabled, for a whole process."""
+    here = pathlib.Path(__file__).parent
+    done = processes.run_python("-c", V1_SHAPES, str(here), str(here.parent))
+    assert done.stdout.splitlines()[-1:] == ["all are right"], done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("use", [lambda x, w: x @ w, lambda x, w: x + tf.gather(w, [0, 0]) + w[:1, 1:2]])
+def test_jacobian_of_calls_with_weights_of_open_shapes(run, use):
+    values = [np.random.default_rng(4).normal(size=shape) for shape in ([2, SIZE], [SIZE, SIZE])]
+
+    @tfr.recursive(output_signature=tf.TensorSpec([2, SIZE], F64))
+    def net(n, x, w):
+        if n < 1:
+            return tf.identity(x)
+        return tf.sin(use(net(n - 1, x, w), w)) + net(n - 1, x, w)
+
+    def jacobian(net, x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = net(x, w)
+        return tape.jacobian(y, w)
+
+    def unrolled(x, w):
+        y = x
+        for _ in range(2):
+            y = tf.sin(use(y, w)) + y
+        return y
+
+    with tf.__internal__.eager_context.eager_mode():
+        expected = jacobian(unrolled, *map(tf.constant, values)).numpy()
+    function = tf.function(lambda x, w: jacobian(lambda x, w: net(tf.constant(2), x, w), x, w))
+    x, w = (tf1.placeholder_with_default(value, [None, None]) for value in values)
+    np.testing.assert_allclose(run(function(tf.ensure_shape(x, [2, SIZE]), w)), expected, rtol=1e-9, atol=1e-12)

@@ -198,6 +198,29 @@ CHANGED = {
 }
 
 
+# The same for two weights of which both are handed on, and what is made of both.
+EXCHANGED = {
+    "places": lambda f, n, v, w: f(n - 1, w, v) @ (v - w),
+    "one for both": lambda f, n, v, w: f(n - 1, w, w) @ (tf.tanh(v) * w),
+    "a captured one": lambda f, n, v, w: (f(n - 1, v, CAPTURED) + f(n - 1, v, w)) @ (w * CAPTURED),
+    "a chosen one": lambda f, n, v, w: f(n - 1, tf.cond(n > 1, lambda: v, lambda: w), w) @ tf.tanh(v * w),
+}
+CAPTURED = np.eye(SIZE, dtype=np.float32)
+
+
+@pytest.mark.parametrize("use", EXCHANGED.values(), ids=list(EXCHANGED))
+def test_nothing_is_said_of_what_is_made_of_weights_that_change_places(use):
+    @tfr.recursive(output_signature=ROW)
+    def node(n, v, w):
+        if n < 1:
+            return tf.ones([1, SIZE])
+        return use(node, n, v, w)
+
+    v, w, _ = variables()
+    function = lambda n: node(n, v.value(), w.value())
+    assert not warnings_of_dense_gradients(lambda: gradients(function, [v, w], tf.constant(3)))
+
+
 @pytest.mark.parametrize("hand_on", CHANGED.values(), ids=list(CHANGED))
 def test_nothing_is_said_of_arguments_that_change(hand_on):
     @tfr.recursive(output_signature=ROW)

@@ -230,6 +230,26 @@ def gate(x):
 READING = {"argument": cube, "result": exponential, "between": gate, "silu": tf.nn.silu}
 
 
+# An eager tensor and a variable that gradients read.
+AROUND = {}
+
+
+@pytest.fixture
+def around():
+    AROUND.update(factor=tf.constant(1.5), weight=tf.Variable(2.0))
+    yield
+    AROUND.clear()
+
+
+@tf.custom_gradient
+def scaled(x):
+    """Its gradient reads an eager tensor."""
+    return AROUND["factor"] * x * x, lambda dy: 2.0 * AROUND["factor"] * x * dy
+
+
+READING["eager tensor"] = scaled
+
+
 def derivatives_of(function):
     """The first and the second derivative of a function of a module at X."""
     x = tf.constant(X)
@@ -245,7 +265,7 @@ def derivatives_of(function):
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("function", READING.values(), ids=list(READING))
-def test_gradient_that_reads_what_the_function_computes_comes_along(tmp_path, function, place):
+def test_gradient_that_reads_what_the_function_computes_comes_along(tmp_path, around, function, place):
     module = module_with(function, place)
     expected = derivatives_of(module.call)
     once, again = str(tmp_path / "once"), str(tmp_path / "again")
@@ -257,19 +277,32 @@ def test_gradient_that_reads_what_the_function_computes_comes_along(tmp_path, fu
     assert gradient_in_fresh_process(again)[1] == pytest.approx(expected[0])
 
 
+@tf.custom_gradient
+def noisy(x):
+    noise = tf.random.uniform([])
+    return x * x * x, lambda dy: 3.0 * x * x * dy + 0.0 * noise
+
+
+@tf.custom_gradient
+def weighted(x):
+    def gradient(dy, variables=()):
+        return dy * AROUND["weight"], [dy * x for _ in variables]
+
+    return x * AROUND["weight"], gradient
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", ["body", "branch"])
-def test_gradient_that_reads_what_cannot_be_computed_again_is_not_saved_and_a_warning_says_so(tmp_path, place):
-    @tf.custom_gradient
-    def noisy(x):
-        noise = tf.random.uniform([])
-        return x * x * x, lambda dy: 3.0 * x * x * dy + 0.0 * noise
-
-    module = module_with(noisy, place)
+@pytest.mark.parametrize("function, value", [(noisy, X**3 + 3), (weighted, 2.0 * X + 3)], ids=["random", "variable"])
+def test_gradient_that_reads_what_cannot_be_computed_again_is_not_saved_and_a_warning_says_so(
+    tmp_path, around, function, value, place
+):
+    module = module_with(function, place)
+    module.weight = AROUND["weight"]
     with pytest.warns(RuntimeWarning, match="^Function 'descend': the SavedModel has no gradient for a tf.custom_grad"):
         tf.saved_model.save(module, str(tmp_path))
-    value, error = gradient_in_fresh_process(tmp_path)
-    assert value == X**3 + 3
+    found, error = gradient_in_fresh_process(tmp_path)
+    assert found == value
     assert "Function 'descend' cannot be differentiated: No gradient defined for operation" in error
 
 
