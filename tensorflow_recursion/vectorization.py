@@ -22,7 +22,7 @@ def _padded(output: tf.Tensor, elements: tf.TensorArray, number: Any) -> tf.Tens
     """
 
     def largest(i: tf.Tensor, sizes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return i + 1, tf.maximum(sizes, tf.shape(elements.read(i)))
+        return i + 1, tf.maximum(sizes, tf.shape(tf.ensure_shape(elements.read(i), output.shape)))
 
     def pad(i: tf.Tensor, padded: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
         element = tf.ensure_shape(elements.read(i), output.shape)

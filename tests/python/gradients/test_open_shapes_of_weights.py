@@ -136,7 +136,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name, place, shape):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("shape", OPEN)
 @pytest.mark.parametrize("place", ["captured", "argument"])
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -263,6 +263,7 @@ def derivatives_of(function):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("function", READING.values(), ids=list(READING))
 def test_gradient_that_reads_what_the_function_computes_comes_along(tmp_path, around, function, place):
@@ -292,6 +293,7 @@ def weighted(x):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("function, value", [(noisy, X**3 + 3), (weighted, 2.0 * X + 3)], ids=["random", "variable"])
 def test_gradient_that_reads_what_cannot_be_computed_again_is_not_saved_and_a_warning_says_so(

@@ -300,6 +300,7 @@ ROWS = {
 }
 
 
+@pytest.mark.each_value
 @EXECUTION
 @RUN_BY
 @pytest.mark.parametrize("assign", ROWS.values(), ids=list(ROWS))
