@@ -19,15 +19,15 @@ from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.sizes import dims, per, product, product_of, sizes_of
 from tensorflow_recursion.gradients.terms import Pair, Terms, is_small, is_small_beside_open
 
-PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
-PRODUCTS = ("MatMul", *PRODUCTS_OF_BATCHES)
+_PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
+PRODUCTS = ("MatMul", *_PRODUCTS_OF_BATCHES)
 # A batch of products of tensors with more axes has a dense gradient.
 _MOST_AXES = 13
 
 
 def of_product(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
     """The terms of a product of matrices, or of a batch of products; None if it makes none."""
-    if op.type in PRODUCTS_OF_BATCHES:
+    if op.type in _PRODUCTS_OF_BATCHES:
         if op.inputs[position].dtype.is_complex:
             return None  # they conjugate what they transpose
         if shape.rank != 2:

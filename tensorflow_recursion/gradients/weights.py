@@ -81,7 +81,7 @@ class Weights:
         return self.first(weight) in self._shared
 
     def note_change(self, weight: Weight) -> None:
-        """Learn that a call in the group has something else for an argument than what it was given."""
+        """Learn that a call in the group gives an argument anything else than that argument itself."""
         self._changed.add(weight)
 
     def is_changed(self, weight: Weight) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import processes
 import pytest
 import tensorflow as tf
+from gradient_helpers import nested_derivative
 
 import tensorflow_recursion as tfr
 
@@ -252,14 +253,8 @@ READING["eager tensor"] = scaled
 
 def derivatives_of(function):
     """The first and the second derivative of a function of a module at X."""
-    x = tf.constant(X)
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = function(x, tf.constant(3))
-        slope = tape.gradient(y, x)
-    return float(slope), float(outer.gradient(slope, x))
+    at = lambda x: function(x, tf.constant(3))
+    return [float(nested_derivative(at, tf.constant(X), order)) for order in (1, 2)]
 
 
 @pytest.mark.thorough

@@ -315,16 +315,7 @@ def test_rows_that_a_body_assigns_are_as_they_were_and_assigned_once(run_by, is_
             return x * table[n] * other[n]
         return net(n - 1, x) * x * table[n] * other[n]
 
-    def step(x):
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = net(tf.constant(2), x)
-            dx = tape.gradient(y, x)
-        return y, dx, outer.gradient(dx, x)
-
-    step = run_by(step)
+    step = run_by(derivatives_of(lambda _, x: net(tf.constant(2), x)))
     for k in range(1, 4):  # x^3 k^3
         np.testing.assert_allclose(step(tf.constant(0.5)), [0.125 * k**3, 0.75 * k**3, 3.0 * k**3], rtol=1e-5)
         np.testing.assert_array_equal(table, [k, k, k, 0.0])
@@ -343,13 +334,7 @@ def test_second_derivative_of_what_a_table_remembers():
         table.scatter_nd_update([[n]], [y])
         return y
 
+    step = derivatives_of(lambda _, x: power(tf.constant(4), x))
     for _ in range(3):
         table.assign(tf.fill([6], -1.0))
-        x = tf.constant(1.5)
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = power(tf.constant(4), x)
-            dx = tape.gradient(y, x)
-        assert float(outer.gradient(dx, x)) == pytest.approx(12 * 1.5**2)
+        assert float(step(tf.constant(1.5))[2]) == pytest.approx(12 * 1.5**2)
