@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, notices
-from tensorflow_recursion._tf import freezing, importing, inlining, loading, saving
+from tensorflow_recursion._tf import freezing, functions, importing, inlining, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import CopiedDefinition, original_of
 from tensorflow_recursion.signatures import Signature
@@ -54,7 +54,7 @@ class ImportedDefinition(CopiedDefinition):
 def register() -> None:
     """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
     loading.install(names.INVOKE, names.STATIC, names.renumbered, _rename)
-    saving.install(names.INVOKE, lambda name: names.trace_in(name) is not None, _function_around, _warn_of_unsaved)
+    saving.install(names.INVOKE, _user_name_of, _warn_of_unsaved)
     importing.install(names.INVOKE, names.STATIC)
     types = (names.ARGUMENT_TYPES, names.IGNORED_TYPES)
     snapshots = (names.SNAPSHOT, names.VARIABLES_OF)
@@ -63,16 +63,25 @@ def register() -> None:
     )
 
 
-def _function_around(graph: tf.Graph) -> str | None:
-    body = body_around(graph)
-    return None if body is None else original_of(body.definition).user_name
+def _user_name_of(function: Any, is_in_bodies: bool) -> str | None:
+    """What the user calls a function of a library if it is one of ours, part of a body, or what bodies lead to.
+
+    Functions that TensorFlow takes out of a graph may make calls, or be called, and are known by their names then.
+    """
+    name = tf.compat.as_str(function.name)
+    if functions.is_traced(function):
+        has_call = any(node.op == names.INVOKE for node in function.definition.node_def)
+        return names.shown(name) if has_call or names.trace_in(name) is not None else None
+    if (body := body_around(function.graph)) is not None:
+        return names.shown(original_of(body.definition).user_name)
+    return names.of_tf_function(name) if is_in_bodies else None
 
 
 def _warn_of_unsaved(function: str, reason: str) -> None:
     """Warn that a SavedModel lacks the gradient of an operator."""
     notices.show(
         "unsaved",
-        f"Function '{names.shown(function)}': the SavedModel has no gradient for a tf.custom_gradient in the body, "
+        f"Function '{function}': the SavedModel has no gradient for a tf.custom_gradient in the body, "
         f"because {reason}. What is loaded computes values, and asking for that gradient is an error. To save it, let "
         "the gradient function read only what plain operators compute of the arguments of the decorated function, or "
         "differentiate in the tf.function that is saved",

@@ -74,6 +74,10 @@ FORWARD_SUFFIX = _native("FORWARD_SUFFIX")
 BACKWARD_SUFFIX = _native("BACKWARD_SUFFIX")
 GRADIENT_SUFFIX = _native("GRADIENT_SUFFIX")
 
+# What TensorFlow writes before and after the name of a Python function in that of its trace, `__inference_f_12`.
+_OF_TENSORFLOW = re.compile(r"^(__(inference|forward|backward)_)+|(_\d+)+$")
+# What names of operations cannot have, or not in front. A lambda, for example, is called `<lambda>`.
+_NOT_IN_NAMES = re.compile(r"^_+|[^A-Za-z0-9_.]")
 _TRACE = re.compile(rf"{TRACE_SUFFIX}\d+")
 _OF_TRACE = re.compile(rf".*{TRACE_SUFFIX}\d+")
 # What a function's derivatives have behind its name, as fib__backward1__forward2 has.
@@ -106,6 +110,11 @@ def base_of_forward(name: str) -> str:
 def shown(name: str) -> str:
     """What messages call a function: its name without the numbers of traces."""
     return _TRACE.sub("", name)
+
+
+def of_tf_function(trace: str) -> str:
+    """What Python calls a `tf.function`, or what it is made of, of which TensorFlow named a trace `trace`."""
+    return _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", trace)) or "f"
 
 
 def trace_in(name: str) -> str | None:

@@ -15,7 +15,7 @@ from tensorflow.python.framework import convert_to_constants as converter
 from tensorflow.python.framework import op_def_registry, ops
 from tensorflow.python.grappler import tf_optimizer
 
-from tensorflow_recursion._tf import loading
+from tensorflow_recursion._tf import function_calls
 from tensorflow_recursion._tf.loading import Rename
 
 # Attributes while TensorFlow's converter runs: the function that a call runs where its record is read, and what the
@@ -96,7 +96,7 @@ def _optimizer(call: str) -> Callable[..., Any]:
 
     def optimize(config: Any, meta_graph: Any, *args: Any, **kwargs: Any) -> Any:
         graph = meta_graph.graph_def
-        called = loading.called(graph.library, graph.node, call)
+        called = function_calls.reached_by(call, graph.library, graph.node)
         kept = _keep_conditionals(graph, called)
         optimized = tf_optimizer.OptimizeGraph(config, meta_graph, *args, **kwargs)
         _lower_again(optimized, kept)
@@ -340,7 +340,7 @@ def _takes_resource(op_type: str, index: int) -> bool:
 def _rename_called(graph: Any, call: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
     """Give the functions that calls lead to new names: those that were left as they are have theirs in this process."""
     memory: dict[str, str] = {}
-    called = loading.called(graph.library, graph.node, call)
+    called = function_calls.reached_by(call, graph.library, graph.node)
     new_names = {name: new_name(name, memory) for name in sorted(called)}
     for function in graph.library.function:
         function.signature.name = new_names.get(function.signature.name, function.signature.name)

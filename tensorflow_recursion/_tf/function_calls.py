@@ -1,7 +1,7 @@
 """Calls of `tf.function`s in graphs, and what they call."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -35,6 +35,28 @@ def reaches(op: tf.Operation, op_type: str) -> bool:
     return False
 
 
+def reached_by(call: str, library: Any, nodes: Iterable[Any] = ()) -> set[str]:
+    """The functions that the operator `call` calls, in a library or among `nodes`, and all that these refer to."""
+    by_name = {function.signature.name: function for function in library.function}
+    in_functions = (node for function in library.function for node in function.node_def)
+    pending = [name for node in (*nodes, *in_functions) if node.op == call for name in references(node)]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in by_name and name not in found:
+            found.add(name)
+            pending += [other for node in by_name[name].node_def for other in references(node)]
+    return found
+
+
+def references(node: Any) -> Iterator[str]:
+    """Names that may be those of functions in a node."""
+    yield node.op
+    yield from functions.referred_to(node)
+    # Calls name by a string what they run once they are differentiated.
+    yield from (value.s.decode(errors="replace") for value in node.attr.values() if value.HasField("s"))
+
+
 def let_traces_be_outdated(can_run: Callable[[tf.Graph], bool]) -> None:
     """From now on, let `tf.function`s be traced again where `can_run` says that calls cannot run a trace of them."""
     lookup = function_cache.FunctionCache.lookup
@@ -52,6 +74,11 @@ def let_traces_be_outdated(can_run: Callable[[tf.Graph], bool]) -> None:
 def must_be_compiled(op: tf.Operation) -> bool:
     """Whether XLA compiles what a call runs, as of `tf.function(jit_compile=True)`."""
     return "_XlaMustCompile" in op.node_def.attr and bool(op.get_attr("_XlaMustCompile"))
+
+
+def has_gradient(op: tf.Operation) -> bool:
+    """Whether Python made a call, and so knows the gradient of the `tf.function`; a definition has none."""
+    return op._gradient_function is not None
 
 
 def run_instead(op: tf.Operation, function: str, more: Sequence[tf.DType]) -> None:

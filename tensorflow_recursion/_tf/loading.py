@@ -7,7 +7,7 @@ under new names. A SavedModel that a session wrote has a graph besides, whose ca
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -18,7 +18,7 @@ from tensorflow.python.ops import custom_gradient
 from tensorflow.python.saved_model import function_deserialization as loader
 from tensorflow.python.saved_model.load_v1_in_v2 import _EagerSavedModelLoader as SessionGraphLoader
 
-from tensorflow_recursion._tf import functions, importing
+from tensorflow_recursion._tf import function_calls, functions, importing
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.saving import GIVEN_INPUTS, gradient_of, let_take_inputs, set_gradient_of, without_hint
 
@@ -39,34 +39,31 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
       rename: changes the names in a node.
     """
     load, dependencies, fix = loader.load_function_def_library, loader._list_function_deps, loader.fix_node_def
+    find_gradient_type = loader._get_gradient_op_type
     load_whole, load_graph = SessionGraphLoader.load, SessionGraphLoader.load_graph
 
     def load_library(library: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         library = without_hint(library)
-        called_here = called(library, [], call)
+        called_here = function_calls.reached_by(call, library)
         if not called_here:
             return dict(load(library, *args, **kwargs))
         new_names = _new_names(called_here, new_name)
         own = _renamed_of(library, new_names, rename)
-        gradients = _renumber_gradients(library, own)
-        with _given(_added(own)):
-            made = load(_without(library, called_here, call, new_names, rename), *args, **kwargs)
-        for name, (function, count, takes_inputs) in gradients.items():
-            gradient = made[function]
-            gradient._num_positional_args = count  # as the loader does it where it sees the operator
-            gradient._arg_keywords = [f"grad_{i}" for i in range(count)]
-            of_operator = loader._gen_gradient_func(gradient)
-            ops.RegisterGradient(name)(let_take_inputs(of_operator) if takes_inputs else of_operator)
+        rest = _without(library, called_here, call, new_names, rename)
+        gradients = _renumber_gradients(library, own, rest.function)
+        with _given(_added(own), gradients):
+            made = load(rest, *args, **kwargs)
+        _register(gradients, made)
         return dict(made)
 
     def load_session_graph(self: Any, tags: Any, *args: Any, **kwargs: Any) -> Any:
         graph_def = self.get_meta_graph_def_from_tags(tags).graph_def  # the loader itself changes it, too
-        called_here = called(graph_def.library, graph_def.node, call)
+        called_here = function_calls.reached_by(call, graph_def.library, graph_def.node)
         new_names = _new_names(called_here, new_name)
         if tf.compat.v1.executing_eagerly_outside_functions():
             importing.let_be_static(graph_def, call, static)
         own = _renamed_of(graph_def.library, new_names, rename)
-        _renumber_gradients(graph_def.library, own)
+        _renumber_gradients(graph_def.library, own, ())
         graph_def.library.CopyFrom(_without(graph_def.library, called_here, call, new_names, rename))
         for node in graph_def.node if called_here else ():
             rename(node, new_names)
@@ -85,29 +82,39 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
         if node.op != call:
             fix(node, *args)
 
+    def gradient_type(node: Any) -> Any:
+        return None if gradient_of(node) in _being_given.gradients else find_gradient_type(node)
+
     loader.load_function_def_library, loader._list_function_deps = load_library, list_dependencies
-    loader.fix_node_def = fix_node
+    loader.fix_node_def, loader._get_gradient_op_type = fix_node, gradient_type
     SessionGraphLoader.load, SessionGraphLoader.load_graph = load_session_graph, import_session_graph
     loader.function_def_lib = _Converter()
 
 
 class _Given(threading.local):
-    """The functions that those which are being loaded in this thread call."""
+    """What is known in this thread of the functions that are being loaded.
+
+    Attributes:
+      functions: those that they call.
+      gradients: names of gradients that TensorFlow's loader need not know.
+    """
 
     functions: Sequence[TracedFunction] = ()
+    gradients: Collection[str] = ()
 
 
 _being_given = _Given()
 
 
 @contextlib.contextmanager
-def _given(traced: Sequence[TracedFunction]) -> Iterator[None]:
-    """Let the graphs of functions that are loaded inside have the functions `traced`."""
-    before, _being_given.functions = _being_given.functions, traced
+def _given(traced: Sequence[TracedFunction], gradients: Collection[str] = ()) -> Iterator[None]:
+    """Let the graphs of functions that are loaded inside have the functions `traced`, and nobody miss `gradients`."""
+    before = _being_given.functions, _being_given.gradients
+    _being_given.functions, _being_given.gradients = traced, gradients
     try:
         yield
     finally:
-        _being_given.functions = before
+        _being_given.functions, _being_given.gradients = before
 
 
 class _Converter:
@@ -119,31 +126,6 @@ class _Converter:
         graph = function_def_to_graph.function_def_to_graph(*args, **kwargs)
         _give(graph, _being_given.functions)
         return graph
-
-
-def called(library: Any, nodes: Iterable[Any], call: str) -> set[str]:
-    """The functions that are called by the operator `call`, in a library or among `nodes`, and all these refer to."""
-    by_name = {function.signature.name: function for function in library.function}
-    in_functions = (node for function in library.function for node in function.node_def)
-    pending = [name for node in (*nodes, *in_functions) if node.op == call for name in _references(node)]
-    found: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in by_name and name not in found:
-            found.add(name)
-            pending += [other for node in by_name[name].node_def for other in _references(node)]
-    return found
-
-
-def _references(node: Any) -> Iterator[str]:
-    """Names that may be those of functions in a node."""
-    yield node.op
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func.name
-        elif value.HasField("s"):  # as calls name what they run once they are differentiated
-            yield value.s.decode(errors="replace")
-        yield from (function.name for function in value.list.func)
 
 
 def _new_names(called: set[str], new_name: Callable[[str, dict[str, str]], str]) -> dict[str, str]:
@@ -172,8 +154,11 @@ def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any
     return result
 
 
-def _renumber_gradients(library: Any, own: Sequence[Any]) -> dict[str, tuple[str, int, bool]]:
+def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -> dict[str, tuple[str, int, bool]]:
     """Let operators with gradients of the user's own (`tf.custom_gradient`) name them as nobody in this process does.
+
+    Among the functions of `rest`, such as gradients that call others, TensorFlow does that for gradients that take no
+    inputs. One that was not saved would have a name that may be that of any gradient of this process.
 
     Returns, by these names, the functions that compute the gradients, how many arguments they take, and whether the
     inputs of the operator are among these. A gradient that was not saved stays unregistered: to ask for it is an error.
@@ -181,17 +166,28 @@ def _renumber_gradients(library: Any, own: Sequence[Any]) -> dict[str, tuple[str
     saved = {gradient.registered_op_type: gradient.gradient_func for gradient in library.registered_gradients}
     new_names: dict[str, str] = {}
     gradients: dict[str, tuple[str, int, bool]] = {}
-    for function in own:
-        for node in function.node_def:
-            if (old := gradient_of(node)) is not None:
-                new = new_names.setdefault(old, custom_gradient.generate_name())
-                set_gradient_of(node, new)
-                count = sum(not source.startswith("^") for source in node.input)
-                if old in saved:
-                    gradients[new] = (saved[old], count, False)
-                elif old + GIVEN_INPUTS in saved:
-                    gradients[new] = (saved[old + GIVEN_INPUTS], 2 * count, True)
+    nodes = [node for function in own for node in function.node_def]
+    nodes += [node for function in rest for node in function.node_def if gradient_of(node) not in saved]
+    for node in nodes:
+        if (old := gradient_of(node)) is not None:
+            new = new_names.setdefault(old, custom_gradient.generate_name())
+            set_gradient_of(node, new)
+            count = sum(not source.startswith("^") for source in node.input)
+            if old in saved:
+                gradients[new] = (saved[old], count, False)
+            elif old + GIVEN_INPUTS in saved:
+                gradients[new] = (saved[old + GIVEN_INPUTS], 2 * count, True)
     return gradients
+
+
+def _register(gradients: Mapping[str, tuple[str, int, bool]], made: Mapping[str, Any]) -> None:
+    """Register what `_renumber_gradients` returned; `made` are the loaded functions."""
+    for name, (function, count, takes_inputs) in gradients.items():
+        gradient = made[function]
+        gradient._num_positional_args = count  # as the loader does it where it sees the operator
+        gradient._arg_keywords = [f"grad_{i}" for i in range(count)]
+        of_operator = loader._gen_gradient_func(gradient)
+        ops.RegisterGradient(name)(let_take_inputs(of_operator) if takes_inputs else of_operator)
 
 
 def _without(library: Any, called: set[str], call: str, new_names: Mapping[str, str], rename: Rename) -> Any:
@@ -203,7 +199,9 @@ def _without(library: Any, called: set[str], call: str, new_names: Mapping[str, 
         name = pending.pop()
         if name in by_name and name not in kept:
             kept.add(name)
-            pending += [other for node in by_name[name].node_def if node.op != call for other in _references(node)]
+            pending += [
+                other for node in by_name[name].node_def if node.op != call for other in function_calls.references(node)
+            ]
     rest = function_pb2.FunctionDefLibrary.FromString(library.SerializeToString())
     del rest.function[:]
     for function in library.function:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +13,7 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import save
 
-from tensorflow_recursion._tf import functions, nodes
+from tensorflow_recursion._tf import function_calls, functions, nodes
 
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
@@ -22,14 +23,15 @@ _GRADIENT_TYPE = "_gradient_op_type"
 _NUMBERED = "CustomGradient-"
 # At the end of the name under which a gradient is saved that takes the inputs of its operator, too.
 GIVEN_INPUTS = "_given_inputs"
+# Gradients in gradients, and in these: third derivatives. Two that call each other would have more without end.
+_DEEPEST_IN_GRADIENTS = 2
 # An attribute in Python of the gradient function that is made of such a gradient: that gradient.
 _TAKES_INPUTS = "_recursion_takes_inputs"
 
 
 def install(
     call: str,
-    is_name_of_ours: Callable[[str], bool],
-    function_around: Callable[[tf.Graph], str | None],
+    user_name_of: Callable[[Any, bool], str | None],
     warn_of_unsaved: Callable[[str, str], None],
 ) -> None:
     """Let TensorFlow save functions that are called by the operator `call`.
@@ -38,12 +40,11 @@ def install(
 
     Args:
       call: the operator.
-      is_name_of_ours: whether a function has a name that this package gives to functions. Others that TensorFlow takes
-        out of a graph may have gradients that go by numbers of another process.
-      function_around: the function whose body a graph is part of, as a branch or a loop of it; None outside of bodies.
+      user_name_of: is given a function of the library, and whether bodies lead to it. It returns what the user calls
+        the function. None: TensorFlow saves gradients of it as it does without this package.
       warn_of_unsaved: is called with a function, and why the gradient of an operator in it is not saved.
     """
-    fill, own_gradients = save._fill_meta_graph_def, save._iterate_op_types
+    fill, own_gradients, trace = save._fill_meta_graph_def, save._iterate_op_types, save._trace_gradient_functions
 
     def fill_with_hint(meta_graph_def: Any, *args: Any, **kwargs: Any) -> Any:
         result = fill(meta_graph_def, *args, **kwargs)
@@ -53,24 +54,52 @@ def install(
         return result
 
     def iterate_op_types(function: Any) -> Iterator[tuple[Any, Any]]:
-        is_traced = functions.is_traced(function)
-        if is_traced:
-            has_call = any(node.op == call for node in function.definition.node_def)
-            user_name = function.name if has_call or is_name_of_ours(function.name) else None
-        else:
-            user_name = function_around(function.graph)
+        user_name = user_name_of(function, tf.compat.as_str(function.name) in _in_progress.reached)
         if user_name is None:
             yield from own_gradients(function)
             return
-        for op in _with_gradients(function.definition) if is_traced else function.graph.get_operations():
+        is_traced = functions.is_traced(function)
+        made = _with_gradients(function.definition) if is_traced else function.graph.get_operations()
+        yield from gradients_among(made, user_name, 0)
+
+    def gradients_among(operations: Sequence[tf.Operation], user_name: str, depth: int) -> Iterator[tuple[Any, Any]]:
+        for op in operations:
             if (name := gradient_of(op.node_def)) is None:
                 continue
             try:
-                yield _to_save(name, op)
+                to_save = _to_save(name, op)
             except _Unsavable as reason:
                 warn_of_unsaved(user_name, str(reason))
+                continue
+            known = set(_in_progress.graph._functions)
+            yield to_save  # TensorFlow traces the gradient, and adds its functions to the graph
+            new = [each for key, each in _in_progress.graph._functions.items() if key not in known]
+            for one in new if depth < _DEEPEST_IN_GRADIENTS else ():
+                yield from gradients_among(one.graph.get_operations(), user_name, depth + 1)
+
+    def trace_gradients(graph: tf.Graph, *args: Any) -> Any:
+        _in_progress.graph = graph
+        _in_progress.reached = function_calls.reached_by(call, graph.as_graph_def().library)
+        return trace(graph, *args)
 
     save._fill_meta_graph_def, save._iterate_op_types = fill_with_hint, iterate_op_types
+    save._trace_gradient_functions = trace_gradients
+
+
+class _InProgress(threading.local):
+    """What is being saved in this thread.
+
+    Attributes:
+      graph: that whose function library will be in the SavedModel.
+      reached: the functions that bodies lead to. They are loaded under other names, so what is saved cannot refer to
+        tensors of theirs, as TensorFlow does it for what gradients read.
+    """
+
+    graph: Any = None
+    reached: Collection[str] = ()
+
+
+_in_progress = _InProgress()
 
 
 def gradient_of(node: Any) -> str | None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -14,20 +13,20 @@ from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import CopiedDefinition
 from tensorflow_recursion.signatures import Signature
 
-# What TensorFlow writes before and after the name of a Python function in that of its trace, `__inference_f_12`.
-_OF_TENSORFLOW = re.compile(r"^(__(inference|forward|backward)_)+|(_\d+)+$")
-# What names of operations cannot have, or not in front. A lambda, for example, is called `<lambda>`.
-_NOT_IN_NAMES = re.compile(r"^_+|[^A-Za-z0-9_.]")
 _IS_GIVEN_WEIGHTS = "_recursion_is_given_weights"
 
 
 def is_differentiated(op: tf.Operation) -> bool:
     """Whether a call of a `tf.function` in a body is differentiated as calls of our functions are.
 
-    It is where it makes such calls, and where it is given weights. TensorFlow's own gradient of it would compute the
-    gradient for a matrix of weights anew at each call, and callers would add up these matrices.
+    It is where it makes such calls, and where it is given weights: TensorFlow's own gradient of it would compute the
+    gradient for a matrix of weights anew at each call, and callers would add up these matrices. It is, too, where
+    nothing but a definition is known of what is called, as in the body of a loaded SavedModel.
     """
-    return _can_be(op) and (hasattr(op, _IS_GIVEN_WEIGHTS) or function_calls.reaches(op, names.INVOKE))
+    if not _can_be(op):
+        return False
+    is_bare = not function_calls.has_gradient(op)
+    return is_bare or hasattr(op, _IS_GIVEN_WEIGHTS) or function_calls.reaches(op, names.INVOKE)
 
 
 def note_weights(op: tf.Operation) -> bool:
@@ -45,8 +44,8 @@ class TfFunction(CopiedDefinition):
 
     def __init__(self, function: TracedFunction, graph: tf.Graph) -> None:
         """`function` is the trace; `graph` is the outermost graph, whose library has the functions of SavedModels."""
-        name = _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", function.cached_definition.signature.name))
-        super().__init__(names.of_trace(name or "f"), function, graph)
+        name = names.of_tf_function(function.cached_definition.signature.name)
+        super().__init__(names.of_trace(name), function, graph)
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build a copy of the trace in the default graph; returns its outputs."""

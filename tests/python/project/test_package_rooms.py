@@ -23,8 +23,8 @@ ORDER = """
     _tf
     _tf.recorders
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions
-    _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls, _tf.saving
-    _tf.followed, _tf.origins
+    _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls
+    _tf.followed, _tf.origins, _tf.saving
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.python_functions
     _tf.function_types

@@ -1,21 +1,20 @@
 """SavedModels with recursive functions: saved here, loaded in a fresh process, run, differentiated, saved again."""
 # SPDX-License-Identifier: Apache-2.0
 
-import json
 import pathlib
 
 import numpy as np
 import processes
 import pytest
 import tensorflow as tf
-from gradient_helpers import nested_derivative
+from saved_models import LOAD, X, in_fresh_process
 
 import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-X, N, V = 2.0, 5, 1.5
+N, V = 5, 1.5
 
 
 class Power(tf.Module):
@@ -56,21 +55,6 @@ def saved(tmp_path):
     tf.saved_model.save(module, str(directory), signatures=module.call)
     return directory
 
-
-def in_fresh_process(program, *arguments):
-    """What a program prints at last, as JSON."""
-    done = processes.run_python("-c", program, *arguments)
-    assert done.returncode == 0, done.stderr[:3000] + done.stderr[-1500:]
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-LOAD = """
-import json, sys
-import tensorflow as tf
-import tensorflow_recursion
-module = tf.saved_model.load(sys.argv[1])
-x = tf.constant(2.0)
-"""
 
 RUN = """
 with tf.GradientTape(persistent=True) as outer:
@@ -136,187 +120,6 @@ print(json.dumps(losses))
         expected.append(error**2)
         v -= 0.0001 * 2 * error * X**N
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
-
-
-def module_with(activation, place):
-    """A module that applies an activation to x where n is 0, and adds n; in the body itself, or in a branch of it."""
-    number, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
-
-    @tfr.recursive(input_signature=[number, count])
-    def descend(x, n):
-        y = activation(x) if place == "body" else x
-        end = (lambda: y) if place == "body" else (lambda: activation(x))
-        return tf.cond(n < 1, end, lambda: descend(x, n - 1) + 1.0)
-
-    module = tf.Module()
-    module.call = tf.function(lambda x, n: descend(x, n), input_signature=[number, count])
-    return module
-
-
-def gradient_in_fresh_process(directory, before=""):
-    """The value at (X, 3), and the gradient there or the text of the error that comes instead."""
-    program = """
-n = tf.constant(3)
-found = [float(module.call(x, n))]
-try:
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = module.call(x, n)
-    found.append(float(tape.gradient(y, x)))
-except LookupError as error:
-    found.append(str(error))
-print(json.dumps(found))
-"""
-    return in_fresh_process(LOAD + before + program, directory)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("place", ["body", "branch"])
-def test_gradient_of_the_users_own_comes_along(tmp_path, place):
-    """Custom gradients are numbered in each process; another one may have the number here."""
-
-    @tf.custom_gradient
-    def steep(x):
-        return 2.0 * x, lambda dy: 1000.0 * dy
-
-    tf.saved_model.save(module_with(steep, place), str(tmp_path))
-    others = """
-for _ in range(5):
-    @tf.custom_gradient
-    def other(x):
-        return x, lambda dy: -7.0 * dy
-    other(x)
-"""
-    assert gradient_in_fresh_process(tmp_path, others) == [7.0, 1000.0]
-
-
-@tf.RegisterGradient("TenTimes")
-def ten_times(_op, dy):
-    return 10.0 * dy
-
-
-def test_gradient_that_has_a_name_is_found_by_it(tmp_path):
-    def steep(x):
-        with tf1.get_default_graph().gradient_override_map({"Neg": "TenTimes"}):
-            return tf.negative(x)
-
-    tf.saved_model.save(module_with(steep, "body"), str(tmp_path))
-    loaded, x = tf.saved_model.load(str(tmp_path)), tf.constant(X)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = loaded.call(x, tf.constant(1))
-    assert [float(y), float(tape.gradient(y, x))] == [1.0 - X, 10.0]
-
-
-@tf.custom_gradient
-def cube(x):
-    """Its gradient reads its argument."""
-    return x * x * x, lambda dy: 3.0 * x * x * dy
-
-
-@tf.custom_gradient
-def exponential(x):
-    """Its gradient reads its result."""
-    y = tf.exp(x)
-    return y, lambda dy: y * dy
-
-
-@tf.custom_gradient
-def gate(x):
-    """Its gradient reads what is computed on the way."""
-    factor = tf.split(tf.sigmoid(tf.stack([x, 2.0 * x])), 2)[1][0]
-    return x * factor, lambda dy: dy * factor * (1.0 + 2.0 * x * (1.0 - factor))
-
-
-READING = {"argument": cube, "result": exponential, "between": gate, "silu": tf.nn.silu}
-
-
-# An eager tensor and a variable that gradients read.
-AROUND = {}
-
-
-@pytest.fixture
-def around():
-    AROUND.update(factor=tf.constant(1.5), weight=tf.Variable(2.0))
-    yield
-    AROUND.clear()
-
-
-@tf.custom_gradient
-def scaled(x):
-    """Its gradient reads an eager tensor."""
-    return AROUND["factor"] * x * x, lambda dy: 2.0 * AROUND["factor"] * x * dy
-
-
-READING["eager tensor"] = scaled
-
-
-def derivatives_of(function):
-    """The first and the second derivative of a function of a module at X."""
-    at = lambda x: function(x, tf.constant(3))
-    return [float(nested_derivative(at, tf.constant(X), order)) for order in (1, 2)]
-
-
-@pytest.mark.thorough
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("place", ["body", "branch"])
-@pytest.mark.parametrize("function", READING.values(), ids=list(READING))
-def test_gradient_that_reads_what_the_function_computes_comes_along(tmp_path, around, function, place):
-    module = module_with(function, place)
-    expected = derivatives_of(module.call)
-    once, again = str(tmp_path / "once"), str(tmp_path / "again")
-    tf.saved_model.save(module, once)
-    loaded = tf.saved_model.load(once)
-    assert derivatives_of(loaded.call) == pytest.approx(expected)
-    tf.saved_model.save(loaded, again)
-    assert derivatives_of(tf.saved_model.load(again).call) == pytest.approx(expected)
-    assert gradient_in_fresh_process(again)[1] == pytest.approx(expected[0])
-
-
-@tf.custom_gradient
-def noisy(x):
-    noise = tf.random.uniform([])
-    return x * x * x, lambda dy: 3.0 * x * x * dy + 0.0 * noise
-
-
-@tf.custom_gradient
-def weighted(x):
-    def gradient(dy, variables=()):
-        return dy * AROUND["weight"], [dy * x for _ in variables]
-
-    return x * AROUND["weight"], gradient
-
-
-@pytest.mark.thorough
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("place", ["body", "branch"])
-@pytest.mark.parametrize("function, value", [(noisy, X**3 + 3), (weighted, 2.0 * X + 3)], ids=["random", "variable"])
-def test_gradient_that_reads_what_cannot_be_computed_again_is_not_saved_and_a_warning_says_so(
-    tmp_path, around, function, value, place
-):
-    module = module_with(function, place)
-    module.weight = AROUND["weight"]
-    with pytest.warns(RuntimeWarning, match="^Function 'descend': the SavedModel has no gradient for a tf.custom_grad"):
-        tf.saved_model.save(module, str(tmp_path))
-    found, error = gradient_in_fresh_process(tmp_path)
-    assert found == value
-    assert "Function 'descend' cannot be differentiated: No gradient defined for operation" in error
-
-
-def test_gradient_that_was_taken_before_saving_may_read_what_the_body_computes(tmp_path):
-    module = module_with(tf.nn.silu, "branch")
-
-    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
-    def slope(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = module.call(x, 2)
-        return tape.gradient(y, x)
-
-    module.slope = slope
-    expected = float(module.slope(X))
-    tf.saved_model.save(module, str(tmp_path))
-    assert float(tf.saved_model.load(str(tmp_path)).slope(X)) == expected
 
 
 @pytest.mark.full_matrix

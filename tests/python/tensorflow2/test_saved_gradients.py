@@ -1,0 +1,295 @@
+"""Gradients of SavedModels: of users' own, and of what bodies call. They are as before saving, of each order."""
+# SPDX-License-Identifier: Apache-2.0
+
+import pytest
+import tensorflow as tf
+from gradient_helpers import nested_derivative
+from saved_models import LOAD, X, in_fresh_process
+
+import tensorflow_recursion as tfr
+
+tf1 = tf.compat.v1
+
+
+def module_with(activation, place):
+    """A module that applies an activation to x where n is 0, and adds n; in the body itself, or in a branch of it."""
+    number, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+
+    @tfr.recursive(input_signature=[number, count])
+    def descend(x, n):
+        y = activation(x) if place == "body" else x
+        end = (lambda: y) if place == "body" else (lambda: activation(x))
+        return tf.cond(n < 1, end, lambda: descend(x, n - 1) + 1.0)
+
+    module = tf.Module()
+    module.call = tf.function(lambda x, n: descend(x, n), input_signature=[number, count])
+    return module
+
+
+# Custom gradients are numbered in each process. Here others have the numbers that those of the file have there.
+OTHERS = """
+import pathlib
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.framework import ops
+
+file = saved_model_pb2.SavedModel.FromString((pathlib.Path(sys.argv[1]) / "saved_model.pb").read_bytes())
+functions = file.meta_graphs[0].graph_def.library.function
+numbered = {node.attr["_gradient_op_type"].s.decode() for function in functions for node in function.node_def}
+for name in numbered:
+    if name.startswith("CustomGradient-"):
+        ops.RegisterGradient(name)(lambda op, *grads: [-7.0 * grad for grad in grads])
+module = tf.saved_model.load(sys.argv[1])
+"""
+
+
+def gradient_in_fresh_process(directory, before=""):
+    """The value at (X, 3), and the gradient there or the text of the error that comes instead."""
+    program = """
+n = tf.constant(3)
+found = [float(module.call(x, n))]
+try:
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = module.call(x, n)
+    found.append(float(tape.gradient(y, x)))
+except LookupError as error:
+    found.append(str(error))
+print(json.dumps(found))
+"""
+    return in_fresh_process(LOAD + before + program, directory)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("place", ["body", "branch"])
+def test_gradient_of_the_users_own_comes_along(tmp_path, place):
+
+    @tf.custom_gradient
+    def steep(x):
+        return 2.0 * x, lambda dy: 1000.0 * dy
+
+    tf.saved_model.save(module_with(steep, place), str(tmp_path))
+    assert gradient_in_fresh_process(tmp_path, OTHERS) == [7.0, 1000.0]
+
+
+@tf.RegisterGradient("TenTimes")
+def ten_times(_op, dy):
+    return 10.0 * dy
+
+
+def test_gradient_that_has_a_name_is_found_by_it(tmp_path):
+    def steep(x):
+        with tf1.get_default_graph().gradient_override_map({"Neg": "TenTimes"}):
+            return tf.negative(x)
+
+    tf.saved_model.save(module_with(steep, "body"), str(tmp_path))
+    loaded, x = tf.saved_model.load(str(tmp_path)), tf.constant(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded.call(x, tf.constant(1))
+    assert [float(y), float(tape.gradient(y, x))] == [1.0 - X, 10.0]
+
+
+@tf.custom_gradient
+def cube(x):
+    """Its gradient reads its argument."""
+    return x * x * x, lambda dy: 3.0 * x * x * dy
+
+
+@tf.custom_gradient
+def exponential(x):
+    """Its gradient reads its result."""
+    y = tf.exp(x)
+    return y, lambda dy: y * dy
+
+
+@tf.custom_gradient
+def gate(x):
+    """Its gradient reads what is computed on the way."""
+    factor = tf.split(tf.sigmoid(tf.stack([x, 2.0 * x])), 2)[1][0]
+    return x * factor, lambda dy: dy * factor * (1.0 + 2.0 * x * (1.0 - factor))
+
+
+READING = {"argument": cube, "result": exponential, "between": gate, "silu": tf.nn.silu}
+
+
+# An eager tensor and a variable that gradients read.
+AROUND = {}
+
+
+@pytest.fixture
+def around():
+    AROUND.update(factor=tf.constant(1.5), weight=tf.Variable(2.0))
+    yield
+    AROUND.clear()
+
+
+@tf.custom_gradient
+def scaled(x):
+    """Its gradient reads an eager tensor."""
+    return AROUND["factor"] * x * x, lambda dy: 2.0 * AROUND["factor"] * x * dy
+
+
+READING["eager tensor"] = scaled
+
+
+def derivatives_of(function, orders=(1, 2)):
+    """Derivatives of a function of a module at X."""
+    at = lambda x: function(x, tf.constant(3))
+    return [float(nested_derivative(at, tf.constant(X), order)) for order in orders]
+
+
+@pytest.mark.thorough
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("place", ["body", "branch"])
+@pytest.mark.parametrize("function", READING.values(), ids=list(READING))
+def test_gradient_that_reads_what_the_function_computes_comes_along(tmp_path, around, function, place):
+    module = module_with(function, place)
+    expected = derivatives_of(module.call)
+    once, again = str(tmp_path / "once"), str(tmp_path / "again")
+    tf.saved_model.save(module, once)
+    loaded = tf.saved_model.load(once)
+    assert derivatives_of(loaded.call) == pytest.approx(expected)
+    tf.saved_model.save(loaded, again)
+    assert derivatives_of(tf.saved_model.load(again).call) == pytest.approx(expected)
+    assert gradient_in_fresh_process(again)[1] == pytest.approx(expected[0])
+
+
+@tf.custom_gradient
+def calls_one(x):
+    """Its gradient calls a custom gradient that reads nothing but arguments."""
+
+    @tf.custom_gradient
+    def seven_times(dy):
+        return 3.0 * dy, lambda ddy: 7.0 * ddy
+
+    return tf.sin(x), seven_times
+
+
+@tf.custom_gradient
+def calls_two(x):
+    """Its gradient calls one whose gradient calls one, and each reads x."""
+    return tf.sin(x), lambda dy: dy * cube(exponential(x))
+
+
+@tf.custom_gradient
+def sine(x):
+    return tf.sin(x), lambda dy: dy * cosine(x)
+
+
+@tf.custom_gradient
+def cosine(x):
+    """The gradients of sine and cosine are the other one, without end."""
+    return tf.cos(x), lambda dy: -dy * sine(x)
+
+
+@tf.custom_gradient
+def calls_function(x):
+    """Its gradient calls a custom gradient in a `tf.function`."""
+    return tf.sin(x), lambda dy: dy * tf.function(lambda v: cube(v) + v)(x)
+
+
+@pytest.mark.thorough
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("place", ["body", "branch"])
+@pytest.mark.parametrize("function", [calls_one, calls_two, sine, calls_function], ids=lambda one: one.__name__)
+def test_gradient_that_calls_others_has_derivatives(tmp_path, function, place):
+    """The inner ones were not saved, and what was loaded took a gradient of the loading process that had the number."""
+    module = module_with(function, place)
+    expected = derivatives_of(module.call, (1, 2, 3))
+    tf.saved_model.save(module, str(tmp_path))
+    program = """
+def derivative(order, x):
+    if order == 0:
+        return module.call(x, tf.constant(3))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = derivative(order - 1, x)
+    return tape.gradient(y, x)
+
+
+print(json.dumps([float(derivative(order, x)) for order in (1, 2, 3)]))
+"""
+    assert in_fresh_process(LOAD + OTHERS + program, tmp_path) == pytest.approx(expected)
+
+
+def test_derivatives_beyond_those_that_are_saved_are_an_error(tmp_path):
+    tf.saved_model.save(module_with(sine, "body"), str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path)).call
+    with pytest.raises(LookupError, match="cannot be differentiated: No gradient defined for operation"):
+        derivatives_of(loaded, (4,))
+
+
+def looped(x):
+    return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.sin(a) * 1.5), [0, x])[1]
+
+
+CALLED = {
+    "plain": tf.sin,
+    "tf.function in it": lambda x: 2.0 * tf.function(tf.sin)(x),
+    "one behind another": lambda x: tf.function(tf.sin)(tf.function(tf.exp)(x)),
+    "loop": looped,
+    "conditional": lambda x: tf.cond(x > 1.0, lambda: tf.exp(x), lambda: tf.sin(x)),
+    "custom gradient": cube,
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("place", ["body", "branch"])
+@pytest.mark.parametrize("called", CALLED.values(), ids=list(CALLED))
+def test_function_that_a_loaded_body_calls_has_derivatives(tmp_path, called, place):
+    """TensorFlow has no gradient for a call of which nothing but the definition is known (`SymbolicGradient`)."""
+    module = module_with(tf.function(called), place)
+    expected = derivatives_of(module.call)
+    once, again = str(tmp_path / "once"), str(tmp_path / "again")
+    tf.saved_model.save(module, once)
+    loaded = tf.saved_model.load(once)
+    assert derivatives_of(loaded.call) == pytest.approx(expected)
+    tf.saved_model.save(loaded, again)
+    assert derivatives_of(tf.saved_model.load(again).call) == pytest.approx(expected)
+
+
+@tf.custom_gradient
+def noisy(x):
+    noise = tf.random.uniform([])
+    return x * x * x, lambda dy: 3.0 * x * x * dy + 0.0 * noise
+
+
+@tf.custom_gradient
+def weighted(x):
+    def gradient(dy, variables=()):
+        return dy * AROUND["weight"], [dy * x for _ in variables]
+
+    return x * AROUND["weight"], gradient
+
+
+@pytest.mark.thorough
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("place", ["body", "branch"])
+@pytest.mark.parametrize("function, value", [(noisy, X**3 + 3), (weighted, 2.0 * X + 3)], ids=["random", "variable"])
+def test_gradient_that_reads_what_cannot_be_computed_again_is_not_saved_and_a_warning_says_so(
+    tmp_path, around, function, value, place
+):
+    module = module_with(function, place)
+    module.weight = AROUND["weight"]
+    with pytest.warns(RuntimeWarning, match="^Function 'descend': the SavedModel has no gradient for a tf.custom_grad"):
+        tf.saved_model.save(module, str(tmp_path))
+    found, error = gradient_in_fresh_process(tmp_path)
+    assert found == value
+    assert "Function 'descend' cannot be differentiated: No gradient defined for operation" in error
+
+
+def test_gradient_that_was_taken_before_saving_may_read_what_the_body_computes(tmp_path):
+    module = module_with(tf.nn.silu, "branch")
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = module.call(x, 2)
+        return tape.gradient(y, x)
+
+    module.slope = slope
+    expected = float(module.slope(X))
+    tf.saved_model.save(module, str(tmp_path))
+    assert float(tf.saved_model.load(str(tmp_path)).slope(X)) == expected
