@@ -71,6 +71,8 @@ def install(
             except _Unsavable as reason:
                 warn_of_unsaved(user_name, str(reason))
                 continue
+            if to_save is None:
+                continue
             known = set(_in_progress.graph._functions)
             yield to_save  # TensorFlow traces the gradient, and adds its functions to the graph
             new = [each for key, each in _in_progress.graph._functions.items() if key not in known]
@@ -140,8 +142,10 @@ class _Operator:
     inputs: Sequence[tf.TensorSpec]
 
 
-def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any]:
+def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
     """The name under which the gradient of `op`, registered by `name`, is saved, and an operator with its arguments.
+
+    None if it has no gradient before it is saved, either, as the gradient of `tf.recompute_grad` has none.
 
     A gradient that reads what the body computes is saved as one that takes the operator's inputs, too: these are the
     results and the arguments of the function that `tf.custom_gradient` decorates.
@@ -152,11 +156,13 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any]:
     try:
         gradient = ops.gradient_registry.lookup(name)
     except LookupError:
-        return name.encode(), op  # TensorFlow saves none, and says nothing
+        return None
     takes_inputs = getattr(gradient, _TAKES_INPUTS, None)  # it comes from a SavedModel
     if takes_inputs is None:
         try:
             function = tf.function(gradient).get_concrete_function(None, *op.inputs)
+        except NotImplementedError:
+            return None
         except Exception as error:  # whatever it raises of arguments that are not the body's own
             raise _Unsavable(f"it cannot be traced by itself ({type(error).__name__}: {error})") from error
         if any(tensor.dtype == tf.resource for tensor in function.captured_inputs):

@@ -212,6 +212,15 @@ print(json.dumps([float(derivative(order, x)) for order in (1, 2, 3)]))
     assert in_fresh_process(LOAD + OTHERS + program, tmp_path) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_recomputed_gradient_is_saved_without_a_warning_of_its_own_gradient(tmp_path):
+    """TensorFlow has no second derivative of `tf.recompute_grad`, loaded or not."""
+    module = module_with(tf.recompute_grad(lambda x: tf.sin(x) * x), "branch")
+    expected = derivatives_of(module.call, (1,))
+    tf.saved_model.save(module, str(tmp_path))
+    assert derivatives_of(tf.saved_model.load(str(tmp_path)).call, (1,)) == expected
+
+
 def test_derivatives_beyond_those_that_are_saved_are_an_error(tmp_path):
     tf.saved_model.save(module_with(sine, "body"), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path)).call
