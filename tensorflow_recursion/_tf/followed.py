@@ -12,11 +12,13 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import backprop_util
 from tensorflow.python.eager.polymorphic_function import concrete_function
+from tensorflow.python.ops import default_gradient
 
 from tensorflow_recursion._tf import assignments, functions, recorders
 
 _ATTRIBUTE = "_recursion_holds"
 _ASSIGNED = "_recursion_assigns"
+_OPEN_VARIABLES = "_recursion_returns_variables_of_open_shape"
 _SUM_OF_ROWS = "UnsortedSegmentSum"  # makes IndexedSlices a tensor
 
 
@@ -66,15 +68,52 @@ def _refuse_late_tangents(call: str) -> None:
 def _refusing(functions: Any, name: str, inputs: Sequence[tf.Tensor]) -> Any:
     """What makes the backward functions of one call, such that they refuse late tangents."""
     refusing = copy.copy(functions)
-    method = "_wrap_backward_function" if hasattr(functions, "_wrap_backward_function") else "_backward"
+    has_forward = hasattr(functions, "_wrap_backward_function")  # else it is made when the gradient is taken
+    method = "_wrap_backward_function" if has_forward else "_backward"
     make = getattr(functions, method)
 
     def make_refusing(*args: Any) -> Any:
         backward, outputs = make(*args)
+        if has_forward:
+            backward = _given_zeros(backward, args[0], outputs)
         return refusing_late_tangents(backward, name, inputs), outputs
 
     setattr(refusing, method, make_refusing)
     return refusing
+
+
+def _given_zeros(backward: Callable[..., Any], forward: tf.Graph, outputs: Sequence[tf.Tensor]) -> Callable[..., Any]:
+    """`backward`, given zeros for those variables of open shape among the outputs of a call that have no gradient.
+
+    The function `forward` returns the variables that `backward` reads. TensorFlow makes zeros of their static shapes.
+    """
+    has_any = getattr(forward, _OPEN_VARIABLES, None)
+    if has_any is None:
+        has_any = any(map(_is_variable_of_open_shape, forward.outputs))
+        setattr(forward, _OPEN_VARIABLES, has_any)
+    if not has_any:
+        return backward
+    shapes = {
+        i: tf.raw_ops.VariableShape(input=output)
+        for i, output in enumerate(outputs)
+        if _is_variable_of_open_shape(output)
+    }
+
+    def given_zeros(*grads: Any) -> Any:
+        known = list(grads)
+        for i, shape in shapes.items():
+            if known[i] is None:
+                known[i] = tf.zeros(shape, default_gradient.get_zeros_dtype(outputs[i]))
+        return backward(*known)
+
+    return given_zeros
+
+
+def _is_variable_of_open_shape(tensor: tf.Tensor) -> bool:
+    if tensor.dtype != tf.resource or not default_gradient.supports_default_grad(tensor):
+        return False
+    shape, dtype = default_gradient.shape_and_dtype(tensor)
+    return bool(dtype.is_floating or dtype.is_complex) and not shape.is_fully_defined()
 
 
 def _compute_tangents_after_calls(call: str, gradient_ops: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Gradients of a Defun that states no shapes: right for each call, whatever is known of its shapes."""
+"""Gradients where shapes are open, of a Defun that states none or of a variable: right for each call."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
@@ -84,3 +84,31 @@ def test_gradients_of_two_calls_have_the_static_shapes_of_their_arguments():
     assert shapes == [[3], [5]]
     for slope, count in zip(found, (3, 5), strict=True):
         np.testing.assert_allclose(slope, np.full(count, 12.0))
+
+
+@pytest.mark.parametrize("shape", [[None], None], ids=["rank", "nothing"])
+def test_second_derivatives_where_a_body_reads_a_variable_of_open_shape(shape):
+    """A call returns the variables that its gradient reads; nobody asks for the gradient of this result."""
+    v = tf.Variable([1.0, 2.0, 3.0], shape=tf.TensorShape(shape))
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([])])
+    def scale(n, x):
+        if n < 1:
+            return tf.reduce_sum(v * x * x)
+        return scale(n - 1, 2.0 * x)
+
+    def second_derivatives(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = scale(2, x)
+            slope = tape.gradient(y, x)
+        return outer.gradient(slope, [x, v])
+
+    for value in [[1.0, 2.0, 3.0], [4.0, 5.0]]:
+        v.assign(value)
+        for derive in (second_derivatives, tf.function(second_derivatives)):
+            by_x, by_v = derive(tf.constant(1.5))
+            np.testing.assert_allclose(by_x, 2.0 * 16.0 * sum(value))
+            np.testing.assert_allclose(by_v, [2.0 * 16.0 * 1.5] * len(value))
