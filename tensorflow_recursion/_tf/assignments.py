@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
+import functools
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -27,7 +28,7 @@ def kinds_assigned(graph: tf.Graph, call: str) -> Kinds:
     for op in nodes.operations_within(graph):
         if op.type.startswith(_ASSIGNING):
             found.update(_kind(tensor) for tensor in op.inputs if tensor.dtype.base_dtype == tf.resource)
-        elif op.type not in (call, *nodes.HAVE_BRANCHES) and _assigns(functions.referred_to(op.node_def), graph, call):
+        elif op.type not in (call, *nodes.HAVE_BRANCHES) and _assigns(op, graph, call):
             found.add((None, None))
     return frozenset(found)
 
@@ -49,18 +50,13 @@ def _kind(handle: tf.Tensor) -> Kind:
     return tf.as_dtype(data.shape_and_type[0].dtype), str(shape) if shape.is_fully_defined() else None
 
 
-def _assigns(names: set[str], graph: tf.Graph, call: str) -> bool:
-    """Whether functions of these names, or those that they run, assign to a variable."""
-    seen, pending = set(names), list(names)
-    while pending:
-        function = functions.function_in(graph, pending.pop())
-        for node in function.cached_definition.node_def if function is not None else ():
-            if node.op.startswith(_ASSIGNING):
-                return True
-            new = set() if node.op == call else functions.referred_to(node) - seen
-            seen |= new
-            pending += new
-    return False
+def _assigns(op: tf.Operation, graph: tf.Graph, call: str) -> bool:
+    """Whether functions that an operation refers to, or those that they run, assign to a variable."""
+    find = functools.partial(functions.function_in, graph)
+    return any(
+        node.op.startswith(_ASSIGNING)
+        for node in functions.nodes_reached(functions.referred_to(op.node_def), find, call)
+    )
 
 
 def assigned_and_passed(graph: tf.Graph, call: str) -> list[str]:

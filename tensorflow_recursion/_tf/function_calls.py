@@ -23,16 +23,8 @@ def function_in_reach(graph: tf.Graph | None, name: str) -> Any:
 
 def reaches(op: tf.Operation, op_type: str) -> bool:
     """Whether an operator `op_type` stands in the function that a call runs, or in one that this refers to."""
-    pending, seen = [str(op.get_attr("f").name)], set()
-    while pending:
-        name = pending.pop()
-        function = None if name in seen else function_in_reach(op.graph, name)
-        seen.add(name)
-        for node in () if function is None else function.cached_definition.node_def:
-            if node.op == op_type:
-                return True
-            pending += functions.referred_to(node)
-    return False
+    nodes = functions.nodes_reached([str(op.get_attr("f").name)], lambda name: function_in_reach(op.graph, name))
+    return any(node.op == op_type for node in nodes)
 
 
 def reached_by(call: str, library: Any, nodes: Iterable[Any] = ()) -> set[str]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -54,6 +54,25 @@ def referred_to(node: Any) -> set[str]:
         functions = [value.func] if value.HasField("func") else value.list.func
         found.update(function.name for function in functions if function.name)
     return found
+
+
+def nodes_reached(names: Iterable[str], find: Callable[[str], Any], stops_at: str = "") -> Iterator[Any]:
+    """The nodes of functions of these names, and of all functions that they refer to.
+
+    Args:
+      names: the functions.
+      find: finds a function by its name; None if it is not known.
+      stops_at: an operator. The functions that it runs are left out.
+    """
+    pending = list(dict.fromkeys(names))
+    seen = set(pending)
+    while pending:
+        function = find(pending.pop())
+        for node in () if function is None else function.cached_definition.node_def:
+            yield node
+            new = set() if node.op == stops_at else referred_to(node) - seen
+            seen |= new
+            pending += new
 
 
 def called_by(traced: TracedFunction, call: str, callee: str) -> set[str]:

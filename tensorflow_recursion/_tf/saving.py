@@ -58,12 +58,11 @@ def install(
         if user_name is None:
             yield from own_gradients(function)
             return
-        is_traced = functions.is_traced(function)
-        made = _with_gradients(function.definition) if is_traced else function.graph.get_operations()
-        yield from gradients_among(made, user_name, 0)
+        yield from gradients_in(function, user_name, 0)
 
-    def gradients_among(operations: Sequence[tf.Operation], user_name: str, depth: int) -> Iterator[tuple[Any, Any]]:
-        for op in operations:
+    def gradients_in(function: Any, user_name: str, depth: int) -> Iterator[tuple[Any, Any]]:
+        is_traced = functions.is_traced(function)
+        for op in _with_gradients(function.definition) if is_traced else function.graph.get_operations():
             if (name := gradient_of(op.node_def)) is None:
                 continue
             try:
@@ -73,16 +72,21 @@ def install(
                 continue
             if to_save is None:
                 continue
-            known = set(_in_progress.graph._functions)
-            yield to_save  # TensorFlow traces the gradient, and adds its functions to the graph
-            new = [each for key, each in _in_progress.graph._functions.items() if key not in known]
+            graph = _in_progress.graph
+            known = set(functions.function_names(graph))
+            yield to_save  # TensorFlow traces the gradient, and adds it to the graph with what it calls directly
+            new = [functions.function_in(graph, name) for name in functions.function_names(graph) if name not in known]
+            _add_reached(graph, new)
             for one in new if depth < _DEEPEST_IN_GRADIENTS else ():
-                yield from gradients_among(one.graph.get_operations(), user_name, depth + 1)
+                yield from gradients_in(one, user_name, depth + 1)
 
     def trace_gradients(graph: tf.Graph, *args: Any) -> Any:
         _in_progress.graph = graph
         _in_progress.reached = function_calls.reached_by(call, graph.as_graph_def().library)
-        return trace(graph, *args)
+        try:
+            return trace(graph, *args)
+        finally:
+            _in_progress.graph = None
 
     save._fill_meta_graph_def, save._iterate_op_types = fill_with_hint, iterate_op_types
     save._trace_gradient_functions = trace_gradients
@@ -102,6 +106,16 @@ class _InProgress(threading.local):
 
 
 _in_progress = _InProgress()
+
+
+def _add_reached(graph: tf.Graph, reached: list[Any]) -> None:
+    """Add to the library of `graph`, and to `reached`, all functions that those in `reached` lead to."""
+    for function in reached:  # which grows
+        is_traced = functions.is_traced(function)
+        known = functions.sub_functions(function) if is_traced else function.graph._functions.values()
+        missing = [one for one in known if not functions.has_function(graph, tf.compat.as_str(one.name))]
+        functions.add_missing(graph, missing)
+        reached += missing
 
 
 def gradient_of(node: Any) -> str | None:

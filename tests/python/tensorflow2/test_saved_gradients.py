@@ -188,10 +188,23 @@ def calls_function(x):
     return tf.sin(x), lambda dy: dy * tf.function(lambda v: cube(v) + v)(x)
 
 
+@tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([])])
+def times_powers(n, x):
+    return tf.cond(n < 1, lambda: cube(x), lambda: x * times_powers(n - 1, x))
+
+
+@tf.custom_gradient
+def calls_recursion(x):
+    """Its gradient calls a recursive function, in whose body is a custom gradient."""
+    return tf.sin(x), lambda dy: times_powers(2, dy)
+
+
 @pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["body", "branch"])
-@pytest.mark.parametrize("function", [calls_one, calls_two, sine, calls_function], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "function", [calls_one, calls_two, sine, calls_function, calls_recursion], ids=lambda one: one.__name__
+)
 def test_gradient_that_calls_others_has_derivatives(tmp_path, function, place):
     """The inner ones were not saved, and what was loaded took a gradient of the loading process that had the number."""
     module = module_with(function, place)
