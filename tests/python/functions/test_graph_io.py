@@ -224,6 +224,7 @@ def test_gradient_that_was_exported_runs_where_it_is_imported(run):
     assert run("gradient:0", {"x:0": 2.0}) == 12
 
 
+@pytest.mark.thorough
 def test_higher_orders_that_were_exported_with_shapes_run_where_they_are_imported(run):
     with tf.Graph().as_default() as graph:
         x = tf1.placeholder(tf.float32, [], name="x")

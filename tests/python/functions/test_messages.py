@@ -367,6 +367,7 @@ def test_eager_tensor_in_body_is_error_of_the_call():
         F(1)
 
 
+@pytest.mark.thorough
 def test_eager_tensors_are_taken_by_tf_functions():
     with context.eager_mode():
         outside = tf.constant(3)

@@ -125,6 +125,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name, are_variables):
     check(run, name, 1, are_variables)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize("are_variables", [False, True])

@@ -434,6 +434,7 @@ OF_OPEN_SHAPE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", [0.5, -0.5])
 @pytest.mark.parametrize("depth", [0, 2])

@@ -53,6 +53,7 @@ def check(run, y, x, oracle, orders):
     np.testing.assert_allclose(run(derivatives(y, x, orders)), expected[: orders + 1], rtol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)

@@ -135,6 +135,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name, place, shape):
     check(run, name, 1, place, shape)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize("shape", OPEN)

@@ -140,6 +140,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name):
     check(run, name, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -147,6 +148,7 @@ def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
     check(run, name, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("pick", [lambda w, n: w[n], tf.gather])
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, F64])

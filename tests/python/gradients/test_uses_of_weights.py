@@ -90,6 +90,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name):
     check(run, name, F64, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)

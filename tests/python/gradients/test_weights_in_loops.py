@@ -181,6 +181,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, program):
     check(run, program, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("program", [*COLLECTED, *DENSE])

@@ -106,6 +106,7 @@ def test_unbounded_recursion_is_error():
     assert texts[0] == texts[1]
 
 
+@pytest.mark.thorough
 def test_large_frames_end_by_memory():
     """A frame keeps 40 arguments of 8 bytes each, which are all needed after the call."""
 

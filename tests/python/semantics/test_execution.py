@@ -172,6 +172,7 @@ def test_runaway_recursion_ends_at_default_depth():
         assert session.run(tf.constant(1) + 1) == 2
 
 
+@pytest.mark.thorough
 def test_runaway_ends_by_memory_when_frames_are_large():
     f = tfr.Declare("Wide", [("n", tf.int32)], [("r", tf.int32)])
 
@@ -438,6 +439,7 @@ def resident_kib():
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 
 
+@pytest.mark.thorough
 def test_memory_stays_when_many_runs_succeed_and_fail():
     f, define = recursive("Leak", [tf.int32, tf.float32], [tf.float32])
     x = tf1.placeholder(tf.float32)

@@ -283,6 +283,7 @@ def test_tape_around_an_accumulator_sees_the_tangent(net, is_persistent, followe
 REFUSAL = "'(net|<lambda>)'.*began later or has a tape around it.*nested tapes"
 
 
+@pytest.mark.thorough
 def test_accumulators_in_one_another_are_refused_in_a_tape():
     net = multiplied(tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6))
     x, ones = tf.constant([[0.5, -0.25]], F64), tf.ones([1, 2], F64)
@@ -347,6 +348,7 @@ def test_accumulator_that_did_not_follow_the_call_is_refused_where_it_is_wrong(w
         PLACES_OF_TAPES[place](program, recursive)
 
 
+@pytest.mark.thorough
 def test_accumulator_of_the_gradient_for_the_result_may_begin_late():
     w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
     x = tf.constant([[0.5, -0.25]], F64)

@@ -52,6 +52,7 @@ def over_two(k):
     return lambda y: y * (k + one) / 2.0
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(3)
 @RUN_BY
 @pytest.mark.parametrize(
@@ -190,6 +191,7 @@ def composed_with_itself(g, k):
     return lambda y: g(g(y))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("grown", [continued, composed_with_itself])
 def test_function_that_grows_is_an_error(grown):
     """To trace the one that is composed with itself takes twice as long at each level."""

@@ -95,6 +95,7 @@ def test_second_derivatives_in_a_session_are_those_of_the_function_unrolled(step
             np.testing.assert_allclose(session.run(second), want)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_branch", [True, False])

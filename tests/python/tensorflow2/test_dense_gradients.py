@@ -335,6 +335,7 @@ def test_a_weight_may_go_through_more_operators_than_python_has_levels(step):
     assert_same(found, gradients(lambda: unrolled(use, 2), [w]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", [lambda w: w * w * 60.0, lambda w: w + tf.tanh(w)], ids=["squares", "sums"])
 def test_ways_through_diamonds_are_not_counted_one_by_one(step):
     w = tf.Variable(tf.eye(SIZE) / 60.0)

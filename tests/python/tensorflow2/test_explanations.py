@@ -178,6 +178,7 @@ def test_mistake_is_an_error_that_says_what_to_write(name):
     assert ("taken to return" in str(error.value)) == is_of_results
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("autograph", [True, False])
 def test_function_of_python_that_calls_itself_is_an_error_that_says_what_to_write(autograph):
     def sum_to(n):

@@ -234,6 +234,7 @@ def cubed(function):
     return lambda x, n: function(x, n) ** 3
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "make, order", [*((make, 2) for make in PROGRAMS), *((make, 3) for make in (*ROWS, without_variables))]
@@ -254,6 +255,7 @@ def in_a_loop(power):
     return lambda x, n: tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, y * power(x, n)), [0, x])[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("main, exponent", [(in_a_branch, N + 1), (in_a_loop, 2 * N + 1)])
@@ -282,6 +284,7 @@ def test_higher_derivatives_of_calls_in_branches_that_were_taken_apart(order, n)
     assert got.numpy() == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_gradients_of_calls_in_branches_of_branches():
     """Eagerly, where the branches were taken apart, stock TensorFlow has no gradient either."""
     power, _ = read_at_the_end(Weights())
@@ -421,6 +424,7 @@ def test_graph_of_a_session(config):
         assert session.run("result:0") == V * X**N
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_resource", [True, False])
 @pytest.mark.parametrize("config", [None, tfr.session_config(on_fallback="error")], ids=["dynamic", "static"])

@@ -62,6 +62,7 @@ def slope_around_tf_function(power):
 SLOPES = [slope_in_tf_function, slope_by_eager_tape, slope_around_tf_function]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slope", SLOPES, ids=lambda slope: slope.__name__)
 def test_functions_that_are_gone_leave_no_traces_behind(slope):
     v = tf.Variable(1.5)

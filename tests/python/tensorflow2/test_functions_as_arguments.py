@@ -52,6 +52,7 @@ def repeat():
     return repeat
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @OUTERMOST

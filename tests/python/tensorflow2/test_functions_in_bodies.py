@@ -192,6 +192,7 @@ def test_derivatives_are_those_of_the_function_unrolled(program, order):
     np.testing.assert_allclose(got, derivatives(program, as_it_is, as_it_is, order), rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_symbolic_derivatives_are_those_of_the_function_unrolled():
     f = of_one_that_reads_a_variable(tfr.recursive, tf.function, tf.Variable(1.3))
 
@@ -221,6 +222,7 @@ def test_functions_of_any_name_have_derivatives(name):
     np.testing.assert_allclose(derivative(f, 2), derivative(lambda x, _: plain(x, 2), 2), rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_derivatives_do_not_trace_it_again():
     traces = []
 

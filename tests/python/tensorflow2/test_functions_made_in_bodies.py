@@ -59,6 +59,7 @@ def by_differences(function, x, step=1e-6):
     return grad
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrap", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 def test_gradients_of_two_orders_go_through_a_function_that_uses_its_surroundings(wrap):

@@ -257,6 +257,7 @@ def powers_in_branches(weights, n):
     return tf.cond(tf.equal(n, 0), lambda: tf.ones([2]), step)
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "tf_function"])
 @pytest.mark.parametrize("order", [1, 2])

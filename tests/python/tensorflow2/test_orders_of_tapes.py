@@ -47,6 +47,7 @@ DERIVATIONS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("derivation", DERIVATIONS.values(), ids=DERIVATIONS)
@@ -105,6 +106,7 @@ def test_third_derivative_beside_vectors_that_the_body_reads(derivation):
     np.testing.assert_allclose(third, 6 * product(tf.ones([3], F64), tf.constant(2)), rtol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_function", [False, True])
 def test_second_derivative_of_functions_that_only_call(in_function):
     v = tf.Variable(0.8, dtype=F64)
@@ -161,6 +163,7 @@ def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_fu
 BETWEEN = {"nothing else": lambda y: y, "an operator whose gradient needs no value": lambda y: y + 1.0}
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
@@ -199,6 +202,7 @@ def ranks(again, x, n):
     return again(x, n - 1) * tf.cos(x)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("body", [halves, ranks])
 def test_derivatives_of_branches_of_unequal_shapes(body, order):

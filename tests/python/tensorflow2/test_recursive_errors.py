@@ -244,6 +244,7 @@ def test_results_other_than_the_output_signature_are_errors(called):
         called(lambda: define({"a": tf.float32}, lambda: (tf.zeros([]), tf.zeros([])))())
 
 
+@pytest.mark.thorough
 def test_kinds_of_arguments_without_end_are_an_error_that_says_what_to_write():
     @tfr.recursive
     def deeper(x, depth):
@@ -272,6 +273,7 @@ def test_kinds_of_arguments_without_end_are_told_of_shapes_and_through_other_fun
         ping(tf.ones([3]), tf.constant(1))
 
 
+@pytest.mark.thorough
 def test_error_after_many_kinds_of_arguments_says_that_they_may_be_the_cause():
     """TensorFlow refuses the shape before there are as many kinds as are taken for endless."""
 
@@ -327,6 +329,7 @@ def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called
     assert len(str(caught.value)) < 5000
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("value", ["ab", b"ab", [1, 2], {"numbers": (1, 2)}], ids=str)
 def test_python_values_that_grow_without_end_are_an_error_that_says_what_to_write(value):
@@ -357,6 +360,7 @@ def test_long_string_is_no_error():
     assert int(length("a" * 100_000)) == 100_000
 
 
+@pytest.mark.thorough
 def test_list_that_grows_once_is_no_error():
     @tfr.recursive
     def total(values):

@@ -387,6 +387,7 @@ def test_side_effects_of_a_body_are_in_order(called):
     assert int(variable) == 33
 
 
+@pytest.mark.thorough
 def test_calls_with_side_effects_are_in_order_though_callee_is_traced_later(called):
     variable = tf.Variable(1)
 

@@ -234,6 +234,7 @@ def test_recomputed_gradient_is_saved_without_a_warning_of_its_own_gradient(tmp_
     assert derivatives_of(tf.saved_model.load(str(tmp_path)).call, (1,)) == expected
 
 
+@pytest.mark.thorough
 def test_derivatives_beyond_those_that_are_saved_are_an_error(tmp_path):
     tf.saved_model.save(module_with(sine, "body"), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path)).call

@@ -79,6 +79,7 @@ def derivatives_of(function):
     return step
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @EXECUTION
@@ -92,6 +93,7 @@ def test_derivatives_are_at_the_value_of_the_call(run_by, is_static):
         assert float(weight) == 70.0
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @EXECUTION
 @RUN_BY
@@ -113,6 +115,7 @@ def test_function_that_assigns_has_its_effect_once(run_by, is_static):
         np.testing.assert_allclose([dx * 1.5 / y, ddx * 1.5**2 / y], [8.0, 56.0], rtol=1e-5)  # y is c x^8
 
 
+@pytest.mark.thorough
 @RUN_BY
 def test_second_derivative_draws_the_same_random_numbers(run_by):
     generator = tf.random.Generator.from_seed(7)
@@ -134,6 +137,7 @@ def test_second_derivative_draws_the_same_random_numbers(run_by):
     np.testing.assert_array_equal(generator.state, after)  # the derivatives drew nothing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["branch", "loop"])
 def test_calls_in_control_flow(place):
     weight = tf.Variable(0.0)
@@ -182,6 +186,7 @@ def test_variable_as_an_argument(run_by):
     assert float(step(tf.constant(5.0))) == 6 * 2.0 * 5
 
 
+@pytest.mark.thorough
 @RUN_BY
 def test_rows_of_a_table(run_by):
     table = tf.Variable([[1.0], [2.0], [3.0]])
@@ -209,6 +214,7 @@ def test_rows_of_a_table(run_by):
     np.testing.assert_allclose(second[:, 0], [72 + 120, 18 + 96, 8 + 72])
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("differentiate", ["jacobian", "vectorized_map"])
 def test_vectorized_derivatives(differentiate):
@@ -300,6 +306,7 @@ ROWS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @EXECUTION
 @RUN_BY

@@ -122,6 +122,7 @@ def test_calls_in_dataset_are_static(parallel, threads):
     assert (calls.static, calls.dynamic) == (20, 0)
 
 
+@pytest.mark.thorough
 def test_dataset_runs_compiled_functions():
     """A dataset measures the operators of its functions; that is no trace, for which bytecode would not run.
 

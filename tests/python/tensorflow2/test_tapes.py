@@ -144,6 +144,7 @@ def test_jacobian(differentiate, pfor):
     assert numbers(differentiate(gradient)) == [[[V * 3 * 4, 0.0], [0.0, V * 2 * 3]]]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 def test_hessian_as_jacobian_of_gradient(differentiate):
     def gradient(power):
@@ -203,6 +204,7 @@ def test_vectorized_map_of_gradients(differentiate):
     assert numbers(differentiate(gradient)) == [[V * 3 * 4, V * 3 * 9]]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("taken", [[], [1], [0, 1]])
 def test_vectorized_branch_that_some_elements_take(taken):
@@ -347,6 +349,7 @@ def test_forward_accumulator(power, v, where):
     assert numbers(tangent() if where == "around" else tf.function(tangent)()) == [DX + 10 * DV]
 
 
+@pytest.mark.thorough
 def test_forward_over_backward(power):
     called = tf.function(lambda x: power(x, N))
     x = tf.constant(X)

@@ -71,6 +71,7 @@ def compiled():
     tfr.config.set_options(**before)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("where", [lambda d: d, in_function, around_function], ids=["eager", "in", "around"])
 @pytest.mark.parametrize("differentiate", [by_tape, twice], ids=["first", "second"])
