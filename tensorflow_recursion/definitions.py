@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 import tensorflow as tf
@@ -32,6 +33,27 @@ class TraceOptions(TypedDict):
     out_names: list[str] | None
     device: Any
     options: dict[str, Any]
+
+
+class TraceAgain(ValueError):
+    """A body is to be traced again, because it could not be built for what was guessed.
+
+    It is an error that says what `error` does, for whoever does not trace it again.
+    """
+
+    def __init__(self, error: Exception, undo: Callable[[], None]) -> None:
+        """`error` came of the guess, which `undo` brings back."""
+        super().__init__(str(error))
+        self._error, self._undo = error, undo
+
+    @contextlib.contextmanager
+    def once_more(self) -> Iterator[None]:
+        """The body is traced inside. Where that fails, too, it was not for what was guessed, and all is as before."""
+        try:
+            yield
+        except Exception:
+            self._undo()
+            raise self._error  # noqa: B904 - the second error is of no interest
 
 
 class Definition(Protocol):
@@ -105,7 +127,11 @@ class Definition(Protocol):
         """Raises TypeError if what is known before the trace does not match the declaration."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
-        """Build the body in the default graph; returns its outputs."""
+        """Build the body in the default graph; returns its outputs.
+
+        Raises:
+          TraceAgain: if it could not be built for what was guessed of it, which is taken for less now.
+        """
 
     def trace_options(self) -> TraceOptions:
         """How the body is traced, beyond what follows from its declaration."""

@@ -25,7 +25,7 @@ from tensorflow_recursion._tf import (
 )
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion._tf.inferring import Unknown
-from tensorflow_recursion.definitions import TraceOptions
+from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, with_message
 from tensorflow_recursion.explanations import explained, is_explained
 from tensorflow_recursion.results import checked
@@ -43,6 +43,9 @@ REMEDY_FOR_KINDS = (
     "tensors, tf.constant(n), or state input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions "
     "that differ"
 )
+
+# An attribute of errors that came out of the body of a function.
+_CAME_OUT = "_recursion_came_out_of_a_body"
 
 # How a note begins that is appended to an error of a body.
 _NOTE = "\n\nFunction '"
@@ -137,6 +140,7 @@ class Specialization:
         self.has_effects = False
         self._function: Any = None  # as it was when the body was first built
         self._calls: dict[Specialization, bool] = {}  # what the last build has called, and whether that was new
+        self._has_open_sizes = False  # whether no size of its results is taken for known any more
         self._unsteady = 0  # how many builds have called something new in place of what the one before called
 
     @property
@@ -162,8 +166,8 @@ class Specialization:
 
     @property
     def promise(self) -> Hashable:
-        """What calls rely on that a trace may change."""
-        return str(self.output_shapes)
+        """What calls rely on that a trace may change. A SparseTensor has a shape besides those of its tensors."""
+        return str((self.output_shapes, tf.nest.flatten(self.returns)))
 
     def check_against(self, declared: Signature) -> None:
         """Nothing can be wrong where the declaration is made from the function."""
@@ -174,7 +178,34 @@ class Specialization:
         def build() -> list[tf.Tensor]:
             return self._checked(self.call(args))
 
-        return bodies.in_order(build) if self.has_effects else build()
+        try:
+            return bodies.in_order(build) if self.has_effects else build()
+        except ValueError as error:
+            if isinstance(error, CallError) or _is_of_inner_body(error) or not (undo := self._open_guessed_sizes()):
+                raise
+            raise TraceAgain(error, undo) from error
+
+    def _open_guessed_sizes(self) -> Callable[[], None] | None:
+        """Take no size for known of what this function, and those that its body calls, were only seen to return.
+
+        The paths that do not recurse may return shapes that others do not. Returns what undoes that; None if no size
+        was taken for known, or this was done before.
+        """
+        if self._has_open_sizes:
+            return None
+        self._has_open_sizes = True
+        guessed = [one for one in dict.fromkeys([self, *self._calls]) if one.is_known and not one.source.has_signature]
+        before = [(one, one.returns) for one in guessed]
+        for one in guessed:
+            one.returns = nests.with_open_sizes(one.returns)
+        if all(one.returns == returns for one, returns in before):
+            return None
+
+        def undo() -> None:
+            for one, returns in before:
+                one.returns = returns
+
+        return undo
 
     def call(self, args: Sequence[tf.Tensor]) -> Any:
         """What the Python function returns for tensors as its arguments, as a nest of tensors."""
@@ -299,6 +330,17 @@ class Specialization:
                     f"{shape}"
                 )
         return [checked(i, tensor, shape) for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True))]
+
+
+def _is_of_inner_body(error: BaseException) -> bool:
+    """Whether an error came out of another body before, whose trace was begun by the one that it comes out of now."""
+    is_inner = False
+    cause: BaseException | None = error
+    while cause is not None and not is_inner:
+        is_inner = hasattr(cause, _CAME_OUT)
+        cause = cause.__cause__
+    setattr(error, _CAME_OUT, True)
+    return is_inner
 
 
 def _shortened(spec: Any) -> str:

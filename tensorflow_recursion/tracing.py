@@ -24,7 +24,7 @@ from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import assignments, bodies, functions, graphs, handles, recorders, tapes
 from tensorflow_recursion._tf import tracing as tf_tracing
-from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
+from tensorflow_recursion.definitions import Definition, Registry, Tensors, TraceAgain, original_of
 from tensorflow_recursion.made_variables import VariableLog
 from tensorflow_recursion.result_shapes import ResultShapes
 from tensorflow_recursion.signatures import Signature
@@ -380,6 +380,9 @@ class Traces:
         declared = self._registry.declarations.get(definition.user_name)
         try:
             return self._trace_once(body, declared)
+        except TraceAgain as again:
+            with again.once_more():
+                return self._trace_once(body, declared)
         except Exception as error:
             is_waiting = any(name in self._pending for name in body.callees)
             infers = isinstance(error, ValueError) and self.result_shapes.infer(

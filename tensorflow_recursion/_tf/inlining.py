@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import function_def_to_graph, ops
+from tensorflow.core.framework import graph_pb2
+from tensorflow.python.framework import function_def_to_graph, importer, ops
 from tensorflow.python.ops import control_flow_util_v2
 
 from tensorflow_recursion._tf import copies, function_calls, functions, handles
@@ -89,12 +92,8 @@ def _built(
     graph_def, tensor_names = function_def_to_graph.function_def_to_graph_def(definition)
     names = [arg.name for arg in definition.signature.input_arg]
     nodes = [node for node in graph_def.node if node.name not in names]
-    for node in nodes:  # arguments are there before the body is
-        sources = [source for source in node.input if source.lstrip("^") not in names or not source.startswith("^")]
-        del node.input[:]
-        node.input.extend(sources)
+    read = _without_control_by(names, nodes)
     _drop_unknown_colocations(nodes)
-    read = {source.lstrip("^").split(":")[0] for node in nodes for source in node.input}
     given = {f"{name}:0": arg for name, arg in zip(names, args, strict=True)}
     outputs = [tensor_names[definition.ret[arg.name]] for arg in definition.signature.output_arg]
     del graph_def.node[:]
@@ -149,7 +148,9 @@ def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[A
             for i, branch in enumerate(op.get_attr("branches")):
                 yield f"_branch_graph_{i}", branch.name, inputs, shapes
     elif op.type in LOOPS:
-        shapes = [tf.TensorShape(shape) for shape in op.get_attr("output_shapes")]
+        # Without the attribute, as `functional_ops.While` makes loops, shapes do not change.
+        shapes = list(op.get_attr("output_shapes")) or [tensor.shape for tensor in op.inputs]
+        shapes = [tf.TensorShape(shape) for shape in shapes]
         yield "_cond_graph", op.get_attr("cond").name, list(op.inputs), shapes
         yield "_body_graph", op.get_attr("body").name, list(op.inputs), shapes
 
@@ -157,13 +158,65 @@ def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[A
 def _graph_of(op: tf.Operation, function: str, inputs: Sequence[tf.Tensor], shapes: Sequence[Any]) -> Any:
     """The graph of a branch or a loop of `op`, which knows of its handles' variables what is known around it.
 
-    It is made before it can know that: a handle has no shape then, which TensorFlow would take for the variable's.
+    A handle has the shape [], which TensorFlow would take for the variable's.
     """
     is_handle = [tensor.dtype == tf.resource for tensor in inputs]
     open_shapes = [None if is_one else shape for is_one, shape in zip(is_handle, shapes, strict=True)]
-    graph = control_flow_util_v2.get_func_graph(op, open_shapes, function)
-    pairs = [(inner, outer) for inner, outer, is_one in zip(graph.inputs, inputs, is_handle, strict=True) if is_one]
-    for inner, _ in pairs:
-        inner.set_shape([])
-    handles.set_handle_data([inner for inner, _ in pairs], [handles.handle_data(outer) for _, outer in pairs])
+    data = [handles.handle_data(outer) if is_one else None for outer, is_one in zip(inputs, is_handle, strict=True)]
+    with _handles_are_known.given(data):
+        graph = control_flow_util_v2.get_func_graph(op, open_shapes, function)
+    for inner, is_one in zip(graph.inputs, is_handle, strict=True):
+        if is_one:
+            inner.set_shape([])
     return graph
+
+
+class _HandlesAreKnown(Replacements):
+    """The nodes of a function are imported once it is known which variables its arguments are handles of.
+
+    Else what is computed of a variable would have no static shape, which some gradients need.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._local = threading.local()
+
+    @contextlib.contextmanager
+    def given(self, data: Sequence[Any]) -> Iterator[None]:
+        """Inside, `data` are those of the arguments of a function that is imported in this thread."""
+        if any(data):
+            self._local.data = data
+            with self.active():
+                yield
+        else:
+            yield
+
+    def _install(self) -> None:
+        self.replace(importer, "import_graph_def_for_function", self._import)
+
+    def _import(self, graph_def: Any, **options: Any) -> None:
+        data = self._local.data
+        arguments, rest = graph_pb2.GraphDef(), graph_pb2.GraphDef()
+        rest.CopyFrom(graph_def)
+        del rest.node[:]
+        arguments.node.extend(graph_def.node[: len(data)])
+        rest.node.extend(graph_def.node[len(data) :])
+        importer._import_graph_def_internal(arguments, validate_colocation_constraints=False, **options)
+        graph = tf.compat.v1.get_default_graph()
+        given = {f"{node.name}:0": graph.get_tensor_by_name(f"{node.name}:0") for node in arguments.node}
+        handles.set_handle_data(list(given.values()), data)
+        read = _without_control_by([node.name for node in arguments.node], rest.node)
+        inputs = {name: tensor for name, tensor in given.items() if name.split(":")[0] in read}
+        importer._import_graph_def_internal(rest, inputs, validate_colocation_constraints=False, **options)
+
+
+_handles_are_known = _HandlesAreKnown()
+
+
+def _without_control_by(arguments: Collection[str], nodes: Sequence[Any]) -> set[str]:
+    """Let no node wait for an argument, which is there before the body is; returns the names that nodes read."""
+    for node in nodes:
+        sources = [source for source in node.input if source.lstrip("^") not in arguments or not source.startswith("^")]
+        del node.input[:]
+        node.input.extend(sources)
+    return {source.lstrip("^").split(":")[0] for node in nodes for source in node.input}

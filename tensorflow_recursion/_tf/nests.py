@@ -69,6 +69,17 @@ def join(a: Any, b: Any) -> Any:
     return nest.map_structure(_join, a, b)
 
 
+def with_open_sizes(spec: Any) -> Any:
+    """A spec of tensors of the same ranks, of whose sizes nothing is known."""
+    return nest.map_structure(_with_open_sizes, spec)
+
+
+def _with_open_sizes(leaf: Any) -> Any:
+    if not isinstance(leaf, tf.TensorSpec) or leaf.shape.rank is None:
+        return leaf
+    return tf.TensorSpec([None] * leaf.shape.rank, leaf.dtype)
+
+
 def _to_tensor(leaf: Any, spec: Any = None) -> Any:
     if leaf is None or isinstance(leaf, (tf.TensorArray, composite_tensor.CompositeTensor)):
         return tf.convert_to_tensor(leaf) if isinstance(leaf, tf.Variable) else leaf

@@ -30,9 +30,7 @@ _TAKES_INPUTS = "_recursion_takes_inputs"
 
 
 def install(
-    call: str,
-    user_name_of: Callable[[Any, bool], str | None],
-    warn_of_unsaved: Callable[[str, str], None],
+    call: str, user_name_of: Callable[[Any, bool], str | None], warn_of_unsaved: Callable[[str, str], None]
 ) -> None:
     """Let TensorFlow save functions that are called by the operator `call`.
 
