@@ -24,6 +24,7 @@ TensorFlow asks for changes here alone:
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `lists`: gradients of what is gathered from lists.
 - `loops`: errors of loops whose variables change their shapes, and gradients of those that change places.
+- `pools`: second derivatives of max pooling.
 - `replacements`: functions of TensorFlow that are replaced for a while.
 - `inlining`: bodies that are built anew from the definitions of functions.
 - `loading`: functions of a SavedModel that call each other.

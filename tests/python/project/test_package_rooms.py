@@ -28,7 +28,7 @@ ORDER = """
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.python_functions
     _tf.function_types
-    _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.bodies
+    _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.bodies
     _tf.tracing
     ops, shapes, signatures, explanations
     vectorization, conversions, made_variables
