@@ -113,8 +113,8 @@ def shown(name: str) -> str:
 
 
 def of_tf_function(trace: str) -> str:
-    """What Python calls a `tf.function`, or what it is made of, of which TensorFlow named a trace `trace`."""
-    return _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", trace)) or "f"
+    """What Python calls the function of which TensorFlow named a trace `trace`."""
+    return _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", shown(trace))) or "f"
 
 
 def trace_in(name: str) -> str | None:

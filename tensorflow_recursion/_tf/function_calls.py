@@ -1,7 +1,7 @@
 """Calls of `tf.function`s in graphs, and what they call."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -41,6 +41,23 @@ def reached_by(call: str, library: Any, nodes: Iterable[Any] = ()) -> set[str]:
     return found
 
 
+def reached_otherwise(call: str, library: Any, reached: Collection[str], roots: Iterable[str] = ()) -> set[str]:
+    """The functions of a library that are not among those `reached` by `call`, or that are needed beside it.
+
+    These are `roots`, and all that functions which are not reached refer to otherwise than by the operator `call`.
+    """
+    by_name = {function.signature.name: function for function in library.function}
+    pending = [*(name for name in by_name if name not in reached), *roots]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in by_name and name not in found:
+            found.add(name)
+            others = [node for node in by_name[name].node_def if node.op != call]
+            pending += [other for node in others for other in references(node)]
+    return found
+
+
 def references(node: Any) -> Iterator[str]:
     """Names that may be those of functions in a node."""
     yield node.op
@@ -68,8 +85,8 @@ def must_be_compiled(op: tf.Operation) -> bool:
     return "_XlaMustCompile" in op.node_def.attr and bool(op.get_attr("_XlaMustCompile"))
 
 
-def has_gradient(op: tf.Operation) -> bool:
-    """Whether Python made a call, and so knows the gradient of the `tf.function`; a definition has none."""
+def was_made_by_python(op: tf.Operation) -> bool:
+    """Whether a call knows the gradient of what it calls; one that was built from a definition does not."""
     return op._gradient_function is not None
 
 

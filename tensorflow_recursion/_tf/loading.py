@@ -6,6 +6,7 @@ under new names. A SavedModel that a session wrote has a graph besides, whose ca
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -49,7 +50,10 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
             return dict(load(library, *args, **kwargs))
         new_names = _new_names(called_here, new_name)
         own = _renamed_of(library, new_names, rename)
-        rest = _without(library, called_here, call, new_names, rename)
+        # The module may have functions of its own that bodies call, too.
+        of_module = getattr(kwargs.get("saved_object_graph"), "concrete_functions", ())
+        kept = function_calls.reached_otherwise(call, library, called_here, of_module)
+        rest = _with(kept, library, call, new_names, rename)
         gradients = _renumber_gradients(library, own, rest.function)
         with _given(_added(own), gradients):
             made = load(rest, *args, **kwargs)
@@ -64,7 +68,8 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
             importing.let_be_static(graph_def, call, static)
         own = _renamed_of(graph_def.library, new_names, rename)
         _renumber_gradients(graph_def.library, own, ())
-        graph_def.library.CopyFrom(_without(graph_def.library, called_here, call, new_names, rename))
+        kept = function_calls.reached_otherwise(call, graph_def.library, called_here)
+        graph_def.library.CopyFrom(_with(kept, graph_def.library, call, new_names, rename))
         for node in graph_def.node if called_here else ():
             rename(node, new_names)
         with _given(_added(own)):
@@ -82,7 +87,7 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
         if node.op != call:
             fix(node, *args)
 
-    def gradient_type(node: Any) -> Any:
+    def gradient_type(node: Any) -> Any:  # None: the loader does not warn of it; it is registered here
         return None if gradient_of(node) in _being_given.gradients else find_gradient_type(node)
 
     loader.load_function_def_library, loader._list_function_deps = load_library, list_dependencies
@@ -154,18 +159,27 @@ def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any
     return result
 
 
-def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -> dict[str, tuple[str, int, bool]]:
+@dataclasses.dataclass(frozen=True)
+class _Gradient:
+    """What computes the gradient of an operator: a function, of so many arguments, maybe the operator's inputs, too."""
+
+    function: str
+    num_arguments: int
+    takes_inputs: bool
+
+
+def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -> dict[str, _Gradient]:
     """Let operators with gradients of the user's own (`tf.custom_gradient`) name them as nobody in this process does.
 
     Among the functions of `rest`, such as gradients that call others, TensorFlow does that for gradients that take no
     inputs. One that was not saved would have a name that may be that of any gradient of this process.
 
-    Returns, by these names, the functions that compute the gradients, how many arguments they take, and whether the
-    inputs of the operator are among these. A gradient that was not saved stays unregistered: to ask for it is an error.
+    Returns the gradients by these names. One that was not saved stays unregistered: to ask for it is an error.
     """
     saved = {gradient.registered_op_type: gradient.gradient_func for gradient in library.registered_gradients}
+    num_arguments = {each.signature.name: len(each.signature.input_arg) for each in library.function}
     new_names: dict[str, str] = {}
-    gradients: dict[str, tuple[str, int, bool]] = {}
+    gradients: dict[str, _Gradient] = {}
     nodes = [node for function in own for node in function.node_def]
     nodes += [node for function in rest for node in function.node_def if gradient_of(node) not in saved]
     for node in nodes:
@@ -173,35 +187,25 @@ def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -
             new = new_names.setdefault(old, custom_gradient.generate_name())
             set_gradient_of(node, new)
             count = sum(not source.startswith("^") for source in node.input)
-            if old in saved:
-                gradients[new] = (saved[old], count, False)
-            elif old + GIVEN_INPUTS in saved:
-                gradients[new] = (saved[old + GIVEN_INPUTS], 2 * count, True)
+            if old + GIVEN_INPUTS in saved:
+                gradients[new] = _Gradient(saved[old + GIVEN_INPUTS], 2 * count, takes_inputs=True)
+            elif num_arguments.get(saved.get(old)) == count:  # else it reads tensors of a function that is not renamed
+                gradients[new] = _Gradient(saved[old], count, takes_inputs=False)
     return gradients
 
 
-def _register(gradients: Mapping[str, tuple[str, int, bool]], made: Mapping[str, Any]) -> None:
+def _register(gradients: Mapping[str, _Gradient], made: Mapping[str, Any]) -> None:
     """Register what `_renumber_gradients` returned; `made` are the loaded functions."""
-    for name, (function, count, takes_inputs) in gradients.items():
-        gradient = made[function]
-        gradient._num_positional_args = count  # as the loader does it where it sees the operator
-        gradient._arg_keywords = [f"grad_{i}" for i in range(count)]
+    for name, one in gradients.items():
+        gradient = made[one.function]
+        gradient._num_positional_args = one.num_arguments  # as the loader does it where it sees the operator
+        gradient._arg_keywords = [f"grad_{i}" for i in range(one.num_arguments)]
         of_operator = loader._gen_gradient_func(gradient)
-        ops.RegisterGradient(name)(let_take_inputs(of_operator) if takes_inputs else of_operator)
+        ops.RegisterGradient(name)(let_take_inputs(of_operator) if one.takes_inputs else of_operator)
 
 
-def _without(library: Any, called: set[str], call: str, new_names: Mapping[str, str], rename: Rename) -> Any:
-    """The library without what only calls lead to; its calls have new names."""
-    by_name = {function.signature.name: function for function in library.function}
-    pending = [name for name in by_name if name not in called]
-    kept: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in by_name and name not in kept:
-            kept.add(name)
-            pending += [
-                other for node in by_name[name].node_def if node.op != call for other in function_calls.references(node)
-            ]
+def _with(kept: Collection[str], library: Any, call: str, new_names: Mapping[str, str], rename: Rename) -> Any:
+    """The functions `kept` of a library, whose calls have new names."""
     rest = function_pb2.FunctionDefLibrary.FromString(library.SerializeToString())
     del rest.function[:]
     for function in library.function:

@@ -18,6 +18,8 @@ from tensorflow_recursion._tf import function_calls, functions, nodes
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
 _HINT = "import_tensorflow_recursion_before_loading"
+# What TensorFlow says where the gradient of a `tf.recompute_grad` is to be differentiated.
+_RECOMPUTED = "recompute_grad tried to transpose grad"
 _GRADIENT_TYPE = "_gradient_op_type"
 # What TensorFlow calls a `tf.custom_gradient`. It numbers them, so they have other names in other processes.
 _NUMBERED = "CustomGradient-"
@@ -52,11 +54,13 @@ def install(
         return result
 
     def iterate_op_types(function: Any) -> Iterator[tuple[Any, Any]]:
-        user_name = user_name_of(function, tf.compat.as_str(function.name) in _in_progress.reached)
-        if user_name is None:
+        name = tf.compat.as_str(function.name)
+        user_name = user_name_of(function, name in _in_progress.reached)
+        is_needed_by_both = name in _in_progress.reached_otherwise and not functions.is_traced(function)
+        if user_name is None or is_needed_by_both:
             yield from own_gradients(function)
-            return
-        yield from gradients_in(function, user_name, 0)
+        if user_name is not None:
+            yield from gradients_in(function, user_name, 0)
 
     def gradients_in(function: Any, user_name: str, depth: int) -> Iterator[tuple[Any, Any]]:
         is_traced = functions.is_traced(function)
@@ -78,13 +82,16 @@ def install(
             for one in new if depth < _DEEPEST_IN_GRADIENTS else ():
                 yield from gradients_in(one, user_name, depth + 1)
 
-    def trace_gradients(graph: tf.Graph, *args: Any) -> Any:
-        _in_progress.graph = graph
-        _in_progress.reached = function_calls.reached_by(call, graph.as_graph_def().library)
+    def trace_gradients(graph: tf.Graph, saveable_view: Any) -> Any:
+        of_module = [tf.compat.as_str(function.name) for function in saveable_view.concrete_functions]
+        library = graph.as_graph_def().library
+        reached = function_calls.reached_by(call, library)
+        _in_progress.graph, _in_progress.reached = graph, reached
+        _in_progress.reached_otherwise = function_calls.reached_otherwise(call, library, reached, of_module)
         try:
-            return trace(graph, *args)
+            return trace(graph, saveable_view)
         finally:
-            _in_progress.graph = None
+            _in_progress.graph, _in_progress.reached, _in_progress.reached_otherwise = None, (), ()
 
     save._fill_meta_graph_def, save._iterate_op_types = fill_with_hint, iterate_op_types
     save._trace_gradient_functions = trace_gradients
@@ -97,10 +104,12 @@ class _InProgress(threading.local):
       graph: that whose function library will be in the SavedModel.
       reached: the functions that bodies lead to. They are loaded under other names, so what is saved cannot refer to
         tensors of theirs, as TensorFlow does it for what gradients read.
+      reached_otherwise: functions that are needed for others than bodies, some of those that are reached among them.
     """
 
     graph: Any = None
     reached: Collection[str] = ()
+    reached_otherwise: Collection[str] = ()
 
 
 _in_progress = _InProgress()
@@ -173,9 +182,9 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
     if takes_inputs is None:
         try:
             function = tf.function(gradient).get_concrete_function(None, *op.inputs)
-        except NotImplementedError:
-            return None
         except Exception as error:  # whatever it raises of arguments that are not the body's own
+            if _RECOMPUTED in str(error):
+                return None
             raise _Unsavable(f"it cannot be traced by itself ({type(error).__name__}: {error})") from error
         if any(tensor.dtype == tf.resource for tensor in function.captured_inputs):
             raise _Unsavable("it reads a variable or another resource")

@@ -23,10 +23,9 @@ def is_differentiated(op: tf.Operation) -> bool:
     gradient for a matrix of weights anew at each call, and callers would add up these matrices. It is, too, where
     nothing but a definition is known of what is called, as in the body of a loaded SavedModel.
     """
-    if not _can_be(op):
-        return False
-    is_bare = not function_calls.has_gradient(op)
-    return is_bare or hasattr(op, _IS_GIVEN_WEIGHTS) or function_calls.reaches(op, names.INVOKE)
+    if not function_calls.was_made_by_python(op):
+        return not _has_own_gradient(op)
+    return _can_be(op) and (hasattr(op, _IS_GIVEN_WEIGHTS) or function_calls.reaches(op, names.INVOKE))
 
 
 def note_weights(op: tf.Operation) -> bool:
@@ -36,7 +35,11 @@ def note_weights(op: tf.Operation) -> bool:
 
 
 def _can_be(op: tf.Operation) -> bool:
-    return "_gradient_op_type" not in op.node_def.attr and not function_calls.must_be_compiled(op)
+    return not _has_own_gradient(op) and not function_calls.must_be_compiled(op)
+
+
+def _has_own_gradient(op: tf.Operation) -> bool:
+    return "_gradient_op_type" in op.node_def.attr
 
 
 class TfFunction(CopiedDefinition):

@@ -15,10 +15,16 @@ def in_fresh_process(program, *arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-LOAD = """
+IMPORTS = """
 import json, sys
 import tensorflow as tf
 import tensorflow_recursion
-module = tf.saved_model.load(sys.argv[1])
 x = tf.constant(2.0)
 """
+
+LOAD = (
+    IMPORTS
+    + """
+module = tf.saved_model.load(sys.argv[1])
+"""
+)

@@ -4,7 +4,7 @@
 import pytest
 import tensorflow as tf
 from gradient_helpers import nested_derivative
-from saved_models import LOAD, X, in_fresh_process
+from saved_models import IMPORTS, LOAD, X, in_fresh_process
 
 import tensorflow_recursion as tfr
 
@@ -12,13 +12,16 @@ tf1 = tf.compat.v1
 
 
 def module_with(activation, place):
-    """A module that applies an activation to x where n is 0, and adds n; in the body itself, or in a branch of it."""
+    """A module that applies an activation to |x| where n is 0, and adds n; in the body itself, or in a branch of it.
+
+    What it is applied to is no argument of the body: a function that is given one is differentiated with the body.
+    """
     number, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
 
     @tfr.recursive(input_signature=[number, count])
     def descend(x, n):
-        y = activation(x) if place == "body" else x
-        end = (lambda: y) if place == "body" else (lambda: activation(x))
+        y = activation(tf.abs(x)) if place == "body" else x
+        end = (lambda: y) if place == "body" else (lambda: activation(tf.abs(x)))
         return tf.cond(n < 1, end, lambda: descend(x, n - 1) + 1.0)
 
     module = tf.Module()
@@ -27,7 +30,9 @@ def module_with(activation, place):
 
 
 # Custom gradients are numbered in each process. Here others have the numbers that those of the file have there.
-OTHERS = """
+LOAD_BESIDE_OTHERS = (
+    IMPORTS
+    + """
 import pathlib
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.framework import ops
@@ -40,9 +45,10 @@ for name in numbered:
         ops.RegisterGradient(name)(lambda op, *grads: [-7.0 * grad for grad in grads])
 module = tf.saved_model.load(sys.argv[1])
 """
+)
 
 
-def gradient_in_fresh_process(directory, before=""):
+def gradient_in_fresh_process(directory, load=LOAD):
     """The value at (X, 3), and the gradient there or the text of the error that comes instead."""
     program = """
 n = tf.constant(3)
@@ -56,19 +62,18 @@ except LookupError as error:
     found.append(str(error))
 print(json.dumps(found))
 """
-    return in_fresh_process(LOAD + before + program, directory)
+    return in_fresh_process(load + program, directory)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", ["body", "branch"])
 def test_gradient_of_the_users_own_comes_along(tmp_path, place):
-
     @tf.custom_gradient
     def steep(x):
         return 2.0 * x, lambda dy: 1000.0 * dy
 
     tf.saved_model.save(module_with(steep, place), str(tmp_path))
-    assert gradient_in_fresh_process(tmp_path, OTHERS) == [7.0, 1000.0]
+    assert gradient_in_fresh_process(tmp_path, LOAD_BESIDE_OTHERS) == [7.0, 1000.0]
 
 
 @tf.RegisterGradient("TenTimes")
@@ -207,7 +212,7 @@ def calls_recursion(x):
 )
 def test_gradient_that_calls_others_has_derivatives(tmp_path, function, place):
     """The inner ones were not saved, and what was loaded took a gradient of the loading process that had the number."""
-    module = module_with(function, place)
+    module = module_with(lambda x: function(x) ** 2, place)  # what the inner gradients are given depends on x, too
     expected = derivatives_of(module.call, (1, 2, 3))
     tf.saved_model.save(module, str(tmp_path))
     program = """
@@ -222,7 +227,7 @@ def derivative(order, x):
 
 print(json.dumps([float(derivative(order, x)) for order in (1, 2, 3)]))
 """
-    assert in_fresh_process(LOAD + OTHERS + program, tmp_path) == pytest.approx(expected)
+    assert in_fresh_process(LOAD_BESIDE_OTHERS + program, tmp_path) == pytest.approx(expected)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -253,6 +258,7 @@ CALLED = {
     "loop": looped,
     "conditional": lambda x: tf.cond(x > 1.0, lambda: tf.exp(x), lambda: tf.sin(x)),
     "custom gradient": cube,
+    "XLA": tf.function(lambda x: tf.sin(x) * x, jit_compile=True),
 }
 
 
@@ -270,6 +276,48 @@ def test_function_that_a_loaded_body_calls_has_derivatives(tmp_path, called, pla
     assert derivatives_of(loaded.call) == pytest.approx(expected)
     tf.saved_model.save(loaded, again)
     assert derivatives_of(tf.saved_model.load(again).call) == pytest.approx(expected)
+
+
+class Shared(tf.Module):
+    """A function of the module that a body calls, and that is called by itself; its gradient reads a variable."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable(1.5)
+        module = self
+
+        @tfr.recursive(input_signature=[tf.TensorSpec([]), tf.TensorSpec([], tf.int32)])
+        def descend(x, n):
+            return tf.cond(n < 1, lambda: module.cell(tf.abs(x)), lambda: descend(x, n - 1) + 1.0)
+
+        self.descend = descend
+
+    @tf.function(input_signature=[tf.TensorSpec([])])
+    def cell(self, x):
+        return tf.recompute_grad(lambda x: tf.tanh(x * self.w))(x)
+
+    @tf.function(input_signature=[tf.TensorSpec([]), tf.TensorSpec([], tf.int32)])
+    def call(self, x, n):
+        return self.descend(x, n)
+
+    @tf.function(input_signature=[tf.TensorSpec([]), tf.TensorSpec([], tf.int32)])
+    def flat(self, x, n):
+        return self.cell(x) * tf.cast(n, tf.float32)
+
+
+def test_function_of_the_module_that_a_body_calls_keeps_its_gradient_elsewhere(tmp_path):
+    """Such a module could not be loaded; then TensorFlow's own way to save the gradient was not taken any more."""
+    module = Shared()
+    value, expected = float(module.call(X, 3)), derivatives_of(module.flat, (1,))
+    with pytest.warns(
+        RuntimeWarning, match="^Function 'cell': the SavedModel has no gradient for a tf.custom_gradient"
+    ):
+        tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert float(loaded.call(X, 3)) == value
+    assert derivatives_of(loaded.flat, (1,)) == expected
+    with pytest.raises(LookupError, match="cannot be differentiated: No gradient defined for operation"):
+        derivatives_of(loaded.call, (1,))
 
 
 @tf.custom_gradient
