@@ -50,10 +50,7 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
             return dict(load(library, *args, **kwargs))
         new_names = _new_names(called_here, new_name)
         own = _renamed_of(library, new_names, rename)
-        # The module may have functions of its own that bodies call, too.
-        of_module = getattr(kwargs.get("saved_object_graph"), "concrete_functions", ())
-        kept = function_calls.reached_otherwise(call, library, called_here, of_module)
-        rest = _with(kept, library, call, new_names, rename)
+        rest = _without(library, called_here, call, new_names, rename, kwargs.get("saved_object_graph"))
         gradients = _renumber_gradients(library, own, rest.function)
         with _given(_added(own), gradients):
             made = load(rest, *args, **kwargs)
@@ -68,8 +65,7 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
             importing.let_be_static(graph_def, call, static)
         own = _renamed_of(graph_def.library, new_names, rename)
         _renumber_gradients(graph_def.library, own, ())
-        kept = function_calls.reached_otherwise(call, graph_def.library, called_here)
-        graph_def.library.CopyFrom(_with(kept, graph_def.library, call, new_names, rename))
+        graph_def.library.CopyFrom(_without(graph_def.library, called_here, call, new_names, rename))
         for node in graph_def.node if called_here else ():
             rename(node, new_names)
         with _given(_added(own)):
@@ -204,8 +200,20 @@ def _register(gradients: Mapping[str, _Gradient], made: Mapping[str, Any]) -> No
         ops.RegisterGradient(name)(let_take_inputs(of_operator) if one.takes_inputs else of_operator)
 
 
-def _with(kept: Collection[str], library: Any, call: str, new_names: Mapping[str, str], rename: Rename) -> Any:
-    """The functions `kept` of a library, whose calls have new names."""
+def _without(
+    library: Any,
+    called: set[str],
+    call: str,
+    new_names: Mapping[str, str],
+    rename: Rename,
+    module: Any = None,
+) -> Any:
+    """The library without what only calls lead to; its calls have new names.
+
+    `module` is a SavedObjectGraph: it has functions as its own, which bodies may call, too.
+    """
+    of_module = () if module is None else module.concrete_functions
+    kept = function_calls.reached_otherwise(call, library, called, of_module)
     rest = function_pb2.FunctionDefLibrary.FromString(library.SerializeToString())
     del rest.function[:]
     for function in library.function:

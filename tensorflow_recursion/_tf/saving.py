@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -83,15 +84,8 @@ def install(
                 yield from gradients_in(one, user_name, depth + 1)
 
     def trace_gradients(graph: tf.Graph, saveable_view: Any) -> Any:
-        of_module = [tf.compat.as_str(function.name) for function in saveable_view.concrete_functions]
-        library = graph.as_graph_def().library
-        reached = function_calls.reached_by(call, library)
-        _in_progress.graph, _in_progress.reached = graph, reached
-        _in_progress.reached_otherwise = function_calls.reached_otherwise(call, library, reached, of_module)
-        try:
+        with _in_progress.saving(graph, call, saveable_view.concrete_functions):
             return trace(graph, saveable_view)
-        finally:
-            _in_progress.graph, _in_progress.reached, _in_progress.reached_otherwise = None, (), ()
 
     save._fill_meta_graph_def, save._iterate_op_types = fill_with_hint, iterate_op_types
     save._trace_gradient_functions = trace_gradients
@@ -110,6 +104,17 @@ class _InProgress(threading.local):
     graph: Any = None
     reached: Collection[str] = ()
     reached_otherwise: Collection[str] = ()
+
+    @contextlib.contextmanager
+    def saving(self, graph: tf.Graph, call: str, of_module: Iterable[Any]) -> Iterator[None]:
+        """Inside, `graph` is saved, in which `call` is our operator; a module has the functions `of_module`."""
+        library, roots = graph.as_graph_def().library, [tf.compat.as_str(function.name) for function in of_module]
+        self.graph, self.reached = graph, function_calls.reached_by(call, library)
+        self.reached_otherwise = function_calls.reached_otherwise(call, library, self.reached, roots)
+        try:
+            yield
+        finally:
+            self.graph, self.reached, self.reached_otherwise = None, (), ()
 
 
 _in_progress = _InProgress()
