@@ -36,23 +36,21 @@ class TraceOptions(TypedDict):
 
 
 class TraceAgain(ValueError):
-    """A body is to be traced again, because it could not be built for what was guessed.
+    """A body could not be built, maybe for what was guessed. It says what the error does that came of that."""
 
-    It is an error that says what `error` does, for whoever does not trace it again.
-    """
-
-    def __init__(self, error: Exception, undo: Callable[[], None]) -> None:
-        """`error` came of the guess, which `undo` brings back."""
+    def __init__(self, error: Exception, drop_guess: Callable[[], Callable[[], None]]) -> None:
+        """`drop_guess` lets nothing be guessed any more; what it returns brings the guess back."""
         super().__init__(str(error))
-        self._error, self._undo = error, undo
+        self._error, self._drop_guess = error, drop_guess
 
     @contextlib.contextmanager
-    def once_more(self) -> Iterator[None]:
-        """The body is traced inside. Where that fails, too, it was not for what was guessed, and all is as before."""
+    def without_guess(self) -> Iterator[None]:
+        """The body is traced again inside. Where that fails, too, the guess was not why: the first error is raised."""
+        bring_back = self._drop_guess()
         try:
             yield
         except Exception:
-            self._undo()
+            bring_back()
             raise self._error  # noqa: B904 - the second error is of no interest
 
 
@@ -130,7 +128,7 @@ class Definition(Protocol):
         """Build the body in the default graph; returns its outputs.
 
         Raises:
-          TraceAgain: if it could not be built for what was guessed of it, which is taken for less now.
+          TraceAgain: if it could not be built, maybe for what was guessed of it.
         """
 
     def trace_options(self) -> TraceOptions:

@@ -140,7 +140,7 @@ class Specialization:
         self.has_effects = False
         self._function: Any = None  # as it was when the body was first built
         self._calls: dict[Specialization, bool] = {}  # what the last build has called, and whether that was new
-        self._has_open_sizes = False  # whether no size of its results is taken for known any more
+        self._has_open_sizes = False  # whether it was traced with no size of guessed results known
         self._unsteady = 0  # how many builds have called something new in place of what the one before called
 
     @property
@@ -181,28 +181,28 @@ class Specialization:
         try:
             return bodies.in_order(build) if self.has_effects else build()
         except ValueError as error:
-            if isinstance(error, CallError) or _is_of_inner_body(error) or not (undo := self._open_guessed_sizes()):
+            if isinstance(error, CallError) or _is_of_inner_body(error) or not self._guesses_sizes():
                 raise
-            raise TraceAgain(error, undo) from error
+            raise TraceAgain(error, self._open_guessed_sizes) from error
 
-    def _open_guessed_sizes(self) -> Callable[[], None] | None:
-        """Take no size for known of what this function, and those that its body calls, were only seen to return.
+    def _guessed(self) -> dict[Specialization, Any]:
+        """What this function and those that its body calls were seen to return on the paths that do not recurse."""
+        functions = dict.fromkeys([self, *self._calls])
+        return {one: one.returns for one in functions if one.is_known and not one.source.has_signature}
 
-        The paths that do not recurse may return shapes that others do not. Returns what undoes that; None if no size
-        was taken for known, or this was done before.
-        """
-        if self._has_open_sizes:
-            return None
+    def _guesses_sizes(self) -> bool:
+        opened = {one: nests.with_open_sizes(returns) for one, returns in self._guessed().items()}
+        return not self._has_open_sizes and opened != self._guessed()
+
+    def _open_guessed_sizes(self) -> Callable[[], None]:
+        """Take no size for known that was only seen on some paths; returns what undoes that."""
         self._has_open_sizes = True
-        guessed = [one for one in dict.fromkeys([self, *self._calls]) if one.is_known and not one.source.has_signature]
-        before = [(one, one.returns) for one in guessed]
+        guessed = self._guessed()
         for one in guessed:
             one.returns = nests.with_open_sizes(one.returns)
-        if all(one.returns == returns for one, returns in before):
-            return None
 
         def undo() -> None:
-            for one, returns in before:
+            for one, returns in guessed.items():
                 one.returns = returns
 
         return undo
@@ -338,7 +338,7 @@ def _is_of_inner_body(error: BaseException) -> bool:
     cause: BaseException | None = error
     while cause is not None and not is_inner:
         is_inner = hasattr(cause, _CAME_OUT)
-        cause = cause.__cause__
+        cause = cause.__cause__ or cause.__context__  # AutoGraph raises other errors in place of those it gets
     setattr(error, _CAME_OUT, True)
     return is_inner
 

@@ -380,18 +380,26 @@ class Traces:
         declared = self._registry.declarations.get(definition.user_name)
         try:
             return self._trace_once(body, declared)
-        except TraceAgain as again:
-            with again.once_more():
-                return self._trace_once(body, declared)
         except Exception as error:
             is_waiting = any(name in self._pending for name in body.callees)
             infers = isinstance(error, ValueError) and self.result_shapes.infer(
                 definition, declared, self.variables_of(definition)
             )
-            if not is_waiting and not infers:
+            if is_waiting or infers:
+                self._trace_pending()
+                return self._trace_with_guess(body, declared)
+            if not isinstance(error, TraceAgain):
                 raise
-            self._trace_pending()
+            with error.without_guess():
+                return self._trace_once(body, declared)
+
+    def _trace_with_guess(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
+        """Trace a body; if that fails for what was guessed of it, once more without that."""
+        try:
             return self._trace_once(body, declared)
+        except TraceAgain as again:
+            with again.without_guess():
+                return self._trace_once(body, declared)
 
     def _trace_once(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
         definition = body.definition
