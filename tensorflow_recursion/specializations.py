@@ -181,7 +181,7 @@ class Specialization:
         try:
             return bodies.in_order(build) if self.has_effects else build()
         except ValueError as error:
-            if isinstance(error, CallError) or _is_of_inner_body(error) or not self._guesses_sizes():
+            if isinstance(error, CallError) or _came_out_of_inner_body(error) or not self._guesses_sizes():
                 raise
             raise TraceAgain(error, self._open_guessed_sizes) from error
 
@@ -191,8 +191,8 @@ class Specialization:
         return {one: one.returns for one in functions if one.is_known and not one.source.has_signature}
 
     def _guesses_sizes(self) -> bool:
-        opened = {one: nests.with_open_sizes(returns) for one, returns in self._guessed().items()}
-        return not self._has_open_sizes and opened != self._guessed()
+        guessed = self._guessed().values()
+        return not self._has_open_sizes and any(nests.with_open_sizes(returns) != returns for returns in guessed)
 
     def _open_guessed_sizes(self) -> Callable[[], None]:
         """Take no size for known that was only seen on some paths; returns what undoes that."""
@@ -332,8 +332,8 @@ class Specialization:
         return [checked(i, tensor, shape) for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True))]
 
 
-def _is_of_inner_body(error: BaseException) -> bool:
-    """Whether an error came out of another body before, whose trace was begun by the one that it comes out of now."""
+def _came_out_of_inner_body(error: BaseException) -> bool:
+    """Note that an error comes out of a body; returns whether it came out of one before that this one had traced."""
     is_inner = False
     cause: BaseException | None = error
     while cause is not None and not is_inner:

@@ -29,16 +29,9 @@ def reaches(op: tf.Operation, op_type: str) -> bool:
 
 def reached_by(call: str, library: Any, nodes: Iterable[Any] = ()) -> set[str]:
     """The functions that the operator `call` calls, in a library or among `nodes`, and all that these refer to."""
-    by_name = {function.signature.name: function for function in library.function}
     in_functions = (node for function in library.function for node in function.node_def)
-    pending = [name for node in (*nodes, *in_functions) if node.op == call for name in references(node)]
-    found: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in by_name and name not in found:
-            found.add(name)
-            pending += [other for node in by_name[name].node_def for other in references(node)]
-    return found
+    called = [name for node in (*nodes, *in_functions) if node.op == call for name in references(node)]
+    return _with_all_they_refer_to(called, library)
 
 
 def reached_otherwise(call: str, library: Any, reached: Collection[str], roots: Iterable[str] = ()) -> set[str]:
@@ -46,15 +39,20 @@ def reached_otherwise(call: str, library: Any, reached: Collection[str], roots: 
 
     These are `roots`, and all that functions which are not reached refer to otherwise than by the operator `call`.
     """
+    others = [function.signature.name for function in library.function if function.signature.name not in reached]
+    return _with_all_they_refer_to([*others, *roots], library, stops_at=call)
+
+
+def _with_all_they_refer_to(names: Iterable[str], library: Any, stops_at: str = "") -> set[str]:
+    """Those of `names` that are functions of a library, and what they refer to otherwise than by one operator."""
     by_name = {function.signature.name: function for function in library.function}
-    pending = [*(name for name in by_name if name not in reached), *roots]
-    found: set[str] = set()
+    pending, found = list(names), set()
     while pending:
         name = pending.pop()
         if name in by_name and name not in found:
             found.add(name)
-            others = [node for node in by_name[name].node_def if node.op != call]
-            pending += [other for node in others for other in references(node)]
+            nodes = (node for node in by_name[name].node_def if node.op != stops_at)
+            pending += [other for node in nodes for other in references(node)]
     return found
 
 

@@ -22,9 +22,4 @@ import tensorflow_recursion
 x = tf.constant(2.0)
 """
 
-LOAD = (
-    IMPORTS
-    + """
-module = tf.saved_model.load(sys.argv[1])
-"""
-)
+LOAD = f"{IMPORTS}module = tf.saved_model.load(sys.argv[1])\n"

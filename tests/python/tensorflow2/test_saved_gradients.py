@@ -143,20 +143,24 @@ def derivatives_of(function, orders=(1, 2)):
     return [float(nested_derivative(at, tf.constant(X), order)) for order in orders]
 
 
+def check_saved_twice(module, directory):
+    """Saves a module, loads it, and does so `again`; checks derivatives against those of before, which it returns."""
+    expected = derivatives_of(module.call)
+    for name in ("once", "again"):
+        tf.saved_model.save(module, str(directory / name))
+        module = tf.saved_model.load(str(directory / name))
+        assert derivatives_of(module.call) == pytest.approx(expected)
+    return expected
+
+
 @pytest.mark.thorough
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("function", READING.values(), ids=list(READING))
 def test_gradient_that_reads_what_the_function_computes_comes_along(tmp_path, around, function, place):
     module = module_with(function, place)
-    expected = derivatives_of(module.call)
-    once, again = str(tmp_path / "once"), str(tmp_path / "again")
-    tf.saved_model.save(module, once)
-    loaded = tf.saved_model.load(once)
-    assert derivatives_of(loaded.call) == pytest.approx(expected)
-    tf.saved_model.save(loaded, again)
-    assert derivatives_of(tf.saved_model.load(again).call) == pytest.approx(expected)
-    assert gradient_in_fresh_process(again)[1] == pytest.approx(expected[0])
+    expected = check_saved_twice(module, tmp_path)
+    assert gradient_in_fresh_process(tmp_path / "again")[1] == pytest.approx(expected[0])
 
 
 @tf.custom_gradient
@@ -268,14 +272,7 @@ CALLED = {
 @pytest.mark.parametrize("called", CALLED.values(), ids=list(CALLED))
 def test_function_that_a_loaded_body_calls_has_derivatives(tmp_path, called, place):
     """TensorFlow has no gradient for a call of which nothing but the definition is known (`SymbolicGradient`)."""
-    module = module_with(tf.function(called), place)
-    expected = derivatives_of(module.call)
-    once, again = str(tmp_path / "once"), str(tmp_path / "again")
-    tf.saved_model.save(module, once)
-    loaded = tf.saved_model.load(once)
-    assert derivatives_of(loaded.call) == pytest.approx(expected)
-    tf.saved_model.save(loaded, again)
-    assert derivatives_of(tf.saved_model.load(again).call) == pytest.approx(expected)
+    check_saved_twice(module_with(tf.function(called), place), tmp_path)
 
 
 class Shared(tf.Module):
