@@ -83,8 +83,8 @@ def _warn_of_unsaved(function: str, reason: str) -> None:
         "unsaved",
         f"Function '{function}': the SavedModel has no gradient for a tf.custom_gradient in the body, "
         f"because {reason}. What is loaded computes values, and asking for that gradient is an error. To save it, let "
-        "the gradient function read only what plain operators compute of the arguments of the decorated function, or "
-        "differentiate in the tf.function that is saved",
+        "the gradient function read only trainable variables that the decorated function reads, and what plain "
+        "operators compute of these and its arguments, or differentiate in the tf.function that is saved",
     )
 
 

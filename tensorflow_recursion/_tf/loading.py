@@ -21,7 +21,7 @@ from tensorflow.python.saved_model.load_v1_in_v2 import _EagerSavedModelLoader a
 
 from tensorflow_recursion._tf import function_calls, functions, importing
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion._tf.saving import GIVEN_INPUTS, gradient_of, let_take_inputs, set_gradient_of, without_hint
+from tensorflow_recursion._tf.saving import GIVEN_INPUTS, GradientOfInputs, gradient_of, set_gradient_of, without_hint
 
 # A function that is given a node and new names of functions, and changes the names in the node: those of functions and
 # of what belongs to them.
@@ -157,11 +157,14 @@ def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any
 
 @dataclasses.dataclass(frozen=True)
 class _Gradient:
-    """What computes the gradient of an operator: a function, of so many arguments, maybe the operator's inputs, too."""
+    """What computes the gradient of an operator: a function of so many arguments.
+
+    They are the gradients for the operator's results, then maybe its inputs, then maybe handles of variables.
+    """
 
     function: str
     num_arguments: int
-    takes_inputs: bool
+    num_results: int
 
 
 def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -> dict[str, _Gradient]:
@@ -184,9 +187,10 @@ def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -
             set_gradient_of(node, new)
             count = sum(not source.startswith("^") for source in node.input)
             if old + GIVEN_INPUTS in saved:
-                gradients[new] = _Gradient(saved[old + GIVEN_INPUTS], 2 * count, takes_inputs=True)
+                function = saved[old + GIVEN_INPUTS]
+                gradients[new] = _Gradient(function, num_arguments[function], count)
             elif num_arguments.get(saved.get(old)) == count:  # else it reads tensors of a function that is not renamed
-                gradients[new] = _Gradient(saved[old], count, takes_inputs=False)
+                gradients[new] = _Gradient(saved[old], count, count)
     return gradients
 
 
@@ -197,7 +201,13 @@ def _register(gradients: Mapping[str, _Gradient], made: Mapping[str, Any]) -> No
         gradient._num_positional_args = one.num_arguments  # as the loader does it where it sees the operator
         gradient._arg_keywords = [f"grad_{i}" for i in range(one.num_arguments)]
         of_operator = loader._gen_gradient_func(gradient)
-        ops.RegisterGradient(name)(let_take_inputs(of_operator) if one.takes_inputs else of_operator)
+        if one.num_arguments > one.num_results:
+            of_operator = _of_inputs(of_operator, one.num_arguments - 2 * one.num_results)
+        ops.RegisterGradient(name)(of_operator)
+
+
+def _of_inputs(gradient: Callable[..., Any], num_variables: int) -> Callable[..., Any]:
+    return GradientOfInputs(lambda *args: gradient(None, *args), num_variables).of_operator()
 
 
 def _without(

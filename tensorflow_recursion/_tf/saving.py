@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,7 +15,7 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import save
 
-from tensorflow_recursion._tf import function_calls, functions, nodes
+from tensorflow_recursion._tf import function_calls, functions, handles, nodes
 
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
@@ -28,8 +29,8 @@ _NUMBERED = "CustomGradient-"
 GIVEN_INPUTS = "_given_inputs"
 # Gradients in gradients, and in these: third derivatives. Two that call each other would have more without end.
 _DEEPEST_IN_GRADIENTS = 2
-# An attribute in Python of the gradient function that is made of such a gradient: that gradient.
-_TAKES_INPUTS = "_recursion_takes_inputs"
+# An attribute in Python of the gradient function that is made of a `GradientOfInputs`: that.
+_OF_INPUTS = "_recursion_gradient_of_inputs"
 
 
 def install(
@@ -168,13 +169,51 @@ class _Operator:
     inputs: Sequence[tf.TensorSpec]
 
 
+@dataclasses.dataclass(frozen=True)
+class GradientOfInputs:
+    """The gradient of an operator that reads more than the gradients for the operator's results.
+
+    Attributes:
+      compute: takes these gradients, then the operator's inputs, then handles of variables.
+      num_variables: how many handles it takes. They are those of the variables whose values are the last inputs.
+    """
+
+    compute: Callable[..., Any]
+    num_variables: int
+
+    def of_operator(self) -> Callable[..., Any]:
+        """The same as TensorFlow calls it: the arguments are the operator, and the gradients for its results."""
+
+        def gradient(op: tf.Operation, *grads: Any) -> Any:
+            values = op.inputs[len(op.inputs) - self.num_variables :]
+            return self.compute(*grads, *op.inputs, *map(_handle_read_by, values))
+
+        setattr(gradient, _OF_INPUTS, self)
+        return gradient
+
+
+def _handle_read_by(value: tf.Tensor) -> tf.Tensor:
+    """The handle of the variable whose value this is.
+
+    Raises:
+      LookupError: if it is not read from a variable, but a constant that has taken its place, for example.
+    """
+    if value.op.type != "ReadVariableOp":
+        raise LookupError(
+            f"{value.name!r} stands where a tf.custom_gradient, which came with a SavedModel, read a variable, which "
+            f"its gradient reads, too; it is computed by an operator {value.op.type}, not ReadVariableOp"
+        )
+    return value.op.inputs[0]
+
+
 def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
     """The name under which the gradient of `op`, registered by `name`, is saved, and an operator with its arguments.
 
     None if it has no gradient before it is saved, either, as the gradient of `tf.recompute_grad` has none.
 
-    A gradient that reads what the body computes is saved as one that takes the operator's inputs, too: these are the
-    results and the arguments of the function that `tf.custom_gradient` decorates.
+    A gradient that reads what the body computes, or a variable, is saved as one that takes the operator's inputs, too:
+    these are the results and the arguments of the function that `tf.custom_gradient` decorates, and the values of the
+    variables that it reads.
 
     Raises:
       _Unsavable: if it reads anything else of the body.
@@ -183,85 +222,120 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
         gradient = ops.gradient_registry.lookup(name)
     except LookupError:
         return None
-    takes_inputs = getattr(gradient, _TAKES_INPUTS, None)  # it comes from a SavedModel
-    if takes_inputs is None:
+    of_inputs = getattr(gradient, _OF_INPUTS, None)  # it comes from a SavedModel
+    if of_inputs is None:
         try:
             function = tf.function(gradient).get_concrete_function(None, *op.inputs)
         except Exception as error:  # whatever it raises of arguments that are not the body's own
             if _RECOMPUTED in str(error):
                 return None
             raise _Unsavable(f"it cannot be traced by itself ({type(error).__name__}: {error})") from error
-        if any(tensor.dtype == tf.resource for tensor in function.captured_inputs):
-            raise _Unsavable("it reads a variable or another resource")
         if not function.captured_inputs:
             return name.encode(), op
-        read = [tensor for tensor in function.captured_inputs if tf.is_symbolic_tensor(tensor)]
-        takes_inputs = _taking_inputs(name, op, function, read)
+        of_inputs = _of_inputs(name, op, function, _variables_of(gradient))
     with_inputs = name + GIVEN_INPUTS
     try:
         ops.gradient_registry.lookup(with_inputs)
     except LookupError:
-        ops.RegisterGradient(with_inputs)(takes_inputs)
+        ops.RegisterGradient(with_inputs)(lambda _, *args: of_inputs.compute(*args))
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in op.inputs]
-    return with_inputs.encode(), _Operator(op.name, [*specs, *specs])
+    variables = [tf.TensorSpec([], tf.resource)] * of_inputs.num_variables
+    return with_inputs.encode(), _Operator(op.name, [*specs, *specs, *variables])
 
 
-def let_take_inputs(gradient: Callable[..., Any]) -> Callable[..., Any]:
-    """The gradient function of an operator, made of one that takes its inputs behind the gradients of its results."""
+def _variables_of(gradient: Callable[..., Any]) -> Sequence[tf.Variable]:
+    """The variables that a function reads which `tf.custom_gradient` decorates; TensorFlow made the gradient of it.
 
-    def of_operator(op: tf.Operation, *grads: Any) -> Any:
-        return gradient(op, *grads, *op.inputs)
+    Nothing but the gradient's closure knows them.
+    """
+    try:
+        of_tape = inspect.getclosurevars(gradient).nonlocals["tape_grad_fn"]
+        return tuple(inspect.getclosurevars(of_tape).nonlocals["variables"])
+    except (KeyError, TypeError):  # a gradient that came with a SavedModel, for example
+        return ()
 
-    setattr(of_operator, _TAKES_INPUTS, gradient)
-    return of_operator
 
-
-def _taking_inputs(name: str, op: tf.Operation, function: Any, read: Sequence[tf.Tensor]) -> Callable[..., Any]:
+def _of_inputs(name: str, op: tf.Operation, function: Any, variables: Sequence[tf.Variable]) -> GradientOfInputs:
     """A gradient that computes what it reads of the body from the inputs of its operator, which is `op` or like it.
+
+    `variables` are those whose values are the last inputs.
 
     Raises:
       _Unsavable: if that is not enough.
     """
+    captured = function.captured_inputs
+    try:
+        given = [variable.handle for variable in variables]
+    except ValueError as error:  # each replica has one
+        raise _Unsavable("it reads a distributed variable") from error
+    rest = [tensor for tensor in captured if not any(tensor is handle for handle in given)]
+    if any(tensor.dtype == tf.resource for tensor in rest):
+        raise _Unsavable(
+            "it reads a variable, or another resource, which is not one of the trainable variables that the decorated "
+            "function reads"
+        )
+    read = [tensor for tensor in rest if tf.is_symbolic_tensor(tensor)]
     made = read[0].graph.get_operations() if read else []
     alike = (one for one in made if one.type == op.type and gradient_of(one.node_def) == name)
     for operator in (op, *alike):
         sources = list(operator.inputs)
         needed = _operations_between(sources, read)
         if needed is not None:
-            # A lambda: tf.function would take what functools.partial binds for arguments.
-            return lambda _, *args: _computed_again(args, function, sources, needed)
+            again = _ComputedAgain(function, sources, needed, given)
+            return GradientOfInputs(again.gradients, len(given))
     raise _Unsavable(f"it reads what the body computes ({', '.join(tensor.name for tensor in read)})")
 
 
-def _computed_again(
-    args: Sequence[tf.Tensor], function: Any, sources: Sequence[tf.Tensor], needed: Sequence[tf.Operation]
-) -> Any:
-    """Call the gradient `function` with what `needed` computes of the inputs of an operator.
+@dataclasses.dataclass(frozen=True)
+class _ComputedAgain:
+    """A gradient that computes anew what it reads of the body.
 
-    These are the second half of `args`; the first one are the gradients for its outputs.
+    Attributes:
+      function: the gradient that TensorFlow traced, which captures what it reads.
+      sources: the inputs of the operator.
+      needed: what computes of them what is read.
+      variables: handles of the variables that are read.
     """
-    grads, inputs = args[: len(sources)], args[len(sources) :]
-    known = {
-        reference: tensor
-        for source, tensor in zip(sources, inputs, strict=True)
-        for reference in _references_to(source)
-    }
-    graph = tf.compat.v1.get_default_graph()
-    for op in needed:
-        given = [known[tensor.ref()] for tensor in op.inputs]
-        made = graph.create_op(op.type, given, [tensor.dtype for tensor in op.outputs], attrs=op.node_def.attr)
-        known.update((tensor.ref(), copy) for tensor, copy in zip(op.outputs, made.outputs, strict=True))
-    captured = [
-        known[tensor.ref()] if tf.is_symbolic_tensor(tensor) else tf.constant(tensor.numpy(), tensor.dtype)
-        for tensor in function.captured_inputs
-    ]
-    return function._call_flat(list(grads), captured)
+
+    function: Any
+    sources: Sequence[tf.Tensor]
+    needed: Sequence[tf.Operation]
+    variables: Sequence[tf.Tensor]
+
+    def gradients(self, *args: tf.Tensor) -> Any:
+        """Call the gradient; `args` are the gradients for the operator's results, its inputs, and handles."""
+        count = len(self.sources)
+        grads, inputs, variables = args[:count], args[count : 2 * count], args[2 * count :]
+        known = {_key(handle): given for handle, given in zip(self.variables, variables, strict=True)}
+        handles.set_handle_data(variables, [handles.handle_data(handle) for handle in self.variables])
+        for source, tensor in zip(self.sources, inputs, strict=True):
+            known.update((key, tensor) for key in _keys_of(source))
+        graph = tf.compat.v1.get_default_graph()
+        for op in self.needed:
+            given = [known[_key(tensor)] for tensor in op.inputs]
+            made = graph.create_op(op.type, given, [tensor.dtype for tensor in op.outputs], attrs=op.node_def.attr)
+            known.update((_key(tensor), copy) for tensor, copy in zip(op.outputs, made.outputs, strict=True))
+        return self.function._call_flat(
+            list(grads), [_given(tensor, known) for tensor in self.function.captured_inputs]
+        )
 
 
-def _references_to(tensor: tf.Tensor | None) -> Iterator[Hashable]:
-    """References to a tensor, and to what it stands for outside of the branches that it is in."""
+def _given(captured: tf.Tensor, known: Mapping[Hashable, tf.Tensor]) -> tf.Tensor:
+    """What is known to take the place of a tensor that a function captures; an eager one is a constant."""
+    key = _key(captured)
+    return known[key] if key in known else tf.constant(captured.numpy(), captured.dtype)
+
+
+def _key(tensor: tf.Tensor) -> Hashable:
+    """What tells a tensor from those with other values: all that read one variable have the value that it has then."""
+    is_read = tf.is_symbolic_tensor(tensor) and tensor.op.type == "ReadVariableOp"
+    return ("value of", tensor.op.inputs[0].ref()) if is_read else tensor.ref()
+
+
+def _keys_of(tensor: tf.Tensor | None) -> Iterator[Hashable]:
+    """The keys of a tensor, and of what it stands for outside of the branches that it is in."""
     while tensor is not None:
-        yield tensor.ref()
+        yield _key(tensor)
         tensor = nodes.captured_by(tensor) if tensor.op.type == "Placeholder" else None
 
 
@@ -270,19 +344,19 @@ def _operations_between(sources: Sequence[tf.Tensor], results: Sequence[tf.Tenso
 
     None if they need anything else, or would compute something else the second time.
     """
-    known = {reference for source in sources for reference in _references_to(source)}
+    known = {key for source in sources for key in _keys_of(source)}
     found: dict[tf.Operation, None] = {}
     pending = list(results)
     while pending:
         tensor = pending[-1]
-        unknown = [] if tensor.ref() in known else [one for one in tensor.op.inputs if one.ref() not in known]
+        unknown = [] if _key(tensor) in known else [one for one in tensor.op.inputs if _key(one) not in known]
         if not unknown:
             pending.pop()
-            if tensor.ref() not in known:
+            if _key(tensor) not in known:
                 if not _can_repeat(tensor.op):
                     return None
                 found[tensor.op] = None
-                known.update(output.ref() for output in tensor.op.outputs)
+                known.update(map(_key, tensor.op.outputs))
         pending += unknown
     return list(found)
 

@@ -305,16 +305,10 @@ class Shared(tf.Module):
 def test_function_of_the_module_that_a_body_calls_keeps_its_gradient_elsewhere(tmp_path):
     """Such a module could not be loaded; then TensorFlow's own way to save the gradient was not taken any more."""
     module = Shared()
-    value, expected = float(module.call(X, 3)), derivatives_of(module.flat, (1,))
-    with pytest.warns(
-        RuntimeWarning, match="^Function 'cell': the SavedModel has no gradient for a tf.custom_gradient"
-    ):
-        tf.saved_model.save(module, str(tmp_path))
+    expected = [derivatives_of(function, (1,)) for function in (module.flat, module.call)]
+    tf.saved_model.save(module, str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
-    assert float(loaded.call(X, 3)) == value
-    assert derivatives_of(loaded.flat, (1,)) == expected
-    with pytest.raises(LookupError, match="cannot be differentiated: No gradient defined for operation"):
-        derivatives_of(loaded.call, (1,))
+    assert [derivatives_of(function, (1,)) for function in (loaded.flat, loaded.call)] == expected
 
 
 @tf.custom_gradient
@@ -324,27 +318,103 @@ def noisy(x):
 
 
 @tf.custom_gradient
-def weighted(x):
-    def gradient(dy, variables=()):
-        return dy * AROUND["weight"], [dy * x for _ in variables]
-
-    return x * AROUND["weight"], gradient
+def shifted(x):
+    """Its gradient reads a variable that the function does not use."""
+    return x * x, lambda dy: 2.0 * x * dy * AROUND["weight"]
 
 
 @pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["body", "branch"])
-@pytest.mark.parametrize("function, value", [(noisy, X**3 + 3), (weighted, 2.0 * X + 3)], ids=["random", "variable"])
+@pytest.mark.parametrize("function", [noisy, shifted])
 def test_gradient_that_reads_what_cannot_be_computed_again_is_not_saved_and_a_warning_says_so(
-    tmp_path, around, function, value, place
+    tmp_path, around, function, place
 ):
-    module = module_with(function, place)
+    module = module_with(lambda x: function(x) + 0.0 * AROUND["weight"], place)
     module.weight = AROUND["weight"]
+    value = float(module.call(tf.constant(X), 3))
     with pytest.warns(RuntimeWarning, match="^Function 'descend': the SavedModel has no gradient for a tf.custom_grad"):
         tf.saved_model.save(module, str(tmp_path))
     found, error = gradient_in_fresh_process(tmp_path)
     assert found == value
     assert "Function 'descend' cannot be differentiated: No gradient defined for operation" in error
+
+
+def recomputed(v, w):
+    return tf.recompute_grad(lambda x: tf.tanh(x * v + w))
+
+
+def weighted(v, w):
+    """The gradients for the variables are given to them in the order of TensorFlow's list."""
+
+    @tf.custom_gradient
+    def function(x):
+        def gradient(dy, variables):
+            return dy * v * w * tf.cos(x * v), [dy * (3.0 if one is v else 5.0) * x * w for one in variables]
+
+        return tf.sin(x * v) + w, gradient
+
+    return function
+
+
+def reads_before(v, _):
+    """Its gradient reads what is computed on the way of a variable."""
+
+    @tf.custom_gradient
+    def function(x):
+        value = v.read_value()
+        square = value * value
+        return x * square, lambda dy, variables: (dy * square * x + value, [dy * square * v for _ in variables])
+
+    return function
+
+
+def is_given_one(v, w):
+    """One variable is its argument, and another one is not."""
+
+    @tf.custom_gradient
+    def function(x, v):
+        return x * v + w, lambda dy, variables: ((dy * v * w, dy * x), [dy * w for _ in variables])
+
+    return lambda x: function(x, v)
+
+
+def calls_function_that_reads(v, w):
+    inner = tf.function(weighted(v, w))
+    return lambda x: inner(x) * v
+
+
+VARIABLES = [recomputed, weighted, reads_before, is_given_one, calls_function_that_reads]
+
+
+def slopes_of(module):
+    """The derivatives of the module's function by its variables at X."""
+    variables = [module.first, module.second]
+    with tf.GradientTape() as tape:
+        y = module.call(tf.constant(X), tf.constant(3)) + 0.0 * module.second
+    return [float(slope) for slope in tape.gradient(y, variables)]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("place", ["body", "branch"])
+@pytest.mark.parametrize("make", VARIABLES, ids=lambda make: make.__name__)
+def test_gradient_may_read_the_variables_that_the_function_reads(tmp_path, make, place):
+    """What is loaded has variables of its own, which are assigned to here."""
+    first, second = tf.Variable(0.75), tf.Variable(0.5)
+    module = module_with(make(first, second), place)
+    module.first, module.second = first, second
+    orders = (1,) if make is recomputed else (1, 2)
+    for name in ("once", "again"):
+        expected = derivatives_of(module.call, (1,))
+        tf.saved_model.save(module, str(tmp_path / name))
+        loaded = tf.saved_model.load(str(tmp_path / name))
+        for one in (module, loaded):
+            one.first.assign_add(0.25)
+            one.second.assign_add(0.125)
+        assert derivatives_of(loaded.call, orders) == pytest.approx(derivatives_of(module.call, orders))
+        assert slopes_of(loaded) == pytest.approx(slopes_of(module))
+        module = loaded
+    assert gradient_in_fresh_process(tmp_path / "again", LOAD_BESIDE_OTHERS)[1] == pytest.approx(expected[0])
 
 
 def test_gradient_that_was_taken_before_saving_may_read_what_the_body_computes(tmp_path):
