@@ -142,6 +142,12 @@ def original_of(definition: Definition) -> Definition:
     return definition
 
 
+def came_along(definition: Definition) -> bool:
+    """Whether a function came with a graph, or is a derivative of one that did."""
+    original = original_of(definition)
+    return isinstance(original, MadeDefinition) and original.is_imported
+
+
 def graph_name(name: str) -> str:
     """The name of a function in a graph where it is traced once: the user's, with a suffix if an operator has that."""
     return f"{name}{names.MANGLED_SUFFIX}" if graphs.is_registered_op(name) else name

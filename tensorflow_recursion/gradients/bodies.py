@@ -12,7 +12,7 @@ from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import function_calls, functions, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
-from tensorflow_recursion.definitions import Definition, original_of
+from tensorflow_recursion.definitions import Definition, came_along, original_of
 from tensorflow_recursion.gradients import tf_functions
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
@@ -23,6 +23,13 @@ from tensorflow_recursion.gradients.uses import Use, UsesInBody, Weight
 from tensorflow_recursion.tracing import Body
 
 tf1 = tf.compat.v1
+
+# What a message adds about an operator without a gradient in a function that came with a graph: a tf.custom_gradient is
+# an IdentityN there.
+_UNSAVED = (
+    " It stands for a tf.custom_gradient whose gradient did not come along. If tf.saved_model.save wrote it, a warning "
+    "said why, or experimental_custom_gradients was False"
+)
 
 
 class BodyWithGradient:
@@ -205,7 +212,8 @@ def gradients_of(
         name = names.shown(original_of(definition).user_name)
         if f"'{name}'" in str(error):
             raise
-        raise LookupError(f"Function '{name}' cannot be differentiated: {error}") from error
+        unsaved = _UNSAVED if came_along(definition) and "IdentityN" in str(error) else ""
+        raise LookupError(f"Function '{name}' cannot be differentiated: {error}{unsaved}") from error
     except AssertionError as error:
         if str(error) or not functions.holds(tf1.get_default_graph(), "TensorArrayV3"):
             raise

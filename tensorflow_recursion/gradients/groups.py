@@ -19,7 +19,7 @@ from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
-from tensorflow_recursion.definitions import Definition, MadeDefinition, original_of
+from tensorflow_recursion.definitions import Definition, came_along, original_of
 from tensorflow_recursion.gradients import obstacles
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
@@ -279,12 +279,6 @@ def _trainable(inputs: Sequence[tf.Tensor], known: Sequence[HandleData | None]) 
             yield i
 
 
-def _came_along(definition: Definition) -> bool:
-    """Whether a function came with a graph, or is a derivative of one that did."""
-    original = original_of(definition)
-    return isinstance(original, MadeDefinition) and original.is_imported
-
-
 class Groups:
     """The groups of one outermost graph."""
 
@@ -320,7 +314,7 @@ class Groups:
             key = (name, None, variables, purpose)
         if key not in self._groups:
             number = len(self._groups) + 1
-            if definition is not None and _came_along(definition):
+            if definition is not None and came_along(definition):
                 number = names.new_number()  # functions of other groups may have come along, which are called by theirs
             self._groups[key] = Group(
                 self._tracer,
