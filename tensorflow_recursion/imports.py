@@ -84,7 +84,8 @@ def _warn_of_unsaved(function: str, reason: str) -> None:
         f"Function '{function}': the SavedModel has no gradient for a tf.custom_gradient in the body, "
         f"because {reason}. What is loaded computes values, and asking for that gradient is an error. To save it, let "
         "the gradient function read only trainable variables that the decorated function reads, and what plain "
-        "operators compute of these and its arguments, or differentiate in the tf.function that is saved",
+        "operators compute of these and of that function's arguments, or differentiate in the tf.function that is "
+        "saved",
     )
 
 

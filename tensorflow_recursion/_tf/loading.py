@@ -159,12 +159,13 @@ def _renamed(function: Any, new_names: Mapping[str, str], rename: Rename) -> Any
 class _Gradient:
     """What computes the gradient of an operator: a function of so many arguments.
 
-    They are the gradients for the operator's results, then maybe its inputs, then maybe handles of variables.
+    They are the gradients for the operator's results; then, if `num_variables` is not None, its inputs, and handles of
+    so many variables.
     """
 
     function: str
     num_arguments: int
-    num_results: int
+    num_variables: int | None = None
 
 
 def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -> dict[str, _Gradient]:
@@ -185,12 +186,12 @@ def _renumber_gradients(library: Any, own: Sequence[Any], rest: Sequence[Any]) -
         if (old := gradient_of(node)) is not None:
             new = new_names.setdefault(old, custom_gradient.generate_name())
             set_gradient_of(node, new)
-            count = sum(not source.startswith("^") for source in node.input)
+            count = sum(not source.startswith("^") for source in node.input)  # an IdentityN has as many results
             if old + GIVEN_INPUTS in saved:
                 function = saved[old + GIVEN_INPUTS]
-                gradients[new] = _Gradient(function, num_arguments[function], count)
+                gradients[new] = _Gradient(function, num_arguments[function], num_arguments[function] - 2 * count)
             elif num_arguments.get(saved.get(old)) == count:  # else it reads tensors of a function that is not renamed
-                gradients[new] = _Gradient(saved[old], count, count)
+                gradients[new] = _Gradient(saved[old], count)
     return gradients
 
 
@@ -201,12 +202,12 @@ def _register(gradients: Mapping[str, _Gradient], made: Mapping[str, Any]) -> No
         gradient._num_positional_args = one.num_arguments  # as the loader does it where it sees the operator
         gradient._arg_keywords = [f"grad_{i}" for i in range(one.num_arguments)]
         of_operator = loader._gen_gradient_func(gradient)
-        if one.num_arguments > one.num_results:
-            of_operator = _of_inputs(of_operator, one.num_arguments - 2 * one.num_results)
+        if one.num_variables is not None:
+            of_operator = _given_inputs(of_operator, one.num_variables)
         ops.RegisterGradient(name)(of_operator)
 
 
-def _of_inputs(gradient: Callable[..., Any], num_variables: int) -> Callable[..., Any]:
+def _given_inputs(gradient: Callable[..., Any], num_variables: int) -> Callable[..., Any]:
     return GradientOfInputs(lambda *args: gradient(None, *args), num_variables).of_operator()
 
 

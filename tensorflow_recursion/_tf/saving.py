@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import inspect
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -29,8 +29,8 @@ _NUMBERED = "CustomGradient-"
 GIVEN_INPUTS = "_given_inputs"
 # Gradients in gradients, and in these: third derivatives. Two that call each other would have more without end.
 _DEEPEST_IN_GRADIENTS = 2
-# An attribute in Python of the gradient function that is made of a `GradientOfInputs`: that.
-_OF_INPUTS = "_recursion_gradient_of_inputs"
+# An attribute in Python of a gradient function that a `GradientOfInputs` made: that object.
+_MADE_OF = "_recursion_gradient_of_inputs"
 
 
 def install(
@@ -188,7 +188,7 @@ class GradientOfInputs:
             values = op.inputs[len(op.inputs) - self.num_variables :]
             return self.compute(*grads, *op.inputs, *map(_handle_read_by, values))
 
-        setattr(gradient, _OF_INPUTS, self)
+        setattr(gradient, _MADE_OF, self)
         return gradient
 
 
@@ -200,8 +200,9 @@ def _handle_read_by(value: tf.Tensor) -> tf.Tensor:
     """
     if value.op.type != "ReadVariableOp":
         raise LookupError(
-            f"{value.name!r} stands where a tf.custom_gradient, which came with a SavedModel, read a variable, which "
-            f"its gradient reads, too; it is computed by an operator {value.op.type}, not ReadVariableOp"
+            f"the gradient of a tf.custom_gradient that came with a SavedModel needs the variable behind "
+            f"{value.name!r}, but this value comes from an operator {value.op.type}, as where a function is frozen; "
+            "differentiate the function that was frozen"
         )
     return value.op.inputs[0]
 
@@ -222,7 +223,7 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
         gradient = ops.gradient_registry.lookup(name)
     except LookupError:
         return None
-    of_inputs = getattr(gradient, _OF_INPUTS, None)  # it comes from a SavedModel
+    of_inputs: GradientOfInputs | None = getattr(gradient, _MADE_OF, None)  # it comes from a SavedModel
     if of_inputs is None:
         try:
             function = tf.function(gradient).get_concrete_function(None, *op.inputs)
@@ -232,21 +233,22 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
             raise _Unsavable(f"it cannot be traced by itself ({type(error).__name__}: {error})") from error
         if not function.captured_inputs:
             return name.encode(), op
-        of_inputs = _of_inputs(name, op, function, _variables_of(gradient))
+        of_inputs = _taking_inputs(name, op, function, _variables_of(gradient))
     with_inputs = name + GIVEN_INPUTS
     try:
         ops.gradient_registry.lookup(with_inputs)
     except LookupError:
-        ops.RegisterGradient(with_inputs)(lambda _, *args: of_inputs.compute(*args))
+        compute = of_inputs.compute
+        ops.RegisterGradient(with_inputs)(lambda _, *args: compute(*args))
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in op.inputs]
     variables = [tf.TensorSpec([], tf.resource)] * of_inputs.num_variables
     return with_inputs.encode(), _Operator(op.name, [*specs, *specs, *variables])
 
 
 def _variables_of(gradient: Callable[..., Any]) -> Sequence[tf.Variable]:
-    """The variables that a function reads which `tf.custom_gradient` decorates; TensorFlow made the gradient of it.
+    """The trainable variables that a decorated function reads; `gradient` is what TensorFlow registered for it.
 
-    Nothing but the gradient's closure knows them.
+    Nothing but the closure of the gradient knows them.
     """
     try:
         of_tape = inspect.getclosurevars(gradient).nonlocals["tape_grad_fn"]
@@ -255,7 +257,7 @@ def _variables_of(gradient: Callable[..., Any]) -> Sequence[tf.Variable]:
         return ()
 
 
-def _of_inputs(name: str, op: tf.Operation, function: Any, variables: Sequence[tf.Variable]) -> GradientOfInputs:
+def _taking_inputs(name: str, op: tf.Operation, function: Any, variables: Sequence[tf.Variable]) -> GradientOfInputs:
     """A gradient that computes what it reads of the body from the inputs of its operator, which is `op` or like it.
 
     `variables` are those whose values are the last inputs.
@@ -263,16 +265,12 @@ def _of_inputs(name: str, op: tf.Operation, function: Any, variables: Sequence[t
     Raises:
       _Unsavable: if that is not enough.
     """
-    captured = function.captured_inputs
-    try:
-        given = [variable.handle for variable in variables]
-    except ValueError as error:  # each replica has one
-        raise _Unsavable("it reads a distributed variable") from error
-    rest = [tensor for tensor in captured if not any(tensor is handle for handle in given)]
+    given = _handles_for(function, variables)
+    rest = [tensor for tensor in function.captured_inputs if not _is_among(tensor, given)]
     if any(tensor.dtype == tf.resource for tensor in rest):
         raise _Unsavable(
-            "it reads a variable, or another resource, which is not one of the trainable variables that the decorated "
-            "function reads"
+            "it reads a variable, or another resource, which is not among the trainable variables that TensorFlow "
+            "knows the decorated function to read"
         )
     read = [tensor for tensor in rest if tf.is_symbolic_tensor(tensor)]
     made = read[0].graph.get_operations() if read else []
@@ -284,6 +282,24 @@ def _of_inputs(name: str, op: tf.Operation, function: Any, variables: Sequence[t
             again = _ComputedAgain(function, sources, needed, given)
             return GradientOfInputs(again.gradients, len(given))
     raise _Unsavable(f"it reads what the body computes ({', '.join(tensor.name for tensor in read)})")
+
+
+def _handles_for(function: Any, variables: Sequence[tf.Variable]) -> Sequence[tf.Tensor]:
+    """Handles of the last of the variables: of as few as hold all that a gradient reads.
+
+    Raises:
+      _Unsavable: if one has no handle.
+    """
+    try:
+        handles_of_all = [variable.handle for variable in variables]
+    except ValueError as error:  # of distributed variables that are saved as one for each replica
+        raise _Unsavable(f"it reads a distributed variable ({error})") from error
+    read = [i for i, handle in enumerate(handles_of_all) if _is_among(handle, function.captured_inputs)]
+    return handles_of_all[read[0] :] if read else []
+
+
+def _is_among(tensor: tf.Tensor, tensors: Sequence[tf.Tensor]) -> bool:
+    return any(tensor is one for one in tensors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,37 +322,53 @@ class _ComputedAgain:
         """Call the gradient; `args` are the gradients for the operator's results, its inputs, and handles."""
         count = len(self.sources)
         grads, inputs, variables = args[:count], args[count : 2 * count], args[2 * count :]
-        known = {_key(handle): given for handle, given in zip(self.variables, variables, strict=True)}
         handles.set_handle_data(variables, [handles.handle_data(handle) for handle in self.variables])
-        for source, tensor in zip(self.sources, inputs, strict=True):
-            known.update((key, tensor) for key in _keys_of(source))
+        known = _Known([*zip(self.sources, inputs, strict=True), *zip(self.variables, variables, strict=True)])
         graph = tf.compat.v1.get_default_graph()
         for op in self.needed:
-            given = [known[_key(tensor)] for tensor in op.inputs]
+            given = [known.instead_of(tensor) for tensor in op.inputs]
             made = graph.create_op(op.type, given, [tensor.dtype for tensor in op.outputs], attrs=op.node_def.attr)
-            known.update((_key(tensor), copy) for tensor, copy in zip(op.outputs, made.outputs, strict=True))
-        return self.function._call_flat(
-            list(grads), [_given(tensor, known) for tensor in self.function.captured_inputs]
-        )
+            known.add(zip(op.outputs, made.outputs, strict=True))
+        captured = [
+            known.instead_of(tensor) if tensor in known else tf.constant(tensor.numpy(), tensor.dtype)
+            for tensor in self.function.captured_inputs
+        ]
+        return self.function._call_flat(list(grads), captured)
 
 
-def _given(captured: tf.Tensor, known: Mapping[Hashable, tf.Tensor]) -> tf.Tensor:
-    """What is known to take the place of a tensor that a function captures; an eager one is a constant."""
-    key = _key(captured)
-    return known[key] if key in known else tf.constant(captured.numpy(), captured.dtype)
+class _Known:
+    """What takes the place of tensors: of those that it was told, and of others that have their values for certain."""
+
+    def __init__(self, pairs: Iterable[tuple[tf.Tensor, Any]]) -> None:
+        """`pairs` are tensors, and what takes their places."""
+        self._exact: dict[Hashable, Any] = {}
+        self._of_reads: dict[Hashable, Any] = {}
+        self.add(pairs)
+
+    def add(self, pairs: Iterable[tuple[tf.Tensor, Any]]) -> None:
+        """Tell it of more tensors, as at first."""
+        for tensor, instead in pairs:
+            one: tf.Tensor | None = tensor
+            while one is not None:  # the tensor, and what it stands for outside of the branches that it is in
+                self._exact[one.ref()] = instead
+                if (read := _read_by(one)) is not None:
+                    self._of_reads[read] = instead
+                is_placeholder = tf.is_symbolic_tensor(one) and one.op.type == "Placeholder"
+                one = nodes.captured_by(one) if is_placeholder else None
+
+    def __contains__(self, tensor: tf.Tensor) -> bool:
+        return tensor.ref() in self._exact or _read_by(tensor) in self._of_reads
+
+    def instead_of(self, tensor: tf.Tensor) -> Any:
+        """What takes the place of a tensor that it contains."""
+        return self._exact[tensor.ref()] if tensor.ref() in self._exact else self._of_reads[_read_by(tensor)]
 
 
-def _key(tensor: tf.Tensor) -> Hashable:
-    """What tells a tensor from those with other values: all that read one variable have the value that it has then."""
-    is_read = tf.is_symbolic_tensor(tensor) and tensor.op.type == "ReadVariableOp"
-    return ("value of", tensor.op.inputs[0].ref()) if is_read else tensor.ref()
-
-
-def _keys_of(tensor: tf.Tensor | None) -> Iterator[Hashable]:
-    """The keys of a tensor, and of what it stands for outside of the branches that it is in."""
-    while tensor is not None:
-        yield _key(tensor)
-        tensor = nodes.captured_by(tensor) if tensor.op.type == "Placeholder" else None
+def _read_by(tensor: tf.Tensor) -> Hashable | None:
+    """Equal for values of one variable with no assignment in between, which a later read would wait for."""
+    if not tf.is_symbolic_tensor(tensor) or tensor.op.type != "ReadVariableOp":
+        return None
+    return tensor.op.inputs[0].ref(), frozenset(op.name for op in tensor.op.control_inputs)
 
 
 def _operations_between(sources: Sequence[tf.Tensor], results: Sequence[tf.Tensor]) -> list[tf.Operation] | None:
@@ -344,19 +376,19 @@ def _operations_between(sources: Sequence[tf.Tensor], results: Sequence[tf.Tenso
 
     None if they need anything else, or would compute something else the second time.
     """
-    known = {key for source in sources for key in _keys_of(source)}
+    known = _Known((source, True) for source in sources)
     found: dict[tf.Operation, None] = {}
     pending = list(results)
     while pending:
         tensor = pending[-1]
-        unknown = [] if _key(tensor) in known else [one for one in tensor.op.inputs if _key(one) not in known]
+        unknown = [] if tensor in known else [one for one in tensor.op.inputs if one not in known]
         if not unknown:
             pending.pop()
-            if _key(tensor) not in known:
+            if tensor not in known:
                 if not _can_repeat(tensor.op):
                     return None
                 found[tensor.op] = None
-                known.update(map(_key, tensor.op.outputs))
+                known.add((output, True) for output in tensor.op.outputs)
         pending += unknown
     return list(found)
 

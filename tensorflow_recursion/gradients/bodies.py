@@ -24,11 +24,12 @@ from tensorflow_recursion.tracing import Body
 
 tf1 = tf.compat.v1
 
-# What a message adds about an operator without a gradient in a function that came with a graph: a tf.custom_gradient is
-# an IdentityN there.
+# A tf.custom_gradient in a function that came with a graph, and what a message about it adds if it has no gradient.
+_CUSTOM_GRADIENT = "(op type: IdentityN)"
 _UNSAVED = (
     " It stands for a tf.custom_gradient whose gradient did not come along. If tf.saved_model.save wrote it, a warning "
-    "said why, or experimental_custom_gradients was False"
+    "said why, or experimental_custom_gradients was False, or it is none of the first three derivatives (for "
+    "tf.recompute_grad, not the first one)"
 )
 
 
@@ -212,7 +213,7 @@ def gradients_of(
         name = names.shown(original_of(definition).user_name)
         if f"'{name}'" in str(error):
             raise
-        unsaved = _UNSAVED if came_along(definition) and "IdentityN" in str(error) else ""
+        unsaved = _UNSAVED if came_along(definition) and _CUSTOM_GRADIENT in str(error) else ""
         raise LookupError(f"Function '{name}' cannot be differentiated: {error}{unsaved}") from error
     except AssertionError as error:
         if str(error) or not functions.holds(tf1.get_default_graph(), "TensorArrayV3"):

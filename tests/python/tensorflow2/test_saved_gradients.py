@@ -1,10 +1,12 @@
 """Gradients of SavedModels: of users' own, and of what bodies call. They are as before saving, of each order."""
 # SPDX-License-Identifier: Apache-2.0
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from gradient_helpers import nested_derivative
 from saved_models import IMPORTS, LOAD, X, in_fresh_process
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 import tensorflow_recursion as tfr
 
@@ -323,10 +325,18 @@ def shifted(x):
     return x * x, lambda dy: 2.0 * x * dy * AROUND["weight"]
 
 
+@tf.custom_gradient
+def assigned(x):
+    """Its gradient reads a value from before an assignment."""
+    before = AROUND["weight"].read_value()
+    AROUND["weight"].assign_add(0.0)
+    return x * before, lambda dy, variables: (dy * before, [dy * x for _ in variables])
+
+
 @pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["body", "branch"])
-@pytest.mark.parametrize("function", [noisy, shifted])
+@pytest.mark.parametrize("function", [noisy, shifted, assigned])
 def test_gradient_that_reads_what_cannot_be_computed_again_is_not_saved_and_a_warning_says_so(
     tmp_path, around, function, place
 ):
@@ -380,22 +390,65 @@ def is_given_one(v, w):
     return lambda x: function(x, v)
 
 
+def is_given_two_values(v, _):
+    """A variable's values before and after an assignment are its arguments; it reads the variable, too."""
+
+    @tf.custom_gradient
+    def product(x, a, b):
+        return x * a * b + v, lambda dy, variables: (
+            (dy * a * b * v, dy * x * b, 2.0 * dy * x * a),
+            [dy] * len(variables),
+        )
+
+    def function(x):
+        before = v.read_value()
+        v.assign_add(1.0)
+        after = v.read_value()
+        v.assign_sub(1.0)
+        return product(x, before, after)
+
+    return function
+
+
+def reads_one_of_two(v, w):
+    @tf.custom_gradient
+    def function(x):
+        return x * v * w, lambda dy, variables: (dy * v * 3.0, [dy * x * v for _ in variables])
+
+    return function
+
+
 def calls_function_that_reads(v, w):
     inner = tf.function(weighted(v, w))
     return lambda x: inner(x) * v
 
 
-VARIABLES = [recomputed, weighted, reads_before, is_given_one, calls_function_that_reads]
+def multiplies(v, w):
+    """Its variables are looked up in, and multiplied with."""
+    return tf.recompute_grad(lambda x: tf.reduce_sum(tf.gather([x, 2.0 * x] * v, [1, 0]) * tf.stack([w, v])))
 
 
-def slopes_of(module):
-    """The derivatives of the module's function by its variables at X."""
+VARIABLES = [
+    recomputed,
+    weighted,
+    reads_before,
+    is_given_one,
+    is_given_two_values,
+    reads_one_of_two,
+    calls_function_that_reads,
+    multiplies,
+]
+
+
+def slopes_of(module, order):
+    """The derivatives of the module's function, or of its derivative, by the variables at X."""
     variables = [module.first, module.second]
     with tf.GradientTape() as tape:
-        y = module.call(tf.constant(X), tf.constant(3)) + 0.0 * module.second
-    return [float(slope) for slope in tape.gradient(y, variables)]
+        y = nested_derivative(lambda x: module.call(x, tf.constant(3)), tf.constant(X), order - 1)
+    return [float(slope) for slope in tape.gradient(y, variables, unconnected_gradients="zero")]
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("make", VARIABLES, ids=lambda make: make.__name__)
@@ -404,7 +457,7 @@ def test_gradient_may_read_the_variables_that_the_function_reads(tmp_path, make,
     first, second = tf.Variable(0.75), tf.Variable(0.5)
     module = module_with(make(first, second), place)
     module.first, module.second = first, second
-    orders = (1,) if make is recomputed else (1, 2)
+    orders = (1,) if make in (recomputed, multiplies) else (1, 2)
     for name in ("once", "again"):
         expected = derivatives_of(module.call, (1,))
         tf.saved_model.save(module, str(tmp_path / name))
@@ -413,9 +466,69 @@ def test_gradient_may_read_the_variables_that_the_function_reads(tmp_path, make,
             one.first.assign_add(0.25)
             one.second.assign_add(0.125)
         assert derivatives_of(loaded.call, orders) == pytest.approx(derivatives_of(module.call, orders))
-        assert slopes_of(loaded) == pytest.approx(slopes_of(module))
+        for order in orders:
+            assert slopes_of(loaded, order) == pytest.approx(slopes_of(module, order))
         module = loaded
     assert gradient_in_fresh_process(tmp_path / "again", LOAD_BESIDE_OTHERS)[1] == pytest.approx(expected[0])
+
+
+@pytest.mark.thorough
+def test_net_whose_cells_are_computed_again_is_trained_on_after_loading(tmp_path):
+    class Net(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = tf.keras.layers.Dense(3, "tanh")
+            self.cell.build([None, 3])
+            self.weights = self.cell.trainable_variables
+
+        @tfr.recursive
+        def descend(self, x, n):
+            if n < 1:
+                return x
+            return tf.recompute_grad(lambda y: self.cell(y))(self.descend(x, n - 1) + self.descend(-x, n - 1))
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([], tf.int32)])
+        def call(self, x, n):
+            return self.descend(x, n)
+
+    def train(net):
+        for _ in range(3):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(net.call(tf.ones([2, 3]), 2) ** 2)
+            for weight, slope in zip(net.weights, tape.gradient(loss, net.weights), strict=True):
+                weight.assign_sub(0.1 * slope)
+        return [weight.numpy() for weight in net.weights]
+
+    net = Net()
+    tf.saved_model.save(net, str(tmp_path))
+    for found, expected in zip(train(tf.saved_model.load(str(tmp_path))), train(net), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@tf.custom_gradient
+def reads_none(x):
+    return AROUND["weight"] * x, lambda dy, variables: (3.0 * dy * x, [dy * x for _ in variables])
+
+
+@tf.custom_gradient
+def reads_one(x):
+    return AROUND["weight"] * x, lambda dy, variables: (dy * AROUND["weight"], [dy * x for _ in variables])
+
+
+@pytest.mark.thorough
+def test_frozen_copy_has_the_gradients_that_read_no_variable(tmp_path, around):
+    """Nothing tells any more which variable has become a constant."""
+    frozen = {}
+    for function in (reads_none, reads_one):
+        module, directory = module_with(function, "body"), str(tmp_path / function.__name__)
+        module.weight = AROUND["weight"]
+        tf.saved_model.save(module, directory)
+        loaded = tf.saved_model.load(directory)
+        concrete = convert_variables_to_constants_v2(loaded.call.get_concrete_function())
+        frozen[function] = lambda x, n, concrete=concrete: concrete(x, n)[0]
+    assert derivatives_of(frozen[reads_none], (1,)) == [3.0 * X]
+    with pytest.raises(LookupError, match="needs the variable behind .* as where a function is frozen"):
+        derivatives_of(frozen[reads_one], (1,))
 
 
 def test_gradient_that_was_taken_before_saving_may_read_what_the_body_computes(tmp_path):
