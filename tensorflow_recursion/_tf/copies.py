@@ -207,6 +207,24 @@ def read_copies(graph: tf.Graph) -> None:
     graph.capture, graph.control_dependencies = capture_copy, control_dependencies
 
 
+def keep_values(graph: tf.Graph) -> None:
+    """From now on, let eager tensors that `graph`, that of a body, has not captured be constants in it.
+
+    Handles and lists, which cannot be constants, are captured.
+    """
+    capture = graph.capture
+
+    def capture_or_keep(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
+        is_known = not graphs.is_eager_tensor(tensor) or tensor.ref() in graph._captured
+        if is_known or tensor.dtype in (tf.resource, tf.variant) or in_copy(tensor, graph) is not None:
+            return capture(tensor, name)
+        constant = graphs.constant_of(tensor, graph)
+        recorders.record_same(constant, tensor)
+        return constant
+
+    graph.capture = capture_or_keep
+
+
 def _awaited(element: Any, graph: tf.Graph) -> Any:
     """What something in `graph` waits for that is told to wait for an operation or tensor."""
     op = element if isinstance(element, tf.Operation) else getattr(element, "op", None)

@@ -24,6 +24,7 @@ _CONTROL_FLOW_GRAPHS = (
 _KERAS_SCRATCH_GRAPH = "scratch_graph"
 _EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
 _CHANGED = "_recursion_has_changed"
+_CONSTANTS = "_recursion_constants"
 _SWITCHES = "_recursion_has_switches"
 _BACKWARD = "__backward_"  # what TensorFlow puts before the name of a tf.function for that of its gradient
 # A device function for each replica of a distribution strategy.
@@ -109,6 +110,18 @@ def _is_thrown_away(graph: tf.Graph) -> bool:
 def is_eager_tensor(tensor: tf.Tensor) -> bool:
     """Whether `tensor` holds a value and belongs to no graph."""
     return isinstance(tensor, tf.__internal__.EagerTensor)
+
+
+def constant_of(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:
+    """The constant in `graph` that has the value of an eager tensor of numbers or strings."""
+    constants: dict[Hashable, tf.Tensor] | None = getattr(graph, _CONSTANTS, None)
+    if constants is None:
+        constants = {}
+        setattr(graph, _CONSTANTS, constants)
+    if tensor.ref() not in constants:
+        with graph.as_default(), graph.control_dependencies(None):
+            constants[tensor.ref()] = tf.constant(tensor.numpy(), tensor.dtype)
+    return constants[tensor.ref()]
 
 
 def captured_value(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:

@@ -239,7 +239,8 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
         ops.gradient_registry.lookup(with_inputs)
     except LookupError:
         compute = of_inputs.compute
-        ops.RegisterGradient(with_inputs)(lambda _, *args: compute(*args))
+        traced_later = tf.autograph.experimental.do_not_convert(lambda _, *args: compute(*args))
+        ops.RegisterGradient(with_inputs)(traced_later)
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in op.inputs]
     variables = [tf.TensorSpec([], tf.resource)] * of_inputs.num_variables
     return with_inputs.encode(), _Operator(op.name, [*specs, *specs, *variables])

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import function_calls, functions, handles, inlining, nodes
+from tensorflow_recursion._tf import copies, function_calls, functions, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, came_along, original_of
 from tensorflow_recursion.gradients import tf_functions
@@ -105,6 +105,9 @@ class BodyWithGradient:
         self.result_handles = [static_shapes.elements_of(result) for result in self.results]
         forward = set(graph.get_operations())
         self._collect_gradients_of_weights()
+        copies.keep_values(
+            graph
+        )  # calls pass on what the body captures; what its gradient reads beyond that is kept in it
         with self._modes.gradient():
             self._differentiate()
         self.forward = forward | nodes.ancestors([result.op for result in self.results])

@@ -169,3 +169,79 @@ def test_one_in_another_takes_what_that_does_not_use_as_an_argument():
     x = tf.constant(0.4, tf.float64)
     want = nested_derivative(unrolled(step), x, 2)
     np.testing.assert_allclose(nested_derivative(recursive(step), x, 2), want)
+
+
+# --- Of what is outside of the body -----------------------------------------------------------------------------------
+
+
+def looped(step, x):
+    return tf.while_loop(lambda i, _: i < 2, lambda i, y: [i + 1, step(y)], [0, x])[1]
+
+
+LOOPS = {
+    "loop": looped,
+    "map": lambda step, x: tf.reduce_sum(tf.map_fn(step, tf.stack([x, 2.0 * x]))),
+    "loop in a branch": lambda step, x: tf.cond(x > -9.0, lambda: looped(step, x), lambda: x),
+    "branch in a loop": lambda step, x: looped(lambda y: tf.cond(y > -9.0, lambda: step(y), lambda: y), x),
+    "loop in a loop": lambda step, x: looped(lambda y: looped(step, y), x),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.each_value
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=list(LOOPS))
+def test_gradient_in_a_loop_reads_a_variable_and_an_eager_tensor(loop, is_large, order):
+    """TensorFlow takes a large eager tensor, and a variable, for an input, and forgot it in the gradients of loops."""
+    w, sizes = tf.Variable(0.75, dtype=tf.float64), tf.ones([1000 if is_large else 2], tf.float64)
+
+    @tf.custom_gradient
+    def step(x):
+        def grad(dy, variables):
+            slope = dy * tf.cos(x * w) * tf.reduce_mean(sizes) * 3.0
+            return slope * w, [slope * x for _ in variables]
+
+        return tf.sin(x * w), grad
+
+    @tfr.recursive(input_signature=[FLOAT, INT], output_signature=FLOAT, autograph=False)
+    def recursion(x, n):
+        y = loop(step, x)
+        return tf.cond(n < 1, lambda: y, lambda: recursion(y, n - 1))
+
+    def derivatives(function):
+        """By the argument, and by the variable."""
+        with tf.GradientTape() as tape:
+            lower = nested_derivative(function, tf.constant(0.4, tf.float64), order - 1)
+        return [nested_derivative(function, tf.constant(0.4, tf.float64), order), tape.gradient(lower, w)]
+
+    found = derivatives(lambda x: recursion(x, tf.constant(1)))
+    np.testing.assert_allclose(found, derivatives(lambda x: loop(step, loop(step, x))), rtol=1e-9)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("is_in_branch", [False, True])
+@pytest.mark.parametrize("value", [-0.5, [0.25] * 3, np.full([1000], -2.0)], ids=["number", "small", "large"])
+def test_gradient_reads_an_eager_tensor_that_the_body_does_not(value, is_in_branch, order):
+    """As one that reverses gradients does: its factor is no argument of the body, and cannot become one any more."""
+    factor = tf.constant(value, tf.float64)
+
+    @tf.custom_gradient
+    def reversed_slope(x):
+        return x * x, lambda dy: 2.0 * x * dy * tf.reduce_mean(factor)
+
+    @tfr.recursive(input_signature=[FLOAT, INT])
+    def recursion(x, n):
+        y = reversed_slope(x) if not is_in_branch else x
+        if n < 1:
+            return reversed_slope(x) if is_in_branch else y
+        return tf.sin(recursion(y, n - 1))
+
+    expected = lambda x: tf.sin(reversed_slope(x)) if is_in_branch else tf.sin(reversed_slope(reversed_slope(x)))
+    derivatives = [
+        nested_derivative(function, tf.constant(0.7, tf.float64), order)
+        for function in (lambda x: recursion(x, tf.constant(1)), expected)
+    ]
+    np.testing.assert_allclose(*derivatives, rtol=1e-9)

@@ -136,7 +136,14 @@ def scaled(x):
     return AROUND["factor"] * x * x, lambda dy: 2.0 * AROUND["factor"] * x * dy
 
 
+@tf.custom_gradient
+def weakened(x):
+    """Its gradient reads an eager tensor that the function does not."""
+    return x * x, lambda dy: AROUND["factor"] * x * dy
+
+
 READING["eager tensor"] = scaled
+READING["eager tensor of its own"] = weakened
 
 
 def derivatives_of(function, orders=(1, 2)):
