@@ -15,7 +15,7 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import save
 
-from tensorflow_recursion._tf import function_calls, functions, handles, nodes
+from tensorflow_recursion._tf import function_calls, functions, graphs, handles, nodes
 
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
@@ -331,7 +331,7 @@ class _ComputedAgain:
             made = graph.create_op(op.type, given, [tensor.dtype for tensor in op.outputs], attrs=op.node_def.attr)
             known.add(zip(op.outputs, made.outputs, strict=True))
         captured = [
-            known.instead_of(tensor) if tensor in known else tf.constant(tensor.numpy(), tensor.dtype)
+            known.instead_of(tensor) if tensor in known else graphs.constant_of(tensor, graph)
             for tensor in self.function.captured_inputs
         ]
         return self.function._call_flat(list(grads), captured)

@@ -105,9 +105,8 @@ class BodyWithGradient:
         self.result_handles = [static_shapes.elements_of(result) for result in self.results]
         forward = set(graph.get_operations())
         self._collect_gradients_of_weights()
-        copies.keep_values(
-            graph
-        )  # calls pass on what the body captures; what its gradient reads beyond that is kept in it
+        # Calls pass on what the body captures. What its gradient reads beyond that is kept in the gradient.
+        copies.keep_values(graph)
         with self._modes.gradient():
             self._differentiate()
         self.forward = forward | nodes.ancestors([result.op for result in self.results])

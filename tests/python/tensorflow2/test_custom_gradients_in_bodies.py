@@ -194,7 +194,7 @@ LOOPS = {
 @pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=list(LOOPS))
 def test_gradient_in_a_loop_reads_a_variable_and_an_eager_tensor(loop, is_large, order):
-    """TensorFlow takes a large eager tensor, and a variable, for an input, and forgot it in the gradients of loops."""
+    """TensorFlow's gradients of loops take these for inputs, and forget to return them."""
     w, sizes = tf.Variable(0.75, dtype=tf.float64), tf.ones([1000 if is_large else 2], tf.float64)
 
     @tf.custom_gradient

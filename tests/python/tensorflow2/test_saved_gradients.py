@@ -456,6 +456,7 @@ def slopes_of(module, order):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("make", VARIABLES, ids=lambda make: make.__name__)
