@@ -6,6 +6,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.requirements
 DOCS_VENV := build/docs/venv
+# uv installs TensorFlow in a third of pip's time, and leaves it to the first import of a file to compile it, which must
+# write what it made. pip is for machines where uv finds no packages because pip alone was told where they are.
+unexport PYTHONDONTWRITEBYTECODE
+PIP = $(PY) -m pip --disable-pip-version-check
+UV_INSTALL = $(VENV)/bin/uv pip install --quiet --python $(PY)
 # One process more than there are cores runs Python tests, because some tests wait for other processes. Tests that share
 # a cluster of servers are in one of them.
 JOBS ?= $(shell expr $$(nproc) + 1)
@@ -25,13 +30,14 @@ CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h
 # own directory.
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
-	@test -L $(VENV) -o -e $(VENV)/.editable || { $(PY) -m pip install --quiet --disable-pip-version-check \
-	  --no-build-isolation --no-deps --editable . && touch $(VENV)/.editable; }
+	@test -L $(VENV) -o -e $(VENV)/.editable || { $(PIP) install --quiet --no-build-isolation --no-deps --editable . \
+	  && touch $(VENV)/.editable; }
 
 $(READY): requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed; make PYTHON=python3.x")'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "cannot make $(VENV): apt-get install python3-venv"; exit 1; }
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(PIP) install --quiet --constraint requirements-dev.txt uv
+	$(UV_INSTALL) -r requirements-dev.txt || $(PIP) install --quiet -r requirements-dev.txt
 	@touch $@
 
 demo: build

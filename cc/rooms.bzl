@@ -18,7 +18,7 @@ ROOMS = {
     "expand": ["analysis"],
     "passes": ["expand"],
     "kernels": ["executor", "passes", "native"],
-    "python": ["expand", "bytecode"],
+    "python": ["kernels"],
 }
 
 def room():

@@ -6,15 +6,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "cc/base/export.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace tensorflow_recursion {
 
 // `graph` is a static graph. `function` is a name that users know. All bodies of this name are listed, of which there
 // may be several. NotFound if the graph holds none.
-TENSORFLOW_RECURSION_EXPORT absl::Status ListBytecode(const tensorflow::GraphDef& graph, const std::string& function,
-                                                      std::string* listing);
+absl::Status ListBytecode(const tensorflow::GraphDef& graph, const std::string& function, std::string* listing);
 
 }  // namespace tensorflow_recursion
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "cc/base/export.h"
 #include "cc/base/options.h"
 #include "cc/expand/body_factory.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -33,8 +32,8 @@ bool HasExpandableCalls(const tensorflow::GraphDef& graph, bool is_cut = false);
 
 // Transforms `graph` into `*expanded`. Deterministic. Any fault of the graph, its functions or its calls is
 // InvalidArgument; `*expanded` is then unspecified. Without calls the result is a copy.
-TENSORFLOW_RECURSION_EXPORT absl::Status ExpandCalls(const tensorflow::GraphDef& graph, const ExpandOptions& options,
-                                                     tensorflow::GraphDef* expanded);
+absl::Status ExpandCalls(const tensorflow::GraphDef& graph, const ExpandOptions& options,
+                         tensorflow::GraphDef* expanded);
 
 }  // namespace tensorflow_recursion
 

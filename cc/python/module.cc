@@ -14,32 +14,22 @@
 #include "cc/base/notices.h"
 #include "cc/base/run_profile.h"
 #include "cc/base/static_settings.h"
-#include "cc/bytecode/listing.h"
-#include "cc/expand/expand_calls.h"
-#include "tensorflow/core/framework/graph.pb.h"
+#include "cc/kernels/inspection.h"
 
 namespace py = pybind11;
 
 namespace {
 
-py::bytes TransformGraph(const std::string& serialized, std::vector<std::string> fetches) {
-  tensorflow::GraphDef graph, expanded;
-  if (!graph.ParseFromString(serialized)) throw py::value_error("not a serialized GraphDef");
-  tensorflow_recursion::ExpandOptions options;
-  options.fetches = std::move(fetches);
-  const absl::Status status = tensorflow_recursion::ExpandCalls(graph, options, &expanded);
+py::bytes TransformGraph(const std::string& graph, std::vector<std::string> fetches) {
+  std::string expanded;
+  const absl::Status status = tensorflow_recursion::ExpandSerialized(graph, std::move(fetches), &expanded);
   if (!status.ok()) throw py::value_error(std::string(status.message()));
-  return py::bytes(expanded.SerializeAsString());
+  return py::bytes(expanded);
 }
 
-std::string Bytecode(const std::string& serialized, std::vector<std::string> calls, const std::string& function) {
-  tensorflow::GraphDef graph, expanded;
-  if (!graph.ParseFromString(serialized)) throw py::value_error("not a serialized GraphDef");
-  tensorflow_recursion::ExpandOptions options;
-  options.fetches = std::move(calls);
+std::string Bytecode(const std::string& graph, std::vector<std::string> calls, const std::string& function) {
   std::string listing;
-  absl::Status status = tensorflow_recursion::ExpandCalls(graph, options, &expanded);
-  if (status.ok()) status = tensorflow_recursion::ListBytecode(expanded, function, &listing);
+  const absl::Status status = tensorflow_recursion::ListSerialized(graph, std::move(calls), function, &listing);
   if (!status.ok()) throw py::value_error(std::string(status.message()));
   return listing;
 }

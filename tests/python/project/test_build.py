@@ -107,7 +107,7 @@ def test_library_exports_only_what_the_module_calls():
     symbols = [line.split() for line in readelf("--dyn-syms").splitlines()]
     defined = {s[7] for s in symbols if len(s) >= 8 and s[0].rstrip(":").isdigit() and s[6] != "UND"}
     settings = ("GetStaticSettings", "SetStaticSettings", "CountOutermostCalls")
-    called = ("ExpandCalls", "ListBytecode", "SetNoticeListener", *settings, "StartProfile", "StopProfile")
+    called = ("ExpandSerialized", "ListSerialized", "SetNoticeListener", *settings, "StartProfile", "StopProfile")
     assert len(defined) == len(called) and all(any(name in symbol for symbol in defined) for name in called)
 
 
