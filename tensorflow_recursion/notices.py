@@ -24,7 +24,7 @@ def show(kind: str, text: str) -> None:
     Args:
       kind: "fallback" if calls run dynamically although the switch is on, "no switch" if nobody has turned it on,
         "repeat" if a function that runs once more may do something else, "dense" if each call computes the gradient for
-        a whole weight, "unsaved" if a SavedModel lacks a gradient.
+        a whole weight, "unsaved" if a SavedModel lacks a gradient or a function.
       text: what happens, why, and what to do.
     """
     if kind == "no switch" and os.environ.get(SILENCE_VARIABLE, "0") not in ("", "0"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, NoReturn, TypedDict, overload
 
 import tensorflow as tf
 
-from tensorflow_recursion import calls, ops, signatures
+from tensorflow_recursion import calls, notices, ops, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -22,6 +23,7 @@ from tensorflow_recursion._tf import (
     keras_scopes,
     nests,
     python_functions,
+    saved_attributes,
 )
 from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
 from tensorflow_recursion._tf.typed import not_converted
@@ -237,6 +239,21 @@ class RecursiveFunction:
                     self._entries[kind] = self._make_entry()
         return self._entries[kind]
 
+    def as_saved(self) -> Any:
+        """The tf.function that a SavedModel has in place of this one.
+
+        It is traced for what eager calls have passed, and for what calls in tf.functions have that are no bodies.
+        """
+        entry, here = self._eagerly, (graphs.replica(), keras_scopes.kind())
+        if self.input_signature is not None:
+            return entry
+        known = [by_place[here] for by_place in list(self._known.values()) if here in by_place]
+        for function in [function for one in known for function in list(one.by_type.values())]:
+            args, kwargs = function_types.specs(function.call_type)
+            if function.caller is None and saved_attributes.can_be_saved((args, kwargs)):
+                entry.get_concrete_function(*args, **kwargs)
+        return entry
+
     def _make_entry(self) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             return self._in_graph(args, kwargs)
@@ -348,8 +365,19 @@ class Method:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+def _warn_of_unsaved(name: str, error: Exception) -> None:
+    notices.show(
+        "unsaved",
+        f"The SavedModel lacks the recursive function '{name}', which cannot be saved as it is: {error}",
+    )
+
 
 python_functions.register_methods(RecursiveFunction, Method)
+saved_attributes.install((RecursiveFunction, Method), operator.methodcaller("as_saved"), _warn_of_unsaved)
 
 
 def _listed(result: ops.Result) -> list[tf.Tensor]:

@@ -13,6 +13,7 @@ TensorFlow asks for changes here alone:
 - `origins`: where in Python the operations of functions were made; errors of sessions that say so.
 - `sessions`: what sessions are made of; preparing a graph without running it.
 - `saving`: what a SavedModel says where it is loaded without this package, and which gradients of users it has.
+- `saved_attributes`: recursive functions that are attributes and signatures of a SavedModel.
 - `tapes`: what gradient tapes learn of a call.
 - `recorders`: the tapes and accumulators that are active, and suspending them.
 - `assignments`: variables that a function assigns to and that calls in it read.

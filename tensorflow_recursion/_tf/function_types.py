@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
+from tensorflow.core.function import trace_type
 from tensorflow.core.function.polymorphism import function_type, type_dispatch
 from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.eager.polymorphic_function import function_type_utils
@@ -204,6 +205,18 @@ def values(call_type: CallType, tensors: Sequence[tf.Tensor]) -> tuple[list[Any]
             kwargs[parameter.name] = found[parameter.name]
         else:
             args.append(found[parameter.name])
+    return args, kwargs
+
+
+def specs(call_type: CallType) -> tuple[list[Any], dict[str, Any]]:
+    """The positional and keyword arguments of such a call, with specs in place of tensors."""
+    context, args, kwargs = trace_type.InternalPlaceholderContext(unnest_only=True), [], {}
+    for parameter in call_type.parameters.values():
+        value = parameter.type_constraint.placeholder_value(context)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            kwargs[parameter.name] = value
+        else:
+            args.append(value)
     return args, kwargs
 
 

@@ -1,0 +1,106 @@
+"""Recursive functions that a SavedModel has as attributes, elements and signatures, as it has tf.functions."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tensorflow.python.checkpoint import graph_view
+from tensorflow.python.framework import func_graph
+from tensorflow.python.saved_model import function_serialization, nested_structure_coder, signature_serialization
+from tensorflow.python.trackable import autotrackable, base, data_structures
+
+
+def install(kinds: tuple[type, ...], entry_of: Callable[[Any], Any], warn: Callable[[str, Exception], None]) -> None:
+    """Let TensorFlow save objects of `kinds`.
+
+    Args:
+      kinds: the classes of recursive functions, and of those bound to an object.
+      entry_of: returns the tf.function that is saved in place of such an object.
+      warn: is called with the name of an attribute that is not saved, and the error that says why.
+    """
+    list_children = graph_view.ObjectGraphView.list_children
+    find_function, signature_of = (
+        signature_serialization.find_function_to_export,
+        signature_serialization._get_signature,
+    )
+
+    def entries(parent: Any) -> Iterator[tuple[str, Any]]:
+        for name, get in _attributes(parent, kinds):
+            try:
+                entry = entry_of(get())
+                _check(entry)
+            except Exception as error:  # anything may come out of a body
+                warn(name, error)
+            else:
+                yield name, entry
+
+    def list_with_entries(self: Any, obj: Any, save_type: str = base.SaveType.CHECKPOINT, **kwargs: Any) -> Any:
+        children = list_children(self, obj, save_type, **kwargs)  # traces tf.functions, which may call ours
+        if save_type != base.SaveType.SAVEDMODEL or not (found := list(entries(obj))):
+            return children
+        children = list_children(self, obj, save_type, **kwargs)  # our traces may have made variables
+        return [*children, *(base.TrackableReference(name, entry) for name, entry in found)]
+
+    def find_function_or_entry(view: Any) -> Any:
+        # A module with one tf.function has a signature, also where that one calls recursive functions of the module.
+        own = {name for name, _ in _attributes(view.root, kinds)}
+        return find_function(_Without(view, own)) or find_function(view)
+
+    def signature_or_that_of_entry(function: Any) -> Any:
+        return signature_of(entry_of(function) if isinstance(function, kinds) else function)
+
+    graph_view.ObjectGraphView.list_children = list_with_entries
+    signature_serialization.find_function_to_export = find_function_or_entry
+    signature_serialization._get_signature = signature_or_that_of_entry
+
+
+def _check(entry: Any) -> None:
+    """Trace what has a signature, as TensorFlow does to save it; raises NotEncodableError for what it cannot write."""
+    function_serialization.serialize_function(entry, [])
+    for function in entry._list_all_concrete_functions_for_serialization():
+        outputs = func_graph.convert_structure_to_signature(function.structured_outputs)
+        nested_structure_coder.encode_structure((function.structured_input_signature, outputs))
+
+
+class _Without:
+    """A view of what is saved where the root lacks some children."""
+
+    def __init__(self, view: Any, names: set[str]) -> None:
+        self._view, self._names, self.root = view, names, view.root
+
+    def list_children(self, obj: Any) -> list[Any]:
+        return [child for child in self._view.list_children(obj) if child.name not in self._names]
+
+
+def can_be_saved(arguments: Any) -> bool:
+    """Whether a SavedModel can say that a function takes such arguments, a nest of specs and Python values."""
+    return bool(nested_structure_coder.can_encode(arguments))
+
+
+def _attributes(parent: Any, kinds: tuple[type, ...]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Which attributes of an object, or elements of a list, tuple or dictionary, are of these classes.
+
+    Yields their names, and what returns their values.
+    """
+    if isinstance(parent, data_structures.List | data_structures.ListWrapper | data_structures._TupleWrapper):
+        elements: Iterable[tuple[Any, Any]] = ((str(i), value) for i, value in enumerate(parent))
+    elif isinstance(parent, data_structures.Mapping | data_structures._DictWrapper):
+        elements = parent.items()
+    else:
+        elements = ()
+    for key, value in elements:
+        if isinstance(key, str) and isinstance(value, kinds):
+            yield key, functools.partial(_itself, value)
+    if isinstance(parent, autotrackable.AutoTrackable):
+        for name in dir(parent):
+            found = inspect.getattr_static(parent, name, None)  # properties would run code
+            if isinstance(found.__func__ if isinstance(found, staticmethod) else found, kinds):
+                yield name, functools.partial(getattr, parent, name)
+
+
+def _itself(value: Any) -> Any:
+    return value
