@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import functools
+import inspect
 import itertools
 import os
+import textwrap
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
@@ -93,7 +96,10 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
     cells = tuple(cell if stays else types.CellType() for cell, stays in zip(around, is_live, strict=True))
     around_module = value.__globals__
     if of_module:  # not all, which may be large, and would be kept
-        around_module = {name: one for name, one in around_module.items() if name.startswith("__")}
+        annotating = _names_in_annotations(value.__code__) if value.__annotations__ else ()
+        around_module = {
+            name: one for name, one in around_module.items() if name.startswith("__") or name in annotating
+        }
     copy = types.FunctionType(value.__code__, around_module, value.__name__, None, cells)
     copies[id(value)] = copy
     for name, old in of_module.items():
@@ -283,15 +289,38 @@ class _Names(NamedTuple):
     assigns: bool
 
 
+# The second and the third are of the bodies of classes, which may mean variables of the class, too.
+_READS_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+
+
 @functools.lru_cache(maxsize=4096)
 def _names(code: types.CodeType) -> _Names:
     instructions = list(dis.get_instructions(code))
-    read = dict.fromkeys(one.argval for one in instructions if one.opname == "LOAD_GLOBAL")
+    read = dict.fromkeys(one.argval for one in instructions if one.opname in _READS_GLOBAL)
     assigns = any(one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") for one in instructions)
     for inner in (_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)):
         read.update(dict.fromkeys(inner.read))
         assigns = assigns or inner.assigns
     return _Names(tuple(read), assigns)
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_in_annotations(code: types.CodeType) -> frozenset[str]:
+    """The names in the annotations of a function's parameters and result.
+
+    Its code does not read them. AutoGraph, which makes a function of its source, does.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, SyntaxError):  # AutoGraph cannot convert it either
+        return frozenset()
+    definitions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == code.co_name]
+    found: list[ast.expr | None] = []
+    for definition in definitions:
+        arguments = (one for one in ast.walk(definition.args) if isinstance(one, ast.arg))
+        found += [definition.returns, *(one.annotation for one in arguments)]
+    names = (name for one in found if one is not None for name in ast.walk(one))
+    return frozenset(name.id for name in names if isinstance(name, ast.Name))
 
 
 def kind_of(function: Any) -> tuple[FunctionKind, Any]:

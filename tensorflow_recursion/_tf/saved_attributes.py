@@ -23,10 +23,8 @@ def install(kinds: tuple[type, ...], entry_of: Callable[[Any], Any], warn: Calla
       warn: is called with the name of an attribute that is not saved, and the error that says why.
     """
     list_children = graph_view.ObjectGraphView.list_children
-    find_function, signature_of = (
-        signature_serialization.find_function_to_export,
-        signature_serialization._get_signature,
-    )
+    find_function = signature_serialization.find_function_to_export
+    signature_of = signature_serialization._get_signature
 
     def entries(parent: Any) -> Iterator[tuple[str, Any]]:
         for name, get in _attributes(parent, kinds):
