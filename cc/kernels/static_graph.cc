@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/expand/expand_calls.h"
+#include "cc/passes/shield_bodies_pass.h"
 #include "cc/passes/spread_calls.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
@@ -69,19 +71,20 @@ absl::Status MakeGraph(GraphDef def, const tensorflow::FunctionLibraryDefinition
 
 // The configuration of the runtime, with a few changes. One iteration is enough, because bodies are in the graph
 // already. Functions stay as they are, because those of the runtime's library are run.
-tensorflow::ConfigProto OptimizerConfig(FunctionLibraryRuntime* library) {
+tensorflow::ConfigProto OptimizerConfig(FunctionLibraryRuntime* library, bool fuses) {
   tensorflow::ConfigProto config;
   if (library->config_proto() != nullptr) config = *library->config_proto();
   tensorflow::RewriterConfig* const rewrites = config.mutable_graph_options()->mutable_rewrite_options();
   rewrites->set_meta_optimizer_iterations(tensorflow::RewriterConfig::ONE);
   rewrites->set_function_optimization(tensorflow::RewriterConfig::OFF);
   rewrites->set_min_graph_nodes(-1);
+  if (!fuses) rewrites->set_remapping(tensorflow::RewriterConfig::OFF);
   rewrites->clear_custom_optimizers();
   return config;
 }
 
 // Runs TensorFlow's optimizers over the graph. If they fail, the graph stays as it is, as in a session.
-void Optimize(const MainGraph& main, const tensorflow::DeviceSet& devices, FunctionLibraryRuntime* library,
+void Optimize(const MainGraph& main, const tensorflow::DeviceSet& devices, FunctionLibraryRuntime* library, bool fuses,
               std::unique_ptr<Graph>* graph) {
   tensorflow::Device* cpu = nullptr;
   (void)library->device_mgr()->LookupDevice("CPU:0", &cpu);
@@ -90,7 +93,7 @@ void Optimize(const MainGraph& main, const tensorflow::DeviceSet& devices, Funct
   tensorflow::FunctionLibraryDefinition functions = (*graph)->flib_def();
   const absl::Status status =
       tensorflow::grappler::OptimizeGraph(main.fetches, main.arguments, &functions, devices, cpu,
-                                          OptimizerConfig(library), "recursion_graph", options, graph);
+                                          OptimizerConfig(library, fuses), "recursion_graph", options, graph);
   if (!status.ok()) LOG(WARNING) << "A static graph of a call is not optimized: " << status;
 }
 
@@ -145,10 +148,14 @@ absl::Status MakeStaticGraph(MainGraph main, FunctionLibraryRuntime* library, co
   expansion.run = options;
   expansion.placement.devices = &devices;
   expansion.placement.allow_soft_placement = allow_soft_placement;
-  GraphDef expanded;
-  TFR_RETURN_IF_ERROR(ExpandCalls(main.graph, expansion, &expanded));
-  TFR_RETURN_IF_ERROR(MakeGraph(std::move(expanded), functions, graph));
-  Optimize(main, devices, library, graph);
+  // TensorFlow fuses some operators for oneDNN's rewriter, which does not see this graph: they stay apart then.
+  for (const bool fuses : {true, false}) {
+    GraphDef expanded;
+    TFR_RETURN_IF_ERROR(ExpandCalls(main.graph, expansion, &expanded));
+    TFR_RETURN_IF_ERROR(MakeGraph(std::move(expanded), functions, graph));
+    Optimize(main, devices, library, fuses, graph);
+    if (!absl::c_any_of((*graph)->op_nodes(), [](const Node* node) { return IsForOneDnnAlone(*node); })) break;
+  }
   return SpreadCalls(graph->get());
 }
 

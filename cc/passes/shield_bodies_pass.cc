@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/shield_bodies_pass.h"
 
+#include <string>
+
 #include "cc/base/names.h"
 #include "cc/passes/make_composite.h"
+#include "tensorflow/core/framework/op_kernel.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -25,10 +28,17 @@ absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOption
   for (auto& [device, graph] : *options.partition_graphs) {
     if (!NeedsOurExecutor(*graph)) continue;
     for (Node* node : graph->op_nodes()) {
-      if (IsInBody(*node)) node->set_requested_device(kShield);
+      if (IsInBody(*node) && !IsForOneDnnAlone(*node)) node->set_requested_device(kShield);
     }
   }
   return absl::OkStatus();
+}
+
+bool IsForOneDnnAlone(const Node& node) {
+  if (node.type_string()[0] != '_' || node.num_outputs() == 0) return false;
+  std::string kernel_class;
+  const absl::Status found = tensorflow::FindKernelDef(tensorflow::DEVICE_CPU, node.def(), nullptr, &kernel_class);
+  return found.ok() && kernel_class == "NoOp";
 }
 
 void RemoveShields(const std::string& device, tensorflow::Graph* partition) {
