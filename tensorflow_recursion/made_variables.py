@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from tensorflow_recursion._tf import graphs
 from tensorflow_recursion.explanations import is_ours
 
 tf1 = tf.compat.v1
@@ -57,6 +59,8 @@ class VariableLog:
             return variable
 
         def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+            if self._is_kept:
+                kwargs["initial_value"] = _checked(kwargs.get("initial_value"))
             if self._is_kept or _replaying.log is not self:
                 return next_creator(**kwargs)
             lines = _users_lines(around)
@@ -82,6 +86,31 @@ class _Replaying(threading.local):
 
 
 _replaying = _Replaying()
+
+
+def _checked(initial_value: Any) -> Any:
+    """`initial_value`, or a function that returns it, which raises ValueError where only a call could compute it.
+
+    The body makes the variable in its first trace alone, which is not the one that runs. So TensorFlow has to compute
+    the value outside of it.
+    """
+    if isinstance(initial_value, FunctionType):  # TensorFlow knows others by their class
+
+        @functools.wraps(initial_value)
+        def compute(*args: Any, **kwargs: Any) -> Any:
+            return _checked(initial_value(*args, **kwargs))
+
+        return compute
+    if isinstance(initial_value, tf.Variable):
+        with tf.init_scope():
+            return tf.convert_to_tensor(initial_value)
+    if tf.is_symbolic_tensor(initial_value) and not graphs.can_be_lifted(initial_value):
+        raise ValueError(
+            f"a tf.Variable that the body makes has an initial value, {initial_value!r}, which is computed from the "
+            "arguments of the call or from variables; give it one of constants or random numbers, and let the body "
+            "assign to it, or make it where the function is called"
+        )
+    return initial_value
 
 
 def _frames() -> list[FrameType]:

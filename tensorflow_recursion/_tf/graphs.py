@@ -112,6 +112,20 @@ def is_eager_tensor(tensor: tf.Tensor) -> bool:
     return isinstance(tensor, tf.__internal__.EagerTensor)
 
 
+def can_be_lifted(tensor: tf.Tensor) -> bool:
+    """Whether a tensor of a function can be computed outside of it: from no argument, nor from what it captures."""
+    seen: set[int] = set()
+    pending = [tensor.op]
+    while pending:
+        op = pending.pop()
+        if op.type == "Placeholder":
+            return False
+        if id(op) not in seen:
+            seen.add(id(op))
+            pending += [one.op for one in op.inputs]
+    return True
+
+
 def constant_of(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:
     """The constant in `graph` that has the value of an eager tensor of numbers or strings."""
     constants: dict[Hashable, tf.Tensor] | None = getattr(graph, _CONSTANTS, None)

@@ -179,3 +179,59 @@ def test_loop_of_a_body_swaps_variables():
     assert float(tf.function(swapping)(tf.constant(1), tf.constant(1.0))) == expected
     expected = ((expected * 0.5 + 1.0) * 0.5 + 10.0) * 0.5 + 1.0
     assert float(swapping(tf.constant(2), tf.constant(1.0))) == expected
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function", "branch"])
+@pytest.mark.parametrize("initial", ["tensor", "function", "tensor_of_an_outer_function", "variable"])
+def test_initial_value_from_an_argument_or_a_variable_is_an_error(place, initial):
+    """A tf.function runs such an initializer in its first trace; which of a recursion's calls should give the value?"""
+
+    around = tf.Variable(1.0)
+
+    class Scaled(tf.Module):
+        mean = None
+
+        @tfr.recursive
+        def scaled(self, x, n):
+            if self.mean is None:
+                mean = around * 2.0 if initial == "variable" else tf.reduce_mean(x)
+                self.mean = tf.Variable((lambda: mean) if initial == "function" else mean)
+            if n < 1:
+                return x
+            return self.scaled(x * self.mean, n - 1)
+
+        @tfr.recursive
+        def outer(self, x, n):
+            if n > 0:
+                return self.scaled(x, n) + self.outer(x, n - 1)
+            return x
+
+    module = Scaled()
+    function = module.outer if initial == "tensor_of_an_outer_function" else module.scaled
+    if place == "tf.function":
+        function = tf.function(function)
+    elif place == "branch":
+        called = function
+        function = tf.function(lambda x, n: tf.cond(n > 0, lambda: called(x, n), lambda: x))
+    with pytest.raises(ValueError, match="tf.Variable that the body makes has an initial value.*the arguments of the"):
+        function(tf.constant([1.0, 2.0]), tf.constant(2))
+
+
+def test_initial_values_from_constants_and_variables():
+    around, constant = tf.Variable(3.0), tf.constant(2.0)
+
+    class Scaled(tf.Module):
+        w = v = u = None
+
+        @tfr.recursive
+        def scaled(self, x, n):
+            if self.w is None:
+                self.w = tf.Variable(constant * tf.ones([2]))
+                self.v, self.u = tf.Variable(around), tf.Variable(lambda: around)
+            if n < 1:
+                return x
+            return self.scaled(x * self.w, n - 1) + self.v - self.u
+
+    module = Scaled()
+    assert module.scaled(tf.constant([1.0, 2.0]), tf.constant(2)).numpy().tolist() == [4.0, 8.0]
+    assert (float(module.v), float(module.u)) == (3.0, 3.0)
