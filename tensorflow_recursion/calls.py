@@ -341,7 +341,7 @@ class Library:
                 )
             if any(tensor.graph is graph for graph in chain):
                 continue
-            if any(graphs.is_gradient_of(graph, tensor.graph) for graph in chain):
+            if any(graphs.is_gradient_of(graph, tensor.graph) or graphs.captures(graph, tensor) for graph in chain):
                 continue
             is_of_outermost = graphs.enclosing_graphs(tensor.graph)[-1] is self.graph
             if is_of_outermost and body_around(chain[0]) is not None:

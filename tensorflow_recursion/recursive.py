@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -242,7 +243,8 @@ class RecursiveFunction:
     def as_saved(self) -> Any:
         """The tf.function that a SavedModel has in place of this one.
 
-        It is traced for what eager calls have passed, and for what calls in tf.functions have that are no bodies.
+        Without an input signature it is traced for what eager calls have passed, and for what calls in tf.functions
+        have, but not for what only bodies pass to their own calls.
         """
         entry, here = self._eagerly, (graphs.replica(), keras_scopes.kind())
         if self.input_signature is not None:
@@ -250,8 +252,9 @@ class RecursiveFunction:
         known = [by_place[here] for by_place in list(self._known.values()) if here in by_place]
         for function in [function for one in known for function in list(one.by_type.values())]:
             args, kwargs = function_types.specs(function.call_type)
-            if function.caller is None and saved_attributes.can_be_saved((args, kwargs)):
-                entry.get_concrete_function(*args, **kwargs)
+            if function.is_called_outside and saved_attributes.can_be_saved((args, kwargs)):
+                with contextlib.suppress(Exception):  # the call that this trace is for has failed as well
+                    saved_attributes.trace_if_new(entry, function.call_type, args, kwargs)
         return entry
 
     def _make_entry(self) -> Any:
@@ -304,6 +307,8 @@ class RecursiveFunction:
         function = known.by_type[found]
         if (caller := innermost_being_built()) is not None:
             caller.note_call(function, is_new=is_new)
+        else:
+            function.is_called_outside = True
         return function
 
     def _check_end(self, call_type: CallType) -> None:
@@ -369,10 +374,11 @@ class Method:
         return repr(self._function)
 
 
-def _warn_of_unsaved(name: str, error: Exception) -> None:
+def _warn_of_unsaved(attributes: Sequence[str], error: Exception) -> None:
     notices.show(
         "unsaved",
-        f"The SavedModel lacks the recursive function '{name}', which cannot be saved as it is: {error}",
+        f"The SavedModel lacks {', '.join(attributes)}: a recursive function is saved with the variables that it "
+        f"reads, for its input_signature or for what calls have passed, and that failed. {error}",
     )
 
 

@@ -108,6 +108,7 @@ class Specialization:
       is_known: whether what it returns is known.
       has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
       caller: the function whose body was the first to call it; None if that was no body.
+      is_called_outside: whether something has called it that is no body.
     """
 
     base = None
@@ -127,6 +128,7 @@ class Specialization:
         self.lasting_name = self.user_name if lasting is None else f"{lasting}/{next(source.numbers)}"
         self.source = source
         self.caller = innermost_being_built()
+        self.is_called_outside = False
         self._strategies = graphs.strategies()  # a variable is another one in each replica
         self._keras = keras_scopes.current()
         self.max_depth = source.max_depth

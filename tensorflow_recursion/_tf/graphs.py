@@ -112,6 +112,11 @@ def is_eager_tensor(tensor: tf.Tensor) -> bool:
     return isinstance(tensor, tf.__internal__.EagerTensor)
 
 
+def captures(graph: tf.Graph, tensor: tf.Tensor) -> bool:
+    """Whether a function graph has captured `tensor`, as one does that is traced for the spec of a variable."""
+    return is_func_graph(graph) and any(outer is tensor for outer, _ in graph.captures)
+
+
 def can_be_lifted(tensor: tf.Tensor) -> bool:
     """Whether a tensor of a function can be computed outside of it: from no argument, nor from what it captures."""
     seen: set[int] = set()

@@ -5,43 +5,81 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tensorflow.python.checkpoint import graph_view
 from tensorflow.python.framework import func_graph
-from tensorflow.python.saved_model import function_serialization, nested_structure_coder, signature_serialization
+from tensorflow.python.saved_model import function_serialization, nested_structure_coder, save, signature_serialization
 from tensorflow.python.trackable import autotrackable, base, data_structures
 
+# An attribute of TensorFlow's view of what is saved: the recursive functions that can be, with their tf.functions.
+_CHECKED = "_recursion_checked"
+# The name in a spec's text.
+_NAME = re.compile(r", name=(None|'[^']*')")
 
-def install(kinds: tuple[type, ...], entry_of: Callable[[Any], Any], warn: Callable[[str, Exception], None]) -> None:
+
+class _Saving(threading.local):
+    """What this thread saves.
+
+    Attributes:
+      found: the names of the recursive functions that the model has.
+      is_without: whether it is saved without them, after that failed with them.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.is_without = False
+
+
+_saving = _Saving()
+
+
+def install(
+    kinds: tuple[type, ...], entry_of: Callable[[Any], Any], warn: Callable[[Sequence[str], Exception], None]
+) -> None:
     """Let TensorFlow save objects of `kinds`.
 
     Args:
       kinds: the classes of recursive functions, and of those bound to an object.
       entry_of: returns the tf.function that is saved in place of such an object.
-      warn: is called with the name of an attribute that is not saved, and the error that says why.
+      warn: is called with the names of attributes that are not saved, and the error that says why.
     """
     list_children = graph_view.ObjectGraphView.list_children
-    find_function = signature_serialization.find_function_to_export
-    signature_of = signature_serialization._get_signature
 
-    def entries(parent: Any) -> Iterator[tuple[str, Any]]:
+    def entries(view: Any, parent: Any) -> Iterator[tuple[str, Any]]:
+        checked = vars(view).setdefault(_CHECKED, {})  # a function may be an attribute of many objects
         for name, get in _attributes(parent, kinds):
             try:
-                entry = entry_of(get())
-                _check(entry)
+                value = get()
+                entry = checked.get(value) or entry_of(value)
+                if value not in checked:
+                    _check(entry)
             except Exception as error:  # anything may come out of a body
-                warn(name, error)
+                warn([f"{type(parent).__name__}.{name}"], error)
             else:
+                checked[value] = entry
+                _saving.found.append(f"{type(parent).__name__}.{name}")
                 yield name, entry
 
     def list_with_entries(self: Any, obj: Any, save_type: str = base.SaveType.CHECKPOINT, **kwargs: Any) -> Any:
         children = list_children(self, obj, save_type, **kwargs)  # traces tf.functions, which may call ours
-        if save_type != base.SaveType.SAVEDMODEL or not (found := list(entries(obj))):
+        if save_type != base.SaveType.SAVEDMODEL or _saving.is_without or not (found := list(entries(self, obj))):
             return children
         children = list_children(self, obj, save_type, **kwargs)  # our traces may have made variables
         return [*children, *(base.TrackableReference(name, entry) for name, entry in found)]
+
+    graph_view.ObjectGraphView.list_children = list_with_entries
+    _install_signatures(kinds, entry_of)
+    _install_second_attempt(warn)
+
+
+def _install_signatures(kinds: tuple[type, ...], entry_of: Callable[[Any], Any]) -> None:
+    """Let such objects be signatures of a model."""
+    find_function = signature_serialization.find_function_to_export
+    signature_of = signature_serialization._get_signature
 
     def find_function_or_entry(view: Any) -> Any:
         # A module with one tf.function has a signature, also where that one calls recursive functions of the module.
@@ -51,9 +89,32 @@ def install(kinds: tuple[type, ...], entry_of: Callable[[Any], Any], warn: Calla
     def signature_or_that_of_entry(function: Any) -> Any:
         return signature_of(entry_of(function) if isinstance(function, kinds) else function)
 
-    graph_view.ObjectGraphView.list_children = list_with_entries
     signature_serialization.find_function_to_export = find_function_or_entry
     signature_serialization._get_signature = signature_or_that_of_entry
+
+
+def _install_second_attempt(warn: Callable[[Sequence[str], Exception], None]) -> None:
+    """Save a model without its recursive functions where it cannot be saved with them."""
+    build = save._build_meta_graph
+
+    def build_with_entries(obj: Any, signatures: Any, options: Any, meta_graph_def: Any = None) -> Any:
+        _saving.found.clear()
+        try:
+            return build(obj, signatures, options, meta_graph_def)
+        except (AssertionError, KeyError) as error:  # a function reads what the model does not keep
+            if not _saving.found:
+                raise
+            if meta_graph_def is not None:
+                meta_graph_def.Clear()
+            _saving.is_without = True
+            try:
+                built = build(obj, signatures, options, meta_graph_def)
+            finally:
+                _saving.is_without = False
+            warn(list(dict.fromkeys(_saving.found)), error)
+            return built
+
+    save._build_meta_graph = build_with_entries
 
 
 def _check(entry: Any) -> None:
@@ -72,6 +133,18 @@ class _Without:
 
     def list_children(self, obj: Any) -> list[Any]:
         return [child for child in self._view.list_children(obj) if child.name not in self._names]
+
+
+def trace_if_new(entry: Any, call_type: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Trace a tf.function for calls of a type, given with its arguments as specs, unless a trace serves such calls."""
+    traced = [function.function_type for function in entry._list_all_concrete_functions()]
+    if not any(_parameters(one) == _parameters(call_type) for one in traced):
+        entry.get_concrete_function(*args, **kwargs)
+
+
+def _parameters(call_type: Any) -> list[Any]:
+    """The parameters of a type, without the names that TensorFlow gives specs where it traces."""
+    return [(name, _NAME.sub("", str(one.type_constraint))) for name, one in call_type.parameters.items()]
 
 
 def can_be_saved(arguments: Any) -> bool:
