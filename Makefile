@@ -10,6 +10,7 @@ DOCS_VENV := build/docs/venv
 # write what it made. pip is for machines where uv finds no packages because pip alone was told where they are.
 unexport PYTHONDONTWRITEBYTECODE
 PIP = $(PY) -m pip --disable-pip-version-check
+UV := uv==0.13.9
 UV_INSTALL = $(VENV)/bin/uv pip install --quiet --python $(PY)
 # One process more than there are cores runs Python tests, because some tests wait for other processes. Tests that share
 # a cluster of servers are in one of them.
@@ -36,7 +37,7 @@ build: $(READY)
 $(READY): requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed; make PYTHON=python3.x")'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "cannot make $(VENV): apt-get install python3-venv"; exit 1; }
-	@$(PIP) install --quiet --constraint requirements-dev.txt uv
+	@$(PIP) install --quiet $(UV) || echo "no uv: installing with pip"
 	$(UV_INSTALL) -r requirements-dev.txt || $(PIP) install --quiet -r requirements-dev.txt
 	@touch $@
 
