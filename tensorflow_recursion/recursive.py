@@ -253,7 +253,7 @@ class RecursiveFunction:
         for function in [function for one in known for function in list(one.by_type.values())]:
             args, kwargs = function_types.specs(function.call_type)
             if function.is_called_outside and saved_attributes.can_be_saved((args, kwargs)):
-                with contextlib.suppress(Exception):  # the call that this trace is for has failed as well
+                with contextlib.suppress(Exception):  # a call that failed is known, too, and fails again
                     saved_attributes.trace_if_new(entry, function.call_type, args, kwargs)
         return entry
 

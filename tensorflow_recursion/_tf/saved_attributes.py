@@ -82,7 +82,8 @@ def _install_signatures(kinds: tuple[type, ...], entry_of: Callable[[Any], Any])
     signature_of = signature_serialization._get_signature
 
     def find_function_or_entry(view: Any) -> Any:
-        # A module with one tf.function has a signature, also where that one calls recursive functions of the module.
+        # TensorFlow makes a signature of the only function that a module has. That is a tf.function's place first: a
+        # module may have recursive functions for no other purpose than that its tf.function calls them.
         own = {name for name, _ in _attributes(view.root, kinds)}
         return find_function(_Without(view, own)) or find_function(view)
 
