@@ -54,7 +54,7 @@ class Library:
         self._traces = Traces(graph, self.registry, self.differentiation.modes.body)
         self._installation = Installation(graph, self._traces)
         self._unresolved = UnresolvedCalls(graph, self._traces, self._invoke)
-        self.inference = Inference(graph, self._traces.variables_of)
+        self.inference = Inference(graph, self._traces.variables_of, self._traces.reads)
         self._kept: list[Any] = []
         # The `tf.function`s that are differentiated as parts of bodies, by the names of their traces.
         self._tf_functions: dict[str, tf_functions.TfFunction] = {}

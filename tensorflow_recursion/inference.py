@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import inferring
-from tensorflow_recursion._tf.inferring import Unknown
+from tensorflow_recursion._tf import inferring, tapes
+from tensorflow_recursion._tf.inferring import Reads, Unknown
 from tensorflow_recursion.specializations import Specialization
 
 
@@ -25,20 +26,31 @@ class Inference:
     """
 
     def __init__(
-        self, graph: tf.Graph, building: Callable[[Specialization], contextlib.AbstractContextManager[None]]
+        self,
+        graph: tf.Graph,
+        building: Callable[[Specialization], contextlib.AbstractContextManager[None]],
+        reads: Callable[[str], Reads | None],
     ) -> None:
-        """Looks at functions of `graph`; each body is built inside a `building(specialization)`."""
+        """Looks at functions of `graph`; each body is built inside a `building(specialization)`.
+
+        `reads` says what a function reads by its name; it returns None as long as that is not traced.
+        """
         self._graph = graph
         self._building = building
+        self._reads_when_traced = reads
+        # What the bodies that were built have read.
+        self._reads: weakref.WeakKeyDictionary[Specialization, Reads] = weakref.WeakKeyDictionary()
         # The functions whose bodies are being built. All but the first are made in the body of the one before.
         self._open: list[Specialization] = []
         # For functions that need the results of others in a loop: which variable of the loop does (`Unknown.loop`).
         self._loops: dict[Specialization, str] = {}
 
     def result_of(self, function: Specialization, tensors: Sequence[tf.Tensor]) -> Any:
-        """What a call with these tensors returns in a graph that is built for inference: placeholders, in a nest."""
+        """What a call with these tensors returns in a graph that is built for inference, in a nest."""
         self.require(function)
-        return inferring.any_of(function.returns, tensors)
+        reads = self._reads_when_traced(function.user_name) or self._reads.get(function, Reads())
+        tapes.note_reads(reads.variables)
+        return inferring.any_of(function.returns, [*tensors, *reads.captures], is_open=not reads.are_all)
 
     def require(self, function: Specialization) -> None:
         """Find out what `function` returns unless it is known.
@@ -79,8 +91,9 @@ class Inference:
         self._open.append(function)
         self._loops.pop(function, None)
         try:
-            with inferring.inferring(self._graph, function.user_name), self._building(function):
+            with inferring.inferring(self._graph, function.user_name) as reads, self._building(function):
                 function.learn(function.call(inferring.placeholders(function.specs)))
+            self._reads[function] = reads
         except Unknown as unknown:
             needed = [known for known in unknown.of if isinstance(known, Specialization)]
             if not needed:  # what is needed is a Defun, which is looked at elsewhere

@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import assignments, bodies, functions, graphs, handles, recorders, tapes
+from tensorflow_recursion._tf import assignments, bodies, functions, graphs, handles, inferring, recorders, tapes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, TraceAgain, original_of
 from tensorflow_recursion.made_variables import VariableLog
@@ -258,6 +258,12 @@ class Traces:
         bodies = [body for known in self.reachable(name) if (body := self._bodies.get(known)) is not None]
         read = [(body.variables_read, body.read_before if body.traced is None else []) for body in bodies]
         return [variable for found, before in read for variable in (*found, *before)]
+
+    def reads(self, name: str) -> inferring.Reads | None:
+        """What a call of `name` reads besides its arguments; None as long as that is not all known."""
+        if self.final(name) is None or not self.is_closed(name):
+            return None
+        return inferring.Reads(self.captures(name), self.variables_read(name), are_all=True)
 
     def kinds_assigned(self, name: str) -> assignments.Kinds:
         """The kinds of variables that a call of `name` may assign to, as far as bodies are traced."""

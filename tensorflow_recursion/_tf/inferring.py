@@ -3,22 +3,33 @@
 In such a graph it may turn up that something is not known yet: a call of the function whose results are looked for.
 Then `Unknown` is raised, and what is being built is given up, up to the innermost conditional. That one goes by its
 other branches: what they return is what the conditional returns. Loops return what they begin with.
+
+Gradients are taken in such graphs, too. What a loop, a branch that was given up or a function that is not traced yet
+reads is not known, or not all of it. Their results are "open": where TensorFlow finds no way from one of them to a
+source, and would return None, the gradient is taken for a tensor. For example, of a variable that a loop reads:
+
+    with tf.GradientTape() as tape:
+        for _ in tf.range(3):
+            y = y * variable
+    step = 0.1 * tape.gradient(y, variable)
 """
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.python.autograph.operators import control_flow, variables
+from tensorflow.python.eager import record
 from tensorflow.python.framework.func_graph import FuncGraph
-from tensorflow.python.ops import cond_v2, while_v2
+from tensorflow.python.ops import cond_v2, gradients_util, resource_variable_ops, while_v2
 from tensorflow.python.util import nest
 
-from tensorflow_recursion._tf import nests, tapes
+from tensorflow_recursion._tf import handles, nests, nodes, tapes
 from tensorflow_recursion._tf.replacements import Replacements
 
 tf1 = tf.compat.v1
@@ -27,11 +38,30 @@ _COND = cond_v2.cond_v2
 _CASE = cond_v2.indexed_case
 _LOOP = while_v2.while_loop
 _FIRST_ITERATION = control_flow._try_handling_undefineds
+_GRADIENTS = gradients_util._GradientsHelper
+_GRADIENT = tf.GradientTape.gradient
+_JACOBIAN = tf.GradientTape.jacobian
 
 # A function that builds a branch of a conditional.
 _Branch: TypeAlias = Callable[[], Any]
 
 _ATTRIBUTE = "_recursion_is_for_inference"
+_IS_OPEN = "_recursion_is_open"  # of operations, and of the graphs in which there are any such
+
+
+@dataclasses.dataclass
+class Reads:
+    """What a body reads besides its arguments.
+
+    Attributes:
+      captures: tensors from around the body, among them handles of variables.
+      variables: the trainable variables that it reads.
+      are_all: whether it reads nothing else.
+    """
+
+    captures: Sequence[tf.Tensor] = ()
+    variables: tapes.Variables = dataclasses.field(default_factory=list)
+    are_all: bool = False
 
 
 class Unknown(BaseException):  # not an Exception: what is built may catch those
@@ -60,25 +90,114 @@ def is_for_inference(graph: tf.Graph) -> bool:
 
 
 @contextlib.contextmanager
-def inferring(outer: tf.Graph, name: str) -> Iterator[None]:
-    """Inside, the default graph is one for inference, of a function in `outer`."""
+def inferring(outer: tf.Graph, name: str) -> Iterator[Reads]:
+    """Inside, the default graph is one for inference, of a function in `outer`. What that reads is known at the end."""
+    reads = Reads()
     with outer.as_default(), outer.control_dependencies(None):
         graph = FuncGraph(name)
         setattr(graph, _ATTRIBUTE, True)
-        with graph.as_default(), _replacements.active():
-            yield
+        with graph.as_default(), _replacements.active(), tapes.watching(reads.variables):
+            yield reads
+    reads.captures = graph.external_captures
+    reads.are_all = not hasattr(graph, _IS_OPEN)
 
 
 def placeholders(specs: Sequence[tf.TensorSpec]) -> list[tf.Tensor]:
     """Tensors of which just the specs are known."""
-    return [tf1.placeholder(tf.as_dtype(spec.dtype.as_datatype_enum), spec.shape) for spec in specs]
+    return [tf1.placeholder(_dtype(spec), spec.shape) for spec in specs]
 
 
-def any_of(spec: Any, sources: Sequence[tf.Tensor]) -> Any:
-    """A nest of placeholders for `spec`, which tapes take for computed from `sources`."""
-    tensors = placeholders(nests.tensor_specs(spec))
-    tapes.record_unknown(tensors, sources)
-    return nests.pack(spec, tensors)
+def _dtype(spec: tf.TensorSpec) -> tf.DType:
+    """The dtype of a spec without what it may know of variables and lists."""
+    return tf.as_dtype(spec.dtype.as_datatype_enum)
+
+
+def any_of(spec: Any, sources: Sequence[tf.Tensor], *, is_open: bool) -> Any:
+    """A nest of tensors for `spec` that are computed from `sources`; if it `is_open`, from others as well."""
+    return nests.pack(spec, _computed(nests.tensor_specs(spec), sources, is_open=is_open))
+
+
+def _computed(specs: Sequence[tf.TensorSpec], sources: Sequence[tf.Tensor], *, is_open: bool) -> list[tf.Tensor]:
+    """The results of an operation that nobody runs, whose gradients are the results of others."""
+    if not specs:
+        return []
+    inputs = [tf1.get_default_graph().capture(source) for source in sources]
+    with record.stop_recording():
+        outputs: list[tf.Tensor] = tf.raw_ops.PyFunc(input=inputs, token="", Tout=list(map(_dtype, specs)))
+    for tensor, spec in zip(outputs, specs, strict=True):
+        tensor.set_shape(spec.shape)
+    op = outputs[0].op
+    nodes.set_gradient_function(op, _unknown_gradients)
+    tapes.record(op, outputs, function=None)
+    if is_open:
+        _open(outputs)
+    return outputs
+
+
+def _unknown_gradients(op: tf.Operation, *grads: Any) -> list[tf.Tensor | None]:
+    inputs = list(op.inputs)
+    specs = list(map(_gradient_spec, inputs))
+    given = [tensor for tensor in nest.flatten(grads, expand_composites=True) if tensor is not None]
+    found = _computed([spec for spec in specs if spec is not None], [*inputs, *given], is_open=hasattr(op, _IS_OPEN))
+    rest = iter(found)
+    return [None if spec is None else next(rest) for spec in specs]
+
+
+def _gradient_spec(source: Any) -> tf.TensorSpec | None:
+    """Dtype and shape of a gradient with respect to a tensor, a variable or its handle; None if it has none."""
+    if not tf.is_tensor(source) or isinstance(source, tf.Variable):
+        is_variable = resource_variable_ops.is_resource_variable(source)
+        return tf.TensorSpec(source.shape, source.dtype) if is_variable else None
+    if source.dtype != tf.resource:
+        return tf.TensorSpec(source.shape, source.dtype) if handles.is_trainable_type(source.dtype) else None
+    data = handles.handle_data(source)
+    if data is None or not handles.holds_trainable(data):
+        return None
+    known = data.shape_and_type[0]
+    return tf.TensorSpec(tf.TensorShape(known.shape), tf.as_dtype(known.dtype))
+
+
+def _open(tensors: Sequence[tf.Tensor]) -> None:
+    """Note that more may have a part in these tensors than what they are computed from."""
+    for tensor in tensors:
+        setattr(tensor.op, _IS_OPEN, True)
+        setattr(tensor.graph, _IS_OPEN, True)
+
+
+def _opened(value: Any) -> Any:
+    """The same nest of tensors, which is open."""
+    tensors = list(map(tf.identity, nests.tensors_of(value)))
+    _open(tensors)
+    return nests.pack(nests.spec_of(value), tensors)
+
+
+def _completed(gradients: Any, targets: Any, sources: Any) -> Any:
+    """The gradients of `targets` in a graph for inference, with a tensor for None where something unknown stands."""
+    flat = nest.flatten(gradients)
+    if all(gradient is not None for gradient in flat):
+        return gradients
+    tensors = [tensor for tensor in nest.flatten(targets, expand_composites=True) if tf.is_symbolic_tensor(tensor)]
+    if not any(hasattr(op, _IS_OPEN) for tensor in tensors for op in nodes.sources_of(tensor)):
+        return gradients
+    for i, source in enumerate(nest.flatten(sources)):
+        if flat[i] is None and (spec := _gradient_spec(source)) is not None:
+            flat[i] = _computed([spec], tensors, is_open=True)[0]
+    return nest.pack_sequence_as(gradients, flat)
+
+
+def _gradient(tape: tf.GradientTape, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    found = _GRADIENT(tape, target, sources, *args, **kwargs)
+    return _completed(found, target, sources) if is_inferring() else found
+
+
+def _jacobian(tape: tf.GradientTape, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    found = _JACOBIAN(tape, target, sources, *args, **kwargs)
+    return _completed(found, target, sources) if is_inferring() else found
+
+
+def _gradients(ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
+    found = _GRADIENTS(ys, xs, *args, **kwargs)
+    return _completed(found, ys, xs) if is_inferring() else found
 
 
 def _one_of(branches: Sequence[_Branch], build: Callable[[Sequence[_Branch]], Any], chosen_by: Any) -> Any:
@@ -104,14 +223,14 @@ def _one_of(branches: Sequence[_Branch], build: Callable[[Sequence[_Branch]], An
     if not known:
         raise Unknown(*needed, loop=loop)
     if len(known) == 1:
-        return known[0]
+        return _opened(known[0]) if needed else known[0]
     try:
         spec = nests.spec_of(known[0])
         for value in known[1:]:
             spec = nests.join(spec, nests.spec_of(value))
     except ValueError:
         return build(known_branches)  # raises TensorFlow's own error
-    return any_of(spec, nests.tensors_of(known))
+    return any_of(spec, nests.tensors_of(known), is_open=bool(needed))
 
 
 def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
@@ -136,7 +255,7 @@ def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **
     spec = nests.spec_of(start)
     if shape_invariants is not None:
         spec = nest.map_structure_up_to(spec, _with_shape, spec, shape_invariants)
-    result = any_of(spec, nests.tensors_of(start))
+    result = any_of(spec, nests.tensors_of(start), is_open=True)
     flat = nest.flatten(result, expand_composites=True)
     return flat[0] if len(flat) == 1 and not options.get("return_same_structure", True) else result
 
@@ -173,13 +292,16 @@ def _first_iteration(
 
 
 class _ForInference(Replacements):
-    """Conditionals go by the branches that are known, loops by what they begin with."""
+    """Conditionals go by the branches that are known, loops by what they begin with; gradients are as if all were."""
 
     def _install(self) -> None:
         self.replace(cond_v2, "cond_v2", _cond)
         self.replace(cond_v2, "indexed_case", _case)
         self.replace(while_v2, "while_loop", _loop)
         self.replace(control_flow, "_try_handling_undefineds", _first_iteration)
+        self.replace(tf.GradientTape, "gradient", _gradient)
+        self.replace(tf.GradientTape, "jacobian", _jacobian)
+        self.replace(gradients_util, "_GradientsHelper", _gradients)
 
 
 _replacements = _ForInference()

@@ -102,7 +102,8 @@ def sources_of(tensor: tf.Tensor) -> Iterator[tf.Operation]:
         tensor = pending.popleft()
         yield tensor.op
         outer = captured_by(tensor)
-        for source in [*tensor.op.inputs, *branch_outputs(tensor), *([] if outer is None else [outer])]:
+        around = [outer] if tf.is_symbolic_tensor(outer) else []  # an eager tensor has no operation
+        for source in [*tensor.op.inputs, *branch_outputs(tensor), *around]:
             if source.ref() not in seen:
                 seen.add(source.ref())
                 pending.append(source)

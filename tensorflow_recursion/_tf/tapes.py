@@ -12,7 +12,7 @@ from tensorflow.python.eager import record as stock
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
 
-from tensorflow_recursion._tf import followed, handles
+from tensorflow_recursion._tf import followed
 
 # Trainable variables that somebody else keeps alive.
 Variables: TypeAlias = list["weakref.ref[tf.Variable]"]
@@ -35,21 +35,6 @@ def record(op: tf.Operation, outputs: Sequence[tf.Tensor], function: str | None)
 
     recorded = backward if function is None else followed.refusing_late_tangents(backward, function, inputs)
     stock.record_operation(op.type, list(outputs), inputs, recorded)
-
-
-def record_unknown(outputs: Sequence[tf.Tensor], inputs: Sequence[tf.Tensor]) -> None:
-    """Let active tapes take `outputs` for computed from `inputs` by an unknown operation.
-
-    Gradients through it are placeholders, of which only dtype and shape mean something.
-    """
-
-    def backward(*_: Any) -> list[tf.Tensor | None]:
-        return [
-            tf.compat.v1.placeholder(tensor.dtype, tensor.shape) if handles.is_trainable_type(tensor.dtype) else None
-            for tensor in inputs
-        ]
-
-    stock.record_operation("Unknown", list(outputs), list(inputs), backward)
 
 
 def have_tangents(tensors: Sequence[tf.Tensor]) -> bool:

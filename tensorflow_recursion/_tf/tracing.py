@@ -43,6 +43,7 @@ def trace(
     def build(*args: tf.Tensor) -> Any:
         body = tf1.get_default_graph()
         bodies.append(body)
+        recorders.follow_captures(body)
         if control_flow_v2 or graph.building_function:
             branches.use_control_flow_v2(body)
         return func(*args)
@@ -76,6 +77,11 @@ def trace_graph(
 ) -> tf.Graph:
     """Trace as `trace` does, with static argument shapes and with control flow v2; returns the function graph."""
     keys = [*tf1.GraphKeys._VARIABLE_COLLECTIONS, variable_scope._VARSTORE_KEY]
+
+    def build(*args: tf.Tensor) -> Any:
+        recorders.follow_captures(tf1.get_default_graph())
+        return func(*args)
+
     with (
         graph.as_default(),
         graph.control_dependencies(None),
@@ -84,7 +90,7 @@ def trace_graph(
         branches.named(branch_suffix),
     ):
         return stock.func_graph_from_py_func(
-            func,
+            build,
             [arg for arg, _ in inputs],
             [dtype for _, dtype in inputs],
             name,
