@@ -244,3 +244,25 @@ def test_no_gradient_is_none_where_all_is_known(weights):
         return [one for one in tape.gradient(y, [x, weights.w, weights.v]) if one is not None]
 
     assert [one.numpy() for one in step(tf.constant(2.0))] == [np.float32(1.3), 2.0]
+
+
+def test_a_tape_from_outside_is_used_more_than_once(weights):
+    """The body is built more than once, which a tape has to stand; the error for others says so."""
+
+    def slope(persistent):
+        @tfr.recursive
+        def outer(x):
+            with tf.GradientTape(persistent=persistent) as tape:
+                y = weights.v * weights.v * x
+
+            @tfr.recursive
+            def inner(factor):
+                return tape.gradient(y, weights.v) * factor
+
+            return inner(x) + 1.0
+
+        return outer(tf.constant(2.0))
+
+    with pytest.raises(RuntimeError, match=r"'inner'.*persistent=True"):
+        slope(persistent=False)
+    np.testing.assert_allclose(slope(persistent=True), 2 * 1.3 * 2.0 * 2.0 + 1.0, rtol=1e-6)
