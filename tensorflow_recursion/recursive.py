@@ -130,6 +130,7 @@ class RecursiveFunction:
             lasting_name(self._name) if is_local else None,
         )
         self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
+        self._num_traces = 0
         # What is known in a library, by the replica of a distribution strategy (each has variables of its own) and by
         # what Keras layers do.
         self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
@@ -197,8 +198,11 @@ class RecursiveFunction:
         return str(self._eagerly.pretty_printed_concrete_signatures())
 
     def experimental_get_tracing_count(self) -> int:
-        """How often calls in eager mode have traced the function."""
-        return sum(entry.experimental_get_tracing_count() for entry in self._entries.values())
+        """How often calls have traced the function for kinds of arguments that were new to them; its own do not count.
+
+        Eager calls share their traces, each `tf.function` has its own. A trace may run the body more than once.
+        """
+        return self._num_traces
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The function as a method of `instance`."""
@@ -301,6 +305,7 @@ class RecursiveFunction:
         if found is None:
             self._check_end(call_type)
             generalize, is_inner = self._options["reduce_retracing"], bool(unrolled(self._source))
+            self._num_traces += not is_inner
             found = known.table.add(call_type, generalize=generalize, across_ranks=is_inner)
             known.by_type[found] = Specialization(self._source, found)
             library.keep(arguments.objects)

@@ -203,6 +203,19 @@ def test_eager_calls_are_traced_once_for_each_kind_of_arguments():
     assert fib.experimental_get_tracing_count() == 2
 
 
+def test_calls_in_a_tf_function_are_traces_too():
+    @tfr.recursive
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    both = tf.function(lambda n: fib(n) + fib(n + 1))
+    for n in range(5):
+        both(tf.constant(n))
+    assert fib.experimental_get_tracing_count() == 1
+    both(tf.constant(3, tf.int64))
+    assert fib.experimental_get_tracing_count() == 2
+
+
 def test_function_has_what_a_tf_function_has():
     signature = [tf.TensorSpec([], tf.int32, "n")]
 
