@@ -5,12 +5,14 @@ TensorFlow's own way loses gradients there: it gives None, or a part of them, an
 # SPDX-License-Identifier: Apache-2.0
 
 import copy
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import backprop_util
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop, backprop_util
 from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.ops import default_gradient
 
@@ -49,8 +51,30 @@ def follow(call: str, recall: str) -> None:
 
     The operator `recall` stands in functions that take gradients of such calls.
     """
+    _replace_zeros_of_datasets()
     _refuse_late_tangents(call)
     _compute_tangents_after_calls(call, gradient_ops=(recall, _SUM_OF_ROWS))
+
+
+def _replace_zeros_of_datasets() -> None:
+    """Let a dataset stand for zeros like it, which there are none of.
+
+    TensorFlow makes them where a call of a `tf.function` keeps a dataset for its gradient. Nobody reads them, because
+    no gradient is taken through a dataset.
+    """
+    zeros_like = default_gradient.zeros_like
+
+    @functools.wraps(zeros_like)
+    def zeros_or_itself(tensor: tf.Tensor) -> tf.Tensor:
+        try:
+            return zeros_like(tensor)
+        except tf.errors.InternalError:
+            if tensor.dtype != tf.variant:
+                raise
+            return tensor
+
+    default_gradient.zeros_like = zeros_or_itself
+    pywrap_tfe.TFE_Py_RegisterVSpace(backprop._default_vspace._replace(zeros_like_fn=zeros_or_itself))
 
 
 def _refuse_late_tangents(call: str) -> None:

@@ -246,3 +246,64 @@ def test_gradients_of_loops_with_functions_of_weights_are_static(static_or_error
         expected = gradient(0).numpy()
         for found in tf.data.Dataset.range(2).map(gradient, num_parallel_calls=2):
             np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def sum_of(dataset):
+    total = tf.constant(0.0)
+    for element in dataset:
+        total += element
+    return total
+
+
+def reads_a_captured_dataset(define):
+    dataset = tf.data.Dataset.from_tensor_slices([1.0, 0.5])
+
+    @define
+    def function(n, x):
+        y = sum_of(dataset) * tf.sin(x)
+        return y if n < 1 else function(n - 1, y)
+
+    return function
+
+
+def reads_it_in_a_branch(define):
+    dataset = tf.data.Dataset.from_tensor_slices([1.0, 0.5]).map(lambda a: a * 2.0)
+
+    @define
+    def function(n, x):
+        return sum_of(dataset) * x * x if n < 1 else tf.sin(function(n - 1, x))
+
+    return function
+
+
+def is_given_one(define):
+    dataset = tf.data.Dataset.from_tensor_slices([1.0, 0.5])
+
+    @define
+    def inner(n, x, data):
+        y = sum_of(data) * tf.sin(x)
+        return y if n < 1 else inner(n - 1, y, data)
+
+    return lambda n, x: inner(n, x, dataset)
+
+
+@pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+@pytest.mark.parametrize("make", [reads_a_captured_dataset, reads_it_in_a_branch, is_given_one])
+def test_derivatives_of_functions_that_read_datasets(make, outermost):
+    """A dataset has no gradient, and no zeros like it either."""
+
+    def derivatives(function):
+        def compute(n, x):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = function(n, x)
+                slope = tape.gradient(y, x)
+            return y, slope, outer.gradient(slope, x)
+
+        return compute
+
+    x = tf.constant(0.3)
+    found = outermost(derivatives(make(tfr.recursive)))(tf.constant(2), x)
+    np.testing.assert_allclose(found, derivatives(make(lambda body: body))(2, x), rtol=1e-5)
