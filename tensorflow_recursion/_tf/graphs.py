@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.eager import context
-from tensorflow.python.framework import device, op_def_registry
+from tensorflow.python.framework import device, dtypes, op_def_registry, ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
@@ -141,6 +141,27 @@ def constant_of(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:
         with graph.as_default(), graph.control_dependencies(None):
             constants[tensor.ref()] = tf.constant(tensor.numpy(), tensor.dtype)
     return constants[tensor.ref()]
+
+
+def follow_captures(body: tf.Graph) -> None:
+    """From now on, let active tapes and accumulators know what each tensor stands for that the graph `body` captures.
+
+    The graphs of `tf.function` do that, those of stock Defuns do not: of a conditional in a body that reads a variable,
+    a tape would know that it depends on a placeholder, and on nothing else.
+
+    An eager tensor that is made after this, by the code of the body in a `tf.init_scope`, becomes a constant. As an
+    argument it would be another one in each trace of the body.
+    """
+    capture, start = body.capture, ops.uid()
+
+    def followed(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
+        is_value = tensor.dtype in dtypes.TF_VALUE_DTYPES
+        is_of_body = is_value and is_eager_tensor(tensor) and tensor._id > start
+        captured: tf.Tensor = constant_of(tensor, body) if is_of_body else capture(tensor, name)
+        recorders.record_same(captured, tensor)
+        return captured
+
+    body.capture = followed
 
 
 def captured_value(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:

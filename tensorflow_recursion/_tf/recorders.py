@@ -64,22 +64,6 @@ def record_same(tensor: tf.Tensor, source: tf.Tensor) -> None:
         record.record_operation("captured_value", [tensor], [source], lambda grad: [grad], lambda tangent: [tangent])
 
 
-def follow_captures(graph: tf.Graph) -> None:
-    """From now on, let active tapes and accumulators know what each tensor stands for that `graph` captures.
-
-    The graphs of `tf.function` do that, those of stock Defuns do not: of a conditional in a body that reads a variable,
-    a tape would know that it depends on a placeholder, and on nothing else.
-    """
-    capture = graph.capture
-
-    def recorded(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
-        captured: tf.Tensor = capture(tensor, name)
-        record_same(captured, tensor)
-        return captured
-
-    graph.capture = recorded
-
-
 @contextlib.contextmanager
 def suspended_from(accumulator: tf.autodiff.ForwardAccumulator) -> Iterator[None]:
     """Inside, neither `accumulator` records nor those that began after it, but for those that begin inside."""

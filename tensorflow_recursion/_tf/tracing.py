@@ -11,7 +11,7 @@ from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import function as stock
 from tensorflow.python.ops import variable_scope
 
-from tensorflow_recursion._tf import branches, copies, origins, patches, recorders
+from tensorflow_recursion._tf import branches, copies, graphs, origins, patches, recorders
 from tensorflow_recursion._tf.functions import TracedFunction
 
 tf1 = tf.compat.v1
@@ -43,7 +43,7 @@ def trace(
     def build(*args: tf.Tensor) -> Any:
         body = tf1.get_default_graph()
         bodies.append(body)
-        recorders.follow_captures(body)
+        graphs.follow_captures(body)
         if control_flow_v2 or graph.building_function:
             branches.use_control_flow_v2(body)
         return func(*args)
@@ -79,7 +79,7 @@ def trace_graph(
     keys = [*tf1.GraphKeys._VARIABLE_COLLECTIONS, variable_scope._VARSTORE_KEY]
 
     def build(*args: tf.Tensor) -> Any:
-        recorders.follow_captures(tf1.get_default_graph())
+        graphs.follow_captures(tf1.get_default_graph())
         return func(*args)
 
     with (

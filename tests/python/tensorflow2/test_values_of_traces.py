@@ -129,3 +129,28 @@ def test_body_is_traced_no_more_often_for_its_gradient():
         slope = tape.gradient(y, x)
     np.testing.assert_allclose([slope, outer.gradient(slope, x)], [0.5, 3.0])
     assert len(traces) == count
+
+
+@pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+@pytest.mark.parametrize("length", [1, 500])
+def test_tensors_made_in_an_init_scope_are_constants(outermost, length):
+    """Each trace of the body makes another one, as TensorFlow's own code does to be clear of graphs."""
+    factor = tf.Variable(2.0)
+
+    @tfr.recursive
+    def total(n, x):
+        with tf.init_scope():
+            values = tf.range(length) + 1
+            name = tf.constant("abc")
+        y = x * tf.reduce_sum(tf.cast(values, tf.float32)) * factor + tf.cast(tf.strings.length(name), tf.float32)
+        return y if n < 1 else total(n - 1, x) + y
+
+    def with_gradient(n, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = total(n, x)
+        return y, *tape.gradient(y, [x, factor])
+
+    weight = length * (length + 1) // 2
+    found = outermost(with_gradient)(tf.constant(2), tf.constant(0.5))
+    np.testing.assert_allclose(found, [3 * (weight + 3), 3 * 2 * weight, 3 * 0.5 * weight], rtol=1e-6)
