@@ -193,8 +193,9 @@ _EXPLANATIONS = (
         "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass "
         "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state the shape: "
         "tfr.recursive(reduce_retracing=False) traces a function for each shape, Defun(tf.TensorSpec(shape, dtype)) "
-        "for one; if it is the result of a call, let each `return` of that function return a value; if it is a gradient "
-        "of what the target does not depend on, ask for zeros: unconnected_gradients=tf.UnconnectedGradients.ZERO",
+        "for one; if it is the result of a call, let each `return` of that function return a value; if it is a "
+        "gradient of what the target does not depend on, ask for zeros: "
+        "unconnected_gradients=tf.UnconnectedGradients.ZERO",
         quotes=True,
     ),
     _Explanation(
