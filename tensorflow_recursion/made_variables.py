@@ -46,6 +46,7 @@ class VariableLog:
         """Give logged variables to the code inside, which asks for them again, and log those that it makes besides."""
         logged = dict(self._by_name)
         made: collections.Counter[Lines] = collections.Counter()
+        initial_values: list[Any] = []  # of the first component of the variable that is being made
         around = _frames()
 
         def get_variable(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
@@ -60,6 +61,7 @@ class VariableLog:
 
         def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             if self._is_kept:
+                initial_values.clear()
                 kwargs["initial_value"] = _checked(kwargs.get("initial_value"))
             if self._is_kept or _replaying.log is not self:
                 return next_creator(**kwargs)
@@ -70,9 +72,25 @@ class VariableLog:
                 created.append(next_creator(**kwargs))
             return created[number]
 
+        def create_component(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+            """Create a variable of one device.
+
+            A distribution strategy makes one for each device, and lets the others begin with what the first one holds.
+            TensorFlow cannot compute that outside of the body, so they begin with the value that the first begins with.
+            """
+            if initial_values:
+                kwargs["initial_value"] = initial_values[0]
+            elif self._is_kept:
+                kwargs["initial_value"] = _noted(kwargs.get("initial_value"), initial_values)
+            return next_creator(**kwargs)
+
         outer, _replaying.log = _replaying.log, self
         try:
-            with tf1.variable_scope("", custom_getter=get_variable), tf.variable_creator_scope(create_variable):
+            with (
+                tf1.variable_scope("", custom_getter=get_variable),
+                tf.variable_creator_scope(create_variable),
+                graphs.inner_variable_creator_scope(create_component),
+            ):
                 yield
         finally:
             _replaying.log = outer
@@ -110,6 +128,19 @@ def _checked(initial_value: Any) -> Any:
             "arguments of the call or from variables; give it one of constants or random numbers, and let the body "
             "assign to it, or make it where the function is called"
         )
+    return initial_value
+
+
+def _noted(initial_value: Any, into: list[Any]) -> Any:
+    """`initial_value`, or a function that returns it; the value is appended to `into`."""
+    if isinstance(initial_value, FunctionType):
+
+        @functools.wraps(initial_value)
+        def compute(*args: Any, **kwargs: Any) -> Any:
+            return _noted(initial_value(*args, **kwargs), into)
+
+        return compute
+    into.append(initial_value)
     return initial_value
 
 

@@ -3,7 +3,7 @@
 
 import contextlib
 import weakref
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -141,6 +141,15 @@ def constant_of(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:
         with graph.as_default(), graph.control_dependencies(None):
             constants[tensor.ref()] = tf.constant(tensor.numpy(), tensor.dtype)
     return constants[tensor.ref()]
+
+
+def inner_variable_creator_scope(creator: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+    """As `tf.variable_creator_scope`, but inside of distribution strategies, for the variable of each device."""
+    scope: contextlib.AbstractContextManager[None] = tf.compat.v1.get_default_graph()._variable_creator_scope(
+        creator,
+        priority=75,  # strategies have 100, and are called first; that of a tf.function has 50
+    )
+    return scope
 
 
 def follow_captures(body: tf.Graph) -> None:

@@ -31,3 +31,15 @@ def test_losses_are_those_of_one_device(on_one_device, way):
     np.testing.assert_allclose(found["losses"], expected["losses"], rtol=1e-4)
     assert found["calls"]["dynamic"] == 0
     assert found["calls"]["static"] > 0
+
+
+def test_replicas_share_the_variables_that_a_body_makes():
+    program = pathlib.Path(__file__).with_name("variables_of_replicas.py")
+    done = processes.run_python(program, "eager", "inside", "outside")
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == 9
+    for name, (weight, *calls) in found.items():
+        assert 1.0 <= weight <= 2.0, name
+        for values, slopes in calls:
+            np.testing.assert_allclose([values, slopes], [[3 * weight, 6 * weight], [3, 6]], rtol=1e-6, err_msg=name)
