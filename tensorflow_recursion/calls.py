@@ -221,7 +221,7 @@ class Library:
         captures = self.captures(name)
         self._check_in_reach(name, captures, chain, "its body captures")
         definition = self.registry.definitions.get(name)
-        _check_replica(name, captures, is_for_replica=definition is not None and definition.is_for_replica)
+        _check_replica(name, captures, is_for_replica=definition is not None and definition.strategies is not None)
         with tf1.name_scope(node_name or self._target(name)) as scope:
             tensors = signatures.convert_arguments(name, inputs, args)
             self._check_in_reach(name, tensors, chain, "it is given")

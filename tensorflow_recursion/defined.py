@@ -68,7 +68,7 @@ class DefinedFunction:
         self.arg_shapes = None
         self.max_depth = None
         self.orders_effects = False  # as in TensorFlow's own Defun
-        self.is_for_replica = False
+        self.strategies = None
         self.is_built_once = False  # its gradient is made for the shapes of the outermost call
         self.has_effects = False
         self.user_name = name

@@ -79,8 +79,9 @@ class Definition(Protocol):
       orders_effects: whether the side effects of the body happen in the order in which they are written.
       is_built_once: whether its gradient is made of the trace that calls run, where a copy of that does, not of a new
         one: that trace knows the shapes of the arguments, and of what calls return, as well as a new one would.
-      is_for_replica: whether each replica of a `tf.distribute` strategy has a function of its own, whose body reads the
-        variables of that replica.
+      strategies: the distribution strategies inside of which its body is built, and its gradient is taken: each replica
+        of a `tf.distribute` strategy has a function of its own, whose body reads the variables of that replica. None
+        for a function that replicas share.
       has_effects: whether a trace found some in the body; only kept where they are ordered.
     """
 
@@ -117,7 +118,7 @@ class Definition(Protocol):
     @property
     def is_built_once(self) -> bool: ...
     @property
-    def is_for_replica(self) -> bool: ...
+    def strategies(self) -> graphs.Strategies | None: ...
 
     has_effects: bool
 
@@ -177,7 +178,7 @@ class MadeDefinition(abc.ABC):
     max_depth = None
     orders_effects = False
     is_built_once = False  # no call runs a trace of it
-    is_for_replica = False
+    strategies = None
     has_effects = False
     is_imported = False
 

@@ -120,7 +120,6 @@ class Specialization:
     wants_shapes = False  # they are part of `returns`
     orders_effects = True
     is_built_once = True
-    is_for_replica = True
 
     def __init__(self, source: Source, call_type: CallType) -> None:
         self.user_name = names.of_trace(source.name)
@@ -129,7 +128,7 @@ class Specialization:
         self.source = source
         self.caller = innermost_being_built()
         self.is_called_outside = False
-        self._strategies = graphs.strategies()  # a variable is another one in each replica
+        self.strategies = graphs.strategies()  # a variable is another one in each replica
         self._keras = keras_scopes.current()
         self.max_depth = source.max_depth
         self.call_type = call_type
@@ -233,7 +232,7 @@ class Specialization:
     @contextlib.contextmanager
     def _as_when_called(self) -> Iterator[None]:
         """Inside of the distribution strategies and Keras layers of the first call."""
-        with graphs.inside_of_strategies(self._strategies), keras_scopes.inside_of(self._keras, self.source.name):
+        with graphs.inside_of_strategies(self.strategies), keras_scopes.inside_of(self._keras, self.source.name):
             yield
 
     @contextlib.contextmanager

@@ -256,8 +256,11 @@ def strategies() -> Strategies:
 
 
 @contextlib.contextmanager
-def inside_of_strategies(found: Strategies) -> Iterator[None]:
-    """Build the default graph inside of what `strategies` has returned elsewhere."""
+def inside_of_strategies(found: Strategies | None) -> Iterator[None]:
+    """Build the default graph inside of what `strategies` has returned elsewhere; if None is given, as it is built."""
+    if found is None:
+        yield
+        return
     graph = tf.compat.v1.get_default_graph()
     before, graph._distribution_strategy_stack = graph._distribution_strategy_stack, list(found.stack)
     try:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import copies, function_calls, functions, handles, inlining, nodes
+from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, came_along, original_of
 from tensorflow_recursion.gradients import tf_functions
@@ -210,7 +210,8 @@ def gradients_of(
       LookupError: if something on the path has no gradient; names the function.
     """
     try:
-        dxs = tf1.gradients(list(ys), list(xs), list(dys)) if ys else [None] * len(xs)
+        with graphs.inside_of_strategies(original_of(definition).strategies):
+            dxs = tf1.gradients(list(ys), list(xs), list(dys)) if ys else [None] * len(xs)
     except LookupError as error:
         name = names.shown(original_of(definition).user_name)
         if f"'{name}'" in str(error):

@@ -33,12 +33,12 @@ def test_losses_are_those_of_one_device(on_one_device, way):
     assert found["calls"]["static"] > 0
 
 
-def test_replicas_share_the_variables_that_a_body_makes():
-    program = pathlib.Path(__file__).with_name("variables_of_replicas.py")
+def test_replicas_run_bodies_that_make_variables_and_have_custom_gradients():
+    program = pathlib.Path(__file__).with_name("replica_programs.py")
     done = processes.run_python(program, "eager", "inside", "outside")
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 9
+    assert len(found) == 15
     for name, (weight, *calls) in found.items():
         assert 1.0 <= weight <= 2.0, name
         for values, slopes in calls:

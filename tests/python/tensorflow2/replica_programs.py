@@ -1,4 +1,4 @@
-"""Bodies that make their variables, run in a process of its own by two replicas of a distribution strategy.
+"""Bodies that make variables or have custom gradients, run by two replicas of a strategy in a process of their own.
 
 Prints, by the kind of variable and the place of the tf.function: what each replica returns at the first and at the
 second call, and the gradients of the variable.
@@ -53,13 +53,39 @@ class Layer(tf.Module):
         return y if n < 1 else self.product(x, n - 1) + y
 
 
+class Custom(tf.Module):
+    """Has a custom gradient that reads the variable of the replica."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = tf.Variable(1.5)
+
+    @tfr.recursive
+    def product(self, x, n):
+        @tf.custom_gradient
+        def weighted(x):
+            return x * self.weight, lambda dy, variables: (dy * self.weight, [dy * x for _ in variables])
+
+        y = weighted(x)
+        return y if n < 1 else self.product(x, n - 1) + y
+
+
+class Recomputed(Custom):
+    """Computes the body again for its gradient."""
+
+    @tfr.recursive
+    def product(self, x, n):
+        y = tf.recompute_grad(lambda x: x * self.weight)(x)
+        return y if n < 1 else self.product(x, n - 1) + y
+
+
 def main() -> None:
     """Run all of them, and print what comes out."""
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     found = {}
-    for module in (Plain, Random, Layer):
+    for module in (Plain, Random, Layer, Custom, Recomputed):
         for place in sys.argv[1:]:
             with strategy.scope():
                 made = module()
