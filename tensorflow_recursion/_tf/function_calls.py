@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.core.function.polymorphism import function_cache
 
 from tensorflow_recursion._tf import functions, handles
+from tensorflow_recursion._tf.nodes import operations_within, replace_input
 
 OPERATORS = ("PartitionedCall", "StatefulPartitionedCall")
 
@@ -86,6 +87,29 @@ def must_be_compiled(op: tf.Operation) -> bool:
 def was_made_by_python(op: tf.Operation) -> bool:
     """Whether a call knows the gradient of what it calls; one that was built from a definition does not."""
     return op._gradient_function is not None
+
+
+def pass_handles_around(graph: tf.Graph) -> None:
+    """Let what reads a handle that a call in `graph` returns, as it was given it, read the one that the call is given.
+
+    A call returns the handles that its gradient reads. A variable has its gradient where the body reads its own handle.
+    """
+    for op in list(operations_within(graph)):
+        if op.type not in OPERATORS or all(output.dtype != tf.resource for output in op.outputs):
+            continue
+        function = function_in_reach(op.graph, str(op.get_attr("f").name))
+        if function is None:
+            continue
+        definition = function.cached_definition
+        given = {arg.name: tensor for arg, tensor in zip(definition.signature.input_arg, op.inputs, strict=True)}
+        for result, output in zip(definition.signature.output_arg, op.outputs, strict=False):
+            source = given.get(definition.ret[result.name])
+            if output.dtype != tf.resource or source is None:
+                continue
+            for consumer in output.consumers():
+                for i, tensor in enumerate(consumer.inputs):
+                    if tensor is output:
+                        replace_input(consumer, i, source)
 
 
 def run_instead(op: tf.Operation, function: str, more: Sequence[tf.DType]) -> None:

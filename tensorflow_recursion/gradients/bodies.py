@@ -101,6 +101,7 @@ class BodyWithGradient:
         self.captures = [graph.capture(tensor) for tensor in body.known]
         with self._modes.body():
             results = self._results()
+        function_calls.pass_handles_around(graph)
         self.results = [tf.identity(result) for result in results]
         self.result_handles = [static_shapes.elements_of(result) for result in self.results]
         forward = set(graph.get_operations())

@@ -135,7 +135,8 @@ def values_of(function, c):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = function(n, x)
-        return y, *map(tf.convert_to_tensor, tape.gradient(y, [x, c.factor, c.table]))
+        slopes = tape.gradient(y, [x, c.factor, c.table], unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return y, *map(tf.convert_to_tensor, slopes)
 
     return compute
 
@@ -153,6 +154,50 @@ def test_gradients_are_those_of_python(reads, taken, outermost, captured):
     expected = values_of(recursion(lambda body: body, with_a_tape, reads, captured), captured)(2, x)
     for got, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-3)
+
+
+def once(define, c):
+    @define
+    def scaled(n, x):
+        return x * c.factor**3
+
+    return scaled
+
+
+def often(define, c):
+    @define
+    def scaled(n, x):
+        if n < 1:
+            return x * c.factor * c.table[1, 0]
+        return tf.sin(scaled(n - 1, x)) * c.factor
+
+    return scaled
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+@pytest.mark.parametrize("source", ["variable", "argument"])
+@pytest.mark.parametrize("inner", [once, often])
+def test_tapes_around_a_tf_function_that_calls_a_recursive_one(inner, source, outermost, captured):
+    """The `tf.function` returns the handle of the variable for its gradient, through which that has to be followed."""
+
+    def made(define, around):
+        scaled = inner(define, captured)
+        called = around(lambda n, x: scaled(n, x))
+
+        @define
+        def slope(n, x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = called(n, x)
+            return tape.gradient(y, captured.factor if source == "variable" else x) * 2.0 + y * captured.factor
+
+        return values_of(slope, captured)
+
+    x = tf.constant(0.8)
+    found = outermost(made(tfr.recursive, tf.function))(tf.constant(2), x)
+    for got, wanted in zip(found, made(lambda body: body, lambda body: body)(2, x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4)
 
 
 @pytest.mark.each_value
