@@ -370,6 +370,10 @@ class Library:
         """What calls of `name` append to the declared arguments, as far as it is known."""
         return self._traces.captures(name)
 
+    def note_missing(self, name: str, captures: Tensors) -> None:
+        """Learn what a function captures whose trace is in progress, and did not know it."""
+        self._traces.note_missing(name, captures)
+
     def output_types(self, name: str) -> Sequence[tf.DType]:
         """Dtypes of what a traced function returns."""
         if (declared := self.registry.declarations.get(name)) is not None:

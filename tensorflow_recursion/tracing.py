@@ -63,6 +63,7 @@ class Body:
     Attributes:
       definition: what was traced.
       known: captures that were known before the trace; they come first among its own.
+      missing: captures that were not known, of which a gradient in the body has need.
       variables: the variables of this function in this graph, shared by all its traces.
       captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
       callees: name of each function the body calls -> what the first such call took for known.
@@ -83,6 +84,7 @@ class Body:
     definition: Definition
     known: Tensors
     variables: VariableLog
+    missing: Tensors = ()
     captures: Tensors | None = None
     callees: dict[str, Reliance] = dataclasses.field(default_factory=dict)
     guess: static_shapes.Shapes = ()
@@ -198,6 +200,12 @@ class Traces:
         if body is None:
             return ()
         return body.known if body.captures is None else body.captures
+
+    def note_missing(self, name: str, captures: Tensors) -> None:
+        """Learn what `name` captures besides what is known, if a trace of it is in progress, which fails for that."""
+        for body in self._open:
+            if body.definition.user_name == name:
+                body.missing = captures
 
     def note_call(self, caller: Body | None, name: str, captures: Tensors) -> Reliance:
         """Learn that a body calls `name`, and passes these captures; returns what the call relies on.
@@ -379,6 +387,7 @@ class Traces:
     def _trace_body(self, body: Body) -> functions.TracedFunction:
         """Trace a body; if that fails when too little was known of what it calls, once more with what is found out.
 
+        A gradient in the body, of a call that leads back to it, takes what the body will have captured in the end.
         Its own calls have no shapes at first. Those that wait for the traces of other functions are not known to read
         variables: a tape in the body gives None for these.
         """
@@ -387,6 +396,9 @@ class Traces:
         try:
             return self._trace_once(body, declared)
         except Exception as error:
+            if body.missing:
+                body.known, body.missing = (*body.known, *body.missing), ()
+                return self._trace_body(body)
             is_waiting = any(name in self._pending for name in body.callees)
             infers = isinstance(error, ValueError) and self.result_shapes.infer(
                 definition, declared, self.variables_of(definition)

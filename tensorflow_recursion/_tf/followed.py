@@ -57,7 +57,7 @@ def follow(call: str, recall: str) -> None:
 
 
 def _replace_zeros_of_datasets() -> None:
-    """Let a dataset stand for zeros like it, which there are none of.
+    """Let a dataset, or another variant of which there are no zeros, stand for zeros like it in eager mode.
 
     TensorFlow makes them where a call of a `tf.function` keeps a dataset for its gradient. Nobody reads them, because
     no gradient is taken through a dataset.

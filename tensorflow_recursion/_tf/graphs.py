@@ -158,8 +158,9 @@ def follow_captures(body: tf.Graph) -> None:
     The graphs of `tf.function` do that, those of stock Defuns do not: of a conditional in a body that reads a variable,
     a tape would know that it depends on a placeholder, and on nothing else.
 
-    An eager tensor that is made after this, by the code of the body in a `tf.init_scope`, becomes a constant. As an
-    argument it would be another one in each trace of the body.
+    An eager tensor that is made after this becomes a constant: the code of the body makes it, in a `tf.init_scope`. As
+    an argument it would be another one in each trace of the body. (One that a cache keeps is an argument from the next
+    trace on.)
     """
     capture, start = body.capture, ops.uid()
 

@@ -130,7 +130,7 @@ def _computed(specs: Sequence[tf.TensorSpec], sources: Sequence[tf.Tensor], *, i
     nodes.set_gradient_function(op, _unknown_gradients)
     tapes.record(op, outputs, function=None)
     if is_open:
-        _open(outputs)
+        _mark_open(outputs)
     return outputs
 
 
@@ -145,9 +145,10 @@ def _unknown_gradients(op: tf.Operation, *grads: Any) -> list[tf.Tensor | None]:
 
 def _gradient_spec(source: Any) -> tf.TensorSpec | None:
     """Dtype and shape of a gradient with respect to a tensor, a variable or its handle; None if it has none."""
-    if not tf.is_tensor(source) or isinstance(source, tf.Variable):
-        is_variable = resource_variable_ops.is_resource_variable(source)
-        return tf.TensorSpec(source.shape, source.dtype) if is_variable else None
+    if resource_variable_ops.is_resource_variable(source):
+        return tf.TensorSpec(source.shape, source.dtype)
+    if not isinstance(source, tf.Tensor):
+        return None
     if source.dtype != tf.resource:
         return tf.TensorSpec(source.shape, source.dtype) if handles.is_trainable_type(source.dtype) else None
     data = handles.handle_data(source)
@@ -157,7 +158,7 @@ def _gradient_spec(source: Any) -> tf.TensorSpec | None:
     return tf.TensorSpec(tf.TensorShape(known.shape), tf.as_dtype(known.dtype))
 
 
-def _open(tensors: Sequence[tf.Tensor]) -> None:
+def _mark_open(tensors: Sequence[tf.Tensor]) -> None:
     """Note that more may have a part in these tensors than what they are computed from."""
     for tensor in tensors:
         setattr(tensor.op, _IS_OPEN, True)
@@ -167,7 +168,7 @@ def _open(tensors: Sequence[tf.Tensor]) -> None:
 def _opened(value: Any) -> Any:
     """The same nest of tensors, which is open."""
     tensors = list(map(tf.identity, nests.tensors_of(value)))
-    _open(tensors)
+    _mark_open(tensors)
     return nests.pack(nests.spec_of(value), tensors)
 
 

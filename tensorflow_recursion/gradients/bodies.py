@@ -184,6 +184,7 @@ class BodyWithGradient:
     def _check_captures(self, count: int) -> None:
         """Raises ValueError if the trace captured more than the `count` tensors that the body is known to capture."""
         if len(self.graph.extra_inputs) > count:
+            self._tracer.note_missing(self._definition.user_name, tuple(self.graph.extra_inputs[count:]))
             new = ", ".join(map(_described, self.graph.extra_inputs[count:]))
             name = names.shown(original_of(self._definition).user_name)
             if self._definition.base is not None:

@@ -40,6 +40,9 @@ class Tracer(Protocol):
     def captures(self, name: str) -> Tensors:
         """What calls of `name` append to the declared arguments."""
 
+    def note_missing(self, name: str, captures: Tensors) -> None:
+        """Learn what a function captures whose trace is in progress, and did not know it."""
+
     def output_types(self, name: str) -> Sequence[tf.DType]:
         """Dtypes of what a traced function returns."""
 

@@ -266,3 +266,33 @@ def test_a_tape_from_outside_is_used_more_than_once(weights):
     with pytest.raises(RuntimeError, match=r"'inner'.*persistent=True"):
         slope(persistent=False)
     np.testing.assert_allclose(slope(persistent=True), 2 * 1.3 * 2.0 * 2.0 + 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("source", ["argument", "variable"])
+def test_a_function_takes_the_gradient_of_one_that_calls_it(source, weights):
+    """The gradient in the body of `slope` is made while it is not known yet what that captures by its call."""
+
+    def made(define, stop):
+        functions = {}
+
+        @define
+        def slope(n, x):
+            if n < 1:
+                return x
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = functions["value"](n, x)
+            return stop(tape.gradient(y, x if source == "argument" else weights.v)) * 2.0
+
+        @define
+        def value(n, x):
+            return weights.v * tf.sin(x) * slope(n - 1, x)
+
+        functions.update(slope=slope, value=value)
+        return slope
+
+    x = tf.constant(0.5)
+    expected = made(undecorated(), tf.stop_gradient)(2, x)
+    np.testing.assert_allclose(made(tfr.recursive, tf.stop_gradient)(tf.constant(2), x), expected, rtol=1e-5)
+    with pytest.raises(Exception, match=r"every order of derivatives would need the next one; put tf\.stop_gradient"):
+        made(tfr.recursive, tf.identity)(tf.constant(2), x)
