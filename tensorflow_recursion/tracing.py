@@ -387,7 +387,6 @@ class Traces:
     def _trace_body(self, body: Body) -> functions.TracedFunction:
         """Trace a body; if that fails when too little was known of what it calls, once more with what is found out.
 
-        A gradient in the body, of a call that leads back to it, takes what the body will have captured in the end.
         Its own calls have no shapes at first. Those that wait for the traces of other functions are not known to read
         variables: a tape in the body gives None for these.
         """
@@ -396,9 +395,6 @@ class Traces:
         try:
             return self._trace_once(body, declared)
         except Exception as error:
-            if body.missing:
-                body.known, body.missing = (*body.known, *body.missing), ()
-                return self._trace_body(body)
             is_waiting = any(name in self._pending for name in body.callees)
             infers = isinstance(error, ValueError) and self.result_shapes.infer(
                 definition, declared, self.variables_of(definition)
@@ -420,6 +416,19 @@ class Traces:
                 return self._trace_once(body, declared)
 
     def _trace_once(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
+        """Trace a body, from the start again where a gradient in it needs captures that were not known.
+
+        A gradient of a call that leads back to the body takes what the body will have captured in the end.
+        """
+        try:
+            return self._trace_as_known(body, declared)
+        except Exception:
+            if not body.missing:
+                raise
+        body.known, body.missing = (*body.known, *body.missing), ()
+        return self._trace_once(body, declared)
+
+    def _trace_as_known(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
         definition = body.definition
 
         def func(*args: tf.Tensor) -> list[tf.Tensor]:
