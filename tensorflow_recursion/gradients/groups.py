@@ -32,6 +32,8 @@ from tensorflow_recursion.shapes import Shapes
 
 tf1 = tf.compat.v1
 
+# How often the functions of a group may be traced again for what others have told, and two times more for each.
+_MAX_SWEEPS = 30
 # How often shapes of a function may turn out to be less than was assumed before nothing is assumed of them.
 _MAX_CHANGES = 8
 # Call sites of one function with so many different static shapes get groups of their own; later ones share one.
@@ -198,10 +200,11 @@ class Group:
     def settle(self) -> list[TracedFunction]:
         """Trace what was not yet, and again what rests on less than is known; returns all functions of the group."""
         try:
-            was_traced = False
+            num_sweeps = 0
             while self._sweep():
-                was_traced = True
-            if was_traced:
+                num_sweeps += 1
+                self._check_end(num_sweeps)
+            if num_sweeps:
                 self._warn_of_obstacles()
             for pair in self._pairs.values():
                 pair.check_asked()
@@ -211,6 +214,20 @@ class Group:
             self.known.clear()
             raise
         return [function for pair in self._pairs.values() for function in pair.functions]
+
+    def _check_end(self, num_sweeps: int) -> None:
+        """Raises LookupError if each trace of a body seems to make other functions, so that there is no end of them."""
+        originals = {original_of(pair.definition).lasting_name: pair for pair in self._pairs.values()}
+        if num_sweeps <= _MAX_SWEEPS + 2 * len(originals):
+            return
+        made = [original_of(pair.definition) for pair in originals.values()]
+        local = ", ".join(f"'{names.shown(one.user_name)}'" for one in made if one.lasting_name != one.user_name)
+        of = names.shown(made[0].user_name)
+        raise LookupError(
+            f"Function '{of}': a derivative of a gradient that its body takes does not come to an end, as each trace "
+            f"of a body makes another {local or 'function'}; define that function outside of the body, and pass it as "
+            "arguments what it reads of the body"
+        )
 
     def _warn_of_obstacles(self) -> None:
         """Warn of weights that many calls use, with gradients that could be collected, but are not."""

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion.gradients import groups
 
 tf1 = tf.compat.v1
 
@@ -155,3 +156,47 @@ def test_method_of_an_object_that_a_body_does_not_keep_is_an_error_that_says_wha
 
     with pytest.raises(ReferenceError, match=r"'power' is a method of an object that is gone; keep the object"):
         outer(tf.constant(2), tf.constant(0.5))
+
+
+def test_derivatives_without_end_are_an_error_whose_remedy_helps(monkeypatch):
+    """Each trace of `outer` makes another `inner`, and the gradient in the body makes others of those."""
+    monkeypatch.setattr(groups, "_MAX_SWEEPS", 8)
+    weights, factor, x = tf.Variable([0.4, 0.7]), tf.Variable(1.3), tf.constant(0.5)
+
+    def power(function, z, a, k):
+        return a * z * weights[0] if k < 1 else function(k - 1, a) * z
+
+    def slope(function, n, x, z):
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            y = function(n, x)
+        return tf.reduce_sum(tf.convert_to_tensor(tape.gradient(y, weights)))
+
+    @tfr.recursive
+    def outer(n, x):
+        z = x * factor
+
+        @tfr.recursive(output_signature=tf.TensorSpec([]))
+        def inner(k, a):
+            return power(inner, z, a, k)
+
+        return slope(inner, n, x, z)
+
+    @tfr.recursive(output_signature=tf.TensorSpec([]))
+    def of_arguments(k, a, z):
+        return power(lambda k, a: of_arguments(k, a, z), z, a, k)
+
+    @tfr.recursive
+    def as_advised(n, x):
+        z = x * factor
+        return slope(lambda n, x: of_arguments(n, x, z), n, x, z)
+
+    def derivatives(function):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(tf.constant(2), x)
+        return y, *tape.gradient(y, [x, factor])
+
+    with pytest.raises(LookupError, match=r"'outer'.* does not come to an end.*'inner'; define that function outside"):
+        derivatives(outer)
+    np.testing.assert_allclose(derivatives(as_advised), [0.5**4 * 1.3**3, 4 * 0.5**3 * 1.3**3, 3 * 0.5**4 * 1.3**2])
