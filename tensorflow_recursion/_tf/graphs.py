@@ -160,13 +160,14 @@ def follow_captures(body: tf.Graph) -> None:
 
     An eager tensor that is made after this becomes a constant: the code of the body makes it, in a `tf.init_scope`. As
     an argument it would be another one in each trace of the body. (One that a cache keeps is an argument from the next
-    trace on.)
+    trace on.) In a graph of TF1 it is what it was, and refused.
     """
     capture, start = body.capture, ops.uid()
+    is_in_eager = tf.compat.v1.executing_eagerly_outside_functions()
 
     def followed(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
         is_value = tensor.dtype in dtypes.TF_VALUE_DTYPES
-        is_of_body = is_value and is_eager_tensor(tensor) and tensor._id > start
+        is_of_body = is_in_eager and is_value and is_eager_tensor(tensor) and tensor._id > start
         captured: tf.Tensor = constant_of(tensor, body) if is_of_body else capture(tensor, name)
         recorders.record_same(captured, tensor)
         return captured
