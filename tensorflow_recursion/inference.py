@@ -50,7 +50,7 @@ class Inference:
         self.require(function)
         reads = self._reads_when_traced(function.user_name) or self._reads.get(function, Reads())
         tapes.note_reads(reads.variables)
-        return inferring.any_of(function.returns, [*tensors, *reads.captures], is_open=not reads.are_all)
+        return inferring.any_of(function.returns, [*tensors, *reads.captures], is_partial=not reads.are_all)
 
     def require(self, function: Specialization) -> None:
         """Find out what `function` returns unless it is known.

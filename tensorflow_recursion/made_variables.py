@@ -62,7 +62,7 @@ class VariableLog:
         def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             if self._is_kept:
                 initial_values.clear()
-                kwargs["initial_value"] = _checked(kwargs.get("initial_value"))
+                kwargs["initial_value"] = _with(kwargs.get("initial_value"), _checked)
             if self._is_kept or _replaying.log is not self:
                 return next_creator(**kwargs)
             lines = _users_lines(around)
@@ -78,10 +78,15 @@ class VariableLog:
             A distribution strategy makes one for each device, and lets the others begin with what the first one holds.
             TensorFlow cannot compute that outside of the body, so they begin with the value that the first begins with.
             """
+
+            def noted(initial_value: Any) -> Any:
+                initial_values.append(initial_value)
+                return initial_value
+
             if initial_values:
                 kwargs["initial_value"] = initial_values[0]
             elif self._is_kept:
-                kwargs["initial_value"] = _noted(kwargs.get("initial_value"), initial_values)
+                kwargs["initial_value"] = _with(kwargs.get("initial_value"), noted)
             return next_creator(**kwargs)
 
         outer, _replaying.log = _replaying.log, self
@@ -106,19 +111,24 @@ class _Replaying(threading.local):
 _replaying = _Replaying()
 
 
+def _with(initial_value: Any, change: Callable[[Any], Any]) -> Any:
+    """What `change` makes of `initial_value`; a function of that if it is a function that returns the value."""
+    if not isinstance(initial_value, FunctionType):  # TensorFlow knows other callables by their class
+        return change(initial_value)
+
+    @functools.wraps(initial_value)
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        return _with(initial_value(*args, **kwargs), change)
+
+    return compute
+
+
 def _checked(initial_value: Any) -> Any:
-    """`initial_value`, or a function that returns it, which raises ValueError where only a call could compute it.
+    """`initial_value`; raises ValueError where only a call could compute it.
 
     The body makes the variable in its first trace alone, which is not the one that runs. So TensorFlow has to compute
     the value outside of it.
     """
-    if isinstance(initial_value, FunctionType):  # TensorFlow knows others by their class
-
-        @functools.wraps(initial_value)
-        def compute(*args: Any, **kwargs: Any) -> Any:
-            return _checked(initial_value(*args, **kwargs))
-
-        return compute
     if isinstance(initial_value, tf.Variable):
         with tf.init_scope():
             return tf.convert_to_tensor(initial_value)
@@ -128,19 +138,6 @@ def _checked(initial_value: Any) -> Any:
             "arguments of the call or from variables; give it one of constants or random numbers, and let the body "
             "assign to it, or make it where the function is called"
         )
-    return initial_value
-
-
-def _noted(initial_value: Any, into: list[Any]) -> Any:
-    """`initial_value`, or a function that returns it; the value is appended to `into`."""
-    if isinstance(initial_value, FunctionType):
-
-        @functools.wraps(initial_value)
-        def compute(*args: Any, **kwargs: Any) -> Any:
-            return _noted(initial_value(*args, **kwargs), into)
-
-        return compute
-    into.append(initial_value)
     return initial_value
 
 

@@ -31,7 +31,8 @@ from tensorflow_recursion.signatures import Signature
 
 tf1 = tf.compat.v1
 
-# How often a body is traced again for shapes and side effects, where functions call none but themselves.
+# How often a body is traced again for shapes and side effects, where functions call none but themselves, and how often
+# for captures that gradients in it need.
 _ROUNDS = 8
 
 _BODY_ATTRIBUTE = "_recursion_traced_body"
@@ -420,13 +421,14 @@ class Traces:
 
         A gradient of a call that leads back to the body takes what the body will have captured in the end.
         """
-        try:
-            return self._trace_as_known(body, declared)
-        except Exception:
-            if not body.missing:
-                raise
-        body.known, body.missing = (*body.known, *body.missing), ()
-        return self._trace_once(body, declared)
+        for _ in range(_ROUNDS):
+            try:
+                return self._trace_as_known(body, declared)
+            except Exception:
+                if not body.missing:
+                    raise
+            body.known, body.missing = (*body.known, *body.missing), ()
+        return self._trace_as_known(body, declared)
 
     def _trace_as_known(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
         definition = body.definition

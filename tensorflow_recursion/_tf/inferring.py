@@ -5,8 +5,8 @@ Then `Unknown` is raised, and what is being built is given up, up to the innermo
 other branches: what they return is what the conditional returns. Loops return what they begin with.
 
 Gradients are taken in such graphs, too. What a loop, a branch that was given up or a function that is not traced yet
-reads is not known, or not all of it. Their results are "open": where TensorFlow finds no way from one of them to a
-source, and would return None, the gradient is taken for a tensor. For example, of a variable that a loop reads:
+reads is known in part, or not at all. Where TensorFlow finds no way from the result of one of them, a *partial* one, to
+a source, and would return None, the gradient is taken for a tensor. For example, of a variable that a loop reads:
 
     with tf.GradientTape() as tape:
         for _ in tf.range(3):
@@ -46,7 +46,7 @@ _JACOBIAN = tf.GradientTape.jacobian
 _Branch: TypeAlias = Callable[[], Any]
 
 _ATTRIBUTE = "_recursion_is_for_inference"
-_IS_OPEN = "_recursion_is_open"  # of operations, and of the graphs in which there are any such
+_IS_PARTIAL = "_recursion_is_partial"  # of operations, and of the graphs in which there are any such
 
 
 @dataclasses.dataclass
@@ -99,7 +99,7 @@ def inferring(outer: tf.Graph, name: str) -> Iterator[Reads]:
         with graph.as_default(), _replacements.active(), tapes.watching(reads.variables):
             yield reads
     reads.captures = graph.external_captures
-    reads.are_all = not hasattr(graph, _IS_OPEN)
+    reads.are_all = not hasattr(graph, _IS_PARTIAL)
 
 
 def placeholders(specs: Sequence[tf.TensorSpec]) -> list[tf.Tensor]:
@@ -112,12 +112,12 @@ def _dtype(spec: tf.TensorSpec) -> tf.DType:
     return tf.as_dtype(spec.dtype.as_datatype_enum)
 
 
-def any_of(spec: Any, sources: Sequence[tf.Tensor], *, is_open: bool) -> Any:
-    """A nest of tensors for `spec` that are computed from `sources`; if it `is_open`, from others as well."""
-    return nests.pack(spec, _computed(nests.tensor_specs(spec), sources, is_open=is_open))
+def any_of(spec: Any, sources: Sequence[tf.Tensor], *, is_partial: bool) -> Any:
+    """A nest of tensors for `spec` that are computed from `sources`; if it `is_partial`, from others as well."""
+    return nests.pack(spec, _computed(nests.tensor_specs(spec), sources, is_partial=is_partial))
 
 
-def _computed(specs: Sequence[tf.TensorSpec], sources: Sequence[tf.Tensor], *, is_open: bool) -> list[tf.Tensor]:
+def _computed(specs: Sequence[tf.TensorSpec], sources: Sequence[tf.Tensor], *, is_partial: bool) -> list[tf.Tensor]:
     """The results of an operation that nobody runs, whose gradients are the results of others."""
     if not specs:
         return []
@@ -129,8 +129,8 @@ def _computed(specs: Sequence[tf.TensorSpec], sources: Sequence[tf.Tensor], *, i
     op = outputs[0].op
     nodes.set_gradient_function(op, _unknown_gradients)
     tapes.record(op, outputs, function=None)
-    if is_open:
-        _mark_open(outputs)
+    if is_partial:
+        _mark_partial(outputs)
     return outputs
 
 
@@ -138,7 +138,9 @@ def _unknown_gradients(op: tf.Operation, *grads: Any) -> list[tf.Tensor | None]:
     inputs = list(op.inputs)
     specs = list(map(_gradient_spec, inputs))
     given = [tensor for tensor in nest.flatten(grads, expand_composites=True) if tensor is not None]
-    found = _computed([spec for spec in specs if spec is not None], [*inputs, *given], is_open=hasattr(op, _IS_OPEN))
+    found = _computed(
+        [spec for spec in specs if spec is not None], [*inputs, *given], is_partial=hasattr(op, _IS_PARTIAL)
+    )
     rest = iter(found)
     return [None if spec is None else next(rest) for spec in specs]
 
@@ -158,17 +160,17 @@ def _gradient_spec(source: Any) -> tf.TensorSpec | None:
     return tf.TensorSpec(tf.TensorShape(known.shape), tf.as_dtype(known.dtype))
 
 
-def _mark_open(tensors: Sequence[tf.Tensor]) -> None:
+def _mark_partial(tensors: Sequence[tf.Tensor]) -> None:
     """Note that more may have a part in these tensors than what they are computed from."""
     for tensor in tensors:
-        setattr(tensor.op, _IS_OPEN, True)
-        setattr(tensor.graph, _IS_OPEN, True)
+        setattr(tensor.op, _IS_PARTIAL, True)
+        setattr(tensor.graph, _IS_PARTIAL, True)
 
 
-def _opened(value: Any) -> Any:
-    """The same nest of tensors, which is open."""
+def _as_partial(value: Any) -> Any:
+    """The same nest of tensors, as a partial result."""
     tensors = list(map(tf.identity, nests.tensors_of(value)))
-    _mark_open(tensors)
+    _mark_partial(tensors)
     return nests.pack(nests.spec_of(value), tensors)
 
 
@@ -178,11 +180,11 @@ def _completed(gradients: Any, targets: Any, sources: Any) -> Any:
     if all(gradient is not None for gradient in flat):
         return gradients
     tensors = [tensor for tensor in nest.flatten(targets, expand_composites=True) if tf.is_symbolic_tensor(tensor)]
-    if not any(hasattr(op, _IS_OPEN) for tensor in tensors for op in nodes.sources_of(tensor)):
+    if not any(hasattr(op, _IS_PARTIAL) for tensor in tensors for op in nodes.sources_of(tensor)):
         return gradients
     for i, source in enumerate(nest.flatten(sources)):
         if flat[i] is None and (spec := _gradient_spec(source)) is not None:
-            flat[i] = _computed([spec], tensors, is_open=True)[0]
+            flat[i] = _computed([spec], tensors, is_partial=True)[0]
     return nest.pack_sequence_as(gradients, flat)
 
 
@@ -224,14 +226,14 @@ def _one_of(branches: Sequence[_Branch], build: Callable[[Sequence[_Branch]], An
     if not known:
         raise Unknown(*needed, loop=loop)
     if len(known) == 1:
-        return _opened(known[0]) if needed else known[0]
+        return _as_partial(known[0]) if needed else known[0]
     try:
         spec = nests.spec_of(known[0])
         for value in known[1:]:
             spec = nests.join(spec, nests.spec_of(value))
     except ValueError:
         return build(known_branches)  # raises TensorFlow's own error
-    return any_of(spec, nests.tensors_of(known), is_open=bool(needed))
+    return any_of(spec, nests.tensors_of(known), is_partial=bool(needed))
 
 
 def _cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
@@ -256,7 +258,7 @@ def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **
     spec = nests.spec_of(start)
     if shape_invariants is not None:
         spec = nest.map_structure_up_to(spec, _with_shape, spec, shape_invariants)
-    result = any_of(spec, nests.tensors_of(start), is_open=True)
+    result = any_of(spec, nests.tensors_of(start), is_partial=True)
     flat = nest.flatten(result, expand_composites=True)
     return flat[0] if len(flat) == 1 and not options.get("return_same_structure", True) else result
 
