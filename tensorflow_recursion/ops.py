@@ -93,6 +93,14 @@ def ignored_by(call: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
     return ignored[:count], ignored[count:]
 
 
+def carries_arguments(call: tf.Operation) -> bool:
+    """Whether a call of a backward function carries what differentiating it again takes.
+
+    Those outside of bodies' gradients do. The gradient as a function is differentiated then, with these arguments.
+    """
+    return is_gradient(call) and len(call.inputs) > num_arguments(call)
+
+
 def repeat(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Add a node like `op` to the default graph, with other inputs; returns an output for each output of `op`."""
     attrs = dict(op.node_def.attr)

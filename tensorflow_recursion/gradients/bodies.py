@@ -173,7 +173,12 @@ class BodyWithGradient:
         return self._known.is_collected(self._definition, position)
 
     def _target_of(self, op: tf.Operation, position: int) -> Weight | None:
-        """What the input `position` of a call is in the callee, if that one is differentiated along with this body."""
+        """What the input `position` of a call is in the callee, if that one is differentiated along with this body.
+
+        The callee of a gradient call that carries arguments is not: another function is differentiated in its place.
+        """
+        if op.type == names.INVOKE and ops.carries_arguments(op):
+            return None
         callee = self._tracer.registry.by_graph_name(ops.callee_of(op))
         if op.type in function_calls.OPERATORS and tf_functions.note_weights(op) and callee is None:
             callee = self._tracer.tf_function(op)

@@ -99,7 +99,7 @@ class Differentiation:
 
     def _of_call(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         callee = ops.callee_of(op)
-        if callee in self._by_backward and (self._is_from_outside(op) or self._groups.pair_function(callee) is None):
+        if callee in self._by_backward and (ops.carries_arguments(op) or self._groups.pair_function(callee) is None):
             return self._of_backward(op, *self._by_backward[callee], grads)
         if self._groups.innermost is None and ops.is_gradient(op) and self._groups.pair_function(callee) is None:
             return self._of_imported_backward(op, grads)
@@ -243,7 +243,7 @@ class Differentiation:
         """Gradients by a call of the gradient as a function of x and dy, which is differentiated."""
         base = pair.definition
         args, snapshot = ops.ignored_by(op)
-        if not self._is_from_outside(op) and base.inputs:
+        if not ops.carries_arguments(op) and base.inputs:
             raise LookupError(
                 f"Gradient call {op.name!r} of '{names.shown(base.user_name)}' cannot be differentiated again: it was "
                 "built inside a body's gradient"
@@ -281,10 +281,6 @@ class Differentiation:
                 "the graph by its Python code again and restore the variables"
             )
         return self._of_backward(op, pair, group, grads)
-
-    def _is_from_outside(self, op: tf.Operation) -> bool:
-        """Whether a gradient call carries what differentiating it takes, as those outside of bodies' gradients do."""
-        return len(op.inputs) > ops.num_arguments(op)
 
     def _of_gradient(
         self,

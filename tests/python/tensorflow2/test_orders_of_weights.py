@@ -1,4 +1,4 @@
-"""Second and third derivatives for weights: products, and rows that only a branch gathers, against the net unrolled."""
+"""Second and higher derivatives for weights: products, and rows that only a branch gathers, against the net unrolled."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
@@ -85,3 +85,59 @@ def test_third_derivative_for_rows_that_only_a_branch_gathers(weights):
 
     got = derivative(lambda: product(tf.constant(DEPTH)), table, 3)
     np.testing.assert_allclose(got, derivative(lambda: unrolled(DEPTH), table, 3), rtol=1e-9)
+
+
+def by_sum(x, w):
+    return tf.reduce_sum(x) * w[0] * tf.reduce_sum(w)
+
+
+def by_product(x, w):
+    return tf.linalg.matvec(w, x) * 0.1
+
+
+def by_rows(x, w):
+    return x * tf.gather(w, 1) * tf.gather(w, 0)
+
+
+# What uses a weight, and its shape; each is used in a way of which gradients are dense, products, or rows.
+USES = {"sum": (by_sum, [3]), "product": (by_product, [3, 3]), "rows": (by_rows, [4, 3])}
+
+
+@pytest.mark.each_value
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("is_variable", [False, True], ids=["tensor", "variable"])
+@pytest.mark.parametrize("use", list(USES))
+def test_third_derivative_of_a_body_with_a_tape(use, is_variable):
+    """The gradient in the body is differentiated as a function, whose weights are those of the body's other calls."""
+    make, shape = USES[use]
+    values = np.random.default_rng(6).normal(size=[100, *shape])  # so large that a tensor is captured
+    weight, factor = tf.Variable(values) if is_variable else tf.constant(values), tf.Variable(1.3, dtype=F64)
+    x = tf.constant([0.3, 0.5, 0.7], F64)
+
+    def loss(n, x):
+        y = make(x, weight[1]) * factor
+        return tf.reduce_sum(y) if n < 1 else loss(n - 1, x * y) * 0.1 * factor
+
+    @tfr.recursive
+    def recursive_loss(n, x):
+        y = make(x, weight[1]) * factor
+        return tf.reduce_sum(y) if n < 1 else recursive_loss(n - 1, x * y) * 0.1 * factor
+
+    def step_of(loss):
+        def step(n, x):
+            with tf.GradientTape() as tape:
+                y = loss(n, x)
+            return tape.gradient(y, factor) * 2 + y
+
+        return step
+
+    def derivatives(step):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, weight])
+            y = step(tf.constant(2), x)
+            y = tf.reduce_sum(tape.gradient(y, x) ** 2)
+        return [tf.convert_to_tensor(grad) for grad in tape.gradient(y, [x, factor, weight])]
+
+    got = derivatives(tfr.recursive(step_of(recursive_loss)))
+    for one, expected in zip(got, derivatives(step_of(loss)), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-9)
