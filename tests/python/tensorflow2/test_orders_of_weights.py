@@ -1,4 +1,4 @@
-"""Second and higher derivatives for weights: products, and rows that only a branch gathers, against the net unrolled."""
+"""Higher derivatives for weights: products, and rows that only a branch gathers, against the net unrolled."""
 # SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
