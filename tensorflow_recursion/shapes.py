@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import handles, nodes
+from tensorflow_recursion._tf import function_calls, handles, nodes
 
 Shapes: TypeAlias = tuple[tf.TensorShape, ...]
 
@@ -40,13 +40,19 @@ def guess(result: tf.Tensor) -> tf.TensorShape:
 
 
 def elements_of(result: tf.Tensor) -> handles.HandleData | None:
-    """What is known of a list that a body returns; of one that a conditional leaves open, the dtype in its branches."""
+    """What is known of a list that a body returns, or a `tf.function` that it calls.
+
+    Of one that a conditional leaves open, it is the dtype in its branches.
+    """
     data = handles.handle_data(result)
     while data is None and result.op.type == "Identity":
         result = result.op.inputs[0]
         data = handles.handle_data(result)
     if data is not None or result.dtype != tf.variant:
         return data
+    called = function_calls.called_graph(result.op)
+    if called is not None:
+        return elements_of(called.outputs[result.value_index])
     for output in nodes.branch_outputs(result):
         if (data := elements_of(output)) is not None:
             data = handles.HandleData.FromString(data.SerializeToString())

@@ -22,6 +22,13 @@ def function_in_reach(graph: tf.Graph | None, name: str) -> Any:
     return None
 
 
+def called_graph(op: tf.Operation) -> tf.Graph | None:
+    """The graph of the `tf.function` that `op` calls; None if it calls none, or one of which there is no graph."""
+    if op.type not in OPERATORS:
+        return None
+    return getattr(function_in_reach(op.graph, str(op.get_attr("f").name)), "graph", None)
+
+
 def reaches(op: tf.Operation, op_type: str) -> bool:
     """Whether an operator `op_type` stands in the function that a call runs, or in one that this refers to."""
     nodes = functions.nodes_reached([str(op.get_attr("f").name)], lambda name: function_in_reach(op.graph, name))

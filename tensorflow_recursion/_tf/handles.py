@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework import full_type_pb2, types_pb2
 from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework import cpp_shape_inference_pb2
 from tensorflow.python.ops import gen_resource_variable_ops, handle_data_util
@@ -22,6 +22,9 @@ WITHOUT_GRADIENT = handle_data_util.create_handle_data(tf.TensorShape([]), tf.in
 # Handle data for a record that has a gradient: that of a list of lists, whose elements may have gradients. A list of
 # records has another one, in which the shape is known: each record is a scalar.
 OF_RECORD = handle_data_util.create_handle_data(tf.TensorShape(None), tf.variant)
+# Handle data for a `tf.experimental.Optional`, such as one that a conditional in a `tf.function` returns for its
+# gradient. It may hold another dtype in each branch, so its gradient, an optional as well, is of none that is known.
+OF_OPTIONAL = HandleData.FromString(OF_RECORD.SerializeToString() + OF_RECORD.SerializeToString())
 
 
 def is_trainable(tensor: tf.Tensor) -> bool:
@@ -70,6 +73,8 @@ def handle_data(tensor: tf.Tensor) -> HandleData | None:
 
 def _comparable(data: HandleData) -> HandleData:
     """The same, equal to all that says the same: TensorFlow's C++ adds a `type` that says nothing, Python does not."""
+    if any(known.type.type_id == full_type_pb2.TFT_OPTIONAL for known in data.shape_and_type):
+        return OF_OPTIONAL
     if not any(known.HasField("type") and not known.type.ByteSize() for known in data.shape_and_type):
         return data
     result = HandleData.FromString(data.SerializeToString())
@@ -123,8 +128,10 @@ def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
 
 
 def gradient_elements(tensor: tf.Tensor) -> HandleData | None:
-    """What is known of the gradient for `tensor` if that is a list of tensors: it holds what the list holds."""
+    """What is known of the gradient for `tensor` if that is a list of tensors or an optional: it is one as well."""
     data = handle_data(tensor) if tensor.dtype.base_dtype == tf.variant else None
+    if data == OF_OPTIONAL:
+        return data
     if data is None or not holds_trainable(data) or data.shape_and_type[0].dtype == tf.variant:
         return None
     return data

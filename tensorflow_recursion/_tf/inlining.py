@@ -15,7 +15,7 @@ from tensorflow.python.ops import control_flow_util_v2
 
 from tensorflow_recursion._tf import copies, function_calls, functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion._tf.nodes import CASES, CONDITIONALS, LOOPS
+from tensorflow_recursion._tf.nodes import BRANCHING, CONDITIONALS, LOOPS
 from tensorflow_recursion._tf.replacements import Replacements
 
 # The name scope of a body that is built from its definition.
@@ -138,7 +138,7 @@ def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[A
 
     Of each: the attribute of Python's where its graph is kept, its function, its inputs and their static shapes.
     """
-    if op.type in (*CONDITIONALS, *CASES):
+    if op.type in BRANCHING:
         inputs = list(op.inputs)[1:]
         shapes = [tensor.shape for tensor in inputs]
         if op.type in CONDITIONALS:

@@ -14,8 +14,9 @@ from tensorflow.python.ops import cond_v2, while_v2
 
 CONDITIONALS = ("If", "StatelessIf")
 CASES = ("Case", "StatelessCase")
+BRANCHING = (*CONDITIONALS, *CASES)
 LOOPS = ("While", "StatelessWhile")
-HAVE_BRANCHES = (*CONDITIONALS, *CASES, *LOOPS)
+HAVE_BRANCHES = (*BRANCHING, *LOOPS)
 # An attribute of such an operation in Python: its inputs and the graphs of its branches, whose captures are these.
 _BOUND_BRANCHES = "_recursion_bound_branches"
 
@@ -111,7 +112,7 @@ def sources_of(tensor: tf.Tensor) -> Iterator[tf.Operation]:
 
 def branch_outputs(result: tf.Tensor) -> list[tf.Tensor]:
     """Where `result` is an output of a conditional: the outputs of its branches that it may be."""
-    if result.op.type not in CONDITIONALS:
+    if result.op.type not in BRANCHING:
         return []
     return [branch.outputs[result.value_index] for branch in branches(result.op)]
 
@@ -156,7 +157,7 @@ def is_zeros(tensor: tf.Tensor) -> bool:
     pending = [tensor]
     while pending:
         tensor = pending.pop()
-        if tensor.op.type in ("Identity", *CONDITIONALS):
+        if tensor.op.type in ("Identity", *BRANCHING):
             pending += branch_outputs(tensor) or [tensor.op.inputs[0]]
         elif (outer := captured_by(tensor)) is not None:
             pending.append(outer)
@@ -177,7 +178,7 @@ def is_always_of(tensor: tf.Tensor, op_types: Container[str]) -> bool:
         tensor = pending.pop()
         if tensor.op.type in op_types:
             continue
-        if tensor.op.type in ("Identity", "Switch", "Merge", *CONDITIONALS):
+        if tensor.op.type in ("Identity", "Switch", "Merge", *BRANCHING):
             data = list(tensor.op.inputs) if tensor.op.type == "Merge" else [tensor.op.inputs[0]]
             pending += [source for source in branch_outputs(tensor) or data if not is_zeros(source)]
         elif (outer := captured_by(tensor)) is not None:

@@ -251,7 +251,7 @@ class UsesInBody:
 
     def _reading(self, op: tf.Operation, position: int, name: _Name) -> _Reading:
         """How `op` reads a name."""
-        if op.type in (*nodes.CONDITIONALS, *nodes.CASES):
+        if op.type in nodes.BRANCHING:
             self._conditionals.update((branch, op) for branch in nodes.branches(op))
         if others := _stands_for(op, position):
             if name.may_move and (arguments := self._arguments_behind(name.tensor)) is not None:
@@ -471,7 +471,7 @@ def _readers(tensor: tf.Tensor) -> Iterator[tuple[tf.Operation, int]]:
 
 def _stands_for(op: tf.Operation, position: int) -> list[tf.Tensor]:
     """The tensors that are input `position` of `op` under another name; none if `op` makes use of it."""
-    if op.type in (*nodes.CONDITIONALS, *nodes.CASES) and position > 0:
+    if op.type in nodes.BRANCHING and position > 0:
         return [branch.inputs[position - 1] for branch in nodes.branches(op)]
     if op.type in nodes.LOOPS:
         body = nodes.loop_body(op)
