@@ -49,6 +49,9 @@ inline constexpr char kRecallOp[] = "Recursion>Recall";
 // Hands on a list that a record may hold, see ListOrZerosOp (cc/kernels/record_ops.h).
 inline constexpr char kListOrZerosOp[] = "Recursion>ListOrZeros";
 
+// Hands on what a branch or an iteration reads, see cc/expand/branch_inputs.h.
+inline constexpr char kBranchInputOp[] = "Recursion>BranchInput";
+
 // Keep the values that variables have when a call begins, and make variables of them for whoever calls the function
 // once more, see cc/kernels/snapshot_ops.h.
 inline constexpr char kSnapshotOp[] = "Recursion>Snapshot";

@@ -39,7 +39,7 @@ class CollectOp : public tensorflow::OpKernel {
   tensorflow::PartialTensorShape row_shapes_[2];
 };
 
-// Passes its first input on: Total and ContributeView.
+// Passes its first input on: Total, ContributeView and BranchInput.
 class FirstInputOp : public tensorflow::OpKernel {
  public:
   using OpKernel::OpKernel;

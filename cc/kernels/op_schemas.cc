@@ -48,6 +48,19 @@ absl::Status ShapeFromAttr(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+// The shape of the input, but of what is open there each dimension is another one.
+absl::Status SeparateShape(InferenceContext* c) {
+  const ShapeHandle given = c->input(0);
+  if (!c->RankKnown(given)) return tensorflow::shape_inference::UnknownShape(c);
+  std::vector<tensorflow::shape_inference::DimensionHandle> dimensions;
+  for (int i = 0; i < c->Rank(given); ++i) {
+    const auto dimension = c->Dim(given, i);
+    dimensions.push_back(c->ValueKnown(dimension) ? c->MakeDim(c->Value(dimension)) : c->UnknownDim());
+  }
+  c->set_output(0, c->MakeShape(dimensions));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // The operators are stateful, so that no stock pass folds, merges or moves them. Those that only compute a value need
@@ -113,6 +126,13 @@ REGISTER_OP(kListOrZerosOp)
     .Output("result: variant")
     .SetShapeFn(tensorflow::shape_inference::UnchangedShape)
     .Doc("The list, or zeros like the list `like` where a record of zeros stands for them.");
+
+REGISTER_OP(kBranchInputOp)
+    .Input("value: T")
+    .Output("inside: T")
+    .Attr("T: type")
+    .SetShapeFn(SeparateShape)
+    .Doc("The value, in a branch or an iteration: what is found out of its shape there holds nowhere else.");
 
 REGISTER_OP(kSnapshotOp)
     .Input("variables: T")

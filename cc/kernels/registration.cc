@@ -49,6 +49,10 @@ REGISTER_KERNEL_BUILDER(Name(kInvokeOp).Device(DEVICE_DEFAULT), InvokeOp);
 REGISTER_KERNEL(kRetainOp, RetainOp);
 REGISTER_KERNEL(kRecallOp, RecallOp);
 REGISTER_KERNEL(kListOrZerosOp, ListOrZerosOp);
+REGISTER_KERNEL(kBranchInputOp, FirstInputOp, .TypeConstraint("T", TypesOnDevice()));
+REGISTER_KERNEL_BUILDER(
+    Name(kBranchInputOp).Device(DEVICE_DEFAULT).TypeConstraint<int32_t>("T").HostMemory("value").HostMemory("inside"),
+    FirstInputOp);
 REGISTER_KERNEL(kSnapshotOp, SnapshotOp, .HostMemory("variables"));
 REGISTER_KERNEL(kVariablesOfOp, VariablesOfOp, .HostMemory("variables").HostMemory("copies"));
 REGISTER_KERNEL(kHasRunOp, HasRunOp, .HostMemory("after").HostMemory("token"));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/expand/branch_inputs.h"
 #include "cc/expand/expand_calls.h"
 #include "cc/passes/shield_bodies_pass.h"
 #include "cc/passes/spread_calls.h"
@@ -152,6 +153,7 @@ absl::Status MakeStaticGraph(MainGraph main, FunctionLibraryRuntime* library, co
   for (const bool fuses : {true, false}) {
     GraphDef expanded;
     TFR_RETURN_IF_ERROR(ExpandCalls(main.graph, expansion, &expanded));
+    AddBranchInputs(&expanded);
     TFR_RETURN_IF_ERROR(MakeGraph(std::move(expanded), functions, graph));
     Optimize(main, devices, library, fuses, graph);
     if (!absl::c_any_of((*graph)->op_nodes(), [](const Node* node) { return IsForOneDnnAlone(*node); })) break;

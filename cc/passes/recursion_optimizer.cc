@@ -6,6 +6,7 @@
 
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/expand/branch_inputs.h"
 #include "cc/expand/expand_calls.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/grappler/clusters/cluster.h"
@@ -121,7 +122,9 @@ absl::Status RecursionOptimizer::Optimize(tensorflow::grappler::Cluster* cluster
   options.run = options_;
   options.placement.devices = cluster == nullptr ? nullptr : cluster->GetDeviceSet();
   options.placement.allow_soft_placement = config_proto_.allow_soft_placement();
-  return ExpandCalls(item.graph, options, optimized);
+  TFR_RETURN_IF_ERROR(ExpandCalls(item.graph, options, optimized));
+  AddBranchInputs(optimized);
+  return absl::OkStatus();
 }
 
 }  // namespace tensorflow_recursion

@@ -10,6 +10,7 @@
 #include "cc/analysis/regions.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
+#include "cc/expand/branch_inputs.h"
 #include "cc/passes/restore_waits.h"
 #include "cc/passes/spread_boundaries.h"
 #include "cc/passes/spread_deciders.h"
@@ -55,6 +56,7 @@ class WholeFlow {
 }  // namespace
 
 absl::Status SpreadCalls(Graph* graph) {
+  TFR_RETURN_IF_ERROR(RemoveBranchInputs(graph));
   if (!AnyNode(*graph, [](const Node* node) { return node->type_string() == kCallOp; })) return absl::OkStatus();
   GraphRegions regions;
   TFR_RETURN_IF_ERROR(regions.Build(*graph));

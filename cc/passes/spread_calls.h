@@ -17,6 +17,7 @@ namespace tensorflow_recursion {
 //   lives, and a Merge of what they say tells all devices.
 // - Every node says in the attribute `_recursion_body` what it is part of, and the nodes of partial loops are marked.
 // - Nodes that wait for all side effects of a body wait for each of them directly (restore_waits.h).
+// - BranchInputs are gone (cc/expand/branch_inputs.h).
 // - The nodes that only kept others from being pruned are gone, and so are control edges from one device to another
 //   that JoinCall implies.
 //

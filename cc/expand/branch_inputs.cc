@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cc/expand/branch_inputs.h"
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
+#include "cc/base/status.h"
+#include "cc/expand/control_flow_nodes.h"
+#include "cc/expand/name_table.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/tensor_id.h"
+
+namespace tensorflow_recursion {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::GraphDef;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+using tensorflow::TensorId;
+
+// Whether the outputs of `node` are those of a branch, or an iteration, and have shapes that others could tell of.
+bool HasBranchOutputs(const NodeDef& node) {
+  if (node.op() != "Switch" && node.op() != "_SwitchN") return false;
+  const auto type = node.attr().find("T");
+  return type != node.attr().end() && type->second.type() != tensorflow::DT_RESOURCE &&
+         type->second.type() != tensorflow::DT_VARIANT;
+}
+
+// The names of nodes that some node reads, not only waits for.
+std::unordered_set<std::string> NodesThatAreRead(const GraphDef& graph) {
+  std::unordered_set<std::string> read;
+  for (const NodeDef& node : graph.node()) {
+    for (const std::string& input : node.input()) {
+      const TensorId id = tensorflow::ParseTensorName(input);
+      if (id.index() >= 0) read.emplace(id.node());
+    }
+  }
+  return read;
+}
+
+NodeDef BranchInput(const NodeDef& branch, const std::string& input, std::string name) {
+  NodeDef node;
+  node.set_name(std::move(name));
+  node.set_op(kBranchInputOp);
+  node.set_device(branch.device());
+  node.add_input(input);
+  (*node.mutable_attr())["T"] = branch.attr().at("T");
+  const auto owner = branch.attr().find(kBodyAttr);
+  if (owner != branch.attr().end()) (*node.mutable_attr())[kBodyAttr] = owner->second;
+  return node;
+}
+
+bool HasControlEdge(const Node& node) {
+  const auto is_control = [](const Edge* edge) {
+    return edge->IsControlEdge() && edge->src()->IsOp() && edge->dst()->IsOp();
+  };
+  return absl::c_any_of(node.in_edges(), is_control) || absl::c_any_of(node.out_edges(), is_control);
+}
+
+// Lets whoever reads `node` read `port` of `source`.
+void ReadInstead(Node* node, Node* source, int port, Graph* graph) {
+  const std::vector<const Edge*> edges(node->out_edges().begin(), node->out_edges().end());
+  for (const Edge* edge : edges) {
+    if (edge->IsControlEdge()) continue;
+    Node* const reader = edge->dst();
+    const int position = edge->dst_input();
+    graph->RemoveEdge(edge);
+    graph->AddEdge(source, port, reader, position);
+  }
+}
+
+absl::Status Remove(Node* node, Graph* graph) {
+  const Edge* input = nullptr;
+  TFR_RETURN_IF_ERROR(node->input_edge(0, &input));
+  if (!HasControlEdge(*node)) {
+    ReadInstead(node, input->src(), input->src_output(), graph);
+    graph->RemoveNode(node);
+    return absl::OkStatus();
+  }
+  NodeDef def = node->def();
+  def.set_op("Identity");
+  def.set_name(graph->NewName(absl::StrCat(node->name(), "/waited_for")));
+  absl::Status status;
+  Node* const identity = graph->AddNode(std::move(def), &status);
+  TFR_RETURN_IF_ERROR(status);
+  identity->set_assigned_device_name(node->assigned_device_name());
+  graph->AddEdge(input->src(), input->src_output(), identity, 0);
+  for (const Edge* edge : node->in_edges()) {
+    if (edge->IsControlEdge()) graph->AddControlEdge(edge->src(), identity);
+  }
+  for (const Edge* edge : node->out_edges()) {
+    if (edge->IsControlEdge()) graph->AddControlEdge(identity, edge->dst());
+  }
+  ReadInstead(node, identity, 0, graph);
+  graph->RemoveNode(node);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddBranchInputs(GraphDef* graph) {
+  std::unordered_map<std::string, const NodeDef*> branches;
+  NameTable names;
+  for (const NodeDef& node : graph->node()) {
+    names.Take(node.name());
+    if (HasBranchOutputs(node)) branches[node.name()] = &node;
+  }
+  if (branches.empty()) return;
+  const std::unordered_set<std::string> read = NodesThatAreRead(*graph);
+  std::map<std::string, NodeDef> added;
+  for (NodeDef& node : *graph->mutable_node()) {
+    // A pivot, which others only wait for, and a Merge, which has a shape of its own, tell nothing of the shape.
+    if (IsMerge(node) || (node.op() == "Identity" && read.count(node.name()) == 0)) continue;
+    for (std::string& input : *node.mutable_input()) {
+      const TensorId id = tensorflow::ParseTensorName(input);
+      const auto branch = id.index() < 0 ? branches.end() : branches.find(std::string(id.node()));
+      if (branch == branches.end()) continue;
+      const std::string tensor = id.ToString();
+      auto found = added.find(tensor);
+      if (found == added.end()) {
+        std::string name = names.Unique(absl::StrCat(branch->first, "/branch_input_", id.index()));
+        found = added.emplace(tensor, BranchInput(*branch->second, input, std::move(name))).first;
+      }
+      input = found->second.name();
+    }
+  }
+  for (auto& [tensor, node] : added) *graph->add_node() = std::move(node);
+}
+
+absl::Status RemoveBranchInputs(Graph* graph) {
+  std::vector<Node*> nodes;
+  for (Node* node : graph->op_nodes()) {
+    if (node->type_string() == kBranchInputOp) nodes.push_back(node);
+  }
+  for (Node* node : nodes) TFR_RETURN_IF_ERROR(Remove(node, graph));
+  if (!nodes.empty()) tensorflow::FixupSourceAndSinkEdges(graph);
+  return absl::OkStatus();
+}
+
+}  // namespace tensorflow_recursion
