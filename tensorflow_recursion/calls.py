@@ -91,7 +91,7 @@ class Library:
             for library in waiting:
                 library.adopt(definition)
                 library.require(name)
-        except Exception:
+        except BaseException:  # an interrupt by the user, too
             for registry in [self.registry, *(library.registry for library in waiting)]:
                 registry.definitions.pop(name, None)
             raise

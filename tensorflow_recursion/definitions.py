@@ -49,8 +49,10 @@ class TraceAgain(ValueError):
         bring_back = self._drop_guess()
         try:
             yield
-        except Exception:
+        except BaseException as error:
             bring_back()
+            if not isinstance(error, Exception):  # an interrupt by the user
+                raise
             raise self._error  # noqa: B904 - the second error is of no interest
 
 

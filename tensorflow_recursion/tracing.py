@@ -324,7 +324,7 @@ class Traces:
         before = dict(self._bodies)
         try:
             yield
-        except Exception:
+        except BaseException:  # an interrupt by the user, too
             self._bodies = before
             self._pending.clear()
             raise

@@ -49,16 +49,51 @@ std::unordered_set<std::string> NodesThatAreRead(const GraphDef& graph) {
   return read;
 }
 
-NodeDef BranchInput(const NodeDef& branch, const std::string& input, std::string name) {
+std::string WantedName(const std::string& branch, int output) { return absl::StrCat(branch, "/branch_input_", output); }
+
+// Of an output of `branch`; without its input.
+NodeDef BranchInput(const NodeDef& branch, std::string name) {
   NodeDef node;
   node.set_name(std::move(name));
   node.set_op(kBranchInputOp);
   node.set_device(branch.device());
-  node.add_input(input);
   (*node.mutable_attr())["T"] = branch.attr().at("T");
   const auto owner = branch.attr().find(kBodyAttr);
   if (owner != branch.attr().end()) (*node.mutable_attr())[kBodyAttr] = owner->second;
   return node;
+}
+
+// Lets what `edges` lead to read `port` of `source` instead.
+void MoveReaders(const std::vector<const Edge*>& edges, Node* source, int port, Graph* graph) {
+  for (const Edge* edge : edges) {
+    Node* const reader = edge->dst();
+    const int position = edge->dst_input();
+    graph->RemoveEdge(edge);
+    graph->AddEdge(source, port, reader, position);
+  }
+}
+
+// A pivot, which others only wait for, and a Merge, which has a shape of its own, tell nothing of the shape.
+bool TellsOfShape(const Node& reader) {
+  const auto is_read = [](const Edge* edge) { return !edge->IsControlEdge(); };
+  return !reader.IsMerge() && (reader.type_string() != "Identity" || absl::c_any_of(reader.out_edges(), is_read));
+}
+
+absl::Status AddBehind(Node* branch, Graph* graph) {
+  std::map<int, std::vector<const Edge*>> readers;
+  for (const Edge* edge : branch->out_edges()) {
+    if (!edge->IsControlEdge() && TellsOfShape(*edge->dst())) readers[edge->src_output()].push_back(edge);
+  }
+  for (const auto& [output, edges] : readers) {
+    absl::Status status;
+    std::string name = graph->NewName(WantedName(branch->name(), output));
+    Node* const added = graph->AddNode(BranchInput(branch->def(), std::move(name)), &status);
+    TFR_RETURN_IF_ERROR(status);
+    added->set_assigned_device_name(branch->assigned_device_name());
+    graph->AddEdge(branch, output, added, 0);
+    MoveReaders(edges, added, 0, graph);
+  }
+  return absl::OkStatus();
 }
 
 bool HasControlEdge(const Node& node) {
@@ -70,14 +105,11 @@ bool HasControlEdge(const Node& node) {
 
 // Lets whoever reads `node` read `port` of `source`.
 void ReadInstead(Node* node, Node* source, int port, Graph* graph) {
-  const std::vector<const Edge*> edges(node->out_edges().begin(), node->out_edges().end());
-  for (const Edge* edge : edges) {
-    if (edge->IsControlEdge()) continue;
-    Node* const reader = edge->dst();
-    const int position = edge->dst_input();
-    graph->RemoveEdge(edge);
-    graph->AddEdge(source, port, reader, position);
+  std::vector<const Edge*> edges;
+  for (const Edge* edge : node->out_edges()) {
+    if (!edge->IsControlEdge()) edges.push_back(edge);
   }
+  MoveReaders(edges, source, port, graph);
 }
 
 absl::Status Remove(Node* node, Graph* graph) {
@@ -119,8 +151,7 @@ void AddBranchInputs(GraphDef* graph) {
   if (branches.empty()) return;
   const std::unordered_set<std::string> read = NodesThatAreRead(*graph);
   std::map<std::string, NodeDef> added;
-  for (NodeDef& node : *graph->mutable_node()) {
-    // A pivot, which others only wait for, and a Merge, which has a shape of its own, tell nothing of the shape.
+  for (NodeDef& node : *graph->mutable_node()) {  // the same readers as of `TellsOfShape`
     if (IsMerge(node) || (node.op() == "Identity" && read.count(node.name()) == 0)) continue;
     for (std::string& input : *node.mutable_input()) {
       const TensorId id = tensorflow::ParseTensorName(input);
@@ -129,13 +160,23 @@ void AddBranchInputs(GraphDef* graph) {
       const std::string tensor = id.ToString();
       auto found = added.find(tensor);
       if (found == added.end()) {
-        std::string name = names.Unique(absl::StrCat(branch->first, "/branch_input_", id.index()));
-        found = added.emplace(tensor, BranchInput(*branch->second, input, std::move(name))).first;
+        std::string name = names.Unique(WantedName(branch->first, id.index()));
+        found = added.emplace(tensor, BranchInput(*branch->second, std::move(name))).first;
+        found->second.add_input(input);
       }
       input = found->second.name();
     }
   }
   for (auto& [tensor, node] : added) *graph->add_node() = std::move(node);
+}
+
+absl::Status AddBranchInputs(Graph* graph) {
+  std::vector<Node*> branches;
+  for (Node* node : graph->op_nodes()) {
+    if (HasBranchOutputs(node->def())) branches.push_back(node);
+  }
+  for (Node* branch : branches) TFR_RETURN_IF_ERROR(AddBehind(branch, graph));
+  return absl::OkStatus();
 }
 
 absl::Status RemoveBranchInputs(Graph* graph) {

@@ -153,8 +153,8 @@ absl::Status MakeStaticGraph(MainGraph main, FunctionLibraryRuntime* library, co
   for (const bool fuses : {true, false}) {
     GraphDef expanded;
     TFR_RETURN_IF_ERROR(ExpandCalls(main.graph, expansion, &expanded));
-    AddBranchInputs(&expanded);
     TFR_RETURN_IF_ERROR(MakeGraph(std::move(expanded), functions, graph));
+    TFR_RETURN_IF_ERROR(AddBranchInputs(graph->get()));
     Optimize(main, devices, library, fuses, graph);
     if (!absl::c_any_of((*graph)->op_nodes(), [](const Node* node) { return IsForOneDnnAlone(*node); })) break;
   }

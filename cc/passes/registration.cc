@@ -6,6 +6,7 @@
 // same, but not the optimizer.
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/base/names.h"
+#include "cc/passes/add_branch_inputs_pass.h"
 #include "cc/passes/attach_handles_pass.h"
 #include "cc/passes/composite_pass.h"
 #include "cc/passes/expand_left_calls_pass.h"
@@ -40,6 +41,8 @@ REGISTER_OPTIMIZATION(Grouping::PRE_PLACEMENT, 1000, PrepareGraphPass);
 // This runs right after placement, because nobody else is to see the stand-ins that calls read instead of resources
 // during placement.
 REGISTER_OPTIMIZATION(Grouping::POST_PLACEMENT, 0, AttachHandlesPass);
+// Grappler comes next, which would take for granted that every branch is taken. Placement need not see what is added.
+REGISTER_OPTIMIZATION(Grouping::POST_PLACEMENT, 1, AddBranchInputsPass);
 
 // 3. Grappler, which has pruned the graph to what the fetches need.
 

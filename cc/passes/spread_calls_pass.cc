@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/spread_calls_pass.h"
 
+#include "cc/expand/branch_inputs.h"
 #include "cc/passes/spread_calls.h"
 
 namespace tensorflow_recursion {
 
 absl::Status SpreadCallsPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  if (options.graph == nullptr || options.is_function_graph) return absl::OkStatus();
+  if (options.graph == nullptr) return absl::OkStatus();
+  if (options.is_function_graph) return RemoveBranchInputs(options.graph->get());
   return SpreadCalls(options.graph->get());
 }
 

@@ -209,7 +209,7 @@ class Group:
             for pair in self._pairs.values():
                 pair.check_asked()
                 self._lists[pair.definition.lasting_name] = pair.result_handles
-        except Exception:
+        except BaseException:  # an interrupt by the user, too
             self._pairs.clear()
             self.known.clear()
             raise
