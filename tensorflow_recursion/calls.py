@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, nested_calls, ops, signatures
-from tensorflow_recursion._tf import function_calls, functions, graphs, handles, inferring, patches, tapes
+from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inferring, patches, tapes
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
@@ -450,6 +450,8 @@ def _recall_gradient(op: tf.Operation, *grads: Any) -> tf.Tensor | None:
 @registered_gradient(names.INVOKE)
 def _invoke_gradient(op: tf.Operation, *grads: Any) -> Gradients:
     call = op.outputs[0].op  # `op` itself, or what a tape has in place of it
+    # A tape that a tf.custom_gradient has kept knows the calls of the body that was traced, not those of its copies.
+    call = copies.operation_around(call, tf1.get_default_graph())
     return library_of_call(call).differentiation.of_call(call, grads[:-1])
 
 

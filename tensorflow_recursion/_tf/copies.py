@@ -148,6 +148,16 @@ def operation_in_copy(op: tf.Operation, graph: tf.Graph) -> tf.Operation | None:
     return None if name is None else graph.get_operation_by_name(name)
 
 
+def operation_around(op: tf.Operation, graph: tf.Graph) -> tf.Operation:
+    """What stands for `op` in `graph` or a graph around it, or in the branch or loop of which one is the gradient.
+
+    That is `op` itself where none of these is its graph or a copy of that.
+    """
+    around = graphs.enclosing_graphs(graph)
+    forward = [one._forward_graph for one in around if getattr(one, "_forward_graph", None) is not None]
+    return next((inner for one in [*around, *forward] if (inner := operation_in_copy(op, one)) is not None), op)
+
+
 def _in_source(tensor: tf.Tensor, graph: Any) -> tf.Tensor | None:
     """What stands for `tensor` in `graph`, which has it, has taken it from another graph or is a copy of that one.
 

@@ -212,7 +212,7 @@ def _awaited(gradient: Any, element: Any) -> Iterator[Any]:
         yield element
         return
     forward = gradient._forward_graph
-    op = _in_copy(op.outputs[0], forward).op if op.outputs else _operation_in_copy(op, forward)
+    op = _in_copy(op.outputs[0], forward).op if op.outputs else copies.operation_around(op, forward)
     if op.graph is forward:
         with forward.as_default(), forward.control_dependencies([op]):
             token = _has_run(forward, [])
@@ -324,12 +324,6 @@ def _in_copy(tensor: tf.Tensor, branch: tf.Graph) -> tf.Tensor:
     if any(tensor.graph is graph for graph in around):
         return tensor
     return next((inner for graph in around if (inner := copies.in_copy(tensor, graph)) is not None), tensor)
-
-
-def _operation_in_copy(op: tf.Operation, branch: tf.Graph) -> tf.Operation:
-    """What `_in_copy` says of a tensor, of an operation without results."""
-    around = graphs.enclosing_graphs(branch)
-    return next((inner for graph in around if (inner := copies.operation_in_copy(op, graph)) is not None), op)
 
 
 def _source_of_handle(handle: tf.Tensor) -> tf.Tensor:

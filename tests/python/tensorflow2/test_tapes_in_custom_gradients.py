@@ -154,3 +154,63 @@ def test_tape_that_takes_zeros_for_unconnected_variables_knows_them():
 
     expected = make(lambda f: f)(tf.constant(0.4), 2)
     np.testing.assert_allclose(make(tfr.recursive)(tf.constant(0.4), tf.constant(2)), expected, rtol=1e-6)
+
+
+def by_a_tape_around_the_call(call):
+    """What `call` returns for x, with twice its gradient: by a tape that has followed the call itself."""
+
+    @tf.custom_gradient
+    def doubled(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = call(x)
+        return y, lambda dy, variables=None: (
+            2 * tape.gradient(y, x, output_gradients=dy),
+            [None] * len(variables or []),
+        )
+
+    return doubled
+
+
+def after_it(n, x, computed):
+    return computed(x) * x
+
+
+def in_the_branch(n, x, computed):
+    return tf.cond(n > 0, lambda: computed(x), lambda: computed(x) * x)
+
+
+def in_the_loop(n, x, computed):
+    return tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, computed(y)), (0, x))[1]
+
+
+@pytest.mark.sampled(3)
+@OUTERMOST
+@pytest.mark.parametrize("place", [after_it, in_the_branch, in_the_loop])
+@pytest.mark.parametrize("factor", ["constant", "variable"])
+def test_tape_that_has_followed_a_call_in_a_body(place, factor, outermost):
+    """The body is copied to be differentiated. The tape knows the calls of what it is a copy of."""
+    v = tf.Variable(0.7, dtype=F64) if factor == "variable" else tf.constant(0.7, F64)
+    x, n = tf.constant([0.5, 0.6], F64), tf.constant(2)
+
+    def program(define):
+        inner = power(define, v)
+
+        @define
+        def outer(n, x):
+            return place(n, x, by_a_tape_around_the_call(lambda a: inner(a, n)))
+
+        @define
+        def recursion(n, x):
+            return outer(n, x) if n < 1 else recursion(n - 1, x * 0.5) + outer(n, x)
+
+        def run():
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = recursion(n, x)
+            return y, tape.gradient(y, x)
+
+        return run
+
+    got, expected = outermost(program(tfr.recursive))(), program(lambda function: function)()
+    np.testing.assert_allclose(got, expected, rtol=1e-9)
