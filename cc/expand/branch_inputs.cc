@@ -49,6 +49,14 @@ std::unordered_set<std::string> NodesThatAreRead(const GraphDef& graph) {
   return read;
 }
 
+// Whether a Switch makes pivots of the predicate itself, a scalar.
+bool SwitchesPredicate(const NodeDef& node) { return node.input_size() > 1 && node.input(0) == node.input(1); }
+bool SwitchesPredicate(const Node& node) {
+  const Edge *value = nullptr, *predicate = nullptr;
+  return node.input_edge(0, &value).ok() && node.input_edge(1, &predicate).ok() && value->src() == predicate->src() &&
+         value->src_output() == predicate->src_output();
+}
+
 std::string WantedName(const std::string& branch, int output) { return absl::StrCat(branch, "/branch_input_", output); }
 
 // Of an output of `branch`; without its input.
@@ -146,7 +154,7 @@ void AddBranchInputs(GraphDef* graph) {
   NameTable names;
   for (const NodeDef& node : graph->node()) {
     names.Take(node.name());
-    if (HasBranchOutputs(node)) branches[node.name()] = &node;
+    if (HasBranchOutputs(node) && !SwitchesPredicate(node)) branches[node.name()] = &node;
   }
   if (branches.empty()) return;
   const std::unordered_set<std::string> read = NodesThatAreRead(*graph);
@@ -173,7 +181,7 @@ void AddBranchInputs(GraphDef* graph) {
 absl::Status AddBranchInputs(Graph* graph) {
   std::vector<Node*> branches;
   for (Node* node : graph->op_nodes()) {
-    if (HasBranchOutputs(node->def())) branches.push_back(node);
+    if (HasBranchOutputs(node->def()) && !SwitchesPredicate(*node)) branches.push_back(node);
   }
   for (Node* branch : branches) TFR_RETURN_IF_ERROR(AddBehind(branch, graph));
   return absl::OkStatus();

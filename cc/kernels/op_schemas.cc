@@ -131,6 +131,7 @@ REGISTER_OP(kBranchInputOp)
     .Input("value: T")
     .Output("inside: T")
     .Attr("T: type")
+    .SetIsStateful()  // a constant in its place would live in a branch that is not taken
     .SetShapeFn(SeparateShape)
     .Doc("The value, in a branch or an iteration: what is found out of its shape there holds nowhere else.");
 

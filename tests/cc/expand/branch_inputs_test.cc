@@ -53,6 +53,14 @@ TEST(BranchInputsTest, PivotsAndMergesReadTheBranch) {
   EXPECT_EQ(NodesOf(graph, kBranchInputOp).size(), 1);
 }
 
+TEST(BranchInputsTest, ThePredicateHasNone) {
+  GraphBuilder builder;
+  builder.Node("p", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
+  builder.Node("branch", "Switch", {"p", "p"}, {{"T", tensorflow::DT_BOOL}});
+  builder.Node("not", "LogicalNot", {"branch:1"});
+  EXPECT_TRUE(NodesOf(WithInputs(builder), kBranchInputOp).empty());
+}
+
 TEST(BranchInputsTest, HandlesHaveNone) {
   GraphBuilder builder;
   builder.Node("v", "VarHandleOp", {}, {{"dtype", kInt}, {"shape", tensorflow::TensorShape({})}});

@@ -21,11 +21,11 @@ def conditional(x, v):
 
 
 def nested(x, v):
-    return tf.cond(x[0, 0] > 0.1, lambda: conditional(x, v) * 2, lambda: x * tf.exp(x))
+    return tf.cond(x[0, 0] > 0.1, lambda: conditional(x, v) * 2, lambda: x * tf.sin(x))
 
 
 def case(x, v):
-    return tf.switch_case(tf.cast(x[0, 0] > 0.2, tf.int32), [lambda: x * x, lambda: tf.exp(x) @ v, lambda: x])
+    return tf.switch_case(tf.cast(x[0, 0] > 0.2, tf.int32), [lambda: x * x, lambda: tf.tanh(x) @ v, lambda: x])
 
 
 def with_integers(x, v):
