@@ -217,6 +217,26 @@ _EXPLANATIONS = (
         quotes=True,
     ),
     _Explanation(
+        r"^the initializer of variable '(.*)' is a tensor of the body"
+        r"|could not be lifted out of a `tf\.function`\. \(Tried to create variable with name='(.*?)'\)",
+        "the variable '{1}{2}' begins with a tensor that the body makes, but it is made outside of the body, once for "
+        "all calls; give it a number, an array or a function (get_variable(name, shape, "
+        "initializer=tf.compat.v1.ones_initializer()), tf.Variable(lambda: tf.ones(shape))), or make the tensor where "
+        "the function is called",
+    ),
+    _Explanation(
+        r"^the initializer or regularizer of variable '(.*)' uses a tensor of the body",
+        "the variable '{1}' is made outside of the body, once for all calls, and so are its initial value and its "
+        "regularizer's loss; let the functions that are given for these make the tensors that they use, or take them "
+        "from where the function is called",
+    ),
+    _Explanation(
+        r"^variable '(.*)' was made by other lines in an earlier trace",
+        "TensorFlow numbers variable scopes with a `default_name` as it comes to them, and '{1}' was another variable "
+        "when the body was built to find out what the function returns, where paths with calls are left out; give each "
+        "such scope or layer a name",
+    ),
+    _Explanation(
         r"Can ?not squeeze dim\[\d+\], expected a dimension of 1, got (\d+)",
         "tf.squeeze takes out dimensions of 1, and one of {1} stands here; every path is traced with the shapes of the "
         "arguments, also one that ends the recursion with smaller tensors: state an `input_signature` (of Defun, a "

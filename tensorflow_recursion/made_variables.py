@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import graphs
+from tensorflow_recursion._tf import graphs, variable_scopes
 from tensorflow_recursion.explanations import is_ours
 
 tf1 = tf.compat.v1
@@ -29,35 +29,30 @@ class VariableLog:
     A body may also keep a variable, and make it only where it has none yet, as a Keras layer does at its first call.
     Traced again, it makes those alone that no trace has come to before. So a logged variable stands in for one that the
     same lines make again, in the innermost of the bodies that are being built.
+
+    Attributes:
+      graph: the outermost graph, in which the variables are.
     """
 
-    def __init__(self, *, is_kept: bool) -> None:
-        """Starts empty.
+    def __init__(self, graph: tf.Graph, *, is_kept: bool) -> None:
+        """Starts empty, for a body that is traced in `graph`.
 
         `is_kept` says that the body keeps each `tf.Variable` that it makes, as that of a tf.function has to; these are
         not logged then.
         """
+        self.graph = graph
         self._is_kept = is_kept
-        self._by_name: dict[str, Any] = {}
+        self._scope: variable_scopes.Surroundings | None = None
+        self._by_name: dict[str, tuple[Any, Lines]] = {}  # with the lines that made it
         self._created: dict[Lines, list[Any]] = {}
 
     @contextlib.contextmanager
     def replay(self) -> Iterator[None]:
         """Give logged variables to the code inside, which asks for them again, and log those that it makes besides."""
-        logged = dict(self._by_name)
         made: collections.Counter[Lines] = collections.Counter()
         initial_values: list[Any] = []  # of the first component of the variable that is being made
         around = _frames()
-
-        def get_variable(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-            if name in logged:
-                return logged[name]
-            initializer = kwargs.get("initializer")
-            if initializer is not None and not callable(initializer):
-                kwargs["dtype"] = None  # the value's own; here stands the scope's default, with which stock would fail
-            variable = getter(name, *args, **kwargs)
-            self._by_name.setdefault(name, variable)
-            return variable
+        variable_scope = self._variable_scope(tf1.get_default_graph(), around)
 
         def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             if self._is_kept:
@@ -92,7 +87,7 @@ class VariableLog:
         outer, _replaying.log = _replaying.log, self
         try:
             with (
-                tf1.variable_scope("", custom_getter=get_variable),
+                variable_scope,
                 tf.variable_creator_scope(create_variable),
                 graphs.inner_variable_creator_scope(create_component),
             ):
@@ -100,6 +95,34 @@ class VariableLog:
         finally:
             _replaying.log = outer
             around.clear()  # frames refer to this one
+
+    def _variable_scope(self, body: tf.Graph, around: list[FrameType]) -> contextlib.AbstractContextManager[None]:
+        """The variable scope of one trace, whose function graph is `body`, and which starts in the frames `around`."""
+        scope, logged = self.scope, dict(self._by_name)
+        found: set[str] = set()
+
+        def get_variable(name: str, *args: Any, **kwargs: Any) -> Any:
+            lines, is_new = _users_lines(around), kwargs.get("reuse") is False
+            is_again = name in found
+            found.add(name)
+            if name not in logged or (is_new and is_again):  # the latter is TensorFlow's error
+                variable = scope.get(body, name, *args, **kwargs)
+                return self._by_name.setdefault(name, (variable, lines))[0]
+            variable, first_lines = logged[name]
+            if is_new and lines != first_lines:
+                raise ValueError(f"variable '{name}' was made by other lines in an earlier trace")
+            return variable
+
+        return scope.around(body, get_variable)
+
+    @property
+    def scope(self) -> variable_scopes.Surroundings:
+        """The variable scope that all traces start with: that of the first one, around the bodies in progress."""
+        if self._scope is None:
+            outer = _replaying.log
+            around = outer.scope if outer is not None and outer.graph is self.graph else None
+            self._scope = around or variable_scopes.Surroundings(self.graph)
+        return self._scope
 
 
 class _Replaying(threading.local):

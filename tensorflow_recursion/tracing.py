@@ -341,7 +341,7 @@ class Traces:
         original = original_of(definition)
         if original not in self._variables:
             is_kept = original.orders_effects and tf1.executing_eagerly_outside_functions()
-            self._variables[original] = VariableLog(is_kept=is_kept)
+            self._variables[original] = VariableLog(self._graph, is_kept=is_kept)
         return self._variables[original]
 
     def trace(self, definition: Definition) -> None:

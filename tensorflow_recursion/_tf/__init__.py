@@ -20,6 +20,7 @@ TensorFlow asks for changes here alone:
 - `followed`: calls of tf.functions that a tape and an accumulator follow.
 - `branches`: how functions are made of branches and loop bodies.
 - `datasets`: functions of datasets that call recursive functions.
+- `variable_scopes`: variable scopes in bodies, whose variables are made in the graph around.
 - `keras_scopes`: what Keras keeps for the thread in which a layer is called.
 - `conversion`: the converter to TensorFlow Lite.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.

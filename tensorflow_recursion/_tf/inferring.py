@@ -29,7 +29,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, gradients_util, resource_variable_ops, while_v2
 from tensorflow.python.util import nest
 
-from tensorflow_recursion._tf import handles, nests, nodes, tapes
+from tensorflow_recursion._tf import handles, nests, nodes, tapes, variable_scopes
 from tensorflow_recursion._tf.replacements import Replacements
 
 tf1 = tf.compat.v1
@@ -217,7 +217,9 @@ def _one_of(branches: Sequence[_Branch], build: Callable[[Sequence[_Branch]], An
     loop = ""
     for branch in branches:
         try:
-            result = nest.map_structure(lambda one: chosen_by if isinstance(one, tf.Operation) else one, branch())
+            with variable_scopes.as_in_branch():
+                returned = branch()
+            result = nest.map_structure(lambda one: chosen_by if isinstance(one, tf.Operation) else one, returned)
             known.append(nests.to_tensors(result))
             known_branches.append(branch)
         except Unknown as unknown:

@@ -23,6 +23,7 @@ ORDER = """
     _tf
     _tf.recorders
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
+    _tf.variable_scopes
     _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls
     _tf.followed, _tf.origins, _tf.saving
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
