@@ -285,7 +285,7 @@ class Defun(Generic[Made]):
           TypeError: if the definition does not match its declaration.
         """
         name = self._name or _unique_name(func)
-        lasting = None if self._name else lasting_name(func.__name__)
+        lasting = None if self._name else lasting_name(_python_name(func))
         arg_names = argument_names(name, func, len(self._input_types))
         if len(arg_names) > len(self._input_types):
             if self._input_types:
@@ -326,8 +326,13 @@ def _check_options(function: str, options: Iterable[str]) -> None:
     signatures.check_keywords(f"Function '{function}'", text, unknown)
 
 
+def _python_name(func: Callable[..., Any]) -> str:
+    """What Python calls a function; objects that can be called, a `functools.partial` for example, have no name."""
+    return str(getattr(func, "__name__", "function"))
+
+
 def _unique_name(func: Callable[..., Any]) -> str:
     """A name no other function has: the Python function's and a number."""
-    base = "".join(c if c.isalnum() and c.isascii() else "_" for c in getattr(func, "__name__", "function")).strip("_")
+    base = "".join(c if c.isalnum() and c.isascii() else "_" for c in _python_name(func)).strip("_")
     count = _unnamed.setdefault(base or "function", itertools.count(1))
     return f"{base or 'function'}__{next(count)}"

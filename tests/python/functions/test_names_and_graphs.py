@@ -1,6 +1,7 @@
 """Names and shapes of functions, and the graphs that have them."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
 import gc
 import weakref
 
@@ -58,6 +59,29 @@ def test_unnamed_functions_have_distinct_names(run):
 
 def test_lambda_may_be_a_function(run):
     assert run(tfr.Defun(tf.int32)(lambda _: tf.constant(1))(7)) == 1
+
+
+class Doubling:
+    def __call__(self, n):
+        return n * 2
+
+    def method(self, n):
+        return n * 2
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("types", [[tf.int32], []], ids=["stated", "of_the_call"])
+@pytest.mark.parametrize(
+    "function",
+    [functools.partial(lambda k, n: n * k, 2), Doubling(), functools.partial(Doubling()), Doubling().method],
+    ids=["partial", "object", "partial_of_object", "method"],
+)
+def test_whatever_can_be_called_may_be_a_function(function, types):
+    with tf1.Session() as session:
+        doubled, again = tfr.Defun(*types)(function), tfr.Defun(*types)(function)
+        assert session.run([doubled(2), again(3)]) == [4, 6]
+        outer = tfr.Defun(tf.int32)(lambda n: tfr.Defun(*types)(function)(n) + 1)
+        assert session.run(outer(2)) == 5
 
 
 def test_overloads_follow_arguments_when_input_types_are_omitted(run):
