@@ -255,7 +255,7 @@ _EXPLANATIONS = (
         r"Number of mask dimensions must be specified|Cannot infer argument `num` from shape <unknown>"
         r"|(?:unknown|undefined|undefined or unknown) (?:rank|TensorShape)|Received shape: <unknown>"
         r"|'images' contains no shape"
-        r"|rank .*must be (?:statically )?(?:known|defined)",
+        r"|[Rr]ank .*(?:be (?:statically )?(?:known|defined)|is unknown)|have (?:a )?(?:statically-)?known rank",
         "TensorFlow has to know a shape here, and neither the arguments of a function nor the results of calls have "
         "one by themselves; call x.set_shape([...]) or tf.ensure_shape for an argument, and state `output_shapes` in "
         "the Declare or Defun of a function that is called; tf.ensure_shape serves for calls, too",

@@ -332,8 +332,15 @@ def loop_with_a_limit(x):
         lambda x: tf.unstack(x)[0],
         lambda x: tf.image.resize(x, [2, 2]),
         loop_with_a_limit,
+        lambda x: tf.strings.unicode_decode(tf.as_string(x), "UTF-8"),
+        lambda x: tf.strings.unicode_encode(tf.cast(x, I32), "UTF-8"),
+        lambda x: tf.strings.ngrams(tf.as_string(x), 2),
+        lambda x: tf.ragged.stack_dynamic_partitions(x, tf.cast(x, I32), 2),
     ],
-    ids=["boolean_mask", "unstack", "resize", "maximum_iterations"],
+    ids=[
+        *("boolean_mask", "unstack", "resize", "maximum_iterations"),
+        *("unicode_decode", "unicode_encode", "ngrams", "dynamic_partitions"),
+    ],
 )
 def test_argument_of_unknown_rank_points_at_set_shape(use):
     _, define = recursive("F", [F32], [F32])
