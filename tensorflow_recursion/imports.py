@@ -56,6 +56,7 @@ def register() -> None:
     loading.install(names.INVOKE, names.STATIC, names.renumbered, _rename)
     saving.install(names.INVOKE, _user_name_of, _warn_of_unsaved)
     importing.install(names.INVOKE, names.STATIC)
+    inlining.keep_graphs_around(names.INVOKE)
     types = (names.ARGUMENT_TYPES, names.IGNORED_TYPES)
     snapshots = (names.SNAPSHOT, names.VARIABLES_OF)
     freezing.install(

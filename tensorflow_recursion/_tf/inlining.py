@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 from tensorflow.python.framework import function_def_to_graph, importer, ops
-from tensorflow.python.ops import control_flow_util_v2
+from tensorflow.python.ops import cond_v2, control_flow_util_v2, while_v2
 
 from tensorflow_recursion._tf import copies, function_calls, functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
@@ -117,20 +117,60 @@ def _drop_unknown_colocations(nodes: list[Any]) -> None:
             node.attr["_class"].list.s.extend(kept)
 
 
+def keep_graphs_around(call: str) -> None:
+    """From now on, make graphs of branches and loops once, as Python does, where these lead to the operator `call`.
+
+    Of what was loaded or imported, TensorFlow makes such graphs of the definitions whenever a gradient is asked for. It
+    knows nothing there of the variables behind handles that a loop takes and returns. What one gradient has changed,
+    the next one would change again, for as long as there are derivatives of the derivatives.
+    """
+    branches_of, part_of = cond_v2.get_func_graphs, while_v2._get_graph
+
+    def get_func_graphs(op: tf.Operation) -> Any:
+        keep(op)
+        return branches_of(op)
+
+    def get_graph(op: tf.Operation, *args: Any) -> Any:
+        keep(op)
+        return part_of(op, *args)
+
+    def keep(op: tf.Operation) -> None:
+        missing = [name for attribute, name, _, _ in _parts(op) if getattr(op, attribute, None) is None]
+        reached = functions.nodes_reached(missing, lambda name: function_calls.function_in_reach(op.graph, name))
+        if any(node.op == call for node in reached):
+            _kept_graphs(op)
+
+    cond_v2.get_func_graphs, while_v2._get_graph = get_func_graphs, get_graph
+
+
 def _keep_graphs(operations: list[tf.Operation], *, has_its_shapes: bool) -> None:
     """Make the graphs of branches and loop bodies once, as for control flow that Python made: gradients change them."""
     pending = list(operations)
     while pending:
         op = pending.pop()
-        for attribute, name, inputs, shapes in _parts(op):
-            graph = _graph_of(op, name, inputs, shapes)
-            setattr(op, attribute, graph)
-            function = function_calls.function_in_reach(op.graph, name)
+        for graph, function in _kept_graphs(op):
             if (source := copies.source_of_branch(function)) is not None:
                 definition = function.cached_definition
                 copies.note_copy(graph, definition, source, graph.inputs, has_its_shapes=has_its_shapes)
-            graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
             pending += graph.get_operations()
+
+
+def _kept_graphs(op: tf.Operation) -> list[tuple[Any, Any]]:
+    """Make the graphs of the branches or the parts of a loop that an operation runs, where there are none yet.
+
+    Returns those that were made, each with its function.
+    """
+    made = []
+    for attribute, name, inputs, shapes in _parts(op):
+        if getattr(op, attribute, None) is None:
+            graph = _graph_of(op, name, inputs, shapes)
+            graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
+            setattr(op, attribute, graph)
+            made.append((graph, function_calls.function_in_reach(op.graph, name)))
+    if op.type in LOOPS:
+        returned = [handles.handle_data(result) for result in op._body_graph.outputs]
+        handles.set_handle_data(op.outputs, returned)
+    return made
 
 
 def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[Any]]]:
