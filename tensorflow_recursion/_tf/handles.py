@@ -157,6 +157,11 @@ def zeros_for(tensor: tf.Tensor) -> tf.Tensor:
 
 def _variable_of(handle: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
     data = handle_data(handle)
-    assert data is not None, handle  # only asked for trainable handles
+    if data is None:
+        raise LookupError(
+            f"the gradient for the variable behind {handle.name!r} cannot be built: nothing came along that tells the "
+            "variable's dtype and shape; build the graph by its Python code again and restore the variables, or pass "
+            "the variable's value as an argument"
+        )
     data = data.shape_and_type[0]
     return tf.as_dtype(data.dtype), tf.TensorShape(data.shape)

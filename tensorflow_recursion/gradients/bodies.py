@@ -24,6 +24,8 @@ from tensorflow_recursion.tracing import Body
 
 tf1 = tf.compat.v1
 
+# Operators that read variables.
+_READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
 # A tf.custom_gradient in a function that came with a graph, and what a message about it adds if it has no gradient.
 _CUSTOM_GRADIENT = "(op type: IdentityN)"
 _UNSAVED = (
@@ -158,6 +160,8 @@ class BodyWithGradient:
             handles.set_handle_data(self.dys[-1:], self.result_handles[i : i + 1])
             ys.append(result)
         inputs = [*self.args, *self.captures]
+        if came_along(self._definition):
+            _check_handles(self._definition, [x for x in inputs if handles.is_of_no_variable(x)])
         sources = [inputs[i] for i in self._pair.trainable]
         is_collected = [self._is_collected(i) for i in self._pair.trainable]
         self.dxs = gradients_of(self._definition, ys, self.dys, sources, is_collected)
@@ -202,6 +206,24 @@ class BodyWithGradient:
                 f"Function '{name}': its gradient uses {new}, which its body does not; use it in the body, or pass it "
                 "as an argument"
             )
+
+
+def _check_handles(definition: Definition, unknown: Sequence[tf.Tensor]) -> None:
+    """Raises LookupError if a body reads variables by handles of which nothing is known: their gradients would be 0."""
+    if not unknown:
+        return
+    for op in nodes.operations_within(tf1.get_default_graph()):
+        if op.type in _READS and handles.is_trainable_type(op.get_attr("dtype")):
+            handle = op.inputs[0]
+            while (outer := nodes.captured_by(handle)) is not None:
+                handle = outer
+            if any(handle is one for one in unknown):
+                raise LookupError(
+                    f"Function '{names.shown(original_of(definition).user_name)}' cannot be differentiated: it came "
+                    f"with a graph, and its body reads a variable (node {op.name!r}, {op.type}) by a handle that came "
+                    "without the variable's dtype and shape; build the graph by its Python code again and restore the "
+                    "variables, or let the function take the variable's value as an argument"
+                )
 
 
 def gradients_of(
