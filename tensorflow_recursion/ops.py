@@ -291,11 +291,6 @@ def total(value: tf.Tensor, contributions: tf.Tensor) -> tf.Tensor:
     return _add_node(names.TOTAL, [value, contributions], [value.dtype], "total", attrs).outputs[0]
 
 
-@registered_gradient(names.TOTAL)
-def _total_gradient(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
-    return [None, grad]
-
-
 def _add_node(
     op_type: str,
     inputs: Sequence[tf.Tensor],

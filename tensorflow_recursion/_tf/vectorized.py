@@ -16,6 +16,8 @@ from tensorflow_recursion._tf import handles
 RunOne: TypeAlias = Callable[[tf.Operation, list[tf.Tensor]], Sequence[tf.Tensor]]
 # Makes one tensor of the values that an output has for all elements. It takes the output, the values and their number.
 Stack: TypeAlias = Callable[[tf.Tensor, tf.TensorArray, Any], tf.Tensor]
+# What a TensorArray in a function adds to the graph where it is stacked.
+_STACK_OF_LIST = "TensorListStack"
 
 
 def stack(_: tf.Tensor, elements: tf.TensorArray, number: Any) -> tf.Tensor:
@@ -66,10 +68,16 @@ def _array_for(output: tf.Tensor, number: Any) -> tf.TensorArray:
 
 
 def _element_of(stacked: tf.Tensor, number: Any) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Tells the elements of a stacked tensor. A loop gets variants in a list: there are no zeros like several ones."""
+    """Tells the elements of a stacked tensor. A loop gets variants in a list: there are no zeros like several ones.
+
+    The list is that which they were stacked from, if there is one, so that gradients for the list are for no stack.
+    """
     if stacked.dtype != tf.variant:
         return lambda i: stacked[i, ...]
-    array = tf.TensorArray(stacked.dtype, number, infer_shape=False).unstack(stacked)
+    if tf.is_symbolic_tensor(stacked) and stacked.op.type == _STACK_OF_LIST:
+        array = tf.TensorArray(stacked.dtype, flow=stacked.op.inputs[0], infer_shape=False)
+    else:
+        array = tf.TensorArray(stacked.dtype, number, infer_shape=False).unstack(stacked)
     return lambda i: array.read(i)
 
 

@@ -26,7 +26,7 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
-from tensorflow_recursion.gradients import weight_views
+from tensorflow_recursion.gradients import sums, weight_views
 from tensorflow_recursion.gradients.sizes import dims, sizes_of
 from tensorflow_recursion.gradients.weight_views import Step
 
@@ -83,8 +83,8 @@ def total(parts: Mapping[Part, int], contributions: tf.Tensor, weight: tf.Tensor
         values, indices = _collected_rows(contributions, parts[Part(Kind.ROWS)], *handles.gradient_type(weight))
         nodes.set_attribute(values.op, _NUM_ROWS, tf1.AttrValue(i=shape[0]))
         return tf.IndexedSlices(values, indices, tf.constant(shape.as_list(), tf.int32))
-    sums = [_sum(part, number, contributions, weight) for part, number in parts.items()]
-    return ops.total(sums[0] if len(sums) == 1 else tf.add_n(sums), contributions)
+    of_parts = [_sum(part, number, contributions, weight) for part, number in parts.items()]
+    return ops.total(of_parts[0] if len(of_parts) == 1 else tf.add_n(of_parts), contributions)
 
 
 def _sum(part: Part, number: int, contributions: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
@@ -148,13 +148,18 @@ def _collected_rows(contributions: tf.Tensor, number: int, dtype: tf.DType, shap
 
 
 @registered_gradient(names.COLLECT)
-def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor:
+def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor | None:
     """The gradient for the contributions of a gathered weight, from the gradient `grad` for the rows made of them.
+
+    Of what is summed, the sum alone has a gradient, which `sums` hands to the contributions. TensorFlow asks here with
+    zeros then, where a loop or a function keeps what is to be summed.
 
     Several rows may belong to one row of the weight. Only their sum has a gradient, so `grad` must be the same for all
     of them, as it is where they are only summed. It is not in `tf.square(rows.values)`, for example; then the run
     fails.
     """
+    if _NUM_ROWS not in op.node_def.attr:
+        return None
     indices = op.outputs[1]
     grad = tf.convert_to_tensor(grad)
     whole = tf.math.unsorted_segment_mean(grad, indices, op.get_attr(_NUM_ROWS))
@@ -165,4 +170,4 @@ def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor:
         "differently in what is differentiated; sum them first, by tf.convert_to_tensor of the IndexedSlices"
     )
     with tf.control_dependencies([tf1.Assert(tf.logical_not(is_off), [message])]):
-        return tf.identity(whole)
+        return sums.for_terms(tf.identity(whole))

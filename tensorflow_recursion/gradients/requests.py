@@ -16,7 +16,7 @@ from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import function_calls, graphs, handles, nodes, patches, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition
-from tensorflow_recursion.gradients import contributions, repeats, snapshots, user_functions
+from tensorflow_recursion.gradients import contributions, repeats, snapshots, sums, user_functions
 from tensorflow_recursion.gradients.contributions import Kind, Part
 from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
 from tensorflow_recursion.gradients.higher_orders import GradientDefinition, name_of_gradient
@@ -248,13 +248,13 @@ class Differentiation:
                 f"Gradient call {op.name!r} of '{names.shown(base.user_name)}' cannot be differentiated again: it was "
                 "built inside a body's gradient"
             )
-        grads = self._for_sums(pair, group, grads)
         _, *others = list(op.inputs)[: ops.num_arguments(op)]
         # Of a function that came with a graph, what is captured is among the inputs.
         num_captures = len(base.inputs) + len(self._tracer.captures(base.user_name)) - len(args)
         num_dys = len(others) - num_captures
         dys, captures = others[:num_dys], others[num_dys:]
         inputs = self._with_captured_tables(pair, group, [*args, *captures])
+        grads = self._for_sums(pair, group, grads, inputs)
         definition = self._gradient_definition(pair, inputs)
         found = self._of_gradient(definition, [*inputs, *dys], grads, snapshot)
         of_args, of_captures, of_dys = found[: len(args)], found[len(args) : len(inputs)], found[len(inputs) :]
@@ -308,28 +308,25 @@ class Differentiation:
         found = self._by_backward_call(pair, group, record, dys, inputs, snapshot)
         return [found.get(i) for i in range(len(inputs))]
 
-    def _for_sums(self, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
+    def _for_sums(self, pair: Pair, group: Group, grads: Sequence[Any], inputs: Sequence[tf.Tensor]) -> Gradients:
         """The gradients for what a gradient call returns; where that is a sum that is not computed yet, for the sum.
 
         Terms that TensorFlow takes out of a function, to make zeros like them, come back as an argument for those
-        zeros: nothing computes a sum outside of the function that has its terms.
+        zeros: nothing computes a sum outside of the function that has its terms. An argument of a loop may be more.
 
-        Raises:
-          LookupError: if a gradient for such a sum is none. Forward accumulators ask with ones like the terms.
+        Args:
+          pair: the functions of which the call runs one.
+          group: that of the pair.
+          grads: the gradients for what the call returns.
+          inputs: those of the function that the call is the gradient of; their gradients are what it returns.
         """
         found = list(grads)
         for position, (i, grad) in enumerate(zip(pair.trainable, grads, strict=False)):
             is_collected = group.known.is_collected(pair.definition, i)
             if not is_collected or grad is None or grad.dtype != tf.variant:
                 continue
-            if _is_none(grad) or nodes.is_argument(grad):
-                found[position] = None
-            else:
-                raise LookupError(
-                    f"The gradient of '{names.shown(pair.definition.user_name)}' for a weight cannot be differentiated "
-                    "in forward mode (tf.autodiff.ForwardAccumulator) where the tape is: put the call into a "
-                    "tf.function and the tape around that, or use a second tape"
-                )
+            is_from_outside = nodes.is_argument(grad) and not graphs.is_control_flow(grad.graph)
+            found[position] = None if _is_none(grad) or is_from_outside else sums.for_sum(grad, inputs[i])
         return found
 
     def _gradient_definition(self, pair: Pair, inputs: Sequence[tf.Tensor]) -> GradientDefinition:
