@@ -18,6 +18,7 @@ are differentiated like any function: the gradient for a record is a record of g
 - `tracer`: what this room needs of the functions of a graph.
 - `modes`: what is being built: a body, or the gradient of one.
 - `weight_views`: what a body makes of a weight alone, transposed for example.
+- `sums`: gradients for sums, as gradients for terms that are not summed yet.
 - `contributions`: terms of the gradient of a weight, which are added up outside of all frames.
 - `terms`: which terms an operator makes of the gradient for a weight, and how.
 - `products`: those of products, of a batch of products, of an einsum.

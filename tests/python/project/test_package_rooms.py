@@ -39,6 +39,7 @@ ORDER = """
     nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions, gradients.sizes
+    gradients.sums
     gradients.contributions, gradients.tf_functions
     gradients.terms
     gradients.products, gradients.rows
