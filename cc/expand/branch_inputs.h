@@ -18,9 +18,9 @@ namespace tensorflow_recursion {
 //     return f(x[1:])
 //
 // `tf.reshape` says that x has one element, and so Grappler replaces tf.size(x) by 1: every call took the first branch.
-// So it does in a tf.function, of which the conditionals have become Switches before Grappler sees it. A BranchInput has
-// the static shape of what it hands on, but its open dimensions are others: nothing that is said of them holds outside
-// of the branch.
+// So it does in a tf.function, of which the conditionals have become Switches before Grappler sees it. A BranchInput
+// has the static shape of what it hands on, but its open dimensions are others: nothing that is said of them holds
+// outside of the branch.
 void AddBranchInputs(tensorflow::GraphDef* graph);
 absl::Status AddBranchInputs(tensorflow::Graph* graph);
 
