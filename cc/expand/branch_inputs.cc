@@ -128,6 +128,7 @@ absl::Status Remove(Node* node, Graph* graph) {
     graph->RemoveNode(node);
     return absl::OkStatus();
   }
+  // An operator cannot be changed in place, and its name is free only when it is gone.
   NodeDef def = node->def();
   def.set_op("Identity");
   def.set_name(graph->NewName(absl::StrCat(node->name(), "/waited_for")));

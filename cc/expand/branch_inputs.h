@@ -21,6 +21,7 @@ namespace tensorflow_recursion {
 // So it does in a tf.function, of which the conditionals have become Switches before Grappler sees it. A BranchInput
 // has the static shape of what it hands on, but its open dimensions are others: nothing that is said of them holds
 // outside of the branch.
+// What operators learn of shapes from a handle is not kept apart: each reads it from the handle anew.
 void AddBranchInputs(tensorflow::GraphDef* graph);
 absl::Status AddBranchInputs(tensorflow::Graph* graph);
 
