@@ -49,6 +49,12 @@ std::unordered_set<std::string> NodesThatAreRead(const GraphDef& graph) {
   return read;
 }
 
+// Whether what reads a branch may tell of the shape. A pivot, which others only wait for, and a Merge, which has a
+// shape of its own, do not. `is_read` says whether something reads that, too.
+bool TellsOfShape(const NodeDef& reader, bool is_read) {
+  return !IsMerge(reader) && (is_read || reader.op() != "Identity");
+}
+
 // Whether a Switch makes pivots of the predicate itself, a scalar.
 bool SwitchesPredicate(const NodeDef& node) { return node.input_size() > 1 && node.input(0) == node.input(1); }
 bool SwitchesPredicate(const Node& node) {
@@ -81,16 +87,17 @@ void MoveReaders(const std::vector<const Edge*>& edges, Node* source, int port, 
   }
 }
 
-// A pivot, which others only wait for, and a Merge, which has a shape of its own, tell nothing of the shape.
-bool TellsOfShape(const Node& reader) {
-  const auto is_read = [](const Edge* edge) { return !edge->IsControlEdge(); };
-  return !reader.IsMerge() && (reader.type_string() != "Identity" || absl::c_any_of(reader.out_edges(), is_read));
+bool IsRead(const Node& node) {
+  return absl::c_any_of(node.out_edges(), [](const Edge* edge) { return !edge->IsControlEdge(); });
 }
 
 absl::Status AddBehind(Node* branch, Graph* graph) {
   std::map<int, std::vector<const Edge*>> readers;
   for (const Edge* edge : branch->out_edges()) {
-    if (!edge->IsControlEdge() && TellsOfShape(*edge->dst())) readers[edge->src_output()].push_back(edge);
+    const Node& reader = *edge->dst();
+    if (!edge->IsControlEdge() && TellsOfShape(reader.def(), IsRead(reader))) {
+      readers[edge->src_output()].push_back(edge);
+    }
   }
   for (const auto& [output, edges] : readers) {
     absl::Status status;
@@ -160,8 +167,8 @@ void AddBranchInputs(GraphDef* graph) {
   if (branches.empty()) return;
   const std::unordered_set<std::string> read = NodesThatAreRead(*graph);
   std::map<std::string, NodeDef> added;
-  for (NodeDef& node : *graph->mutable_node()) {  // the same readers as of `TellsOfShape`
-    if (IsMerge(node) || (node.op() == "Identity" && read.count(node.name()) == 0)) continue;
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (!TellsOfShape(node, read.count(node.name()) > 0)) continue;
     for (std::string& input : *node.mutable_input()) {
       const TensorId id = tensorflow::ParseTensorName(input);
       const auto branch = id.index() < 0 ? branches.end() : branches.find(std::string(id.node()));

@@ -117,7 +117,7 @@ TEST(BranchInputsTest, AGraphWithDevicesGetsTheSame) {
 TEST(BranchInputsTest, OneThatIsWaitedForBecomesAnIdentity) {
   GraphDef with_inputs = WithInputs(Branch());
   for (auto& node : *with_inputs.mutable_node()) {
-    if (node.name() == "inside") node.add_input(Inputs{"^" + std::string(kInside)}[0]);
+    if (node.name() == "inside") node.add_input("^" + std::string(kInside));
   }
   const auto graph = MakeGraph(with_inputs);
   for (Node* node : graph->op_nodes()) node->set_assigned_device_name(kDeviceA);
