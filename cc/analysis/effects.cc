@@ -144,11 +144,13 @@ bool ChangesInput(const Node& node, const tensorflow::FunctionLibraryDefinition&
     const tensorflow::NodeDef* const inner = work.back();
     work.pop_back();
     if (absl::StartsWith(inner->op(), "Inplace")) return true;
-    for (const tensorflow::NameAttrList& named : FunctionsInAttributes(*inner)) {
-      const tensorflow::FunctionDef* const function = library.Find(named.name());
-      if (function == nullptr || !seen.insert(named.name()).second) continue;
+    const auto look_into = [&](const std::string& name) {
+      const tensorflow::FunctionDef* const function = library.Find(name);
+      if (function == nullptr || !seen.insert(name).second) return;
       for (const tensorflow::NodeDef& called : function->node_def()) work.push_back(&called);
-    }
+    };
+    look_into(inner->op());
+    for (const tensorflow::NameAttrList& named : FunctionsInAttributes(*inner)) look_into(named.name());
   }
   return false;
 }

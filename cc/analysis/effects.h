@@ -31,8 +31,8 @@ bool IsStateful(const tensorflow::Node& node);
 // file, or draw a random number.
 bool IsPure(const tensorflow::Node& node);
 
-// Whether `node`, or a function of `library` that its attributes name, changes a tensor that it is given, as InplaceAdd
-// does, also if somebody else has that tensor.
+// Whether `node`, or a function of `library` that it calls or that its attributes name, changes a tensor that it is
+// given, as InplaceAdd does, also if somebody else has that tensor.
 bool ChangesInput(const tensorflow::Node& node, const tensorflow::FunctionLibraryDefinition& library);
 
 // Adds to `effects` the names of nodes in the body's outermost frame: when all of these have run, so have all nodes of

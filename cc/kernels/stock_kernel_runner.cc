@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/base/optimization.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -100,13 +99,13 @@ bool FlattenRopes(const KernelNode& node, KernelCall* call) {
 }
 
 // Whether the node may lead to tensors that change while others share their memory. Reference variables change in
-// place, and so do the inputs of some operators. What is received from another device of the process may share the
-// memory of a variable there.
+// place, and so do the inputs of some operators and of functions that hold such. What is received from another device
+// of the process may share the memory of a variable there.
 bool MayChangeTensors(const KernelNode& node) {
   const bool refers = std::any_of(node.outputs.begin(), node.outputs.end(), tensorflow::IsRefType);
   bool is_of_client = false;
   tensorflow::TryGetNodeAttr(node.node->attrs(), "client_terminated", &is_of_client);
-  return refers || (node.node->IsRecv() && !is_of_client) || absl::StartsWith(node.op, "Inplace");
+  return refers || (node.node->IsRecv() && !is_of_client) || node.changes_input;
 }
 
 bool MayBeSameDevice(const std::string& a, const std::string& b) {

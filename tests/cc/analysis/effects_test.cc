@@ -35,6 +35,40 @@ TEST(HasEffectTest, TellsEffectsFromReads) {
   }
 }
 
+// A function that hands its argument to an operator or a function `called`.
+tensorflow::FunctionDef FunctionThatCalls(const std::string& name, const std::string& called,
+                                          const tensorflow::NodeDef& node = {}) {
+  tensorflow::FunctionDef function;
+  function.mutable_signature()->set_name(name);
+  *function.add_node_def() = node;
+  function.mutable_node_def(0)->set_name("call");
+  function.mutable_node_def(0)->set_op(called);
+  return function;
+}
+
+TEST(ChangesInputTest, LooksIntoFunctionsThatAreNamedOrCalledByName) {
+  tensorflow::FunctionLibraryDefinition library(tensorflow::OpRegistry::Global(), tensorflow::FunctionDefLibrary());
+  tensorflow::NodeDef names_changes;
+  (*names_changes.mutable_attr())["f"] = tensorflow::FunctionDefHelper::FunctionRef("Changes").proto;
+  for (const auto& function : {FunctionThatCalls("Changes", "InplaceAdd"), FunctionThatCalls("CallsChanges", "Changes"),
+                               FunctionThatCalls("NamesChanges", "PartitionedCall", names_changes),
+                               FunctionThatCalls("Adds", "AddV2"), FunctionThatCalls("CallsItself", "CallsItself")}) {
+    ASSERT_TRUE(library.AddFunctionDef(function).ok());
+  }
+  const auto changes_input = [&library](const std::string& function) {
+    GraphBuilder builder;
+    builder.Const("x").Node("call", "PartitionedCall", {"x"},
+                            {{"f", tensorflow::FunctionDefHelper::FunctionRef(function)},
+                             {"Tin", Types(1, kInt)},
+                             {"Tout", Types(1, kInt)}});
+    return ChangesInput(*FindNode(*MakeGraph(builder), "call"), library);
+  };
+  for (const char* changing : {"Changes", "CallsChanges", "NamesChanges"}) {
+    EXPECT_TRUE(changes_input(changing)) << changing;
+  }
+  for (const char* other : {"Adds", "CallsItself", "Unknown"}) EXPECT_FALSE(changes_input(other)) << other;
+}
+
 TEST(CollectEffectsTest, ListsEffectsOutsideLoops) {
   GraphBuilder builder;
   builder.Node("print", "NoOp").Node("other", "NoOp");
