@@ -5,6 +5,15 @@
 
 namespace tensorflow_recursion {
 
+void MarkNodesBehind(const FlowGraph& flow, const std::vector<NodeId>& order,
+                     const std::function<bool(const FlowNode&)>& counts, IdVector<NodeId, bool>* marked) {
+  for (NodeId id : order) {
+    bool is_behind = (*marked)[id] || counts(flow.nodes[id]);
+    ForEachSource(flow.nodes[id], [&](const Source& source) { is_behind = is_behind || (*marked)[source.node]; });
+    (*marked)[id] = is_behind;
+  }
+}
+
 LateValues::LateValues(const FlowGraph& flow, const std::vector<NodeId>& order, const MayWait& may_wait)
     : flow_(flow), order_(order), may_wait_(may_wait) {
   FindRegions();
@@ -64,11 +73,7 @@ bool LateValues::IsLateEntry(const FlowNode& entry) const {
 }
 
 void LateValues::MarkNodes() {
-  for (NodeId id : order_) {
-    bool is_late = is_late_[id] || IsLateByItself(flow_.nodes[id]);
-    ForEachSource(flow_.nodes[id], [&](const Source& source) { is_late = is_late || is_late_[source.node]; });
-    is_late_[id] = is_late;
-  }
+  MarkNodesBehind(flow_, order_, [this](const FlowNode& node) { return IsLateByItself(node); }, &is_late_);
 }
 
 bool LateValues::AddLateArguments() {

@@ -13,6 +13,11 @@
 
 namespace tensorflow_recursion {
 
+// Marks the nodes of which `counts` is true, and all that fire only after a marked one of the same frame. `order` is
+// the result of SortNodes; `counts` may ask which of the nodes before are marked.
+void MarkNodesBehind(const FlowGraph& flow, const std::vector<NodeId>& order,
+                     const std::function<bool(const FlowNode&)>& counts, IdVector<NodeId, bool>* marked);
+
 // The nodes that fire only after a kernel that may wait. A call waits if its callee does, a loop if its body does. For
 // example, if F takes an element from a queue, F(x) + 1 may come late, and so may what a caller of F computes from its
 // results.

@@ -41,13 +41,11 @@ bool WaitsForAll(OpKind kind) {
 // Finds the nodes that fire only after something that may have a side effect. To wait for these may order side effects.
 IdVector<NodeId, bool> FindOrdering(const FlowGraph& flow, const std::vector<NodeId>& order) {
   IdVector<NodeId, bool> orders(flow.nodes.size(), false);
-  for (NodeId id : order) {
-    const FlowNode& node = flow.nodes[id];
-    bool found = node.kind == OpKind::kCallSite || node.kind == OpKind::kLoopStart ||
-                 (node.kind == OpKind::kKernel && IsStateful(*node.node));
-    ForEachSource(node, [&](const Source& source) { found = found || orders[source.node]; });
-    orders[id] = found;
-  }
+  const auto may_order = [](const FlowNode& node) {
+    return node.kind == OpKind::kCallSite || node.kind == OpKind::kLoopStart ||
+           (node.kind == OpKind::kKernel && IsStateful(*node.node));
+  };
+  MarkNodesBehind(flow, order, may_order, &orders);
   return orders;
 }
 
