@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/analysis/flow_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cc/analysis/flow_builder.h"
@@ -18,6 +19,10 @@ FlowLoop* FlowGraph::FindLoop(RegionId region) {
 }
 
 const FlowLoop* FlowGraph::FindLoop(RegionId region) const { return const_cast<FlowGraph*>(this)->FindLoop(region); }
+
+bool FlowGraph::ChangesInputs() const {
+  return std::any_of(kernels.begin(), kernels.end(), [](const KernelNode& kernel) { return kernel.changes_input; });
+}
 
 absl::Status BuildFlowGraph(const tensorflow::Graph& graph, GraphRegions regions, const DeviceMemory& memory,
                             FlowGraph* flow) {

@@ -185,6 +185,8 @@ struct FlowGraph {
   const FlowLoop* FindLoop(RegionId region) const;
   const FlowCallSite& SiteOf(const FlowNode& site) const { return call_sites[site.index]; }
   RegionId CalleeOf(const FlowNode& site) const { return regions.FindFunction(SiteOf(site).callee); }
+  // Whether some kernel changes a tensor that others may have, so that it matters who reads that before.
+  bool ChangesInputs() const;
 };
 
 // Makes the flow graph of `graph`, whose regions are `regions`, and which must outlive the result. InvalidArgument if

@@ -30,9 +30,7 @@ bool RunsByKernel(OpKind kind) { return kind == OpKind::kKernel || kind == OpKin
 }  // namespace
 
 absl::Status FindKeptResults(FlowGraph* flow) {
-  if (flow->recursions.empty()) return absl::OkStatus();
-  const auto changes_input = [](const KernelNode& kernel) { return kernel.changes_input; };
-  if (std::any_of(flow->kernels.begin(), flow->kernels.end(), changes_input)) return absl::OkStatus();
+  if (flow->recursions.empty() || flow->ChangesInputs()) return absl::OkStatus();
   std::vector<NodeId> order;
   TFR_RETURN_IF_ERROR(SortNodes(*flow, &order));
   std::set<NodeId> keepers;

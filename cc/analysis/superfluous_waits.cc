@@ -39,8 +39,9 @@ bool WaitsForAll(OpKind kind) {
 }
 
 // Finds the nodes that fire only after something that may have a side effect. To wait for these may order side effects.
+// Where a kernel changes its input, each wait may order that change and a read of the same tensor, whoever reads it.
 IdVector<NodeId, bool> FindOrdering(const FlowGraph& flow, const std::vector<NodeId>& order) {
-  IdVector<NodeId, bool> orders(flow.nodes.size(), false);
+  IdVector<NodeId, bool> orders(flow.nodes.size(), flow.ChangesInputs());
   const auto may_order = [](const FlowNode& node) {
     return node.kind == OpKind::kCallSite || node.kind == OpKind::kLoopStart ||
            (node.kind == OpKind::kKernel && IsStateful(*node.node));

@@ -52,6 +52,15 @@ TEST(SuperfluousWaitsTest, WaitingForASideEffectStays) {
   EXPECT_EQ(NumControls(graph, "l"), 1);
 }
 
+TEST(SuperfluousWaitsTest, WaitsStayWhereAKernelChangesItsInput) {
+  StaticGraph graph;
+  graph.Arg("x").Arg("i", 1).Kernel("before", {"x"});
+  graph.Node("change", "InplaceAdd", {"x", "i", "x", "^before"}, {{"T", kInt}}).Kernel("after", {"x", "^change"});
+  graph.Retval("before").Retval("after", 1);
+  EXPECT_EQ(NumControls(graph, "change"), 1);
+  EXPECT_EQ(NumControls(graph, "after"), 1);
+}
+
 TEST(SuperfluousWaitsTest, GuardsOfConstantsThatStayBecomeControls) {
   StaticGraph graph = Conditional();
   graph.Const("one", 1, {"^pivot"}).Kernel("k", {"x", "one"}).Kernel("l", {"switch:1", "one"});

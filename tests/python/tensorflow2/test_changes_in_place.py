@@ -40,3 +40,20 @@ def test_matrix_of_a_stack_is_copied_before_the_stack_changes(add_to_first):
         return total(n - 1, tf.zeros_like(stack) + tf.reduce_max(changed) / (2.0 * tf.cast(n, F32))) + first
 
     np.testing.assert_allclose(total(tf.constant(3), tf.ones([4, SIZE, SIZE]))[0, 0], 3 + 2 + 1)
+
+
+def test_control_dependencies_order_changes_and_reads():
+    @tfr.recursive(output_signature=tf.TensorSpec([2], F32))
+    def total(n, stack):
+        if n < 1:
+            return tf.zeros([2])
+        stack = stack * tf.cast(n, F32)
+        before = tf.reduce_max(tf.cumsum(stack))
+        with tf.control_dependencies([tf.group(before)]):
+            changed = tf.raw_ops.InplaceAdd(x=stack, i=[0], v=tf.ones([1, SIZE, SIZE]))
+        with tf.control_dependencies([changed]):
+            after = tf.reduce_max(stack)
+        return total(n - 1, tf.ones_like(stack)) + [before, after]
+
+    before, after = 4.0 * (3 + 2 + 1), 4.0 + 3 + 2
+    np.testing.assert_allclose(total(tf.constant(3), tf.ones([4, SIZE, SIZE])), [before, after])
