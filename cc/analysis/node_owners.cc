@@ -19,6 +19,16 @@ const tensorflow::AttrValue* StatedOwner(const Node* node) {
 
 }  // namespace
 
+void CopyOwner(const tensorflow::NodeDef& from, tensorflow::NodeDef* to) {
+  const auto owner = from.attr().find(kBodyAttr);
+  if (owner != from.attr().end()) (*to->mutable_attr())[kBodyAttr] = owner->second;
+}
+
+bool IsMarkedAsPartOfBody(const Node& node) {
+  const tensorflow::AttrValue* const owner = node.attrs().Find(kBodyAttr);
+  return owner != nullptr && !owner->s().empty();
+}
+
 void NodeOwners::Find(const tensorflow::Graph& graph, const StructuralNodes& structural) {
   owners_.clear();
   bool has_attribute = false;

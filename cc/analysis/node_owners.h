@@ -7,9 +7,17 @@
 #include <vector>
 
 #include "cc/analysis/structural_nodes.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
+
+// Makes `to` part of the body that `from` says it is part of, if `from` says so (kBodyAttr).
+void CopyOwner(const tensorflow::NodeDef& from, tensorflow::NodeDef* to);
+
+// Whether the node says that it is part of a function's body. After SpreadCalls (cc/passes/spread_calls.h) all nodes of
+// bodies do, but for the sends and receives that partitioning adds.
+bool IsMarkedAsPartOfBody(const tensorflow::Node& node);
 
 // The owners of a graph's nodes. They are read from the attribute that the transformation gives every node (kBodyAttr).
 // A node without it was added by a stock optimizer or by partitioning, and has the owner of those that it is connected

@@ -10,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "cc/analysis/node_owners.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/expand/control_flow_nodes.h"
@@ -72,8 +73,7 @@ NodeDef BranchInput(const NodeDef& branch, std::string name) {
   node.set_op(kBranchInputOp);
   node.set_device(branch.device());
   (*node.mutable_attr())["T"] = branch.attr().at("T");
-  const auto owner = branch.attr().find(kBodyAttr);
-  if (owner != branch.attr().end()) (*node.mutable_attr())[kBodyAttr] = owner->second;
+  CopyOwner(branch, &node);
   return node;
 }
 

@@ -1,4 +1,4 @@
-// Computes the gradient of a concatenation by one operator, see cc/kernels/concat_gradients.h.
+// Computes the gradient of a concatenation by one operator, see cc/passes/concat_gradients.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENT_OP_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENT_OP_H_

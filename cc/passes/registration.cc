@@ -73,5 +73,9 @@ REGISTER_OPTIMIZATION(Grouping::POST_REWRITE_FOR_EXEC, 2000, SpreadCallsPass);
 REGISTER_OPTIMIZATION(Grouping::POST_PARTITIONING, 0, ShieldBodiesPass);
 REGISTER_OPTIMIZATION(Grouping::POST_PARTITIONING, 1000, CompositePass);
 
+// 6. When the kernel of the composite, or of a call outside of sessions, makes its program: StaticProgram::Make
+// (cc/kernels/static_program.cc) calls ReadReferencesByKernels (reference_reads.h) and then, on a CPU,
+// MergeConcatGradients (concat_gradients.h). TensorFlow does not know of these, so they are not registered.
+
 }  // namespace
 }  // namespace tensorflow_recursion

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cc/base/names.h"
+#include "cc/analysis/node_owners.h"
 #include "cc/passes/make_composite.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -14,13 +14,6 @@ using tensorflow::Node;
 
 constexpr char kShield[] = "/device:RECURSION:0";
 
-// Whether the node is part of a body. SpreadCallsPass has marked every node with what it is part of. The sends and
-// receives that partitioning adds are not marked, and need no shield.
-bool IsInBody(const Node& node) {
-  const tensorflow::AttrValue* function = node.attrs().Find(kBodyAttr);
-  return function != nullptr && !function->s().empty();
-}
-
 }  // namespace
 
 absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
@@ -28,7 +21,8 @@ absl::Status ShieldBodiesPass::Run(const tensorflow::GraphOptimizationPassOption
   for (auto& [device, graph] : *options.partition_graphs) {
     if (!NeedsOurExecutor(*graph)) continue;
     for (Node* node : graph->op_nodes()) {
-      if (IsInBody(*node) && !IsForOneDnnAlone(*node)) node->set_requested_device(kShield);
+      // The sends and receives that partitioning adds are not marked, and need no shield.
+      if (IsMarkedAsPartOfBody(*node) && !IsForOneDnnAlone(*node)) node->set_requested_device(kShield);
     }
   }
   return absl::OkStatus();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/kernels/reference_reads.h"
+#include "cc/passes/reference_reads.h"
 
 #include <cstdint>
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/analysis/node_facts.h"
+#include "cc/analysis/node_owners.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -44,8 +45,7 @@ NodeDef ReadOf(const tensorflow::Edge& edge, const std::string& name) {
   read.add_input(output == 0 ? source.name() : absl::StrCat(source.name(), ":", output));
   read.mutable_experimental_debug_info()->add_original_node_names(edge.dst()->name());  // errors name that one
   tensorflow::AddNodeAttr("T", tensorflow::BaseType(source.output_type(edge.src_output())), &read);
-  const tensorflow::AttrValue* const body = source.attrs().Find(kBodyAttr);
-  if (body != nullptr) tensorflow::AddNodeAttr(kBodyAttr, *body, &read);
+  CopyOwner(source.def(), &read);
   return read;
 }
 

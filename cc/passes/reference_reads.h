@@ -1,7 +1,7 @@
 // Lets kernels read the references to variables that operators without a kernel would read.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_KERNELS_REFERENCE_READS_H_
-#define TENSORFLOW_RECURSION_CC_KERNELS_REFERENCE_READS_H_
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_REFERENCE_READS_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_REFERENCE_READS_H_
 
 #include "absl/status/status.h"
 #include "tensorflow/core/graph/graph.h"
@@ -15,4 +15,4 @@ absl::Status ReadReferencesByKernels(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_KERNELS_REFERENCE_READS_H_
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_REFERENCE_READS_H_

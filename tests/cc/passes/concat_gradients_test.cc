@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/kernels/concat_gradients.h"
+#include "cc/passes/concat_gradients.h"
 
 #include <gtest/gtest.h>
 
@@ -59,7 +59,9 @@ class ConcatGradientsTest : public ::testing::Test {
   }
 
   void Merge() {
-    ASSERT_TRUE(tensorflow::ConvertGraphDefToGraph({}, builder_.graph(), &graph_).ok());
+    tensorflow::GraphDef body = builder_.graph();
+    for (tensorflow::NodeDef& node : *body.mutable_node()) tensorflow::AddNodeAttr(kBodyAttr, "F", &node);
+    ASSERT_TRUE(tensorflow::ConvertGraphDefToGraph({}, body, &graph_).ok());
     const absl::Status status = MergeConcatGradients(&graph_);
     ASSERT_TRUE(status.ok()) << status;
   }

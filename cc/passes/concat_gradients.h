@@ -1,7 +1,7 @@
 // Makes each gradient of a concatenation in a function body one operator.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENTS_H_
-#define TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENTS_H_
+#ifndef TENSORFLOW_RECURSION_CC_PASSES_CONCAT_GRADIENTS_H_
+#define TENSORFLOW_RECURSION_CC_PASSES_CONCAT_GRADIENTS_H_
 
 #include "absl/status/status.h"
 #include "tensorflow/core/graph/graph.h"
@@ -22,4 +22,4 @@ absl::Status MergeConcatGradients(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_KERNELS_CONCAT_GRADIENTS_H_
+#endif  // TENSORFLOW_RECURSION_CC_PASSES_CONCAT_GRADIENTS_H_

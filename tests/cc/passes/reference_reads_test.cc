@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/kernels/reference_reads.h"
+#include "cc/passes/reference_reads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/kernels/concat_gradients.h"
+#include "cc/passes/concat_gradients.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "cc/analysis/regions.h"
+#include "cc/analysis/node_owners.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -210,8 +210,7 @@ NodeDef DefLike(const Node& model, const std::string& name, const std::string& o
   def.set_op(op);
   def.set_device(model.def().device());
   *def.mutable_experimental_debug_info() = model.def().experimental_debug_info();
-  const tensorflow::AttrValue* const body = model.attrs().Find(kBodyAttr);
-  if (body != nullptr) tensorflow::AddNodeAttr(kBodyAttr, *body, &def);
+  CopyOwner(model.def(), &def);
   return def;
 }
 
@@ -364,10 +363,12 @@ std::vector<std::vector<ConstantSlice>> FindConstantSlices(const std::vector<Nod
   return found;
 }
 
-std::vector<Node*> NodesOf(const Graph& graph, const char* op) {
+// The nodes of bodies with this operator. Concatenations of the main graph are large, and TensorFlow slices them by
+// several threads.
+std::vector<Node*> NodesOfBodies(const Graph& graph, const char* op) {
   std::vector<Node*> nodes;
   for (Node* node : graph.op_nodes()) {
-    if (node->type_string() == op) nodes.push_back(node);
+    if (node->type_string() == op && IsMarkedAsPartOfBody(*node)) nodes.push_back(node);
   }
   return nodes;
 }
@@ -375,19 +376,10 @@ std::vector<Node*> NodesOf(const Graph& graph, const char* op) {
 }  // namespace
 
 absl::Status MergeConcatGradients(Graph* graph) {
-  std::vector<Node*> offsets = NodesOf(*graph, "ConcatOffset"), slices = NodesOf(*graph, "Slice");
-  if (slices.empty()) return absl::OkStatus();
-  GraphRegions regions;
-  if (!regions.Build(*graph).ok()) return absl::OkStatus();  // BuildProgram() reports the same fault
-  // Concatenations of the main graph are large, and TensorFlow slices them by several threads.
-  auto is_in_main_graph = [&regions](const Node* node) { return !regions.IsInFunction(node); };
-  for (std::vector<Node*>* nodes : {&offsets, &slices}) {
-    nodes->erase(std::remove_if(nodes->begin(), nodes->end(), is_in_main_graph), nodes->end());
-  }
-  for (std::vector<ConstantSlice>& constant : FindConstantSlices(slices)) {
+  for (std::vector<ConstantSlice>& constant : FindConstantSlices(NodesOfBodies(*graph, "Slice"))) {
     TFR_RETURN_IF_ERROR(MergeConstantSlices(std::move(constant), graph));
   }
-  for (Node* offset : offsets) {
+  for (Node* offset : NodesOfBodies(*graph, "ConcatOffset")) {
     if (offset->output_type(0) != tensorflow::DT_INT32) continue;
     ConcatGradient found;
     found.offset = offset;
