@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cc/analysis/argument_trace.h"
-#include "cc/analysis/invariants.h"
+#include "cc/analysis/find_invariants.h"
 #include "cc/analysis/superfluous_waits.h"
 #include "cc/base/status.h"
 

@@ -76,7 +76,7 @@ void Emitter::EmitReturn() {
   std::vector<VirtualId> operands;
   for (int i = 0; i < flow_.functions.at(function_).num_results(); ++i) {
     const auto result = results_.find(i);
-    operands.push_back(writer_.Register(result == results_.end() ? Operand() : result->second));
+    operands.push_back(writer_.Register(result == results_.end() ? StepOperand() : result->second));
   }
   Step& step = writer_.Add(operands.size() == 1 ? Opcode::kReturn : Opcode::kReturnAll);
   step.operands = std::move(operands);
@@ -150,9 +150,9 @@ void Emitter::MoveToMerges(BlockId side, const std::vector<NodeId>& merges) {
 
 void Emitter::EmitLoop(NodeId id) {
   const FlowLoop& loop = flow_.loops[flow_.nodes[id].index];
-  std::vector<std::pair<VirtualId, Operand>> starts;
+  std::vector<std::pair<VirtualId, StepOperand>> starts;
   for (const LoopVariable& variable : VariablesOf(flow_, loop)) {
-    const Operand start = writer_.ValueOf(variable.start);
+    const StepOperand start = writer_.ValueOf(variable.start);
     if (!variable.next) {
       writer_.Define(variable.entry, 0, start);
       continue;
@@ -187,11 +187,11 @@ void Emitter::EmitTest(BlockId block, const ConditionalPart& part) {
 }
 
 void Emitter::EmitRepeat() {
-  std::vector<std::pair<VirtualId, Operand>> moves;
+  std::vector<std::pair<VirtualId, StepOperand>> moves;
   for (const LoopVariable& variable : VariablesOf(flow_, *loops_.back().loop)) {
     if (!variable.next) continue;
     const VirtualId value = writer_.VariableOf(variable.entry);
-    const Operand next = writer_.ValueOf(*variable.next);
+    const StepOperand next = writer_.ValueOf(*variable.next);
     if (next.is_constant() || next.value != value) moves.emplace_back(value, next);
   }
   writer_.AddMoves(moves);

@@ -36,7 +36,7 @@ class Emitter {
     const FlowLoop* loop;
     LabelId begin;
     bool is_closed = false;
-    std::map<int, Operand> exits;
+    std::map<int, StepOperand> exits;
   };
 
   bool HasFailed() const { return failed_ || writer_.misses_values(); }
@@ -66,7 +66,7 @@ class Emitter {
   NodeEmitter node_emitter_;
   Schedule schedule_;
   // The function's results, by index. Some may be missing, because nobody reads them.
-  std::map<int, Operand> results_;
+  std::map<int, StepOperand> results_;
   // The innermost comes last.
   std::vector<OpenLoop> loops_;
   int num_loops_ = 0;

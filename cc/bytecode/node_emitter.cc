@@ -72,7 +72,7 @@ void NodeEmitter::EmitOperator(NodeId id) {
 void NodeEmitter::EmitSum(NodeId id, const KernelNode& kernel) {
   const std::vector<Input>& terms = flow_.nodes[id].inputs;
   const Opcode add = FindBinaryInstructions("Add", kernel.inputs[0])->of_registers;
-  Operand sum = writer_.ValueOf(terms[0]);
+  StepOperand sum = writer_.ValueOf(terms[0]);
   for (size_t i = 1; i < terms.size(); ++i) {
     const VirtualId x = writer_.Register(sum);
     const VirtualId y = writer_.Register(writer_.ValueOf(terms[i]));
@@ -87,8 +87,8 @@ void NodeEmitter::EmitSum(NodeId id, const KernelNode& kernel) {
 bool NodeEmitter::EmitBinary(NodeId id, const KernelNode& kernel) {
   const auto found = FindBinaryInstructions(kernel.op, kernel.inputs[0]);
   if (!found || kernel.inputs.size() != 2) return false;
-  Operand x = writer_.ValueOf(flow_.nodes[id].inputs[0]);
-  Operand y = writer_.ValueOf(flow_.nodes[id].inputs[1]);
+  StepOperand x = writer_.ValueOf(flow_.nodes[id].inputs[0]);
+  StepOperand y = writer_.ValueOf(flow_.nodes[id].inputs[1]);
   Opcode with_constant = found->with_constant;
   if (x.is_constant() && !y.is_constant() && (found->is_commutative || found->swapped)) {
     std::swap(x, y);
@@ -138,7 +138,7 @@ void NodeEmitter::EmitApply(NodeId id, const KernelNode& kernel) {
 void NodeEmitter::EmitRead(NodeId id, const ElementRead& read) {
   std::vector<VirtualId> operands = {writer_.Register(writer_.ValueOf(read.array))};
   for (const ElementIndex& index : read.indices) {
-    operands.push_back(writer_.Register(index.known ? Operand{kNone, *index.known} : writer_.ValueOf(index.input)));
+    operands.push_back(writer_.Register(index.known ? StepOperand{kNone, *index.known} : writer_.ValueOf(index.input)));
   }
   Step& step = writer_.Add(Opcode::kElementAt);
   step.operands = std::move(operands);
@@ -156,7 +156,7 @@ void NodeEmitter::EmitRead(NodeId id, const ElementRead& read) {
 void NodeEmitter::AddKernel(Step* step, const FlowNode& node) {
   step->kernel = flow_.kernels[node.index].id;
   for (const Input& input : node.inputs) {
-    const Operand operand = writer_.ValueOf(input);
+    const StepOperand operand = writer_.ValueOf(input);
     step->kernel_operands.push_back({operand.value, operand.constant, /*is_array=*/false});
   }
 }
@@ -166,7 +166,7 @@ void NodeEmitter::EmitCall(NodeId id) {
   const FlowCallSite& site = flow_.SiteOf(node);
   const RegionId callee = flow_.CalleeOf(node);
   std::vector<VirtualId> window;
-  std::vector<std::pair<VirtualId, Operand>> moves;
+  std::vector<std::pair<VirtualId, StepOperand>> moves;
   for (const Input& input : node.inputs) {
     window.push_back(writer_.NewVirtual(/*in_window=*/true));
     moves.emplace_back(window.back(), writer_.ValueOf(input));
@@ -185,7 +185,7 @@ void NodeEmitter::EmitCall(NodeId id) {
   moves.clear();
   for (int i = 0; i < num_results; ++i) {
     const VirtualId kept = num_results > 1 ? writer_.NewVirtual() : results[i];
-    if (num_results > 1) moves.emplace_back(kept, Operand{results[i]});
+    if (num_results > 1) moves.emplace_back(kept, StepOperand{results[i]});
     writer_.Define(id, i, {kept});
   }
   writer_.AddMoves(moves);

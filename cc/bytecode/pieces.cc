@@ -107,9 +107,9 @@ class Grouper {
 // --- What a piece reads and makes -------------------------------------------------------------------
 
 // Says which values each group reads of other nodes, and which of its own other nodes read.
-class Boundaries {
+class PieceBoundaries {
  public:
-  Boundaries(const FlowGraph& flow, const ElementReads& reads, const std::vector<std::vector<NodeId>>& groups)
+  PieceBoundaries(const FlowGraph& flow, const ElementReads& reads, const std::vector<std::vector<NodeId>>& groups)
       : flow_(flow), reads_(reads), groups_(groups) {
     group_of_.assign(flow.nodes.size(), groups.size());
     for (size_t i = 0; i < groups.size(); ++i) {
@@ -235,7 +235,7 @@ PiecesOfBodies FindPieces(const FlowGraph& flow, const ElementReads& reads, cons
   for (NodeId id : order) is_arithmetic[id] = arithmetic.Includes(id);
   const Origins origins(flow, order, std::move(is_arithmetic));
   const std::vector<std::vector<NodeId>> groups = Grouper(flow, order).Run(origins, skipped);
-  const Boundaries boundaries(flow, reads, groups);
+  const PieceBoundaries boundaries(flow, reads, groups);
   auto code = std::make_unique<Code>();
   CodeBuilder builder(code.get());
   CompileContext context{flow, reads, /*blocks=*/nullptr, &builder, code.get(), {}, {}, {}};

@@ -6,11 +6,11 @@
 
 namespace tensorflow_recursion {
 
-void StepWriter::DefineAll(NodeId id, Operand value) {
+void StepWriter::DefineAll(NodeId id, StepOperand value) {
   for (int port = 0; port < context_.flow.nodes[id].num_ports; ++port) Define(id, port, value);
 }
 
-Operand StepWriter::ValueOf(const Input& input) {
+StepOperand StepWriter::ValueOf(const Input& input) {
   if (input.is_constant()) return ValueOfConstant(input.constant);
   const auto value = values_.find({input.source.node, input.source.port});
   if (value != values_.end()) return value->second;
@@ -18,7 +18,7 @@ Operand StepWriter::ValueOf(const Input& input) {
   return {};
 }
 
-Operand StepWriter::ValueOfConstant(ConstantId id) {
+StepOperand StepWriter::ValueOfConstant(ConstantId id) {
   const ConstantTensor& constant = context_.flow.constants[id];
   if (constant.is_number()) return {kNone, ScalarFromTensor(constant.tensor).bits};
   if (constant.tensor.dtype() == tensorflow::DT_VARIANT) return {kNone, 0};  // a missing record
@@ -30,7 +30,7 @@ Operand StepWriter::ValueOfConstant(ConstantId id) {
   return {kNone, position->second};
 }
 
-VirtualId StepWriter::Register(const Operand& operand) {
+VirtualId StepWriter::Register(const StepOperand& operand) {
   if (!operand.is_constant()) return operand.value;
   Step& step = Add(Opcode::kConstant);
   step.constant = operand.constant;
@@ -45,7 +45,7 @@ Step& StepWriter::Add(Opcode opcode) {
 }
 
 // Registers that get constants are written last, when all other moves have read what was in them.
-void StepWriter::AddMoves(const std::vector<std::pair<VirtualId, Operand>>& moves) {
+void StepWriter::AddMoves(const std::vector<std::pair<VirtualId, StepOperand>>& moves) {
   Step move(Opcode::kMove);
   for (const auto& [to, from] : moves) {
     if (from.is_constant()) continue;

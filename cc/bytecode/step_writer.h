@@ -15,7 +15,7 @@
 namespace tensorflow_recursion {
 
 // Says where a value is: in a register, or a constant.
-struct Operand {
+struct StepOperand {
   VirtualId value;
   uint64_t constant = 0;
   bool is_constant() const { return value == kNone; }
@@ -27,10 +27,10 @@ class StepWriter {
   StepWriter(CompileContext* context, FunctionSteps* steps) : context_(*context), steps_(*steps) {}
 
   // Say where the value at a port of a node is, or at all its ports.
-  void Define(NodeId id, int port, Operand value) { values_[{id, port}] = value; }
-  void DefineAll(NodeId id, Operand value);
+  void Define(NodeId id, int port, StepOperand value) { values_[{id, port}] = value; }
+  void DefineAll(NodeId id, StepOperand value);
   // Where the value is. If nobody has defined it, misses_values() is true from now on.
-  Operand ValueOf(const Input& input);
+  StepOperand ValueOf(const Input& input);
   bool misses_values() const { return misses_values_; }
   // The register of a merge or of a loop's variable, to which values are moved.
   VirtualId VariableOf(NodeId id) const { return values_.at({id, 0}).value; }
@@ -38,25 +38,25 @@ class StepWriter {
   VirtualId NewVirtual(bool in_window = false) { return steps_.NewVirtual(in_window); }
   LabelId NewLabel() { return steps_.NewLabel(); }
   // The register of a value. If it is a constant, a step puts it into a new one.
-  VirtualId Register(const Operand& operand);
+  VirtualId Register(const StepOperand& operand);
 
   // Appends a step, in the loop of set_loop(). The reference is valid until the next one is appended.
   Step& Add(Opcode opcode);
-  void AddMove(VirtualId to, const Operand& from) { AddMoves({{to, from}}); }
+  void AddMove(VirtualId to, const StepOperand& from) { AddMoves({{to, from}}); }
   // Moves all values at once: a register that one move overwrites may be read by another.
-  void AddMoves(const std::vector<std::pair<VirtualId, Operand>>& moves);
+  void AddMoves(const std::vector<std::pair<VirtualId, StepOperand>>& moves);
   void AddJump(LabelId label) { Add(Opcode::kJump).labels = {label}; }
   void Bind(LabelId label) { Add(Opcode::kMove).bound = label; }
   // Sets the innermost loop around the steps that follow, see Step::loop.
   void set_loop(int number) { loop_ = number; }
 
  private:
-  Operand ValueOfConstant(ConstantId constant);
+  StepOperand ValueOfConstant(ConstantId constant);
 
   CompileContext& context_;
   FunctionSteps& steps_;
   // By node and port.
-  std::map<std::pair<NodeId, int>, Operand> values_;
+  std::map<std::pair<NodeId, int>, StepOperand> values_;
   int loop_ = 0;
   bool misses_values_ = false;
 };

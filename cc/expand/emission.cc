@@ -28,10 +28,10 @@ bool HoldsBodies(const NodeList& list) {
 }
 
 // Writes the main graph first, then the bodies, and at last the KeepAlives, which wait for nodes of the bodies.
-class Emitter {
+class GraphEmitter {
  public:
-  Emitter(const CallProgram& program, const Options& options, int64_t first_call_id, NameTable* names,
-          tensorflow::GraphDef* graph)
+  GraphEmitter(const CallProgram& program, const Options& options, int64_t first_call_id, NameTable* names,
+               tensorflow::GraphDef* graph)
       : program_(program),
         options_(options),
         names_(program, first_call_id, names),
@@ -144,7 +144,7 @@ class Emitter {
 
 void Emit(const CallProgram& program, const Options& options, int64_t first_call_id, NameTable* names,
           tensorflow::GraphDef* graph) {
-  Emitter(program, options, first_call_id, names, graph).Run();
+  GraphEmitter(program, options, first_call_id, names, graph).Run();
 }
 
 }  // namespace tensorflow_recursion

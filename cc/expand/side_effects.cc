@@ -56,11 +56,11 @@ bool IsPartOfGradient(const CallProgram& program, const NodeDef& node) {
 bool IsInlined(const NodeDef& node) { return node.experimental_debug_info().original_func_names_size() > 0; }
 
 // Drops the waits for gradients in one list of nodes.
-class WaitDropper {
+class GradientWaitDropper {
  public:
   // `roots` are the nodes for which `list` is run, such as fetches. There are none if all waits for gradients in the
   // list are TensorFlow's own.
-  WaitDropper(const CallProgram& program, const std::vector<int>& roots, NodeList* list)
+  GradientWaitDropper(const CallProgram& program, const std::vector<int>& roots, NodeList* list)
       : program_(program), list_(*list), is_ordered_(FindOrdered(program, *list)) {
     lost_.producers.resize(list->nodes.size());
     lost_.is_idle.resize(list->nodes.size(), false);
@@ -271,7 +271,7 @@ void DropWaits(const CallProgram& program, const std::vector<int>& roots, NameTa
   EffectStates states = StatesOf(program, *list);
   const bool has_effects = std::any_of(states.begin(), states.end(), [](const EffectState& one) { return one.writes; });
   if (has_effects) Spread(ReadersOf(*list), &states);
-  const LostWaits lost = WaitDropper(program, roots, list).Run();
+  const LostWaits lost = GradientWaitDropper(program, roots, list).Run();
   PlaceKeeper(program, lost, names, list).Run();
   if (has_effects) OrderKeeper(program, states, lost, list).Run();
 }

@@ -140,7 +140,7 @@ void StaticProgram::Run(OpKernelContext* context, tensorflow::AsyncOpKernel::Don
 bool StaticProgram::CanShareReads(OpKernelContext* context) const {
   const Program& program = *tables_.program;
   if (program.shared_reads.empty()) return true;
-  TfKernelRunner runner(&tables_.kernels, context, context->cancellation_manager(), /*max_workers=*/1);
+  StockKernelRunner runner(&tables_.kernels, context, context->cancellation_manager(), /*max_workers=*/1);
   return std::all_of(program.shared_reads.begin(), program.shared_reads.end(), [&](const ArgumentRead& read) {
     Value handle = Value::Own(NewTensor(context->input(read.argument)));
     Value value = Value::Empty();
@@ -157,7 +157,7 @@ void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
   const Program& program = *tables.program;
   const int max_workers = MaxWorkers(*context, program.options);
   std::shared_ptr<RunCancellation> cancellation = RunCancellation::Of(context->cancellation_manager());
-  auto runner = std::make_shared<TfKernelRunner>(&tables.kernels, context, cancellation->manager(), max_workers);
+  auto runner = std::make_shared<StockKernelRunner>(&tables.kernels, context, cancellation->manager(), max_workers);
   RunEnvironment environment;
   environment.program = &program;
   environment.runner = runner.get();

@@ -238,7 +238,8 @@ void KernelTable::BindNativeKernels(const Program& program) {
   }
 }
 
-TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
+StockKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared,
+                                    tensorflow::CancellationManager* cancellation)
     : params(shared) {
   params.cancellation_manager = cancellation;
   params.eigen_gpu_device = nullptr;  // the Params that it was made for own it
@@ -250,7 +251,7 @@ TfKernelRunner::Scratch::Scratch(const OpKernelContext::Params& shared, tensorfl
 // Lets the kernel look for resources on the device that the handle names, if that is another CPU of the process. Which
 // variable a handle names may be known only now, when a branch or a caller has chosen. A kernel of one CPU serves the
 // others just as well.
-void TfKernelRunner::UseDeviceOfHandle(const KernelNode& node, Scratch* scratch) const {
+void StockKernelRunner::UseDeviceOfHandle(const KernelNode& node, Scratch* scratch) const {
   tensorflow::DeviceBase* device = context_->device();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Tensor* const tensor = scratch->inputs[i].tensor;
@@ -269,8 +270,8 @@ void TfKernelRunner::UseDeviceOfHandle(const KernelNode& node, Scratch* scratch)
 }
 
 // Names the first input that fails, as stock execution does.
-absl::Status TfKernelRunner::CheckInitialized(const KernelNode& node, const KernelTable::Entry& entry,
-                                              const KernelCall& call, const Scratch& scratch) const {
+absl::Status StockKernelRunner::CheckInitialized(const KernelNode& node, const KernelTable::Entry& entry,
+                                                 const KernelCall& call, const Scratch& scratch) const {
   if (entry.takes_uninitialized) return absl::OkStatus();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (call.inputs[i].kind != Value::Kind::kRef || IsInitialized(scratch.inputs[i])) continue;
@@ -282,8 +283,8 @@ absl::Status TfKernelRunner::CheckInitialized(const KernelNode& node, const Kern
   return absl::OkStatus();
 }
 
-void TfKernelRunner::TakeOutputs(const KernelNode& node, const KernelTable::Entry& entry, const Scratch& scratch,
-                                 OpKernelContext* context, KernelCall* call) {
+void StockKernelRunner::TakeOutputs(const KernelNode& node, const KernelTable::Entry& entry, const Scratch& scratch,
+                                    OpKernelContext* context, KernelCall* call) {
   for (int i = 0; i < context->num_outputs(); ++i) {
     const TensorValue output = context->release_output(i);
     if (output.tensor == nullptr) continue;
@@ -298,8 +299,8 @@ void TfKernelRunner::TakeOutputs(const KernelNode& node, const KernelTable::Entr
   }
 }
 
-TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* context,
-                               tensorflow::CancellationManager* cancellation, int max_workers)
+StockKernelRunner::StockKernelRunner(const KernelTable* table, OpKernelContext* context,
+                                     tensorflow::CancellationManager* cancellation, int max_workers)
     : table_(table),
       context_(context),
       cancellation_(cancellation),
@@ -312,7 +313,7 @@ TfKernelRunner::TfKernelRunner(const KernelTable* table, OpKernelContext* contex
   }
 }
 
-KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
+KernelRunner::Cost StockKernelRunner::CostOf(const KernelNode& node) const {
   const KernelTable::Entry& entry = table_->entry(node);
   if (entry.async != nullptr) return Cost::kAsynchronous;
   if (!entry.may_be_expensive) return Cost::kCheap;
@@ -324,8 +325,8 @@ KernelRunner::Cost TfKernelRunner::CostOf(const KernelNode& node) const {
   return is_unknown || nanoseconds > kModerateNanoseconds ? Cost::kModerate : Cost::kCheap;
 }
 
-absl::Status TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
-                                     Scratch* scratch) {
+absl::Status StockKernelRunner::Prepare(const KernelNode& node, const KernelTable::Entry& entry, const KernelCall& call,
+                                        Scratch* scratch) {
   const size_t count = node.inputs.size();
   if (scratch->inputs.size() < count) {
     scratch->inputs.resize(count);
@@ -355,7 +356,7 @@ absl::Status TfKernelRunner::Prepare(const KernelNode& node, const KernelTable::
   return absl::OkStatus();
 }
 
-tensorflow::NodeExecStatsInterface* TfKernelRunner::StartStats(const KernelNode& node) {
+tensorflow::NodeExecStatsInterface* StockKernelRunner::StartStats(const KernelNode& node) {
   if (stats_collector_ == nullptr) return nullptr;
   tensorflow::NodeExecStatsInterface* stats = stats_collector_->CreateNodeExecStats(&node.node->def());
   if (stats == nullptr) return nullptr;
@@ -365,7 +366,7 @@ tensorflow::NodeExecStatsInterface* TfKernelRunner::StartStats(const KernelNode&
   return stats;
 }
 
-void TfKernelRunner::EndStats(tensorflow::NodeExecStatsInterface* stats, OpKernelContext* context) {
+void StockKernelRunner::EndStats(tensorflow::NodeExecStatsInterface* stats, OpKernelContext* context) {
   if (stats == nullptr) return;
   stats->RecordComputeEnded();
   for (int i = 0; i < context->num_outputs(); ++i) {
@@ -375,8 +376,8 @@ void TfKernelRunner::EndStats(tensorflow::NodeExecStatsInterface* stats, OpKerne
   stats->Done(static_cast<tensorflow::Device*>(context_->device())->name());
 }
 
-absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call,
-                                    Scratch* of_caller) {
+absl::Status StockKernelRunner::RunOne(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call,
+                                       Scratch* of_caller) {
   Scratch& scratch = *of_caller;
   TFR_RETURN_IF_ERROR(Prepare(node, entry, *call, &scratch));
   const int64_t average = entry.nanoseconds.load(std::memory_order_relaxed);
@@ -405,27 +406,28 @@ absl::Status TfKernelRunner::RunOne(const KernelNode& node, const KernelTable::E
   return status.ok() ? status : tensorflow::AttachDef(status, node.node->def());
 }
 
-KernelRunner::Share TfKernelRunner::ShareOf(const KernelNode& node, const Value* inputs) const {
+KernelRunner::Share StockKernelRunner::ShareOf(const KernelNode& node, const Value* inputs) const {
   static_assert(kFullWave == kRowsOfWave);
   const NativeKernel& native = table_->entry(node).native;
   const NativeShare share = native.share(native, inputs);
   return {share.operand, share.rows};
 }
 
-bool TfKernelRunner::RunTogether(const KernelNode& node, absl::Span<KernelCall> calls) {
+bool StockKernelRunner::RunTogether(const KernelNode& node, absl::Span<KernelCall> calls) {
   NativeCall native_calls[kFullWave];
   for (size_t i = 0; i < calls.size(); ++i) native_calls[i] = {calls[i].inputs, calls[i].outputs};
   const NativeKernel& native = table_->entry(node).native;
   return native.run_together(native, absl::MakeConstSpan(native_calls, calls.size()));
 }
 
-inline bool TfKernelRunner::RunNative(const KernelNode& node, const KernelTable::Entry& entry, KernelCall* call) const {
+inline bool StockKernelRunner::RunNative(const KernelNode& node, const KernelTable::Entry& entry,
+                                         KernelCall* call) const {
   if (entry.native.run == nullptr || ABSL_PREDICT_FALSE(shows_operators_)) return false;
   if (entry.native.run(entry.native, native_context_, call->inputs, call->outputs)) return true;
   return FlattenRopes(node, call) && entry.native.run(entry.native, native_context_, call->inputs, call->outputs);
 }
 
-absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
+absl::Status StockKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> calls) {
   const KernelTable::Entry& entry = table_->entry(node);
   for (KernelCall& call : calls) {
     if (RunNative(node, entry, &call)) {
@@ -438,7 +440,7 @@ absl::Status TfKernelRunner::Run(const KernelNode& node, absl::Span<KernelCall> 
 }
 
 // What an asynchronous kernel needs until it is done.
-struct TfKernelRunner::InFlight {
+struct StockKernelRunner::InFlight {
   InFlight(const OpKernelContext::Params& shared, tensorflow::CancellationManager* cancellation)
       : scratch(shared, cancellation) {}
 
@@ -447,7 +449,7 @@ struct TfKernelRunner::InFlight {
   tensorflow::NodeExecStatsInterface* stats = nullptr;
 };
 
-std::unique_ptr<TfKernelRunner::Scratch> TfKernelRunner::TakeSpareScratch() {
+std::unique_ptr<StockKernelRunner::Scratch> StockKernelRunner::TakeSpareScratch() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!spare_scratch_.empty()) {
@@ -461,12 +463,12 @@ std::unique_ptr<TfKernelRunner::Scratch> TfKernelRunner::TakeSpareScratch() {
   return scratch;
 }
 
-void TfKernelRunner::GiveBack(std::unique_ptr<Scratch> scratch) {
+void StockKernelRunner::GiveBack(std::unique_ptr<Scratch> scratch) {
   const std::lock_guard<std::mutex> lock(mutex_);
   spare_scratch_.push_back(std::move(scratch));
 }
 
-void TfKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
+void StockKernelRunner::RunAsync(const KernelNode& node, KernelCall* call, std::function<void(absl::Status)> done) {
   const KernelTable::Entry& entry = table_->entry(node);
   if (entry.async == nullptr) {
     if (RunNative(node, entry, call)) return done(absl::OkStatus());  // as on the worker, for the same bits

@@ -84,10 +84,10 @@ class KernelTable {
 
 // Runs the kernels in one run, in the environment of the step that `context` belongs to. `cancellation` cancels them.
 // Both must outlive it.
-class TfKernelRunner : public KernelRunner {
+class StockKernelRunner : public KernelRunner {
  public:
-  TfKernelRunner(const KernelTable* table, tensorflow::OpKernelContext* context,
-                 tensorflow::CancellationManager* cancellation, int max_workers);
+  StockKernelRunner(const KernelTable* table, tensorflow::OpKernelContext* context,
+                    tensorflow::CancellationManager* cancellation, int max_workers);
 
   Cost CostOf(const KernelNode& node) const override;
   Share ShareOf(const KernelNode& node, const Value* inputs) const override;

@@ -64,7 +64,7 @@ constexpr int kMostLabels = 1 << kBits;
 //
 // For example, in "bjk,bj->bk" b is the batch, j is summed over, k is the first operand's own, and nothing is the
 // second one's own. So it is in "jkb,bj->bk" if b has one element.
-struct Layout {
+struct ProductLayout {
   Labels batch, summed, own[2];
   bool is_summed_first[2] = {false, false};  // of each operand: its own dimensions come last
   bool is_second_first = false;              // the result has the second operand's own dimensions first
@@ -99,7 +99,7 @@ struct Layout {
 // The operands of a product, how they lie, and how many elements their dimensions of each kind have.
 struct Operands {
   const Tensor* tensor[2] = {nullptr, nullptr};
-  Layout layout;
+  ProductLayout layout;
   int64_t batch = 1, depth = 1, own[2] = {1, 1};
   TensorShape shape;  // the result's
 
@@ -206,7 +206,7 @@ bool RunEinsum(const NativeKernel& kernel, const NativeContext& context, Value* 
 
 // Binds `run` to products. Those of rows and a weight run in waves.
 bool BindEquation(const Equation& equation, NativeKernel* kernel) {
-  Layout layout;
+  ProductLayout layout;
   const bool is_ordered = layout.Read(equation, [](int /*label*/) { return true; });
   const bool has_rows = layout.own[0].count > 0 && layout.own[1].count > 0 && layout.summed.count > 0;
   if (is_ordered && has_rows && layout.batch.count == 0 && !layout.is_summed_first[0] && !layout.is_second_first) {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "cc/analysis/call_decision.h"
+#include "cc/analysis/call_decisions.h"
 #include "cc/analysis/flow_graph.h"
 #include "cc/analysis/regions.h"
 #include "cc/base/names.h"
@@ -72,11 +72,11 @@ absl::Status SpreadCalls(Graph* graph) {
   AlignCalls(&boundaries);
   FindHosts(*graph, regions, &boundaries);
   const bool is_spread = IsSpread(*graph, regions, boundaries);
-  CallLives lives;
+  CallDecisions decisions;
   if (is_spread || AnyNode(*graph, [](const Node* node) { return node->IsEnter(); })) {
-    if (FlowGraph* const flow = whole.Get()) lives.Find(std::move(*flow));
+    if (FlowGraph* const flow = whole.Get()) decisions.Find(std::move(*flow));
   }
-  MarkPartialLoops(regions, lives, graph);
+  MarkPartialLoops(regions, decisions, graph);
   if (!is_spread) return absl::OkStatus();
 
   // Give every device what it needs to run its part.
@@ -84,7 +84,7 @@ absl::Status SpreadCalls(Graph* graph) {
   TFR_RETURN_IF_ERROR(CollectReturns(*graph, &boundaries));
   for (const auto& [name, body] : boundaries.bodies) TFR_RETURN_IF_ERROR(SpreadFrameStart(name, body, graph));
   for (const auto& [id, call] : boundaries.calls) {
-    TFR_RETURN_IF_ERROR(SpreadCall(id, call, boundaries.bodies.at(call.callee), lives, graph));
+    TFR_RETURN_IF_ERROR(SpreadCall(id, call, boundaries.bodies.at(call.callee), decisions, graph));
   }
   tensorflow::FixupSourceAndSinkEdges(graph);
   return absl::OkStatus();

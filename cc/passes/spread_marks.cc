@@ -15,12 +15,12 @@ void MarkOwners(const GraphRegions& regions, Graph* graph) {
   }
 }
 
-void MarkPartialLoops(const GraphRegions& regions, const CallLives& lives, Graph* graph) {
+void MarkPartialLoops(const GraphRegions& regions, const CallDecisions& decisions, Graph* graph) {
   for (Node* node : graph->op_nodes()) {
     const bool is_part = node->IsEnter() || node->IsNextIteration() || node->IsExit() || node->IsLoopCond();
     if (!is_part || regions.IsStructural(node)) continue;
     const auto loop = node->IsEnter() ? regions.LoopOf(node) : regions.region(node);
-    if (lives.IsPartial(loop)) node->AddAttr(kPartialLoopAttr, true);
+    if (decisions.IsPartial(loop)) node->AddAttr(kPartialLoopAttr, true);
   }
 }
 

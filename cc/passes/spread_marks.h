@@ -3,7 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_PASSES_SPREAD_MARKS_H_
 #define TENSORFLOW_RECURSION_CC_PASSES_SPREAD_MARKS_H_
 
-#include "cc/analysis/call_decision.h"
+#include "cc/analysis/call_decisions.h"
 #include "cc/analysis/regions.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -14,7 +14,7 @@ namespace tensorflow_recursion {
 void MarkOwners(const GraphRegions& regions, tensorflow::Graph* graph);
 
 // Marks the nodes that begin, end and repeat partial loops, see kPartialLoopAttr.
-void MarkPartialLoops(const GraphRegions& regions, const CallLives& lives, tensorflow::Graph* graph);
+void MarkPartialLoops(const GraphRegions& regions, const CallDecisions& decisions, tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion
 

@@ -162,7 +162,7 @@ absl::Status SpreadFrameStart(const std::string& function, const BodyPorts& body
   return absl::OkStatus();
 }
 
-absl::Status SpreadCall(int64_t call_id, const CallPorts& call, const BodyPorts& callee, const CallLives& lives,
+absl::Status SpreadCall(int64_t call_id, const CallPorts& call, const BodyPorts& callee, const CallDecisions& decisions,
                         Graph* graph) {
   if (call.calls.empty()) return absl::OkStatus();  // the executor will say so
   DropCrossingControls(call, graph);
@@ -170,12 +170,12 @@ absl::Status SpreadCall(int64_t call_id, const CallPorts& call, const BodyPorts&
   for (const auto& [index, node] : call.calls) {
     if (node->assigned_device_name() == callee.decider) at_decider.insert(static_cast<int>(index));
   }
-  const bool is_seen_by_decider = lives.IsDecidedBy(call_id, at_decider);
+  const bool is_seen_by_decider = decisions.IsDecidedBy(call_id, at_decider);
   if (is_seen_by_decider && callee.hosts.size() < 2) return absl::OkStatus();
   Announcer announcer(call_id, call, callee, graph);
   Node* announcement = nullptr;
   TFR_RETURN_IF_ERROR(is_seen_by_decider ? announcer.AddAnnouncement(&announcement)
-                                         : announcer.AddVotes(lives.DecidingArguments(call_id), &announcement));
+                                         : announcer.AddVotes(decisions.DecidingArguments(call_id), &announcement));
   for (const std::string& device : callee.hosts) {
     if (is_seen_by_decider && device == callee.decider) continue;
     TFR_RETURN_IF_ERROR(announcer.AddJoin(device, announcement));

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "cc/analysis/call_decision.h"
+#include "cc/analysis/call_decisions.h"
 #include "cc/passes/spread_boundaries.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -20,7 +20,7 @@ absl::Status SpreadFrameStart(const std::string& function, const BodyPorts& body
 // Adds the nodes that tell every host of the callee whether the call lives: an AnnounceCall on the device that decides,
 // or, if that device does not see all deciding arguments, nodes that gather what all devices see; and JoinCalls on the
 // other hosts. A Return waits for the Calls of its own device, and for the JoinCall in place of those on others.
-absl::Status SpreadCall(int64_t call_id, const CallPorts& call, const BodyPorts& callee, const CallLives& lives,
+absl::Status SpreadCall(int64_t call_id, const CallPorts& call, const BodyPorts& callee, const CallDecisions& decisions,
                         tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/analysis/call_decision.h"
+#include "cc/analysis/call_decisions.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace tensorflow_recursion {
 
-void CallLives::Find(FlowGraph flow) {
+void CallDecisions::Find(FlowGraph flow) {
   calls_.clear();
   partial_loops_.clear();
   if (Analyze(&flow).ok()) return;
@@ -16,7 +16,7 @@ void CallLives::Find(FlowGraph flow) {
   partial_loops_.clear();
 }
 
-absl::Status CallLives::Analyze(FlowGraph* flow) {
+absl::Status CallDecisions::Analyze(FlowGraph* flow) {
   Conditions conditions(*flow);
   TFR_RETURN_IF_ERROR(conditions.Find());
   for (const FlowLoop& loop : flow->loops) {
@@ -29,7 +29,7 @@ absl::Status CallLives::Analyze(FlowGraph* flow) {
   return absl::OkStatus();
 }
 
-void CallLives::CollectArguments(const FlowGraph& flow, const Conditions& conditions) {
+void CallDecisions::CollectArguments(const FlowGraph& flow, const Conditions& conditions) {
   for (const FlowCallSite& site : flow.call_sites) {
     Call& call = calls_[site.call_id];
     size_t next = 0;
@@ -41,7 +41,7 @@ void CallLives::CollectArguments(const FlowGraph& flow, const Conditions& condit
   }
 }
 
-void CallLives::FindDeciding(const FlowGraph& flow, const Conditions& conditions) {
+void CallDecisions::FindDeciding(const FlowGraph& flow, const Conditions& conditions) {
   for (const FlowCallSite& site : flow.call_sites) {
     Call& call = calls_[site.call_id];
     std::vector<Condition> deciding;
@@ -60,9 +60,9 @@ void CallLives::FindDeciding(const FlowGraph& flow, const Conditions& conditions
   }
 }
 
-const std::set<int>& CallLives::DecidingArguments(int64_t call_id) const { return calls_.at(call_id).deciding; }
+const std::set<int>& CallDecisions::DecidingArguments(int64_t call_id) const { return calls_.at(call_id).deciding; }
 
-bool CallLives::IsDecidedBy(int64_t call_id, const std::set<int>& arguments) const {
+bool CallDecisions::IsDecidedBy(int64_t call_id, const std::set<int>& arguments) const {
   const auto position = calls_.find(call_id);
   if (position == calls_.end()) return true;
   const Call& call = position->second;

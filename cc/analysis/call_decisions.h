@@ -1,7 +1,7 @@
 // Finds which arguments of each call decide whether it lives, and which loops run with some of their variables dead.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_
-#define TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISIONS_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISIONS_H_
 
 #include <cstdint>
 #include <map>
@@ -20,7 +20,7 @@ namespace tensorflow_recursion {
 // Knows which arguments decide whether a call lives: any of them does, except for constants that go along with the
 // others (DropSuperfluousWaits finds these). SpreadCalls makes it for a graph that lies on several devices, each of
 // which sees only a part of the arguments.
-class CallLives {
+class CallDecisions {
  public:
   // `flow` is the flow graph of a whole graph; it is taken over, because waits are dropped from it. If it is not a
   // valid program, nothing is known of its calls afterwards: the fault is reported where the graph is made a program.
@@ -57,4 +57,4 @@ class CallLives {
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISION_H_
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_CALL_DECISIONS_H_

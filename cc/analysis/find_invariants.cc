@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cc/analysis/invariants.h"
+#include "cc/analysis/find_invariants.h"
 
 #include <algorithm>
 #include <string>

@@ -1,7 +1,7 @@
 // Finds the invariants of recursions: arguments that every call inside a recursion passes on as they came.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_INVARIANTS_H_
-#define TENSORFLOW_RECURSION_CC_ANALYSIS_INVARIANTS_H_
+#ifndef TENSORFLOW_RECURSION_CC_ANALYSIS_FIND_INVARIANTS_H_
+#define TENSORFLOW_RECURSION_CC_ANALYSIS_FIND_INVARIANTS_H_
 
 #include <cstddef>
 #include <map>
@@ -34,4 +34,4 @@ std::vector<InvariantRecursion> FindInvariants(const FlowGraph& flow, const std:
 
 }  // namespace tensorflow_recursion
 
-#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_INVARIANTS_H_
+#endif  // TENSORFLOW_RECURSION_CC_ANALYSIS_FIND_INVARIANTS_H_
