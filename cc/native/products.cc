@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,6 @@ using tensorflow::TryGetNodeAttr;
 // than to multiply it with one row: four rows at once take a third (depth 300) to half (depth 150) of the time that
 // they take one by one.
 constexpr int64_t kBytesOfFarWeight = int64_t{1} << 16;
-
-// The activations that a fused product may end with.
-enum class Activation { kNone, kRelu, kTanh, kSigmoid };
 
 // The numbers of a weight, a tensor or a rope. A rope may let go of them, so *held keeps them.
 template <typename T>
@@ -99,19 +97,17 @@ struct ProductRows {
 template <typename T>
 struct Finish {
   const T* bias = nullptr;
-  Activation activation = Activation::kNone;
+  std::optional<Unary> activation;
 
   void Apply(T* row, int64_t columns) const {
     const Loops<T>& loops = BestLoops<T>();
     loops.of(Binary::kAdd, Meeting::kBoth)(row, bias, row, columns);
-    if (activation == Activation::kRelu) loops.of(Unary::kRelu)(row, row, columns);
-    if (activation == Activation::kTanh) loops.of(Unary::kTanh)(row, row, columns);
-    if (activation == Activation::kSigmoid) loops.of(Unary::kSigmoid)(row, row, columns);
+    if (activation.has_value()) loops.of (*activation)(row, row, columns);
   }
 };
 
-// numbers[0] says whether the weight is transposed, numbers[1] is the Activation, numbers[2] says whether there is a
-// bias (and only then an activation), numbers[3] has the FactorDims.
+// numbers[0] says whether the weight is transposed, numbers[1] is the activation, numbers[2] says how many operators
+// are fused with the product (none, a bias, or a bias and an activation), numbers[3] has the FactorDims.
 template <typename T>
 bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls) {
   const bool is_transposed = kernel.numbers[0] != 0, has_bias = kernel.numbers[2] != 0;
@@ -136,7 +132,7 @@ bool RunTogether(const NativeKernel& kernel, absl::Span<const NativeCall> calls)
                                                              factors.columns);
   if (!has_bias) return true;
   Finish<T> finish;
-  finish.activation = static_cast<Activation>(kernel.numbers[1]);
+  if (kernel.numbers[2] > 1) finish.activation = static_cast<Unary>(kernel.numbers[1]);
   int64_t row = 0;
   for (size_t i = 0; i < count; ++i) {
     finish.bias = DataOf<T>(*biases[i]);
@@ -155,6 +151,14 @@ NativeShare ShareOfWeight(const NativeKernel& kernel, const Value* inputs) {
   return {w->data(), static_cast<int>(factors.rows)};
 }
 
+// What a fused product may end with.
+std::optional<Unary> FindActivation(const std::string& op) {
+  if (op == "Relu") return Unary::kRelu;
+  if (op == "Tanh") return Unary::kTanh;
+  if (op == "Sigmoid") return Unary::kSigmoid;
+  return std::nullopt;
+}
+
 // Serves the operator that Grappler makes of a MatMul, a BiasAdd and perhaps an activation.
 bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   std::vector<std::string> parts;
@@ -163,16 +167,13 @@ bool BindFusedMatMul(const tensorflow::Node& node, NativeKernel* kernel) {
   if (!TryGetNodeAttr(node.attrs(), "transpose_b", &is_w_transposed)) return false;
   if (!TryGetNodeAttr(node.attrs(), "fused_ops", &parts)) return false;
   if (node.num_inputs() != 3 || parts.empty() || parts.size() > 2 || parts[0] != "BiasAdd") return false;
-  Activation activation = Activation::kNone;
   if (parts.size() == 2) {
-    if (parts[1] == "Relu") activation = Activation::kRelu;
-    if (parts[1] == "Tanh") activation = Activation::kTanh;
-    if (parts[1] == "Sigmoid") activation = Activation::kSigmoid;
-    if (activation == Activation::kNone) return false;
+    const std::optional<Unary> activation = FindActivation(parts[1]);
+    if (!activation.has_value()) return false;
+    kernel->numbers[1] = static_cast<int64_t>(*activation);
   }
   BindFactors(is_w_transposed, FactorDims(), kernel);
-  kernel->numbers[1] = static_cast<int64_t>(activation);
-  kernel->numbers[2] = 1;
+  kernel->numbers[2] = static_cast<int64_t>(parts.size());
   return true;
 }
 
