@@ -31,8 +31,9 @@ FiringHistory::FiringHistory(const FlowGraph& flow, std::vector<NodeId> members)
   std::copy_if(members_.begin(), members_.end(), std::back_inserter(branches_), is_branch);
 }
 
-// Visits each node after all its sources, and computes what has happened when it fires. (Kahn's algorithm. Nodes form
-// no cycle.)
+// Visits each node after all its sources, and computes what has happened when it fires. Nodes form no cycle. (This is
+// Kahn's algorithm. SortNodes, which does the same, sorts whole graphs, and does not know that gates wait for their
+// branches.)
 void FiringHistory::Compute() {
   std::vector<int> waiting(members_.size(), 0);
   std::vector<std::vector<NodeId>> readers(members_.size());
@@ -44,7 +45,7 @@ void FiringHistory::Compute() {
     });
     if (waiting[Local(node)] == 0) order.push_back(node);
   }
-  happened_.assign(members_.size(), Events((3 * members_.size() + 64) / 64, 0));
+  happened_.assign(members_.size(), FiredSet((3 * members_.size() + 64) / 64, 0));
   for (size_t next = 0; next < order.size(); ++next) {
     position_[Local(order[next])] = static_cast<int>(next);
     ComputeNode(order[next]);
@@ -56,7 +57,7 @@ void FiringHistory::Compute() {
 
 void FiringHistory::ComputeNode(NodeId id) {
   const FlowNode& node = flow_.nodes[id];
-  Events& bits = happened_[Local(id)];
+  FiredSet& bits = happened_[Local(id)];
   switch (node.kind) {
     case OpKind::kUnion:  // comes dead or alive
       return;
@@ -77,9 +78,9 @@ void FiringHistory::ComputeNode(NodeId id) {
   Add(Fired(id), &bits);
 }
 
-FiringHistory::Events FiringHistory::Before(const Source& source) const {
+FiringHistory::FiredSet FiringHistory::Before(const Source& source) const {
   const FlowNode& from = flow_.nodes[source.node];
-  Events bits = happened_[Local(source.node)];
+  FiredSet bits = happened_[Local(source.node)];
   if (source.port == Source::kWholeNode) return bits;
   if (from.kind == OpKind::kBranch) Add(Side(source.node, source.port), &bits);
   if (from.kind == OpKind::kGate || from.kind == OpKind::kSwitch) {
@@ -88,24 +89,24 @@ FiringHistory::Events FiringHistory::Before(const Source& source) const {
   return bits;
 }
 
-FiringHistory::Events FiringHistory::BeforeAny(const FlowNode& node) const {
-  Events all;
+FiringHistory::FiredSet FiringHistory::BeforeAny(const FlowNode& node) const {
+  FiredSet all;
   for (const Input& input : node.inputs) {
     if (!input.is_token()) continue;
-    const Events bits = Before(input.source);
+    const FiredSet bits = Before(input.source);
     if (all.empty()) all = bits;
     for (size_t i = 0; i < all.size(); ++i) all[i] &= bits[i];
   }
-  return all.empty() ? Events(happened_.front().size(), 0) : all;
+  return all.empty() ? FiredSet(happened_.front().size(), 0) : all;
 }
 
-FiringHistory::Events FiringHistory::BeforeFired(NodeId node) const {
-  Events bits = happened_[Local(node)];
+FiringHistory::FiredSet FiringHistory::BeforeFired(NodeId node) const {
+  FiredSet bits = happened_[Local(node)];
   bits[Fired(node) / 64] &= ~(uint64_t{1} << (Fired(node) % 64));
   return bits;
 }
 
-bool FiringHistory::Exclude(const Events& a, const Events& b) const {
+bool FiringHistory::Exclude(const FiredSet& a, const FiredSet& b) const {
   return std::any_of(branches_.begin(), branches_.end(), [&](NodeId branch) {
     return (Has(a, Side(branch, 0)) && Has(b, Side(branch, 1))) || (Has(a, Side(branch, 1)) && Has(b, Side(branch, 0)));
   });

@@ -17,8 +17,10 @@ namespace tensorflow_recursion {
 // knows only what all its inputs have in common.
 class FiringHistory {
  public:
-  // A set of events, a bit for each.
-  using Events = std::vector<uint64_t>;
+  // What has happened in a frame by some moment, a bit for each event: a node has fired, or a branch has taken a side.
+  // This is not a Condition, which says what must happen for a value to live: an operator without branches around it
+  // lives always, but has a long history. Histories of neighbours differ by a few bits, and are compared bit by bit.
+  using FiredSet = std::vector<uint64_t>;
 
   // `members` are the region's nodes.
   FiringHistory(const FlowGraph& flow, std::vector<NodeId> members);
@@ -33,17 +35,17 @@ class FiringHistory {
 
   // What has happened when a value comes from `source`, when any of the node's inputs has come, and when everything has
   // come that the node waits for, but it has not fired yet.
-  Events Before(const Source& source) const;
-  Events BeforeAny(const FlowNode& node) const;
-  Events BeforeFired(NodeId node) const;
+  FiredSet Before(const Source& source) const;
+  FiredSet BeforeAny(const FlowNode& node) const;
+  FiredSet BeforeFired(NodeId node) const;
 
   // The event that the node has fired. Never 0.
   int Fired(NodeId node) const { return 3 * Local(node) + 1; }
 
-  static bool Has(const Events& events, int event) { return ((events[event / 64] >> (event % 64)) & 1) != 0; }
+  static bool Has(const FiredSet& fired, int event) { return ((fired[event / 64] >> (event % 64)) & 1) != 0; }
 
   // Whether the two never happen in one frame, because some branch takes different sides in them.
-  bool Exclude(const Events& a, const Events& b) const;
+  bool Exclude(const FiredSet& a, const FiredSet& b) const;
 
  private:
   void ComputeNode(NodeId node);
@@ -60,7 +62,7 @@ class FiringHistory {
   std::vector<NodeId> branches_;
   // By position among members_: where the node comes in the order of firing, and what has happened when it has fired.
   std::vector<int> position_;
-  std::vector<Events> happened_;
+  std::vector<FiredSet> happened_;
 };
 
 }  // namespace tensorflow_recursion

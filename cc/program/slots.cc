@@ -28,7 +28,7 @@ void SlotPlanner::Sort(std::vector<SlotRequest>* requests) const {
 
 // Appends what has happened when a value comes from `source`, for each way in which it may come. For example, a value
 // that a merge hands on comes from either branch of a conditional, which are two ways.
-void SlotPlanner::CollectWays(const Source& source, std::vector<Events>* ways) const {
+void SlotPlanner::CollectWays(const Source& source, std::vector<FiredSet>* ways) const {
   std::vector<Source> sources = {source};
   for (size_t next = 0; next < sources.size(); ++next) {
     const FlowNode& from = flow_.nodes[sources[next].node];
@@ -58,13 +58,13 @@ SlotPlanner::Use SlotPlanner::UseOf(const SlotRequest& request, const SlotReques
 }
 
 // Whether the value of `first` has left its slot by the time that of `second` comes by this way.
-bool SlotPlanner::Precedes(const Use& first, const Use& second, const Events& way) const {
+bool SlotPlanner::Precedes(const Use& first, const Use& second, const FiredSet& way) const {
   return FiringHistory::Has(way, first.released) && (first.leaves_empty || !second.needs_empty);
 }
 
 bool SlotPlanner::NeverMeet(const Use& a, const Use& b) const {
-  for (const Events& to_a : a.before) {
-    for (const Events& to_b : b.before) {
+  for (const FiredSet& to_a : a.before) {
+    for (const FiredSet& to_b : b.before) {
       if (!history_.Exclude(to_a, to_b) && !Precedes(a, b, to_b) && !Precedes(b, a, to_a)) return false;
     }
   }

@@ -50,13 +50,13 @@ class SlotPlanner {
   uint32_t num_slots() const { return static_cast<uint32_t>(slots_.size()); }
 
  private:
-  using Events = FiringHistory::Events;
+  using FiredSet = FiringHistory::FiredSet;
 
   // A value that lies in a slot for some time.
   struct Use {
     // What has surely happened when the value comes, for each way in which it may come. A slot that is looked at before
     // its value has come has one entry more: what has happened by then.
-    std::vector<Events> before;
+    std::vector<FiredSet> before;
     // The event after which the value has gone; 0 if it stays.
     int released = 0;
     // The slot must be empty until the value comes; and it is empty again when the value has gone.
@@ -65,9 +65,9 @@ class SlotPlanner {
   };
 
   Use UseOf(const SlotRequest& request, const SlotRequest::Item& item) const;
-  void CollectWays(const Source& source, std::vector<Events>* ways) const;
+  void CollectWays(const Source& source, std::vector<FiredSet>* ways) const;
   bool NeverMeet(const Use& a, const Use& b) const;
-  bool Precedes(const Use& first, const Use& second, const Events& way) const;
+  bool Precedes(const Use& first, const Use& second, const FiredSet& way) const;
   bool MayShare(uint32_t slot, const Use& use) const;
   std::vector<uint32_t> PlaceApart(const std::vector<Use>& uses) const;
   std::vector<uint32_t> PlaceTogether(const std::vector<Use>& uses) const;

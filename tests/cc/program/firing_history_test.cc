@@ -23,7 +23,9 @@ class FiringHistoryTest : public ::testing::Test {
     history_ = std::make_unique<FiringHistory>(flow_->flow, nodes);
     history_->Compute();
   }
-  FiringHistory::Events After(const std::string& kernel) const { return history_->Before({flow_->Kernel(kernel), 0}); }
+  FiringHistory::FiredSet After(const std::string& kernel) const {
+    return history_->Before({flow_->Kernel(kernel), 0});
+  }
   bool HasFired(const std::string& first, const std::string& second) const {
     return FiringHistory::Has(After(second), history_->Fired(flow_->Kernel(first)));
   }
@@ -68,10 +70,10 @@ TEST_F(FiringHistoryTest, WhenAnyInputHasComeTheOthersMayBeMissing) {
   StaticGraph graph;
   graph.Arg("x").Kernel("common", {"x"}).Kernel("a", {"common"}).Kernel("b", {"common"}).Kernel("both", {"a", "b"});
   Compute(graph);
-  const FiringHistory::Events events = history_->BeforeAny((*flow_)[flow_->Kernel("both")]);
+  const FiringHistory::FiredSet events = history_->BeforeAny((*flow_)[flow_->Kernel("both")]);
   EXPECT_TRUE(FiringHistory::Has(events, history_->Fired(flow_->Kernel("common"))));
   EXPECT_FALSE(FiringHistory::Has(events, history_->Fired(flow_->Kernel("a"))));
-  const FiringHistory::Events ready = history_->BeforeFired(flow_->Kernel("both"));
+  const FiringHistory::FiredSet ready = history_->BeforeFired(flow_->Kernel("both"));
   EXPECT_TRUE(FiringHistory::Has(ready, history_->Fired(flow_->Kernel("a"))));
   EXPECT_FALSE(FiringHistory::Has(ready, history_->Fired(flow_->Kernel("both"))));
 }
