@@ -78,7 +78,7 @@ Loops FindLoops(const Graph& body, const std::vector<tensorflow::ControlFlowInfo
 absl::Status JoinInLoop(Graph* body, const Loop& loop) {
   tensorflow::NodeDef def;
   def.set_op("ControlTrigger");
-  def.set_name(body->NewName(absl::StrCat(loop.next_iteration->name(), "/effects")));
+  def.set_name(body->NewName(absl::StrCat(loop.next_iteration->name(), kEffectsSuffix)));
   def.set_device(loop.next_iteration->requested_device());
   absl::Status status;
   Node* join = body->AddNode(def, &status);

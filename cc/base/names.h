@@ -136,6 +136,35 @@ inline constexpr char kCompileAttr[] = "compile";
 inline constexpr char kOnFallbackOption[] = "on_fallback";
 inline constexpr char kGraphAttr[] = "graph";
 
+// Nodes that we add are named like this; in a body, the prefix of its nodes comes before. A name that is taken gets a
+// number behind it, and a name that ends in a slash or an underscore gets what it is for.
+//
+// The Entry of a function without arguments, the Result that waits for a frame's side effects, and the FrameStart.
+inline constexpr char kStartNodeName[] = "recursion_start";
+inline constexpr char kDoneNodeName[] = "recursion_done";
+inline constexpr char kFrameStartNodeName[] = "recursion_frame_start";
+inline constexpr char kKeepAliveNodePrefix[] = "recursion_keep_alive/";
+// What stands for a resource while calls are placed (kHandleAttr), or hands one on.
+inline constexpr char kHandleNodeName[] = "recursion_handle";
+// What fills a graph up to the size from which on Grappler looks at it.
+inline constexpr char kPaddingNodeName[] = "recursion_padding";
+inline constexpr char kRunNodePrefix[] = "recursion/run_";
+// The boundary of the main graph that a call gets that is made static by itself.
+inline constexpr char kBoundaryNodePrefix[] = "recursion";
+// Nodes beside another node, whose name comes first: one that waits for the effects of a loop or a body, a constant
+// that says that the node has run, and the Merge of that constant which others wait for; one that lives if a call does.
+inline constexpr char kEffectsSuffix[] = "/effects";
+inline constexpr char kHasRunSuffix[] = "/done";
+inline constexpr char kKeptWaitSuffix[] = "/kept";
+inline constexpr char kLivesSuffix[] = "/lives";
+
+// Names of ours that are no nodes': of the function that a static call becomes, of the graph in the logs of Grappler,
+// of the resource container of snapshots, and of threads.
+inline constexpr char kCallFunctionPrefix[] = "recursion_call_";
+inline constexpr char kStaticGraphName[] = "recursion_graph";
+inline constexpr char kSnapshotContainer[] = "recursion_snapshots";
+inline constexpr char kStackThreadName[] = "recursion_stack";
+
 // A function that is named like an operator carries this behind its name in the graph.
 inline constexpr char kMangledSuffix[] = "__fn";
 

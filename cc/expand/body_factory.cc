@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/expand/call_nodes.h"
 #include "cc/expand/expandable.h"
@@ -72,7 +73,7 @@ void PartSwappedHandles(FunctionDef* body) {
     const auto handle = handles.find(result);
     if (handle == handles.end() || handle->second == i) continue;
     tensorflow::NodeDef* const same = body->add_node_def();
-    same->set_name(absl::StrCat("recursion_handle_", i));
+    same->set_name(absl::StrCat(kHandleNodeName, "_", i));
     same->set_op("Identity");
     same->add_input(result);
     (*same->mutable_attr())["T"].set_type(tensorflow::DT_RESOURCE);

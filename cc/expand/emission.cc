@@ -91,7 +91,7 @@ class GraphEmitter {
     for (size_t i = 0; i < boundary.argument_types.size(); ++i) {
       const NodeDef* argument = function.arguments.empty() ? nullptr : &function.body.nodes[function.arguments[i]];
       const std::string name =
-          argument == nullptr ? writer_.Unique(function.prefix + "recursion_start") : argument->name();
+          argument == nullptr ? writer_.Unique(function.prefix + kStartNodeName) : argument->name();
       NodeDef* entry = writer_.AddPort(name, kEntryOp, boundary.argument_devices[i], boundary.argument_types[i],
                                        function.name, static_cast<int>(i));
       AddNodeAttr(kShapeAttr, argument == nullptr ? TensorShapeProto() : StatedShape(*argument, "_output_shapes", 0, 1),
@@ -114,10 +114,10 @@ class GraphEmitter {
   // if some of them are dead, as those of a branch are that is not taken.
   void EmitDone(const CalledFunction& function, const BodyBoundary& boundary) {
     const std::string& device = boundary.argument_devices[0];
-    const std::string name = writer_.Unique(function.prefix + "recursion_done");
+    const std::string name = writer_.Unique(function.prefix + kDoneNodeName);
     std::string start = boundary.frame_start;
     if (!function.effects.empty()) {
-      start = writer_.Unique(name + "/effects");
+      start = writer_.Unique(name + kEffectsSuffix);
       NodeDef* join = writer_.Add(start, "ControlTrigger", device);
       for (const std::string& effect : function.effects) {
         const SiteNames* site = names_.FindSite(effect);

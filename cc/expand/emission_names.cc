@@ -48,7 +48,7 @@ void EmissionNames::NameBoundaries(const CallProgram& program, NameTable* names)
     const CalledFunction& function = program.functions.at(name);
     if (!function.reachable) continue;
     functions_.push_back(name);
-    boundaries_[name] = BoundaryOf(function, names->Unique(function.prefix + "recursion_frame_start"));
+    boundaries_[name] = BoundaryOf(function, names->Unique(function.prefix + kFrameStartNodeName));
   }
 }
 

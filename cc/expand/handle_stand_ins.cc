@@ -32,7 +32,7 @@ absl::Status StandIn(const Edge* edge, Node** stand_in, tensorflow::Graph* graph
   if (*stand_in == nullptr) {
     tensorflow::NodeDef def;
     def.set_op("Placeholder");
-    def.set_name(graph->NewName("recursion_handle"));
+    def.set_name(graph->NewName(kHandleNodeName));
     tensorflow::AddNodeAttr("dtype", tensorflow::DT_RESOURCE, &def);
     tensorflow::AddNodeAttr(kHandleAttr, absl::StrCat(edge->src()->name(), ":", edge->src_output()), &def);
     absl::Status status;

@@ -36,7 +36,7 @@ std::string KeepAlives::Token(const NodeDef& invoke) {
   const int component = call_graph_.ComponentOf(CalleeOf(invoke));
   std::string& keep_alive = keep_alives_[component];
   if (keep_alive.empty()) {
-    keep_alive = writer_->Unique("recursion_keep_alive/" + call_graph_.components()[component][0]);
+    keep_alive = writer_->Unique(kKeepAliveNodePrefix + call_graph_.components()[component][0]);
   }
   const auto frame = program_.frame_of.find(invoke.name());
   return frame == program_.frame_of.end() ? keep_alive : EnterLoops(component, keep_alive, frame->second);

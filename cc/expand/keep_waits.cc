@@ -168,8 +168,8 @@ class ListWaits {
     if (!keeper.empty()) return keeper;
     const std::string name = list_.nodes[node].name();
     const std::string device = list_.nodes[node].device();
-    NodeDef constant = ConstantAfter(name, names_.Unique(name + "/done"), device);
-    NodeDef merge = MergeOf(constant.name(), names_.Unique(name + "/kept"), device);
+    NodeDef constant = ConstantAfter(name, names_.Unique(name + kHasRunSuffix), device);
+    NodeDef merge = MergeOf(constant.name(), names_.Unique(name + kKeptWaitSuffix), device);
     keeper = merge.name();
     list_.Add(std::move(constant), /*with_effect=*/false);
     list_.Add(std::move(merge), /*with_effect=*/false);
@@ -221,8 +221,8 @@ class GraphWaits {
 
   absl::Status AddKeeper(Node* node, Node** keeper) {
     const std::string& device = node->requested_device();
-    NodeDef constant = ConstantAfter(node->name(), graph_->NewName(node->name() + "/done"), device);
-    NodeDef merge = MergeOf(constant.name(), graph_->NewName(node->name() + "/kept"), device);
+    NodeDef constant = ConstantAfter(node->name(), graph_->NewName(node->name() + kHasRunSuffix), device);
+    NodeDef merge = MergeOf(constant.name(), graph_->NewName(node->name() + kKeptWaitSuffix), device);
     for (NodeDef* def : {&constant, &merge}) {
       (*def->mutable_attr())["_class"].mutable_list()->add_s(absl::StrCat("loc:@", node->name()));
     }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/names.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/unbounded_work_queue.h"
 
@@ -40,7 +41,7 @@ uintptr_t HalfOfStack() {
 std::atomic<int> other_threads{0};
 
 tensorflow::UnboundedWorkQueue& OtherThreads() {
-  static auto* queue = new tensorflow::UnboundedWorkQueue(tensorflow::Env::Default(), "recursion_stack");
+  static auto* queue = new tensorflow::UnboundedWorkQueue(tensorflow::Env::Default(), kStackThreadName);
   return *queue;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
 #include "cc/base/static_settings.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -72,7 +73,7 @@ absl::Status FunctionProgram::MakePlain(const tensorflow::Graph& graph, Function
 absl::Status FunctionProgram::Make(const tensorflow::Graph& graph, FunctionLibraryRuntime* library, bool is_spread,
                                    DeadResults dead_results, std::unique_ptr<RunnableProgram>* program) {
   static std::atomic<int64_t> next_id{0};  // atomic, because several threads may make programs at once
-  const std::string name = absl::StrCat("recursion_call_", next_id.fetch_add(1));
+  const std::string name = absl::StrCat(kCallFunctionPrefix, next_id.fetch_add(1));
   tensorflow::FunctionDef function;
   TFR_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(graph, name, &function));
   std::unique_ptr<FunctionProgram> made(new FunctionProgram(library, is_spread, dead_results));

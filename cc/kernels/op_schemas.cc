@@ -27,7 +27,7 @@ absl::Status RecordShape(InferenceContext* c, int output, tensorflow::DataType e
 // The shapes that the user has stated, else unknown ones. It never looks into the callee, because that would not end.
 absl::Status StatedShapes(InferenceContext* c) {
   std::vector<PartialTensorShape> shapes;
-  TF_RETURN_IF_ERROR(c->GetAttr("output_shapes", &shapes));
+  TF_RETURN_IF_ERROR(c->GetAttr(kOutputShapesAttr, &shapes));
   const int num_results = c->num_outputs() - 1;
   for (int i = 0; i < num_results; ++i) {
     ShapeHandle shape = c->UnknownShape();

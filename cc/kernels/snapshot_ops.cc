@@ -67,9 +67,6 @@ absl::Status ValueOf(OpKernelContext* context, const ResourceHandle& handle, boo
   return absl::OkStatus();
 }
 
-// The resource manager's container of the variables that are made here.
-constexpr char kContainer[] = "recursion_snapshots";
-
 // Whether a resource manager is still there.
 struct Presence {
   std::mutex mu;
@@ -94,7 +91,7 @@ absl::Status PresenceOf(ResourceMgr* manager, std::shared_ptr<Presence>* presenc
     *made = new Witness;
     return absl::OkStatus();
   };
-  TFR_RETURN_IF_ERROR(manager->LookupOrCreate<Witness>(kContainer, "witness", &witness, make));
+  TFR_RETURN_IF_ERROR(manager->LookupOrCreate<Witness>(kSnapshotContainer, "witness", &witness, make));
   *presence = witness->presence;
   witness->Unref();
   return absl::OkStatus();
@@ -105,12 +102,12 @@ absl::Status PresenceOf(ResourceMgr* manager, std::shared_ptr<Presence>* presenc
 absl::Status Enter(ResourceMgr* manager, const std::string& name, Var* variable) {
   std::shared_ptr<Presence> presence;
   TFR_RETURN_IF_ERROR(PresenceOf(manager, &presence));
-  TFR_RETURN_IF_ERROR(manager->CreateUnowned(kContainer, name, variable));
+  TFR_RETURN_IF_ERROR(manager->CreateUnowned(kSnapshotContainer, name, variable));
   auto* const reference = new std::optional<WeakPtr<Var>>;  // which ends with the variable
   reference->emplace(variable, [manager, name, presence, reference] {
     const std::unique_ptr<std::optional<WeakPtr<Var>>> ends(reference);
     const std::lock_guard<std::mutex> lock(presence->mu);
-    if (presence->is_there) manager->Delete<Var>(kContainer, name).IgnoreError();
+    if (presence->is_there) manager->Delete<Var>(kSnapshotContainer, name).IgnoreError();
   });
   return absl::OkStatus();
 }
@@ -121,7 +118,7 @@ absl::Status MakeVariable(OpKernelContext* context, Tensor value, const Resource
   variable->is_initialized = true;
   // From here on the handle owns the variable.
   auto made = ResourceHandle::MakeRefCountingHandle(variable, context->device()->name(), like.dtypes_and_shapes());
-  made.set_container(kContainer);
+  made.set_container(kSnapshotContainer);
   TFR_RETURN_IF_ERROR(Enter(context->resource_manager(), made.name(), variable));
   *handle = Tensor(tensorflow::DT_RESOURCE, TensorShape({}));
   handle->scalar<ResourceHandle>()() = made;

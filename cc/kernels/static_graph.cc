@@ -37,7 +37,7 @@ using tensorflow::NodeDef;
 NodeDef Boundary(const char* op, int index, tensorflow::DataType type, const NodeDef& call) {
   NodeDef node;
   node.set_op(op);
-  node.set_name(absl::StrCat("recursion", op, "_", index));
+  node.set_name(absl::StrCat(kBoundaryNodePrefix, op, "_", index));
   node.set_device(call.device());
   tensorflow::AddNodeAttr(kTypeAttr, type, &node);
   tensorflow::AddNodeAttr(kIndexAttr, index, &node);
@@ -94,7 +94,7 @@ void Optimize(const MainGraph& main, const tensorflow::DeviceSet& devices, Funct
   tensorflow::FunctionLibraryDefinition functions = (*graph)->flib_def();
   const absl::Status status =
       tensorflow::grappler::OptimizeGraph(main.fetches, main.arguments, &functions, devices, cpu,
-                                          OptimizerConfig(library, fuses), "recursion_graph", options, graph);
+                                          OptimizerConfig(library, fuses), kStaticGraphName, options, graph);
   if (!status.ok()) LOG(WARNING) << "A static graph of a call is not optimized: " << status;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/passes/make_composite.h"
 #include "cc/passes/shield_bodies_pass.h"
@@ -19,7 +20,7 @@ absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& 
   for (auto& [device, graph] : *options.partition_graphs) {
     if (!NeedsOurExecutor(*graph) && !HoldsCallsToMakeStatic(*graph)) continue;
     RemoveShields(device, graph.get());
-    const std::string name = absl::StrCat("recursion/run_", next_id.fetch_add(1));
+    const std::string name = absl::StrCat(kRunNodePrefix, next_id.fetch_add(1));
     TFR_RETURN_IF_ERROR(MakeComposite(device, name, options.is_function_graph, &graph));
   }
   return absl::OkStatus();

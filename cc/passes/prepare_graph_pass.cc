@@ -54,7 +54,7 @@ absl::Status Pad(int min_nodes, Graph* graph) {
   while (graph->num_op_nodes() < min_nodes) {
     tensorflow::NodeDef def;
     def.set_op("NoOp");
-    def.set_name(graph->NewName("recursion_padding"));
+    def.set_name(graph->NewName(kPaddingNodeName));
     absl::Status status;
     Node* node = graph->AddNode(def, &status);
     TFR_RETURN_IF_ERROR(status);

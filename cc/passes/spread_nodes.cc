@@ -57,7 +57,7 @@ class Announcer {
     for (int argument : deciding_arguments) {
       Node* const node = call_.calls.at(argument);
       NodeDef def;
-      def.set_name(absl::StrCat(name_, "/lives_", argument));
+      def.set_name(absl::StrCat(name_, kLivesSuffix, "_", argument));
       def.set_op("Const");
       AddNodeAttr("dtype", tensorflow::DT_BOOL, &def);
       AddNodeAttr("value", tensorflow::Tensor(true), &def);
@@ -99,7 +99,7 @@ class Announcer {
       return absl::OkStatus();
     }
     NodeDef def;
-    def.set_name(absl::StrCat(name_, "/lives"));
+    def.set_name(absl::StrCat(name_, kLivesSuffix));
     def.set_op("Merge");
     AddNodeAttr("T", tensorflow::DT_BOOL, &def);
     AddNodeAttr("N", static_cast<int>(votes.size()), &def);

@@ -13,6 +13,8 @@ pytestmark = pytest.mark.every_case
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAMES = "cc/base/names.h"
 _NAME = re.compile(r"(Recursion>|_recursion_)\w*")
+# C++ also names nodes, functions and threads.
+_CC_NAME = re.compile(_NAME.pattern + r"|recursion(?![a-z])[\w/]*")
 
 
 def files(directory, *patterns):
@@ -24,7 +26,7 @@ def files(directory, *patterns):
 def cc_names(text):
     """The names that a C++ file writes, outside of comments."""
     code = re.sub(r"//.*", "", text)
-    return [literal for literal in re.findall(r'"([^"\n]*)"', code) if _NAME.fullmatch(literal)]
+    return [literal for literal in re.findall(r'"([^"\n]*)"', code) if _CC_NAME.fullmatch(literal)]
 
 
 def python_names(text):
@@ -54,6 +56,10 @@ def test_names_are_found():
     assert cc_names('f("Recursion>Call", "Recursion>Call needs"); g("_recursion_x");  // "Recursion>Run"') == [
         "Recursion>Call",
         "_recursion_x",
+    ]
+    assert cc_names('f("recursion_done", "recursion/run_", "recursions", "a recursion")') == [
+        "recursion_done",
+        "recursion/run_",
     ]
     assert python_names('"""Adds a `Recursion>Call`."""\n_X = "_recursion_x"\nf("Recursion>Call")') == [
         "_recursion_x",
