@@ -159,7 +159,7 @@ absl::Status CollectCallSites(FlowBuilder* builder) {
       FlowCallSite& site = flow.call_sites.emplace_back();
       site.call_id = id;
       site.callee = callee;
-      site.name = node->name().substr(0, node->name().rfind('/'));
+      site.name = CallOfNode(node->name());
       site.node = flow.nodes.Add(FlowNode(OpKind::kCallSite, region, node));
     }
     FlowCallSite& site = flow.call_sites[position->second];

@@ -158,6 +158,13 @@ inline constexpr char kHasRunSuffix[] = "/done";
 inline constexpr char kKeptWaitSuffix[] = "/kept";
 inline constexpr char kLivesSuffix[] = "/lives";
 
+// Call and Return `index` of a call are named "<call>/call_<index>" and "<call>/return_<index>".
+inline constexpr char kCallNodeSuffix[] = "/call_";
+inline constexpr char kReturnNodeSuffix[] = "/return_";
+
+// The name of the call that a Call, Return, AnnounceCall or JoinCall of this name belongs to.
+inline std::string CallOfNode(const std::string& node) { return node.substr(0, node.rfind('/')); }
+
 // Names of ours that are no nodes': of the function that a static call becomes, of the graph in the logs of Grappler,
 // of the resource container of snapshots, and of threads.
 inline constexpr char kCallFunctionPrefix[] = "recursion_call_";

@@ -60,11 +60,11 @@ void EmissionNames::NameSites(const CallProgram& program, const NodeList& list, 
     SiteNames& site = sites_[node.name()];
     site.call_id = next_call_id_++;
     for (size_t j = 0; j < boundary(callee.name).argument_types.size(); ++j) {
-      site.calls.push_back(names->Unique(absl::StrCat(node.name(), "/call_", j)));
+      site.calls.push_back(names->Unique(absl::StrCat(node.name(), kCallNodeSuffix, j)));
     }
     for (int j = 0; j <= callee.num_outputs(); ++j) {
       const bool exists = j < callee.num_outputs() ? callee.needed[j] : callee.needs_done;
-      site.returns.push_back(exists ? names->Unique(absl::StrCat(node.name(), "/return_", j)) : "");
+      site.returns.push_back(exists ? names->Unique(absl::StrCat(node.name(), kReturnNodeSuffix, j)) : "");
     }
   }
 }

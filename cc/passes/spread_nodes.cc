@@ -35,10 +35,11 @@ absl::Status AddNode(NodeDef def, const std::string& device, const std::string& 
 class Announcer {
  public:
   Announcer(int64_t call_id, const CallPorts& call, const BodyPorts& callee, Graph* graph)
-      : call_id_(call_id), call_(call), callee_(callee), graph_(graph) {
-    const std::string& first = call.calls.begin()->second->name();
-    name_ = first.substr(0, first.rfind('/'));
-  }
+      : call_id_(call_id),
+        call_(call),
+        callee_(callee),
+        graph_(graph),
+        name_(CallOfNode(call.calls.begin()->second->name())) {}
 
   // For a call that the deciding device can decide by its own arguments. The AnnounceCall lives if the call does.
   absl::Status AddAnnouncement(Node** lives) {
@@ -113,7 +114,7 @@ class Announcer {
   const BodyPorts& callee_;
   Graph* const graph_;
   // What the names of the added nodes begin with: the call's name.
-  std::string name_;
+  const std::string name_;
 };
 
 // Removes the control edges of Returns from nodes on other devices. A Return that then waits for nothing waits for the

@@ -6,6 +6,11 @@
 namespace tensorflow_recursion {
 namespace {
 
+TEST(CallOfNodeTest, LeavesOutTheNodesOwnPart) {
+  EXPECT_EQ(CallOfNode("call/call_0"), "call");
+  EXPECT_EQ(CallOfNode("Fib/left/return_1"), "Fib/left");
+}
+
 TEST(UserNameTest, IsTheNameItself) { EXPECT_EQ(UserName("F"), "F"); }
 
 TEST(UserNameTest, LeavesOutTheMarkOfANameLikeAnOperators) {
