@@ -8,6 +8,24 @@
 #include "cc/expand/call_nodes.h"
 
 namespace tensorflow_recursion {
+namespace {
+
+// Lets each node reach its neighbours, and again each that has changed by this. `reach(node, neighbour)` returns
+// whether the neighbour has changed.
+template <typename Reach>
+void SpreadBy(const Neighbours& neighbours, Reach reach) {
+  std::vector<int> work(neighbours.size());
+  std::iota(work.begin(), work.end(), 0);
+  while (!work.empty()) {
+    const int node = work.back();
+    work.pop_back();
+    for (int neighbour : neighbours[node]) {
+      if (reach(node, neighbour)) work.push_back(neighbour);
+    }
+  }
+}
+
+}  // namespace
 
 bool EffectState::Add(EffectState other) {
   const EffectState before = *this;
@@ -39,16 +57,24 @@ Neighbours ReadersOf(const NodeList& list) {
   return readers;
 }
 
-void Spread(const Neighbours& neighbours, EffectStates* states) {
-  std::vector<int> work(states->size());
-  std::iota(work.begin(), work.end(), 0);
-  while (!work.empty()) {
-    const int node = work.back();
-    work.pop_back();
-    for (int neighbour : neighbours[node]) {
-      if ((*states)[neighbour].Add((*states)[node])) work.push_back(neighbour);
-    }
+Neighbours ProducersOf(const NodeList& list) {
+  Neighbours producers(list.nodes.size());
+  for (size_t i = 0; i < producers.size(); ++i) {
+    for (const std::string& input : list.nodes[i].input()) producers[i].push_back(list.ProducerOf(input));
   }
+  return producers;
+}
+
+void Spread(const Neighbours& neighbours, EffectStates* states) {
+  SpreadBy(neighbours, [&](int node, int neighbour) { return (*states)[neighbour].Add((*states)[node]); });
+}
+
+void Spread(const Neighbours& neighbours, std::vector<bool>* marks) {
+  SpreadBy(neighbours, [&](int node, int neighbour) {
+    const bool is_new = (*marks)[node] && !(*marks)[neighbour];
+    if (is_new) (*marks)[neighbour] = true;
+    return is_new;
+  });
 }
 
 }  // namespace tensorflow_recursion

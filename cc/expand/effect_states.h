@@ -31,9 +31,11 @@ EffectState StateOf(const CallProgram& program, const NodeList& list, int node);
 EffectStates StatesOf(const CallProgram& program, const NodeList& list);
 
 Neighbours ReadersOf(const NodeList& list);
+Neighbours ProducersOf(const NodeList& list);
 
-// Adds the state of each node to its neighbours, to theirs, and so on.
+// Adds the state, or the mark, of each node to its neighbours, to theirs, and so on.
 void Spread(const Neighbours& neighbours, EffectStates* states);
+void Spread(const Neighbours& neighbours, std::vector<bool>* marks);
 
 }  // namespace tensorflow_recursion
 

@@ -42,37 +42,15 @@ struct Waits {
   Neighbours producers;
 };
 
-// Says of each node whether it is a call, or whether a walk from some call to neighbours, theirs, and so on, comes to
-// it.
-std::vector<bool> FindBesideCalls(const Waits& waits, const Neighbours& neighbours) {
-  std::vector<bool> found(neighbours.size());
-  std::vector<int> work;
-  for (size_t i = 0; i < found.size(); ++i) {
-    found[i] = waits.is_call[i];
-    if (found[i]) work.push_back(static_cast<int>(i));
-  }
-  while (!work.empty()) {
-    const int node = work.back();
-    work.pop_back();
-    for (int neighbour : neighbours[node]) {
-      if (found[neighbour]) continue;
-      found[neighbour] = true;
-      work.push_back(neighbour);
-    }
-  }
-  return found;
-}
-
 // Finds the control edges that order something, and beside which there may be a path through a call.
 class WaitsToKeep {
  public:
   explicit WaitsToKeep(const Waits& waits)
-      : before_(waits.states),
-        after_(waits.states),
-        is_before_call_(FindBesideCalls(waits, waits.producers)),
-        is_after_call_(FindBesideCalls(waits, waits.readers)) {
+      : before_(waits.states), after_(waits.states), is_before_call_(waits.is_call), is_after_call_(waits.is_call) {
     Spread(waits.readers, &before_);
     Spread(waits.producers, &after_);
+    Spread(waits.producers, &is_before_call_);
+    Spread(waits.readers, &is_after_call_);
     ways_to_call_ = Count(waits.readers, is_before_call_);
     ways_from_call_ = Count(waits.producers, is_after_call_);
   }

@@ -21,26 +21,6 @@ namespace {
 
 using tensorflow::NodeDef;
 
-// Finds the nodes that have a side effect, or that one depends on. Data edges count, too, because
-// `tf.control_dependencies` adds no control edge to an operator with an input that waits already.
-std::vector<bool> FindOrdered(const CallProgram& program, const NodeList& list) {
-  std::vector<bool> is_ordered(list.nodes.size(), false);
-  std::vector<int> work;
-  auto order = [&](int position) {
-    if (!is_ordered[position]) work.push_back(position);
-    is_ordered[position] = true;
-  };
-  for (size_t i = 0; i < list.nodes.size(); ++i) {
-    if (StateOf(program, list, static_cast<int>(i)).writes) order(static_cast<int>(i));
-  }
-  while (!work.empty()) {
-    const NodeDef& node = list.nodes[work.back()];
-    work.pop_back();
-    for (const std::string& input : node.input()) order(list.ProducerOf(input));
-  }
-  return is_ordered;
-}
-
 // By node: what it no longer waits for, and whether it is a NoOp that waits for nothing any more.
 struct LostWaits {
   std::vector<std::vector<int>> producers;
@@ -59,9 +39,10 @@ bool IsInlined(const NodeDef& node) { return node.experimental_debug_info().orig
 class GradientWaitDropper {
  public:
   // `roots` are the nodes for which `list` is run, such as fetches. There are none if all waits for gradients in the
-  // list are TensorFlow's own.
-  GradientWaitDropper(const CallProgram& program, const std::vector<int>& roots, NodeList* list)
-      : program_(program), list_(*list), is_ordered_(FindOrdered(program, *list)) {
+  // list are TensorFlow's own. `states` says what each node does, or what comes after it does.
+  GradientWaitDropper(const CallProgram& program, const EffectStates& states, const std::vector<int>& roots,
+                      NodeList* list)
+      : program_(program), states_(states), list_(*list) {
     lost_.producers.resize(list->nodes.size());
     lost_.is_idle.resize(list->nodes.size(), false);
     is_needed_.resize(list->nodes.size(), roots.empty());
@@ -99,9 +80,11 @@ class GradientWaitDropper {
     return lost_.is_idle[producer] || (IsWaitForGradient(input, waiting) && !IsAskedFor(producer));
   }
 
+  // A wait that a side effect depends on is left alone. Data edges count, too, because `tf.control_dependencies` adds
+  // no control edge to an operator with an input that waits already.
   bool IsWaitForGradient(const std::string& input, int waiting) const {
     return IsControl(input) && IsPartOfGradient(program_, list_.nodes[list_.ProducerOf(input)]) &&
-           !is_ordered_[waiting];
+           !states_[waiting].writes;
   }
 
   // Whether a gradient is computed only because somebody waits for it, as `tf.group(dx)` does.
@@ -121,9 +104,9 @@ class GradientWaitDropper {
   }
 
   const CallProgram& program_;
+  const EffectStates& states_;
   NodeList& list_;
-  // Both are by node.
-  const std::vector<bool> is_ordered_;
+  // By node.
   std::vector<bool> is_needed_;
   LostWaits lost_;
 };
@@ -268,12 +251,16 @@ class OrderKeeper {
 };
 
 void DropWaits(const CallProgram& program, const std::vector<int>& roots, NameTable* names, NodeList* list) {
-  EffectStates states = StatesOf(program, *list);
+  const EffectStates states = StatesOf(program, *list);
+  EffectStates before = states, after = states;
   const bool has_effects = std::any_of(states.begin(), states.end(), [](const EffectState& one) { return one.writes; });
-  if (has_effects) Spread(ReadersOf(*list), &states);
-  const LostWaits lost = GradientWaitDropper(program, roots, list).Run();
+  if (has_effects) {
+    Spread(ReadersOf(*list), &before);
+    Spread(ProducersOf(*list), &after);
+  }
+  const LostWaits lost = GradientWaitDropper(program, after, roots, list).Run();
   PlaceKeeper(program, lost, names, list).Run();
-  if (has_effects) OrderKeeper(program, states, lost, list).Run();
+  if (has_effects) OrderKeeper(program, before, lost, list).Run();
 }
 
 std::vector<int> FetchedNodes(const CallProgram& program) {
