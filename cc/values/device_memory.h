@@ -32,9 +32,6 @@ class DeviceMemory {
   DeviceMemory(const std::string& device_type, MakeTensor make_tensor)
       : device_(device_type), is_apart_(device_type != tensorflow::DEVICE_CPU), make_tensor_(std::move(make_tensor)) {}
 
-  // Whether the device has memory that the host can't touch.
-  bool is_apart() const { return is_apart_; }
-
   // Whether `node` puts its output number `output` into the host's memory.
   bool IsOnHost(const tensorflow::Node& node, int output) const;
   // Whether all inputs and outputs of `node` are in the host's memory.
@@ -53,7 +50,7 @@ class DeviceMemory {
                        tensorflow::MemoryTypeVector* outputs) const;
 
   tensorflow::DeviceType device_;
-  bool is_apart_;
+  bool is_apart_;  // the host can't touch it
   MakeTensor make_tensor_;
 };
 

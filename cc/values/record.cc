@@ -57,12 +57,11 @@ struct RecordSlab {
 };
 static_assert(kSlabBytes / kRecordUnit <= (1 << 16), "slab_offset_ has 16 bits");
 
-// What one thread has of its own: its share of the counts of records, which it alone writes (to increment one counter
+// What one thread has of its own: its share of the count of records, which it alone writes (to increment one counter
 // that all threads share would cost as much as the rest of making a record), the slab that it fills, and the records
 // that it is about to free.
 struct ThreadState {
   std::atomic<int64_t> count;
-  std::atomic<int64_t> bytes;
   RecordSlab* slab;
   std::vector<Record*>* dying;  // nullptr: the thread is not freeing records
   bool is_registered;
@@ -90,7 +89,6 @@ class Totals {
       break;
     }
     count_ += state->count.load(std::memory_order_relaxed);
-    bytes_ += state->bytes.load(std::memory_order_relaxed);
   }
 
   int64_t Count() {
@@ -100,18 +98,10 @@ class Totals {
     return sum;
   }
 
-  int64_t Bytes() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    int64_t sum = bytes_;
-    for (const ThreadState* state : states_) sum += state->bytes.load(std::memory_order_relaxed);
-    return sum;
-  }
-
  private:
   std::mutex mutex_;
   std::vector<ThreadState*> states_ ABSL_GUARDED_BY(mutex_);
   int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 thread_local ThreadState thread_state;
@@ -132,15 +122,9 @@ ABSL_ATTRIBUTE_NOINLINE void Register(ThreadState* state) {
   Totals::Get().Add(state);
 }
 
-inline void Tally(ThreadState* state, int64_t count, int64_t bytes) {
+inline void Tally(ThreadState* state, int64_t count) {
   if (ABSL_PREDICT_FALSE(!state->is_registered)) Register(state);
   state->count.store(state->count.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-  state->bytes.store(state->bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-}
-
-size_t BytesOf(uint32_t size) {
-  const size_t bytes = sizeof(Record) + size * (sizeof(uint64_t) + sizeof(uint8_t));
-  return (bytes + kRecordUnit - 1) / kRecordUnit * kRecordUnit;
 }
 
 ABSL_ATTRIBUTE_NOINLINE void TakeNextSlab(ThreadState* state) {
@@ -168,10 +152,15 @@ absl::Status NoRecord(const Value& value, const RecordType& type) {
 
 }  // namespace
 
+size_t Record::BytesOf(uint32_t size) {
+  const size_t bytes = sizeof(Record) + size * (sizeof(uint64_t) + sizeof(uint8_t));
+  return (bytes + kRecordUnit - 1) / kRecordUnit * kRecordUnit;
+}
+
 Record* Record::New(uint32_t size) {
   ThreadState* const state = &thread_state;
   const size_t bytes = BytesOf(size);
-  Tally(state, 1, static_cast<int64_t>(bytes));
+  Tally(state, 1);
   Record* record = nullptr;
   if (ABSL_PREDICT_FALSE(bytes > kLargestInSlab)) {
     record = new (::operator new(bytes)) Record(size);
@@ -211,17 +200,15 @@ void Record::FreeAll(Record* first) {
   std::vector<Record*> dying;
   state->dying = &dying;
   int64_t count = 0;
-  int64_t bytes = 0;
   for (Record* record = first; record != nullptr;) {
     for (uint32_t i = 0; i < record->size_; ++i) record->Take(i).Release();
     ++count;
-    bytes += static_cast<int64_t>(BytesOf(record->size_));
     Free(record);
     record = dying.empty() ? nullptr : dying.back();
     if (record != nullptr) dying.pop_back();
   }
   state->dying = nullptr;
-  Tally(state, -count, -bytes);
+  Tally(state, -count);
 }
 
 // If the slab is the one that this thread still fills, and no record is left in it, the thread fills it from the start.
@@ -237,8 +224,6 @@ void Record::Free(Record* record) {
 }
 
 int64_t Record::LiveCount() { return Totals::Get().Count(); }
-
-int64_t Record::LiveBytes() { return Totals::Get().Bytes(); }
 
 std::string RecordVariant::DebugString() const {
   if (record_ == nullptr) return "Record<none>";
@@ -264,7 +249,7 @@ namespace {
 // A new record that is never freed. LiveCount() leaves it out, because tests look for records that leaked.
 Record* NewForEver(uint32_t size) {
   Record* const record = Record::New(size);
-  Tally(&thread_state, -1, -static_cast<int64_t>(BytesOf(size)));
+  Tally(&thread_state, -1);
   return record;
 }
 

@@ -4,6 +4,7 @@
 #define TENSORFLOW_RECURSION_CC_VALUES_RECORD_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -84,9 +85,11 @@ class Record {
   // Whether the caller's reference is the only one, so that nobody else can read the values.
   bool IsUnshared() const { return references_.load(std::memory_order_acquire) == 1; }
 
-  // How many records there are in this process, over all threads, and their bytes; for tests.
+  // How many bytes a record of `size` values takes.
+  static size_t BytesOf(uint32_t size);
+
+  // How many records there are in this process, over all threads; for tests.
   static int64_t LiveCount();
-  static int64_t LiveBytes();
 
  private:
   // A tag is a dtype in the lower 6 bits (never a reference dtype), and a kind above it; kind 0 is empty.

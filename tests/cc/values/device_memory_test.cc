@@ -51,13 +51,11 @@ class DeviceMemoryTest : public ::testing::Test {
 };
 
 TEST_F(DeviceMemoryTest, EverythingIsOnTheHostOnACpu) {
-  EXPECT_FALSE(DeviceMemory().is_apart());
   EXPECT_TRUE(DeviceMemory().IsOnHost(*Entry("x", DT_FLOAT), 0));
   EXPECT_TRUE(DeviceMemory().IsOnHost(*Constant("c", Tensor(1.5f))));
 }
 
 TEST_F(DeviceMemoryTest, CarriersHoldIntegersAndWhatHasNoBytesOnTheHost) {
-  EXPECT_TRUE(gpu_.is_apart());
   for (const auto type : {DT_INT32, DT_STRING, DT_RESOURCE}) {
     EXPECT_TRUE(gpu_.IsOnHost(*Entry("host", type), 0)) << tensorflow::DataTypeString(type);
   }

@@ -37,7 +37,6 @@ class RecordTest : public ::testing::Test {
   ~RecordTest() override {
     EXPECT_EQ(live_.count(), 0);
     EXPECT_EQ(Record::LiveCount(), 0);
-    EXPECT_EQ(Record::LiveBytes(), 0);
   }
 
   // Makes a record of a number, a tensor and, unless null, another record, whose reference it takes over.
@@ -55,7 +54,8 @@ class RecordTest : public ::testing::Test {
 TEST_F(RecordTest, HoldsValuesInNineBytesEach) {
   Record* record = Make(7, Make(8));
   EXPECT_EQ(Record::LiveCount(), 2);
-  EXPECT_EQ(Record::LiveBytes(), (8 + 3 * 9 + 5) + (8 + 2 * 9 + 6));
+  EXPECT_EQ(Record::BytesOf(3), 8 + 3 * 9 + 5);
+  EXPECT_EQ(Record::BytesOf(2), 8 + 2 * 9 + 6);
   EXPECT_EQ(record->size(), 3u);
   EXPECT_EQ(record->Get(0).int32, 7);
   EXPECT_EQ(LiveTensors::Number(record->Get(1)), 7);
