@@ -58,7 +58,8 @@ void Schedule::FindReaders() {
   }
 }
 
-// Visits the conditionals that the node is a part of: the one that it merges, and those that it is on a side of.
+// Visits each conditional that holds the node. A node on a side of a conditional is also in all conditionals around it.
+// A merge is in the conditional whose values it merges, and in those around that.
 template <typename Visit>
 void Schedule::ForEachConditional(NodeId id, Visit visit) const {
   BlockId block = blocks_.of(id);

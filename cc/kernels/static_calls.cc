@@ -48,7 +48,7 @@ tensorflow::RewriterConfig_CustomGraphOptimizer OptionsOf(const NodeDef& call) {
   return entry;
 }
 
-// Reads the settings of the node. What it does not say is as the process has it.
+// Reads the settings of the call from its attributes. A setting without an attribute is that of the process.
 absl::Status ReadSettings(const NodeDef& call, const StaticSettings& of_process, CallSettings* settings) {
   const auto entry = OptionsOf(call);
   settings->options = of_process.options;

@@ -58,8 +58,9 @@ class KernelTable {
     void NoteNativeRun() const;
   };
 
-  // Makes the kernels on `library`'s device. The error names the node. Those of nodes that are in `others`, too, are
-  // the same ones, with the same state; `others` is another table for the same graph, or nullptr.
+  // Makes a kernel for each node of the program, on `library`'s device. An error names the node whose kernel could not
+  // be made. `others` is another table for the same graph, or nullptr: a kernel that this table owns is then shared, so
+  // that, for example, a random operator goes on with the same numbers in both.
   absl::Status Build(const Program& program, tensorflow::FunctionLibraryRuntime* library,
                      const std::string& session_handle, const KernelTable* others = nullptr);
 
