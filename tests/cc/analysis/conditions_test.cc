@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "cc/analysis/any_condition.h"
 #include "tests/cc/analysis/flow.h"
 
 namespace tensorflow_recursion {
@@ -88,22 +87,6 @@ TEST(ConditionsTest, ALoopThatAVariableMayNotEnterIsPartial) {
   const FoundConditions found(graph);
   ASSERT_EQ(found.built.flow.loops.size(), 1);
   EXPECT_TRUE(found.conditions.IsPartial(found.built.flow.loops[0].region));
-}
-
-TEST(AnyOfTest, JoinsAllSidesOfABranch) {
-  StaticGraph graph;
-  graph.Arg("p", 0, tensorflow::DT_BOOL).Arg("x", 1).Op("switch", "Switch", {"x", "p"}).Retval("switch");
-  const BuiltFlow built(graph);
-  ASSERT_TRUE(built.status.ok()) << built.status;
-  const NodeId branch = built[built.Find("switch", OpKind::kSwitch)].branch;
-  const Event is_true{branch, 1};
-  const Event is_false{branch, 0};
-  const Event other{NodeId(0), 0};
-  EXPECT_EQ(AnyOf(built.flow, {{is_true}, {is_false}}), Condition());
-  EXPECT_EQ(AnyOf(built.flow, {{is_true, other}, {is_false, other}}), Condition{other});
-  EXPECT_EQ(AnyOf(built.flow, {{is_true}, {is_true, other}}), Condition{is_true});
-  EXPECT_EQ(AnyOf(built.flow, {{is_true}, {other}}), std::nullopt);
-  EXPECT_EQ(AnyOf(built.flow, {}), std::nullopt);
 }
 
 }  // namespace
