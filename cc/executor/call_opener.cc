@@ -55,7 +55,7 @@ void CallOpener::OpenRoot(std::vector<Value> arguments) {
 
 void CallOpener::Open(Frame* caller, OpId index) {
   const Op& op = caller->region->ops[index];
-  const CallSite& site = context_->program.sites[op.index];
+  const CallSite& site = context_->program.SiteOf(op);
   const PartialCall* const partial = partial_calls_->Find(caller, index);
   if (ABSL_PREDICT_FALSE(partial != nullptr) && IsDead(op, site, *partial)) return DropDead(caller, index, *partial);
   if (ABSL_PREDICT_FALSE(partial != nullptr) && HasDeadInvariant(op, site, *partial)) {
@@ -66,7 +66,7 @@ void CallOpener::Open(Frame* caller, OpId index) {
   }
   if (ABSL_PREDICT_FALSE(!CheckDepth(caller, site))) return;
   if (site.compiled != nullptr && partial == nullptr && caller->pending()[index] == 0) {
-    Value* const slots = caller->values() + op.slot;
+    Value* const slots = caller->slots_of(op);
     if (compiled_->Takes(site, slots, op.num_inputs)) {
       return Reopen(compiled_->Start(caller, index, slots, op.num_inputs));
     }
@@ -77,7 +77,7 @@ void CallOpener::Open(Frame* caller, OpId index) {
 }
 
 void CallOpener::OpenGiven(Frame* caller, OpId index, std::vector<Value>* arguments) {
-  const CallSite& site = context_->program.sites[caller->region->ops[index].index];
+  const CallSite& site = context_->program.SiteOf(caller->region->ops[index]);
   if (!CheckDepth(caller, site)) {
     for (Value& value : *arguments) value.Release();
     return;
@@ -98,7 +98,7 @@ void CallOpener::Reopen(std::optional<CompiledCalls::Returned> call) {
 }
 
 void CallOpener::OpenInFrame(Frame* caller, OpId index, std::vector<Value>* arguments) {
-  const CallSite& site = context_->program.sites[caller->region->ops[index].index];
+  const CallSite& site = context_->program.SiteOf(caller->region->ops[index]);
   Frame* const child = NewChild(caller, index, site);
   Start(child, arguments->data(), static_cast<uint32_t>(arguments->size()), site);
 }
@@ -137,7 +137,7 @@ void CallOpener::DropDead(Frame* caller, OpId index, const PartialCall& partial)
   const Op& op = caller->region->ops[index];
   for (uint32_t i = 0; i < op.num_inputs; ++i) {
     // A dead argument never came to its slot, which another operator may use by now.
-    if (!partial.is_dead(i)) caller->values()[op.slot + i].Release();
+    if (!partial.is_dead(i)) caller->slots_of(op)[i].Release();
   }
   partial_calls_->Erase(caller, index);
   router_->KillAll(caller, op);
@@ -156,7 +156,7 @@ inline Frame* CallOpener::NewChild(Frame* caller, OpId index, const CallSite& si
 // the result may go to a slot where another argument lies. Arguments that are still to come will go to `child`.
 inline void CallOpener::TakeArguments(Frame* caller, OpId index, Frame* child) {
   const Op& op = caller->region->ops[index];
-  Value* slots = caller->values() + op.slot;
+  Value* slots = caller->slots_of(op);
   for (uint32_t i = 0; i < op.num_inputs; ++i) {
     arguments_[i] = slots[i];
     slots[i] = Value::Empty();

@@ -226,7 +226,7 @@ absl::Status CompiledCalls::TooDeep(const CompiledCall& call, bool is_too_deep) 
 }
 
 const CallSite& CompiledCalls::SiteOf(const CallOrigin& origin) const {
-  return context_->program.sites[origin.caller->region->ops[origin.op].index];
+  return context_->program.SiteOf(origin.caller->region->ops[origin.op]);
 }
 
 // --- Forks ------------------------------------------------------------------------------------------

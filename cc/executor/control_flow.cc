@@ -62,9 +62,9 @@ void ControlFlow::FireBranch(Frame* frame, const Op& op, Value* inputs) {
   // All data that waits at gates is taken out of its slots before any of it moves on, because it may go to one of these
   // slots.
   released_.clear();
-  for (uint32_t i = op.index; i < op.gates_end; ++i) {
-    Value& data = frame->values()[region.ops[region.gates[i]].slot];
-    if (!data.is_empty()) released_.emplace_back(region.gates[i], data.Take());
+  for (const OpId gate : region.GatesOf(op)) {
+    Value& data = *frame->slots_of(region.ops[gate]);
+    if (!data.is_empty()) released_.emplace_back(gate, data.Take());
   }
   const DeathList& dead = region.port_deaths[op.port + !side];
   if (dead.begin != dead.end) router_->Kill(frame, dead);
@@ -97,7 +97,7 @@ void ControlFlow::FireSwitchN(Frame* frame, const Op& op, Value* inputs) {
 }
 
 void ControlFlow::FireMerge(Frame* frame, const Op& op) {
-  Value& slot = frame->values()[op.slot];
+  Value& slot = *frame->slots_of(op);
   const Value value = slot;
   slot = Value::Dead();  // marks the merge as decided: a later input finds the slot taken
   Value index = Value::Scalar(0);

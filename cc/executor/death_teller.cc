@@ -48,7 +48,7 @@ inline void DeathTeller::LearnInMerge(Frame* frame, const DeathEvent& event) {
     if (state == (1 << merge.num_inputs) - 1) router_->KillAll(frame, merge);
     return;
   }
-  Value* masks = frame->values() + merge.slot;
+  Value* masks = frame->slots_of(merge);
   if (!masks[0].is_empty()) return;  // the merge has its value
   const uint64_t input = uint64_t{1} << (event.index % 64);
   if ((masks[event.index / 64].bits & input) != 0) return;
@@ -67,7 +67,7 @@ inline void DeathTeller::LearnInCall(Frame* frame, const DeathEvent& event) {
 
 // For operators that fire with dead inputs, too.
 inline void DeathTeller::LearnInInput(Frame* frame, const DeathEvent& event) {
-  Value& slot = frame->values()[frame->region->ops[event.op].slot + event.index];
+  Value& slot = frame->slots_of(frame->region->ops[event.op])[event.index];
   if (!slot.is_empty() || frame->pending()[event.op] == 0) return;
   slot = Value::Dead();
   router_->CountDown(frame, event.op);

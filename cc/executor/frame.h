@@ -58,6 +58,15 @@ struct Frame {
 
   Value* values() { return reinterpret_cast<Value*>(this + 1); }
   const Value* values() const { return reinterpret_cast<const Value*>(this + 1); }
+  // The slots of an operator's own: those of its inputs, or of what it has to remember.
+  Value* slots_of(const Op& op) {
+    DCHECK(!op.reads_table());
+    return values() + op.slot;
+  }
+  const Value* slots_of(const Op& op) const {
+    DCHECK(!op.reads_table());
+    return values() + op.slot;
+  }
   uint16_t* pending() { return reinterpret_cast<uint16_t*>(values() + region->num_slots); }
   const uint16_t* pending() const { return reinterpret_cast<const uint16_t*>(values() + region->num_slots); }
 

@@ -50,7 +50,7 @@ class IncompleteSites {
   void Clear();
 
  private:
-  bool WaitsForAnnouncement(const Op& op) const { return program_.sites[op.index].waits_for_announcement; }
+  bool WaitsForAnnouncement(const Op& op) const { return program_.SiteOf(op).waits_for_announcement; }
   static bool IsAnnounced(const Frame* frame, const Op& op);
   bool HasInvariants(const Frame* frame, const Op& op, uint32_t coming = kNone) const;
   void Link(Frame* frame);
@@ -66,14 +66,14 @@ class IncompleteSites {
 
 // Whether the device that decides on the call has said that it lives. It says so by the last input of the call site.
 inline bool IncompleteSites::IsAnnounced(const Frame* frame, const Op& op) {
-  return !frame->values()[op.slot + op.num_inputs - 1].is_empty();
+  return !frame->slots_of(op)[op.num_inputs - 1].is_empty();
 }
 
 // Whether all invariants of the recursion that the call enters are there, but for `coming`, which is about to come.
 inline bool IncompleteSites::HasInvariants(const Frame* frame, const Op& op, uint32_t coming) const {
-  const uint32_t num_invariants = program_.sites[op.index].num_invariants;
+  const uint32_t num_invariants = program_.SiteOf(op).num_invariants;
   for (uint32_t i = op.num_inputs - num_invariants; i < op.num_inputs; ++i) {
-    if (i != coming && frame->values()[op.slot + i].is_empty()) return false;
+    if (i != coming && frame->slots_of(op)[i].is_empty()) return false;
   }
   return true;
 }

@@ -25,7 +25,7 @@ constexpr size_t kMostBesideHeld = 8;
 }  // namespace
 
 void KernelLauncher::Fire(Frame* frame, OpId index, const Op& op, Value* inputs) {
-  const KernelNode& node = context_->program.kernels[op.index];
+  const KernelNode& node = context_->program.KernelOf(op);
   RunState* const run = context_->run;
   if (ABSL_PREDICT_FALSE(node.kept_results != kNone) && DeliverKept(frame, op, inputs, node)) return;
   const KernelRunner::Cost cost = run->environment.runner->CostOf(node);
@@ -150,7 +150,7 @@ std::unique_ptr<KernelInFlight> KernelLauncher::Board(const Frame& frame, OpId i
   const Op& op = frame.region->ops[index];
   kernel->way = way;
   kernel->op = index;
-  kernel->node = &context_->program.kernels[op.index];
+  kernel->node = &context_->program.KernelOf(op);
   kernel->inputs.reserve(op.num_inputs);
   for (uint32_t i = 0; i < op.num_inputs; ++i) kernel->inputs.push_back(inputs[i].Take());
   kernel->outputs.resize(op.num_ports, Value::Empty());
@@ -180,7 +180,7 @@ const Edge* KernelLauncher::OnlyEdge(const Frame& frame, OpId index) const {
       edge.kind == EdgeKind::kOnly || (edge.kind == EdgeKind::kData && frame.pending()[edge.op] == 1);
   const Op& reader = region.ops[edge.op];
   if (!waits_only_for_this || reader.kind != OpKind::kKernel) return nullptr;
-  switch (context_->run->environment.runner->CostOf(context_->program.kernels[reader.index])) {
+  switch (context_->run->environment.runner->CostOf(context_->program.KernelOf(reader))) {
     case KernelRunner::Cost::kCheap:
     case KernelRunner::Cost::kModerate:
     case KernelRunner::Cost::kExpensive:

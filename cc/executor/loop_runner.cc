@@ -18,7 +18,7 @@ bool IsDeadValue(const Value& value) { return value.is_dead(); }
 // devices runs even then, because these wait for its iterations. Operators that read the loop's exits, and sends in it,
 // learn here that they are dead.
 inline bool LoopRunner::IsDead(Frame* frame, const Loop& loop, const Op& op) {
-  const Value* const enters = frame->values() + op.slot;
+  const Value* const enters = frame->slots_of(op);
   if (ABSL_PREDICT_FALSE(loop.is_partial)) {
     const bool is_dead = std::all_of(loop.starts.begin(), loop.starts.end(),
                                      [&](const LoopDelivery& start) { return enters[start.slot].is_dead(); });
@@ -34,9 +34,9 @@ inline bool LoopRunner::IsDead(Frame* frame, const Loop& loop, const Op& op) {
 }
 
 void LoopRunner::FireStart(Frame* frame, const Op& op) {
-  const Loop& loop = context_->program.loops[op.index];
+  const Loop& loop = context_->program.LoopOf(op);
   if (IsDead(frame, loop, op)) return;
-  Value* const enters = frame->values() + op.slot;
+  Value* const enters = frame->slots_of(op);
   Frame* const first = NewIteration(loop, frame, 0);
   for (const LoopDelivery& start : loop.starts) {
     const Value& value = enters[start.slot];
@@ -50,10 +50,10 @@ void LoopRunner::FireStart(Frame* frame, const Op& op) {
 }
 
 void LoopRunner::FireNext(Frame* frame, const Op& op) {
-  const Loop& loop = context_->program.loops[op.index];
+  const Loop& loop = context_->program.LoopOf(op);
   if (ABSL_PREDICT_FALSE(loop.is_partial) && EndsHere(frame, loop, op)) return;
   Frame* const next = NewIteration(loop, frame->parent, frame->iteration + 1);
-  Value* const values = frame->values() + op.slot;
+  Value* const values = frame->slots_of(op);
   Value one = Value::Scalar(0);
   one.int32 = 1;  // The NextIteration is input 1 of its merge.
   for (const LoopDelivery& delivery : loop.nexts) {
@@ -76,7 +76,7 @@ Frame* LoopRunner::NewIteration(const Loop& loop, Frame* parent, uint32_t iterat
     frame->set_tag(tag(parent->tag(), loop.key, iteration));
   }
   if (ABSL_PREDICT_FALSE(loop.body->invariants_slot != kNone)) frame->ReadInvariantsOf(*parent);
-  const Value* const enters = parent->values() + loop.parent->ops[loop.start_op].slot;
+  const Value* const enters = parent->slots_of(loop.parent->ops[loop.start_op]);
   for (const LoopDelivery& constant : loop.constants) {
     const Value& value = enters[constant.slot];
     router_->DeliverEntry(frame, constant.entry,
@@ -94,11 +94,11 @@ inline void LoopRunner::Start(Frame* iteration) {
 // Whether this was the last iteration of a partial loop. An exit that has let no value out in any iteration is dead
 // then.
 bool LoopRunner::EndsHere(Frame* frame, const Loop& loop, const Op& op) {
-  Value* const inputs = frame->values() + op.slot;
+  Value* const inputs = frame->slots_of(op);
   Value* const exits = inputs + loop.num_nexts;
   Frame* const parent = frame->parent;
   const Op& start = loop.parent->ops[loop.start_op];
-  Value* const exited = parent->values() + start.slot + start.num_inputs;
+  Value* const exited = parent->slots_of(start) + start.num_inputs;
   for (uint32_t i = 0; i < loop.num_exits; ++i) {
     if (!exits[i].is_dead()) exited[i / 64].bits |= uint64_t{1} << (i % 64);
     exits[i].Release();

@@ -23,7 +23,7 @@ class OperatorInputs {
   Value* Of(Frame* frame, const Op& op, Value* arrival) {
     switch (op.inputs) {
       case InputsIn::kSlots:
-        return frame->values() + op.slot;
+        return frame->slots_of(op);
       case InputsIn::kArrival:
         return arrival;
       case InputsIn::kTable:
@@ -41,7 +41,7 @@ class OperatorInputs {
   }
 
   Value* Gather(Frame* frame, const Op& op) {
-    const Value* table = frame->region->inputs.data() + op.slot;
+    const Value* table = frame->region->TableOf(op);
     for (uint32_t i = 0; i < op.num_inputs; ++i) {
       gathered_[i] = table[i].is_empty() ? frame->values()[table[i].position].Take() : Kept(*frame, table[i]);
     }
@@ -49,7 +49,7 @@ class OperatorInputs {
   }
 
   Value* GatherWith(const Frame& frame, const Op& op, const Value& arrival) {
-    const Value* table = frame.region->inputs.data() + op.slot;
+    const Value* table = frame.region->TableOf(op);
     Value* inputs = gathered_.data();
     for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i] = Kept(frame, table[i]);
     if (op.arriving_input < op.num_inputs) arrival.CopyTo(&inputs[op.arriving_input]);

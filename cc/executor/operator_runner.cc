@@ -85,7 +85,7 @@ inline void OperatorRunner::FireScalar(Frame* frame, OpId index, const Op& op, V
 }
 
 ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireSlice(Frame* frame, OpId index, const Op& op, Value* inputs) {
-  const KernelNode& node = context_->program.kernels[op.index];
+  const KernelNode& node = context_->program.KernelOf(op);
   if (PackIndices(node.inputs[1], inputs)) return kernels_->Fire(frame, index, op, inputs);
   for (uint32_t i = 0; i < op.num_inputs; ++i) inputs[i].Release();
   context_->FailAt(IndexIsNoNumber(node.name), frame);
@@ -107,7 +107,7 @@ inline void OperatorRunner::FireRetval(const Op& op, Value* inputs) {
 
 // This function and the next are out of line, because recursions without gradients should not pay for them in Fire().
 ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireRetain(Frame* frame, const Op& op, Value* inputs) {
-  const RecordType& type = context_->program.records[op.index];
+  const RecordType& type = context_->program.RecordOf(op);
   if (ABSL_PREDICT_FALSE(context_->traces)) LogOperator(context_->program, *frame, type.name);
   Record* record = Record::New(op.num_inputs);
   for (uint32_t i = 0; i < op.num_inputs; ++i) record->Set(i, inputs[i].Take(), type.types[i]);
@@ -119,7 +119,7 @@ ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireRetain(Frame* frame, const Op& 
 // unwinds, and kernels find buffers that they may reuse.
 ABSL_ATTRIBUTE_NOINLINE void OperatorRunner::FireRecall(Frame* frame, const Op& op, Value* inputs) {
   Value input = inputs[0].Take();
-  const RecordType& type = context_->program.records[op.index];
+  const RecordType& type = context_->program.RecordOf(op);
   if (ABSL_PREDICT_FALSE(context_->traces)) LogOperator(context_->program, *frame, type.name);
   Record* record = nullptr;
   const absl::Status status = FindRecord(input, type, &record);

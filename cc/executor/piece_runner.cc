@@ -20,7 +20,7 @@ PieceRunner::PieceRunner(WorkerContext* context, TokenRouter* router) : context_
 }
 
 void PieceRunner::Fire(Frame* frame, const Op& op, Value* inputs) {
-  const Piece& piece = context_->program.pieces[op.index];
+  const Piece& piece = context_->program.PieceOf(op);
   ProfileTimer timer(context_->profile.get());
   const bool may_run = !context_->traces && !piece.is_unfit.load(std::memory_order_relaxed);
   const bool has_run = ABSL_PREDICT_TRUE(may_run && RunCode(piece, inputs));

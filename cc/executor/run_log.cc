@@ -17,7 +17,7 @@ constexpr size_t kTagEnd = 4;
 
 std::string Step(const Program& program, const Frame& frame) {
   if (frame.site_op == kNone) return absl::StrCat(frame.region->name, "#", frame.iteration);
-  return absl::StrCat(program.sites[frame.parent->region->ops[frame.site_op].index].call_id);
+  return absl::StrCat(program.SiteOf(frame.parent->region->ops[frame.site_op]).call_id);
 }
 
 // The text of a value: a number itself, but only the type and shape of a tensor, which may lie in a device's memory.

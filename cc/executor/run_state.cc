@@ -18,7 +18,7 @@ namespace tensorflow_recursion {
 namespace {
 
 std::string CallName(const Program& program, const Frame* frame) {
-  return program.sites[frame->parent->region->ops[frame->site_op].index].callee_name;
+  return program.SiteOf(frame->parent->region->ops[frame->site_op]).callee_name;
 }
 
 // Collects the ends of a path of calls, which is walked from the innermost call.

@@ -73,7 +73,7 @@ const Port* TokenRouter::LetThrough(Frame** frame, const Edge& edge, Value* valu
 // Data waits in the gate's slot until the branch has its predicate.
 inline const Port* TokenRouter::LetThroughGate(Frame* frame, const Edge& edge, const Value& value) {
   const Op& gate = frame->region->ops[edge.op];
-  const uint16_t decided = frame->pending()[gate.index];  // the side that the branch has taken, plus one
+  const uint16_t decided = frame->pending()[gate.branch()];  // the side that the branch has taken, plus one
   if (decided == 0) {
     frame->Keep(edge.slot, value);
     return nullptr;
@@ -174,7 +174,7 @@ void TokenRouter::StartFrame(Frame* frame) {
 // A union fires when it has heard of each of its input edges, be it live or dead. Some may be told twice, but each
 // counts once.
 void TokenRouter::MarkUnion(Frame* frame, OpId op, uint32_t index) {
-  Value& mask = frame->values()[frame->region->ops[op].slot + index / 64];
+  Value& mask = frame->slots_of(frame->region->ops[op])[index / 64];
   const uint64_t bit = uint64_t{1} << (index % 64);
   if ((mask.bits & bit) != 0) return;
   mask.bits |= bit;

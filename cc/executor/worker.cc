@@ -201,7 +201,7 @@ void Worker::GiveAway() {
   Worker* const helper = run_->TakeIdleWorker();
   if (helper == nullptr) return;
   const Op& op = call.frame->region->ops[call.op];
-  Value* slots = call.frame->values() + op.slot;
+  Value* slots = call.frame->slots_of(op);
   Message message(Message::Kind::kOpenCall, call.frame, call.op);
   for (uint32_t i = 0; i < op.num_inputs; ++i) message.values.push_back(slots[i].Take());
   parts_.queue.RemoveOldestCall();

@@ -228,7 +228,7 @@ void KernelTable::BindNativeKernels(const Program& program) {
     if (!region.is_function() && (region.loop == nullptr || !region.loop->in_function)) continue;
     for (const Op& op : region.ops) {
       if (op.kind != OpKind::kKernel && op.kind != OpKind::kScalar) continue;
-      const KernelNode& node = program.kernels[op.index];
+      const KernelNode& node = program.KernelOf(op);
       if (entries_[node.id].async != nullptr) continue;
       bind(node);
     }

@@ -44,7 +44,7 @@ class DeathWalk {
     KillOp(of);
     if (of.kind != OpKind::kBranch) return;
     // No edge leads from a branch to its gates: they look its predicate up.
-    for (uint32_t i = of.index; i < of.gates_end; ++i) Die(region_.gates[i]);
+    for (const OpId gate : region_.GatesOf(of)) Die(gate);
   }
 
   void TellOnce(OpId op) {

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "cc/analysis/kernel_node.h"
 #include "cc/analysis/op_kind.h"
 #include "cc/analysis/regions.h"
@@ -33,6 +34,7 @@
 #include "cc/values/value.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow_recursion {
 
@@ -206,19 +208,29 @@ struct Op {
   uint16_t arriving_input = 0;
   // How many arrivals the operator waits for: its pending count in a new frame.
   uint32_t num_tokens = 0;
-  // The slot of the first input, or the first entry of the table of inputs. The slot of a gate keeps its data.
+  // The first slot that is the operator's own (Frame::slots_of), or, if `inputs` says so, the first entry of its table
+  // (Region::TableOf). Inputs lie in the slots; a gate keeps its data there, a merge and a union say which inputs are
+  // dead or have come.
   uint32_t slot = 0;
   // Port 0: its place in Region::ports and Region::port_deaths, where the other ports follow.
   PortId port;
-  // Which call site, loop, kernel, piece, record, result, exit, argument or return value the operator is about; its
-  // `kind` says which of these it is. For a branch, its gates are those in Region::gates from `index` on, before
-  // `gates_end`. For a gate, `index` is its branch.
+  // Which call site, loop, kernel, piece or record the operator is about, which Program::SiteOf and so on look up; or
+  // the number of a result, exit, argument or return value. Its `kind` says which of these it is. The gates of a branch
+  // begin there in Region::gates (Region::GatesOf); of a gate it is the branch.
   uint32_t index = 0;
+  // Of a branch: where its gates end.
   uint32_t gates_end = 0;
   // For an entry: the lending slot, which keeps its tensor while frames below borrow it; else kNone.
   SlotId lending_slot;
   // What a kScalar computes.
   ScalarFunction scalar = nullptr;
+
+  // The branch of a gate.
+  OpId branch() const {
+    DCHECK(kind == OpKind::kGate);
+    return OpId(index);
+  }
+  bool reads_table() const { return inputs == InputsIn::kTable || inputs == InputsIn::kTableAndArrival; }
 };
 
 // The operators of a function's body, of a loop's body or of the main graph, and what a frame of it looks like.
@@ -266,6 +278,17 @@ struct Region {
   uint32_t num_slots = 0;
   std::vector<unsigned char> frame_template;
 
+  // The gates of a branch.
+  absl::Span<const OpId> GatesOf(const Op& branch) const {
+    DCHECK(branch.kind == OpKind::kBranch);
+    return absl::MakeConstSpan(gates).subspan(branch.index, branch.gates_end - branch.index);
+  }
+  // The operator's table of inputs, which has an entry for each of them.
+  const Value* TableOf(const Op& op) const {
+    DCHECK(op.reads_table());
+    return inputs.data() + op.slot;
+  }
+
   // The invariants come behind the arguments that every call passes.
   size_t first_invariant() const { return entries.size() - num_invariants; }
   bool is_function() const { return kind == RegionKind::kFunction; }
@@ -275,10 +298,32 @@ struct Region {
 
 // Owns every table of one partition graph. Immutable once built; shared by concurrent runs.
 struct Program {
+  // What an operator is about, if it is of one of these kinds.
+  const CallSite& SiteOf(const Op& op) const {
+    DCHECK(op.kind == OpKind::kCallSite);
+    return sites[op.index];
+  }
+  const Loop& LoopOf(const Op& op) const {
+    DCHECK(op.kind == OpKind::kLoopStart || op.kind == OpKind::kLoopNext);
+    return loops[op.index];
+  }
+  const KernelNode& KernelOf(const Op& op) const {
+    DCHECK(op.kind == OpKind::kKernel || op.kind == OpKind::kScalar || op.kind == OpKind::kSend);
+    return kernels[op.index];
+  }
+  const RecordType& RecordOf(const Op& op) const {
+    DCHECK(op.kind == OpKind::kRetain || op.kind == OpKind::kRecall);
+    return records[op.index];
+  }
+  const Piece& PieceOf(const Op& op) const {
+    DCHECK(op.kind == OpKind::kPiece);
+    return pieces[op.index];
+  }
+
   Options options;
   // The first is the root.
   std::deque<Region> regions;
-  // By Op::index of operators of the right kind.
+  // By Op::index.
   std::deque<CallSite> sites;
   std::deque<Loop> loops;
   std::vector<KernelNode> kernels;

@@ -103,21 +103,21 @@ std::string Label(const Program& program, const Op& op) {
     case OpKind::kScalar:
     case OpKind::kKernel:
     case OpKind::kSend:
-      return absl::StrCat(program.kernels[op.index].name, " (", program.kernels[op.index].op, ")");
+      return absl::StrCat(program.KernelOf(op).name, " (", program.KernelOf(op).op, ")");
     case OpKind::kPiece:
-      return program.pieces[op.index].name;
+      return program.PieceOf(op).name;
     case OpKind::kCallSite: {
-      const CallSite& site = program.sites[op.index];
+      const CallSite& site = program.SiteOf(op);
       return absl::StrCat(site.name, " (call ", site.call_id, " of ", site.callee_name, ")");
     }
     case OpKind::kLoopStart:
     case OpKind::kLoopNext:
-      return program.loops[op.index].name;
+      return program.LoopOf(op).name;
     case OpKind::kRetain:
     case OpKind::kRecall:
-      return program.records[op.index].name;
+      return program.RecordOf(op).name;
     case OpKind::kGate:
-      return absl::StrCat("of branch ", op.index);
+      return absl::StrCat("of branch ", static_cast<uint32_t>(op.branch()));
     default:
       return absl::StrCat(op.index);
   }
