@@ -44,6 +44,103 @@ SlotRequest RequestOfInputs(NodeId id, const FlowNode& node) {
   return request;
 }
 
+// The slots that the node's operator needs of its own.
+SlotRequest RequestOf(NodeId id, const Layout& layout) {
+  const FlowNode& node = layout.flow.nodes[id];
+  const Op& op = layout.OpOf(id);
+  SlotRequest request{id, /*is_block=*/true, {}};
+  auto add = [&](uint32_t count, SlotKind kind) { request.items.resize(count, {kind, 0}); };
+  switch (node.kind) {
+    case OpKind::kMerge:  // says which inputs are dead, until the value comes
+      if (!op.lets_first_through) add(std::max(1u, MaskSlots(op.num_inputs)), SlotKind::kAlone);
+      return request;
+    case OpKind::kGate:
+      add(1, node.inputs[0].is_constant() ? SlotKind::kAlone : SlotKind::kGate);
+      return request;
+    case OpKind::kUnion:  // says which inputs have come, dead or alive
+      add(MaskSlots(op.num_inputs), SlotKind::kAlone);
+      return request;
+    case OpKind::kLoopStart:
+      add(StartSlots(node, op), SlotKind::kAlone);
+      return request;
+    case OpKind::kLoopNext:
+    case OpKind::kSend:  // is told of a death in its slot
+      add(op.num_inputs, SlotKind::kAlone);
+      return request;
+    case OpKind::kCallSite:
+      return RequestOfSite(id, node, layout.flow.SiteOf(node));
+    default:
+      return Fires(node.kind) && !WaitsForOne(node) ? RequestOfInputs(id, node) : request;
+  }
+}
+
+Value ConstantOf(const Layout& layout, ConstantId id) { return ValueOfConstant(layout.program->constants[id]); }
+
+// What a table of inputs says of an input, but for the slot of one that waits.
+Value TableEntryOf(const Layout& layout, const Input& input) {
+  if (input.is_invariant()) return InvariantEntry(input.invariant);
+  return input.is_constant() ? ConstantOf(layout, input.constant) : Value::Empty();
+}
+
+// Whether calls get the argument as it came, and somebody else reads it in the frame.
+bool IsReadHereAndPassed(const Region& region, const Op& entry) {
+  uint32_t num_readers = 0;
+  bool is_passed = false;
+  std::vector<const Port*> ports = {&region.ports[entry.port]};
+  while (!ports.empty()) {
+    const Port* const port = ports.back();
+    ports.pop_back();
+    for (uint32_t e = port->begin; e < port->controls; ++e) {
+      const Edge& edge = region.edges[e];
+      if (edge.kind == EdgeKind::kGate) {  // its readers count, on both sides
+        const PortId gate = region.ops[edge.op].port;
+        ports.insert(ports.end(), {&region.ports[gate], &region.ports[gate + 1]});
+      } else {
+        ++num_readers;
+        is_passed = is_passed || edge.kind == EdgeKind::kCallArgument;
+      }
+    }
+  }
+  return is_passed && num_readers > 1;
+}
+
+// Makes what a frame is a copy of when it has just been opened.
+class FrameTemplate {
+ public:
+  // Lets the slot hold `constant` from the beginning.
+  void Prefill(uint32_t slot, const Value& constant) { prefilled_.push_back({slot, constant}); }
+
+  // Writes the slots, which have all been placed, and behind them the pending counts.
+  void Write(Region* region) const {
+    std::vector<unsigned char>& bytes = region->frame_template;
+    bytes.assign(region->num_slots * sizeof(Value) + region->num_counted * sizeof(uint16_t), 0);
+    const auto set = [&bytes](uint32_t slot, const Value& value) {
+      std::memcpy(bytes.data() + slot * sizeof(Value), &value, sizeof(Value));
+    };
+    for (uint32_t slot = 0; slot < region->num_slots; ++slot) set(slot, Value::Empty());
+    for (const Prefilled& prefilled : prefilled_) set(prefilled.slot, prefilled.constant);
+    unsigned char* const counts = bytes.data() + region->num_slots * sizeof(Value);
+    for (uint32_t index = 0; index < region->num_counted; ++index) {
+      const uint16_t pending = PendingOf(region->ops[index]);
+      std::memcpy(counts + index * sizeof(pending), &pending, sizeof(pending));
+    }
+  }
+
+ private:
+  struct Prefilled {
+    uint32_t slot;
+    Value constant;
+  };
+
+  // The counts of some branches and merges say what has been decided, which is nothing yet: see kMergeDecided.
+  static uint16_t PendingOf(const Op& op) {
+    const bool is_counted = op.kind != OpKind::kBranch && !op.lets_first_through;
+    return is_counted ? static_cast<uint16_t>(op.num_tokens) : 0;
+  }
+
+  std::vector<Prefilled> prefilled_;
+};
+
 // Lays out the frames of one region.
 class FrameLayout {
  public:
@@ -56,46 +153,18 @@ class FrameLayout {
     PlaceInvariants();
     SetSlotsOfEdges();
     FindLendingSlots();
-    MakeTemplate();
+    template_.Write(&region_);
+    FindSources();
   }
 
  private:
   void PlaceSlots() {
     SlotPlanner planner(flow_, id_, layout_.nodes_of[id_]);
     std::vector<SlotRequest> requests;
-    for (NodeId node : layout_.nodes_of[id_]) requests.push_back(RequestOf(node));
+    for (NodeId node : layout_.nodes_of[id_]) requests.push_back(RequestOf(node, layout_));
     planner.Sort(&requests);
     for (const SlotRequest& request : requests) TakeSlots(request, planner.Place(request));
     region_.num_slots = planner.num_slots();
-  }
-
-  SlotRequest RequestOf(NodeId id) const {
-    const FlowNode& node = flow_.nodes[id];
-    const Op& op = layout_.OpOf(id);
-    SlotRequest request{id, /*is_block=*/true, {}};
-    auto add = [&](uint32_t count, SlotKind kind) { request.items.resize(count, {kind, 0}); };
-    switch (node.kind) {
-      case OpKind::kMerge:  // says which inputs are dead, until the value comes
-        if (!op.lets_first_through) add(std::max(1u, MaskSlots(op.num_inputs)), SlotKind::kAlone);
-        return request;
-      case OpKind::kGate:
-        add(1, node.inputs[0].is_constant() ? SlotKind::kAlone : SlotKind::kGate);
-        return request;
-      case OpKind::kUnion:  // says which inputs have come, dead or alive
-        add(MaskSlots(op.num_inputs), SlotKind::kAlone);
-        return request;
-      case OpKind::kLoopStart:
-        add(StartSlots(node, op), SlotKind::kAlone);
-        return request;
-      case OpKind::kLoopNext:
-      case OpKind::kSend:  // is told of a death in its slot
-        add(op.num_inputs, SlotKind::kAlone);
-        return request;
-      case OpKind::kCallSite:
-        return RequestOfSite(id, node, flow_.SiteOf(node));
-      default:
-        return Fires(node.kind) && !WaitsForOne(node) ? RequestOfInputs(id, node) : request;
-    }
   }
 
   void TakeSlots(const SlotRequest& request, const std::vector<uint32_t>& slots) {
@@ -108,7 +177,7 @@ class FrameLayout {
     const size_t num_placed = node.kind == OpKind::kGate ? 1 : node.inputs.size();
     for (size_t i = 0; i < num_placed; ++i) {
       if (!node.inputs[i].is_constant()) continue;
-      prefilled_.push_back({op.slot + static_cast<uint32_t>(i), node.inputs[i].constant});
+      template_.Prefill(op.slot + static_cast<uint32_t>(i), ConstantOf(layout_, node.inputs[i].constant));
     }
   }
 
@@ -128,7 +197,7 @@ class FrameLayout {
     size_t next = 0;
     for (uint16_t i = 0; i < op->num_inputs; ++i) {
       const Input& input = node.inputs[i];
-      region_.inputs.push_back(TableEntryOf(input));
+      region_.inputs.push_back(TableEntryOf(layout_, input));
       if (!input.is_token()) continue;
       if (is_only) {
         op->arriving_input = i;
@@ -177,70 +246,22 @@ class FrameLayout {
     for (size_t i = 0; i < region_.first_invariant(); ++i) {
       const OpId entry = region_.entries[i];
       if (entry == kNone || flow_.nodes[layout_.nodes_of[id_][entry]].is_number) continue;
-      if (IsReadHereAndPassed(region_.ops[entry])) region_.ops[entry].lending_slot = SlotId(region_.num_slots++);
+      Op& op = region_.ops[entry];
+      if (IsReadHereAndPassed(region_, op)) op.lending_slot = SlotId(region_.num_slots++);
     }
   }
 
-  bool IsReadHereAndPassed(const Op& entry) const {
-    uint32_t num_readers = 0;
-    bool is_passed = false;
-    std::vector<const Port*> ports = {&region_.ports[entry.port]};
-    while (!ports.empty()) {
-      const Port* const port = ports.back();
-      ports.pop_back();
-      for (uint32_t e = port->begin; e < port->controls; ++e) {
-        const Edge& edge = region_.edges[e];
-        if (edge.kind == EdgeKind::kGate) {  // its readers count, on both sides
-          const PortId gate = region_.ops[edge.op].port;
-          ports.insert(ports.end(), {&region_.ports[gate], &region_.ports[gate + 1]});
-        } else {
-          ++num_readers;
-          is_passed = is_passed || edge.kind == EdgeKind::kCallArgument;
-        }
-      }
-    }
-    return is_passed && num_readers > 1;
-  }
-
-  Value TableEntryOf(const Input& input) const {
-    if (input.is_invariant()) return InvariantEntry(input.invariant);
-    return input.is_constant() ? ValueOf(input.constant) : Value::Empty();
-  }
-
-  Value ValueOf(ConstantId id) const { return ValueOfConstant(layout_.program->constants[id]); }
-
-  void SetSlot(uint32_t slot, const Value& value) {
-    std::memcpy(region_.frame_template.data() + slot * sizeof(Value), &value, sizeof(Value));
-  }
-
-  void MakeTemplate() {
-    region_.frame_template.assign(region_.num_slots * sizeof(Value) + region_.num_counted * sizeof(uint16_t), 0);
-    for (uint32_t slot = 0; slot < region_.num_slots; ++slot) SetSlot(slot, Value::Empty());
-    for (const Prefilled& constant : prefilled_) SetSlot(constant.slot, ValueOf(constant.constant));
-    unsigned char* const counts = region_.frame_template.data() + region_.num_slots * sizeof(Value);
-    for (uint32_t index = 0; index < region_.num_counted; ++index) {
-      const Op& op = region_.ops[index];
-      // The counts of these branches and merges say what has been decided: see kMergeDecided.
-      const bool is_counted = op.kind != OpKind::kBranch && !op.lets_first_through;
-      const uint16_t pending = is_counted ? static_cast<uint16_t>(op.num_tokens) : 0;
-      std::memcpy(counts + index * sizeof(pending), &pending, sizeof(pending));
-    }
+  void FindSources() {
     for (uint32_t op = 0; op < region_.num_firing; ++op) {
       if (region_.ops[op].num_tokens == 0) region_.sources.emplace_back(op);
     }
   }
 
-  // A slot that holds a constant from the beginning.
-  struct Prefilled {
-    uint32_t slot;
-    ConstantId constant;
-  };
-
   Layout& layout_;
   const FlowGraph& flow_;
   const RegionId id_;
   Region& region_;
-  std::vector<Prefilled> prefilled_;
+  FrameTemplate template_;
 };
 
 }  // namespace
