@@ -148,6 +148,10 @@ class Library:
 
     # -- Calls ---------------------------------------------------------------------------------------------------------
 
+    def note_scope(self, definition: Definition) -> None:
+        """Let a function that is called be traced in the variable scope of its first call, wherever that is done."""
+        self._traces.note_scope(definition)
+
     def call(self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None) -> Result:
         """Add a call of the function `name` to the default graph, which is this library's or nested in it."""
         if inferring.is_inferring():

@@ -38,11 +38,14 @@ class VariableLog:
         """Starts empty, for a body that is traced in `graph`.
 
         `is_kept` says that the body keeps each `tf.Variable` that it makes, as that of a tf.function has to; these are
-        not logged then.
+        not logged then. All traces start with the variable scope that is current now, in the body in progress if there
+        is one.
         """
         self.graph = graph
         self._is_kept = is_kept
-        self._scope: variable_scopes.Surroundings | None = None
+        outer = _replaying.log
+        is_in_body = outer is not None and outer.graph is graph
+        self._scope = variable_scopes.Surroundings(graph, _replaying.body if is_in_body else None)
         self._by_name: dict[str, tuple[Any, Lines]] = {}  # with the lines that made it
         self._created: dict[Lines, list[Any]] = {}
 
@@ -51,8 +54,8 @@ class VariableLog:
         """Give logged variables to the code inside, which asks for them again, and log those that it makes besides."""
         made: collections.Counter[Lines] = collections.Counter()
         initial_values: list[Any] = []  # of the first component of the variable that is being made
-        around = _frames()
-        variable_scope = self._variable_scope(tf1.get_default_graph(), around)
+        around, body = _frames(), tf1.get_default_graph()
+        variable_scope = self._variable_scope(body, around)
 
         def create_variable(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             if self._is_kept:
@@ -84,7 +87,8 @@ class VariableLog:
                 kwargs["initial_value"] = _with(kwargs.get("initial_value"), noted)
             return next_creator(**kwargs)
 
-        outer, _replaying.log = _replaying.log, self
+        outer = _replaying.log, _replaying.body
+        _replaying.log, _replaying.body = self, body
         try:
             with (
                 variable_scope,
@@ -93,12 +97,12 @@ class VariableLog:
             ):
                 yield
         finally:
-            _replaying.log = outer
+            _replaying.log, _replaying.body = outer
             around.clear()  # frames refer to this one
 
     def _variable_scope(self, body: tf.Graph, around: list[FrameType]) -> contextlib.AbstractContextManager[None]:
         """The variable scope of one trace, whose function graph is `body`, and which starts in the frames `around`."""
-        scope, logged = self.scope, dict(self._by_name)
+        scope, logged = self._scope, dict(self._by_name)
         found: set[str] = set()
 
         def get_variable(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -115,20 +119,12 @@ class VariableLog:
 
         return scope.around(body, get_variable)
 
-    @property
-    def scope(self) -> variable_scopes.Surroundings:
-        """The variable scope that all traces start with: that of the first one, around the bodies in progress."""
-        if self._scope is None:
-            outer = _replaying.log
-            around = outer.scope if outer is not None and outer.graph is self.graph else None
-            self._scope = around or variable_scopes.Surroundings(self.graph)
-        return self._scope
-
 
 class _Replaying(threading.local):
-    """The log of the innermost body that is being built in this thread."""
+    """The log of the innermost body that is being built in this thread, and its function graph."""
 
     log: VariableLog | None = None
+    body: tf.Graph | None = None
 
 
 _replaying = _Replaying()

@@ -282,6 +282,7 @@ class RecursiveFunction:
         library = calls.current_library()
         function = self._specialization(library, arguments)
         tensors = arguments.tensors(function.call_type)
+        library.note_scope(function)
         if inferring.is_inferring():
             return library.inference.result_of(function, tensors)
         library.inference.require(function)

@@ -313,6 +313,8 @@ class Traces:
 
     def postpone(self, name: str) -> None:
         """Trace `name`, for which `may_wait` holds, once the trace in progress is done."""
+        if (definition := self._registry.definitions.get(name)) is not None:
+            self.note_scope(definition)
         self._pending.append(name)
 
     @contextlib.contextmanager
@@ -332,6 +334,10 @@ class Traces:
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, with the captures and variables that are known."""
         return Body(definition, self.captures(definition.user_name), self._log(definition))
+
+    def note_scope(self, definition: Definition) -> None:
+        """A call, if it is the first one, says in which variable scope the body is traced, now or later."""
+        self._log(definition)
 
     def variables_of(self, definition: Definition) -> contextlib.AbstractContextManager[None]:
         """Inside, the body of `definition` is built for a while, with its variables."""

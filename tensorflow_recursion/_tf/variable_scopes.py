@@ -26,13 +26,15 @@ _OTHER_GRAPH = "must be from the same graph"  # in TensorFlow's message where te
 
 
 class Surroundings:
-    """The variable scope that is current in a graph, as it is now."""
+    """The variable scope that is current around a body, as it is now."""
 
-    def __init__(self, graph: tf.Graph) -> None:
-        """Looks at `graph`, in which variables are made."""
+    def __init__(self, graph: tf.Graph, body: tf.Graph | None = None) -> None:
+        """Looks at `body`, whose code calls the function, and which is built in `graph`, or at `graph` itself.
+
+        Variables are made in `graph`.
+        """
         self.graph = graph
-        with graph.as_default():
-            scopes = variable_scope.get_variable_scope_store()
+        scopes = _scopes(graph if body is None else body)
         self._scope = copy.copy(scopes.current_scope)
         self._counts = dict(scopes.variable_scopes_count)
 
@@ -54,8 +56,7 @@ class Surroundings:
             self._note_names(scopes.variable_scopes_count)
 
     def _note_names(self, counts: dict[str, int]) -> None:
-        with self.graph.as_default():
-            known = variable_scope.get_variable_scope_store().variable_scopes_count
+        known = _scopes(self.graph).variable_scopes_count
         for name, count in counts.items():
             known[name] = max(count, known.get(name, 0))
 
@@ -78,6 +79,12 @@ class Surroundings:
                     f"the initializer or regularizer of variable '{name}' uses a tensor of the body"
                 ) from error
             return _for_body(variable, body)
+
+
+def _scopes(graph: tf.Graph) -> Any:
+    """The store of variable scopes of `graph`."""
+    with graph.as_default():
+        return variable_scope.get_variable_scope_store()
 
 
 def _for_body(variable: Any, body: tf.Graph) -> Any:

@@ -164,7 +164,7 @@ def test_branches_of_control_flow_v2_make_resources(way):
         assert [v.dtype for v in tf1.global_variables()] == [tf.float32]
 
 
-def test_variables_of_functions_that_call_each_other_are_in_the_scope_of_the_call():
+def test_variables_of_functions_that_call_each_other_are_in_the_scopes_of_the_first_calls():
     @tfr.recursive
     def odd(n, x):
         with tf1.variable_scope("odd"):
@@ -181,7 +181,61 @@ def test_variables_of_functions_that_call_each_other_are_in_the_scope_of_the_cal
     with tf.Graph().as_default():
         with tf1.variable_scope("out"):
             odd(tf.constant(3), tf.ones([2, 2]))
-        assert sorted(v.name for v in tf1.global_variables()) == ["out/odd/w:0", "out/v:0"]
+        assert sorted(v.name for v in tf1.global_variables()) == ["out/odd/v:0", "out/odd/w:0"]
+
+
+def parts_in_scopes(decorate):
+    """A function that calls two others, each in a scope of its own, which make variables of one name."""
+
+    def part():
+        @decorate
+        def in_part(x):
+            with tf1.variable_scope(None, default_name="dense"):
+                x = product(x)
+            return product(x, "v")
+
+        return in_part
+
+    left, right = part(), part()
+
+    @decorate
+    def whole(x):
+        with tf1.variable_scope("left"):
+            y = left(x)
+        with tf1.variable_scope("right"):
+            y += tf.cond(x[0, 0] > 0.0, lambda: right(x), lambda: x)
+        with tf1.variable_scope(None, default_name="dense"):
+            return product(y)
+
+    with tf1.variable_scope("out"):
+        return whole(tf.ones([2, 2]))
+
+
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        tfr.Defun(_SHAPE),
+        tfr.recursive(autograph=False),
+        tfr.recursive(autograph=False, input_signature=[_SHAPE]),
+        tfr.recursive(autograph=False, input_signature=[_SHAPE], output_signature=_SHAPE),
+    ],
+    ids=["Defun", "recursive", "input", "output"],
+)
+def test_scopes_in_a_body_hold_the_variables_of_functions_that_are_called_there(decorate):
+    def outcome_of(decorate):
+        with tf.Graph().as_default():
+            y = parts_in_scopes(decorate)
+            variables = sorted(tf1.global_variables(), key=lambda variable: variable.name)
+            gradients = tf1.gradients(y, variables)
+            with tf1.Session(config=tfr.session_config()) as session:
+                session.run(tf1.global_variables_initializer())
+                return session.run([y, gradients]), [variable.name for variable in variables]
+
+    (y, gradients), names = outcome_of(decorate)
+    (expected, expected_gradients), expected_names = outcome_of(lambda body: body)
+    assert names == expected_names
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(gradients, expected_gradients)
 
 
 @pytest.mark.parametrize("way", WAYS)
