@@ -16,7 +16,6 @@
 #include "cc/expand/control_flow_nodes.h"
 #include "cc/expand/name_table.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/tensor_id.h"
 
@@ -30,12 +29,9 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-// Whether the outputs of `node` are those of a branch, or an iteration, and have shapes that others could tell of.
+// Whether the outputs of `node` are those of a branch, or an iteration.
 bool HasBranchOutputs(const NodeDef& node) {
-  if (node.op() != "Switch" && node.op() != "_SwitchN") return false;
-  const auto type = node.attr().find("T");
-  return type != node.attr().end() && type->second.type() != tensorflow::DT_RESOURCE &&
-         type->second.type() != tensorflow::DT_VARIANT;
+  return node.op() == "Switch" || node.op() == "_SwitchN" || (node.op() == "Enter" && IsConstantEnter(node));
 }
 
 // The names of nodes that some node reads, not only waits for.

@@ -48,16 +48,25 @@ absl::Status ShapeFromAttr(InferenceContext* c) {
   return absl::OkStatus();
 }
 
-// The shape of the input, but of what is open there each dimension is another one.
-absl::Status SeparateShape(InferenceContext* c) {
-  const ShapeHandle given = c->input(0);
-  if (!c->RankKnown(given)) return tensorflow::shape_inference::UnknownShape(c);
+// `given`, but each dimension that is open in it is another one.
+ShapeHandle Separate(InferenceContext* c, ShapeHandle given) {
+  if (!c->RankKnown(given)) return c->UnknownShape();
   std::vector<tensorflow::shape_inference::DimensionHandle> dimensions;
   for (int i = 0; i < c->Rank(given); ++i) {
     const auto dimension = c->Dim(given, i);
     dimensions.push_back(c->ValueKnown(dimension) ? c->MakeDim(c->Value(dimension)) : c->UnknownDim());
   }
-  c->set_output(0, c->MakeShape(dimensions));
+  return c->MakeShape(dimensions);
+}
+
+// The shape of the input, and what it tells of others if it is a handle, with dimensions of their own.
+absl::Status SeparateShape(InferenceContext* c) {
+  c->set_output(0, Separate(c, c->input(0)));
+  if (const auto* handle = c->input_handle_shapes_and_types(0); handle != nullptr) {
+    std::vector<tensorflow::shape_inference::ShapeAndType> separate = *handle;
+    for (auto& shape_and_type : separate) shape_and_type.shape = Separate(c, shape_and_type.shape);
+    c->set_output_handle_shapes_and_types(0, separate);
+  }
   return absl::OkStatus();
 }
 

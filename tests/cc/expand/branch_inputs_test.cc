@@ -61,13 +61,23 @@ TEST(BranchInputsTest, ThePredicateHasNone) {
   EXPECT_TRUE(NodesOf(WithInputs(builder), kBranchInputOp).empty());
 }
 
-TEST(BranchInputsTest, HandlesHaveNone) {
+TEST(BranchInputsTest, HandlesHaveThem) {
   GraphBuilder builder;
-  builder.Node("v", "VarHandleOp", {}, {{"dtype", kInt}, {"shape", tensorflow::TensorShape({})}});
+  builder.Node("v", "VarHandleOp", {}, {{"dtype", kInt}, {"shape", tensorflow::PartialTensorShape({-1})}});
   builder.Node("p", "Const", {}, {{"dtype", tensorflow::DT_BOOL}, {"value", tensorflow::Tensor(true)}});
   builder.Node("branch", "Switch", {"v", "p"}, {{"T", tensorflow::DT_RESOURCE}});
   builder.Node("read", "ReadVariableOp", {"branch:1"}, {{"dtype", kInt}});
-  EXPECT_TRUE(NodesOf(WithInputs(builder), kBranchInputOp).empty());
+  EXPECT_EQ(InputsOf(WithInputs(builder), "read"), Inputs{kInside});
+}
+
+TEST(BranchInputsTest, SoHasWhatALoopOnlyReads) {
+  for (const bool is_constant : {true, false}) {
+    GraphBuilder builder;
+    builder.Const("x").Node("enter", "Enter", {"x"},
+                            {{"T", kInt}, {"frame_name", "loop"}, {"is_constant", is_constant}});
+    builder.Node("read", "Neg", {"enter"}, {{"T", kInt}});
+    EXPECT_EQ(InputsOf(WithInputs(builder), "read"), Inputs{is_constant ? "enter/branch_input_0" : "enter"});
+  }
 }
 
 TEST(BranchInputsTest, EachSideOfACaseHasItsOwn) {

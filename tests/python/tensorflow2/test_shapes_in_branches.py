@@ -6,6 +6,7 @@ TensorFlow's optimizers take for granted that all operators run, so that such a 
 
 import numpy as np
 import pytest
+import switches
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
@@ -153,3 +154,80 @@ def test_condition_around_a_call_in_a_tf_function():
         y = outer(x)
     np.testing.assert_allclose(y, 60.0)
     np.testing.assert_allclose(tape.gradient(y, x), [10.0, 10.0, 10.0])
+
+
+def of_variable(x):
+    variable = tf1.Variable(x, shape=[None], validate_shape=False, use_resource=True)
+    return lambda: variable.value() * 1.0
+
+
+def of_array(x):
+    array = tf.TensorArray(tf.float32, 1, clear_after_read=False, element_shape=[None]).write(0, x)
+    return lambda: array.read(0)
+
+
+def of_list(x):
+    handle = tf.raw_ops.TensorListFromTensor(tensor=tf.stack([x, x]), element_shape=[-1])
+    return lambda: tf.raw_ops.TensorListGetItem(
+        input_handle=handle, index=0, element_shape=[-1], element_dtype=tf.float32
+    )
+
+
+def branch(read):
+    """The sum of what `read` returns, which has more than one element."""
+    return tf.cond(
+        tf.size(read()) < 2, lambda: tf.reduce_sum(tf.reshape(read(), [1])) * 100.0, lambda: tf.reduce_sum(read())
+    )
+
+
+def loop(read):
+    """The same; the loop does not run."""
+
+    def add(i, total):
+        return i + 1, total + tf.reduce_sum(tf.reshape(read(), [1]))
+
+    length = tf.cast(tf.size(read()) < 2, tf.int32)
+    return tf.while_loop(lambda i, _: i < length, add, (0, tf.reduce_sum(read())))[1]
+
+
+@pytest.mark.parametrize("where", ["in_body", "around_call"])
+@pytest.mark.parametrize("compute", [branch, loop])
+@pytest.mark.parametrize("of", [of_variable, of_array, of_list])
+def test_open_shapes_that_handles_tell_of(of, compute, where, control_flow):
+    with switches.control_flow_v2(control_flow == "v2"), tf.Graph().as_default():
+        declared = tfr.Declare("F", [("n", tf.int32), ("x", tf.float32)], [("y", tf.float32)])
+        in_body = where == "in_body"
+        variable = of(tf.constant([1.0, 2.0, 3.0])) if of is of_variable else None
+
+        @tfr.Defun(tf.int32, VECTOR, func_name="F", out_names=["y"])
+        def defined(n, x):
+            y = compute(variable or of(x)) if in_body else tf.reduce_sum(x)
+            return tf.cond(n < 1, lambda: y, lambda: y + declared(n - 1, x))
+
+        x = tf1.placeholder_with_default([1.0, 2.0, 3.0], [None])
+        y = defined(1, x)
+        if not in_body:
+            y += compute(variable or of(x))
+        with tf1.Session(config=tfr.session_config(on_fallback="error")) as session:
+            session.run(tf1.global_variables_initializer())
+            assert session.run(y) == (12.0 if in_body else 18.0)
+
+
+def test_condition_by_the_open_shape_of_a_variable_in_a_tf_function():
+    variable = tf.Variable([1.0, 2.0, 3.0], shape=[None])
+
+    @tfr.recursive(input_signature=[tf.TensorSpec([])])
+    def halved(x):
+        if x < 1.0:
+            return x
+        return halved(x / 2)
+
+    @tf.function
+    def outer():
+        if tf.size(variable) < 2:
+            return halved(tf.reshape(variable, [1])[0])
+        return halved(8.0) + tf.reduce_sum(variable)
+
+    np.testing.assert_allclose(outer(), 6.5)
+    variable.assign([4.0])
+    np.testing.assert_allclose(outer(), 0.5)
