@@ -21,7 +21,8 @@ from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
 from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.gradients import snapshots, tf_functions
-from tensorflow_recursion.gradients.requests import Differentiation, Gradients
+from tensorflow_recursion.gradients.gradient_calls import Gradients
+from tensorflow_recursion.gradients.requests import Differentiation
 from tensorflow_recursion.gradients.tracer import has_built_gradient
 from tensorflow_recursion.imports import ImportedDefinition
 from tensorflow_recursion.inference import Inference

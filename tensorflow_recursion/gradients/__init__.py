@@ -39,6 +39,13 @@ are differentiated like any function: the gradient for a record is a record of g
 - `groups`: which functions are differentiated together, for which static shapes.
 - `higher_orders`: the gradient of a function as a function.
 - `user_functions`: gradients by the function that the user gave to Defun.
-- `requests`: answers `tf.gradients` when it meets a call.
+- `records`: what calls keep for their gradients, and the gradients for records.
+- `requested_pairs`: which pairs gradients have asked for, by the names of their functions.
+- `call_kinds`: the kinds of call that `tf.gradients` may meet, in a table.
+- `dead_inputs`: lets the inputs of a gradient call be dead where the gradient that was asked for is.
+- `gradient_calls`: makes the calls of backward functions.
+- `forward_calls`: gradients of calls of functions.
+- `backward_calls`: gradients of calls of backward functions, for higher orders.
+- `requests`: answers `tf.gradients` when it meets a call, by one of the two.
 """
 # SPDX-License-Identifier: Apache-2.0

@@ -38,7 +38,8 @@ ORDER = """
     tracing, specializations
     nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
-    gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions, gradients.sizes
+    gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions
+    gradients.sizes, gradients.dead_inputs
     gradients.sums
     gradients.contributions, gradients.tf_functions
     gradients.terms
@@ -52,7 +53,9 @@ ORDER = """
     gradients.bodies
     gradients.cut
     gradients.groups
-    gradients.higher_orders
+    gradients.higher_orders, gradients.records, gradients.requested_pairs
+    gradients.call_kinds, gradients.gradient_calls
+    gradients.forward_calls, gradients.backward_calls
     gradients.requests
     calls
     defined, recursive, error_lines

@@ -1,0 +1,59 @@
+"""Remembers which pairs the gradients of an outermost graph have asked for, and what their functions are made of."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tensorflow_recursion._tf import tapes
+from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
+from tensorflow_recursion.gradients.pairs import Pair
+
+
+class RequestedPairs:
+    """The pairs that calls were differentiated by, by the names of their functions."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self._by_forward: dict[str, tuple[Definition, Group]] = {}
+        self._by_backward: dict[str, tuple[Pair, Group]] = {}
+
+    def request(
+        self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph, callee: str | None = None
+    ) -> tuple[Pair, Group]:
+        """The functions that a call and its gradient call, made unless a group is in progress.
+
+        A call runs one forward function, whoever asks for a gradient. So where `callee` is one that was made for
+        tangents, and its gradient is asked for once more by a tape, both gradients read the record of that one.
+
+        Args:
+          definition: the function that is called.
+          inputs: those of the call, captured ones last.
+          graph: the graph that the call is in.
+          callee: the name of what the call runs.
+        """
+        group = self._groups.innermost
+        if group is not None:
+            pair = group.require(definition, inputs)
+        else:
+            _, group = self._by_forward.get(callee or "", (None, None))
+            if group is None or group.purpose is not Purpose.FORWARD:
+                purpose = Purpose.FORWARD if tapes.have_tangents(inputs) else Purpose.REVERSE
+                group = self._groups.of(definition.user_name, inputs[: len(definition.inputs)], purpose)
+            pair = group.require(definition, inputs)
+            self._groups.settle(group, graph)
+        self._by_backward[pair.backward] = (pair, group)
+        self._by_forward[pair.forward] = (definition, group)
+        return pair, group
+
+    def differentiated_by(self, forward: str) -> Definition | None:
+        """The function whose forward function is called `forward`; None if no gradient has asked for that one."""
+        definition, _ = self._by_forward.get(forward, (None, None))
+        return definition
+
+    def of_backward(self, backward: str) -> tuple[Pair, Group] | None:
+        """The pair whose backward function is called `backward`; None if no gradient has asked for that one."""
+        return self._by_backward.get(backward)
