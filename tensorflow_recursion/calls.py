@@ -29,7 +29,8 @@ from tensorflow_recursion.inference import Inference
 from tensorflow_recursion.installation import Installation
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.signatures import Named, Signature
-from tensorflow_recursion.tracing import Body, Traces, body_around
+from tensorflow_recursion.traced_bodies import Body, body_around
+from tensorflow_recursion.tracing import Traces
 from tensorflow_recursion.unresolved import UnresolvedCalls
 
 tf1 = tf.compat.v1

@@ -24,7 +24,7 @@ from tensorflow_recursion.defined import (
 )
 from tensorflow_recursion.definitions import graph_name
 from tensorflow_recursion.signatures import Signature
-from tensorflow_recursion.tracing import lasting_name
+from tensorflow_recursion.traced_bodies import lasting_name
 
 __all__ = ["Declare", "Defun"]
 

@@ -18,7 +18,7 @@ from tensorflow_recursion._tf import freezing, functions, importing, inlining, l
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import CopiedDefinition, original_of
 from tensorflow_recursion.signatures import Signature
-from tensorflow_recursion.tracing import body_around
+from tensorflow_recursion.traced_bodies import body_around
 
 # Operators of conditionals and loops of control flow v1.
 _V1 = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter")

@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import graphs, inferring
 from tensorflow_recursion.definitions import Tensors
-from tensorflow_recursion.tracing import Body, Reliance, Traces, body_of
+from tensorflow_recursion.traced_bodies import Body, Reliance, body_of
+from tensorflow_recursion.tracing import Traces
 
 _ATTRIBUTE = "_recursion_nested_calls"
 

@@ -38,7 +38,7 @@ from tensorflow_recursion.specializations import (
     innermost_being_built,
     unrolled,
 )
-from tensorflow_recursion.tracing import lasting_name
+from tensorflow_recursion.traced_bodies import lasting_name
 
 __all__ = ["recursive"]
 

@@ -12,7 +12,6 @@ one is done. So Python's stack does not limit how many functions call each other
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import weakref
@@ -21,120 +20,17 @@ from collections.abc import Callable, Hashable, Iterator
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import assignments, bodies, functions, graphs, handles, inferring, recorders, tapes
-from tensorflow_recursion._tf import tracing as tf_tracing
-from tensorflow_recursion.definitions import Definition, Registry, Tensors, TraceAgain, original_of
+from tensorflow_recursion._tf import assignments, functions, inferring, recorders, tapes
+from tensorflow_recursion.attempts import BodyTracer
+from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 from tensorflow_recursion.made_variables import VariableLog
 from tensorflow_recursion.result_shapes import ResultShapes
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traced_bodies import Body, Reliance
 
 tf1 = tf.compat.v1
 
-# How often a body is traced again for shapes and side effects, where functions call none but themselves, and how often
-# for captures that gradients in it need.
+# How often bodies are traced again for shapes and side effects, where functions call none but themselves.
 _ROUNDS = 8
-
-_BODY_ATTRIBUTE = "_recursion_traced_body"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Reliance:
-    """What a call in a body took for known of the function that it calls.
-
-    Attributes:
-      captures: what the call passed, because the function captures it.
-      orders_effects: whether the body orders side effects.
-      promise: what else the function promised.
-      shapes: the static shapes of its results; None if nothing was known of them.
-      num_variables: how many variables it was known to read, if a watcher of variables is active in the body.
-    """
-
-    captures: Tensors
-    orders_effects: bool
-    promise: Hashable
-    shapes: static_shapes.Shapes | None
-    num_variables: int | None
-
-
-@dataclasses.dataclass(eq=False)
-class Body:
-    """One trace of a function.
-
-    Attributes:
-      definition: what was traced.
-      known: captures that were known before the trace; they come first among its own.
-      missing: captures that were not known, of which a gradient in the body has need.
-      variables: the variables of this function in this graph, shared by all its traces.
-      captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
-      callees: name of each function the body calls -> what the first such call took for known.
-      guess: the static shapes of the outputs, if its calls return what its other paths do.
-      has_effects: whether the body, or a function it calls, has side effects; as far as it is known.
-      is_ordered: whether the side effects are in their order.
-      assigned: the kinds of variables that the body itself may assign to.
-      output_types: dtypes of the traced outputs.
-      output_handles: what is known of the lists among the traced outputs.
-      made_here: names of functions that were defined inside the body.
-      counts: how many functions of each name the body has made so far.
-      variables_read: the trainable variables that the body reads itself.
-      read_before: those that the trace before has read.
-      watching: how many tapes and other watchers of variables were active when the body began.
-      traced: the function graph; None while the trace is in progress.
-    """
-
-    definition: Definition
-    known: Tensors
-    variables: VariableLog
-    missing: Tensors = ()
-    captures: Tensors | None = None
-    callees: dict[str, Reliance] = dataclasses.field(default_factory=dict)
-    guess: static_shapes.Shapes = ()
-    has_effects: bool = False
-    is_ordered: bool = False
-    assigned: assignments.Kinds = frozenset()
-    output_types: list[tf.DType] = dataclasses.field(default_factory=list)
-    output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
-    made_here: list[str] = dataclasses.field(default_factory=list)
-    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    variables_read: tapes.Variables = dataclasses.field(default_factory=list)
-    read_before: tapes.Variables = dataclasses.field(default_factory=list)
-    watching: int = 0
-    traced: functions.TracedFunction | None = None
-
-    @contextlib.contextmanager
-    def building(self, seed: int | None) -> Iterator[None]:
-        """Prepare the function graph that is the default graph now; the body is built inside."""
-        graph = tf1.get_default_graph()
-        setattr(graph, _BODY_ATTRIBUTE, self)
-        graph.seed = seed
-        for tensor in self.known:
-            handles.set_handle_data([graph.capture(tensor)], [handles.handle_data(tensor)])
-        with self.variables.replay(), tapes.watching(self.variables_read):
-            self.watching = recorders.num_watching()
-            yield
-
-
-def body_around(graph: tf.Graph) -> Body | None:
-    """The body that `graph` is part of; None outside of all bodies."""
-    for enclosing in graphs.enclosing_graphs(graph):
-        if (body := body_of(enclosing)) is not None:
-            return body
-    return None
-
-
-def body_of(graph: tf.Graph) -> Body | None:
-    """The body that the whole of `graph` is; None if it is none."""
-    body: Body | None = getattr(graph, _BODY_ATTRIBUTE, None)
-    return body
-
-
-def lasting_name(name: str) -> str | None:
-    """What a function that is made now is called in every trace of the body that makes it; None outside of bodies."""
-    body = None if tf.executing_eagerly() else body_around(tf1.get_default_graph())
-    if body is None:
-        return None
-    body.counts[name] += 1
-    return f"{body.definition.lasting_name}/{name}{body.counts[name]}"
 
 
 class Traces:
@@ -152,7 +48,6 @@ class Traces:
         """Traces in `graph` the definitions of `registry`; each body is built inside a `while_building()`."""
         self._graph = graph
         self._registry = registry
-        self._while_building = while_building
         self._bodies: dict[str, Body] = {}
         # Whether a body may have to be traced again, although none was since all have settled.
         self.has_stale = False
@@ -162,6 +57,7 @@ class Traces:
         self._pending: list[str] = []
         self.result_shapes = ResultShapes(graph, registry)
         self._variables: weakref.WeakKeyDictionary[Definition, VariableLog] = weakref.WeakKeyDictionary()
+        self._tracer = BodyTracer(graph, registry, self.result_shapes, self, while_building)
 
     def get(self, name: str) -> Body | None:
         """The latest trace of a function; it may be in progress."""
@@ -331,6 +227,16 @@ class Traces:
             self._pending.clear()
             raise
 
+    def has_effects(self, in_graph: str) -> bool:
+        """Whether the function that the graph calls `in_graph` has side effects, as far as it is known."""
+        definition = self._registry.by_graph_name(in_graph)
+        body = None if definition is None else self._bodies.get(definition.user_name)
+        return body is not None and body.has_effects
+
+    def are_pending(self, body: Body) -> bool:
+        """Whether a body calls functions that wait to be traced."""
+        return any(name in self._pending for name in body.callees)
+
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, with the captures and variables that are known."""
         return Body(definition, self.captures(definition.user_name), self._log(definition))
@@ -365,7 +271,7 @@ class Traces:
         self._bodies[name] = body
         self._open.append(body)
         try:
-            traced = self._trace_body(body)
+            traced = self._tracer.trace(body)
         finally:
             self._open.pop()
         body.traced = traced
@@ -377,13 +283,13 @@ class Traces:
         Raises:
           ValueError: if a body captures a new tensor each time it is traced.
         """
-        self._trace_pending()
+        self.trace_pending()
         # Each round carries a capture, or that there is a side effect, one call further; a shape becomes more general.
         for _ in range(_ROUNDS + 2 * len(self._bodies)):
             if not (stale := self._trace_stale()):
                 self.has_stale = False
                 return
-            self._trace_pending()
+            self.trace_pending()
         text = ", ".join(f"'{names.shown(name)}'" for name in stale)
         raise ValueError(
             f"Function {text}: the body captures a new tensor of the surrounding graph each time it is traced; "
@@ -391,85 +297,7 @@ class Traces:
             "is none yet"
         )
 
-    def _trace_body(self, body: Body) -> functions.TracedFunction:
-        """Trace a body; if that fails when too little was known of what it calls, once more with what is found out.
-
-        Its own calls have no shapes at first. Those that wait for the traces of other functions are not known to read
-        variables: a tape in the body gives None for these.
-        """
-        definition = body.definition
-        declared = self._registry.declarations.get(definition.user_name)
-        try:
-            return self._trace_once(body, declared)
-        except Exception as error:
-            is_waiting = any(name in self._pending for name in body.callees)
-            infers = isinstance(error, ValueError) and self.result_shapes.infer(
-                definition, declared, self.variables_of(definition)
-            )
-            if is_waiting or infers:
-                self._trace_pending()
-                return self._trace_with_guess(body, declared)
-            if not isinstance(error, TraceAgain):
-                raise
-            with error.without_guess():
-                return self._trace_once(body, declared)
-
-    def _trace_with_guess(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
-        """Trace a body; if that fails for what was guessed of it, once more without that."""
-        try:
-            return self._trace_once(body, declared)
-        except TraceAgain as again:
-            with again.without_guess():
-                return self._trace_once(body, declared)
-
-    def _trace_once(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
-        """Trace a body, from the start again where a gradient in it needs captures that were not known.
-
-        A gradient of a call that leads back to the body takes what the body will have captured in the end.
-        """
-        for _ in range(_ROUNDS):
-            try:
-                return self._trace_as_known(body, declared)
-            except Exception:
-                if not body.missing:
-                    raise
-            body.known, body.missing = (*body.known, *body.missing), ()
-        return self._trace_as_known(body, declared)
-
-    def _trace_as_known(self, body: Body, declared: Signature | None) -> functions.TracedFunction:
-        definition = body.definition
-
-        def func(*args: tf.Tensor) -> list[tf.Tensor]:
-            with body.building(self._graph.seed), self._while_building():
-                outputs = definition.build(args, declared)
-            body.guess = tuple(static_shapes.guess(tensor) for tensor in outputs)
-            self.result_shapes.learn(definition, declared, outputs, body.guess)
-            body.has_effects |= bodies.has_effects(tf1.get_default_graph(), names.INVOKE, self._has_effects)
-            if body.has_effects:
-                body.assigned = assignments.kinds_assigned(tf1.get_default_graph(), names.INVOKE)
-            if body.has_effects and definition.orders_effects:
-                definition.has_effects = True
-            body.output_types = [tensor.dtype.base_dtype for tensor in outputs]
-            body.output_handles = [static_shapes.elements_of(tensor) for tensor in outputs]
-            return outputs
-
-        name = self._registry.graph_name(definition.user_name)
-        options = definition.trace_options()
-        if options["out_names"] is None and declared is not None:
-            options["out_names"] = [name for name, _ in declared.outputs]
-        suffix = names.trace_suffix(name)
-        is_v2 = definition.is_built_once  # v1 control flow cannot be differentiated where it is a copy
-        return tf_tracing.trace(
-            self._graph, func, definition.inputs, name, branch_suffix=suffix, control_flow_v2=is_v2, **options
-        )
-
-    def _has_effects(self, callee: str) -> bool:
-        """Whether the function that the graph calls `callee` has side effects, as far as it is known."""
-        definition = self._registry.by_graph_name(callee)
-        body = None if definition is None else self._bodies.get(definition.user_name)
-        return body is not None and body.has_effects
-
-    def _trace_pending(self) -> None:
+    def trace_pending(self) -> None:
         """Trace the functions whose calls were made before their trace, and those they call in turn."""
         while self._pending:
             name = self._pending.pop()

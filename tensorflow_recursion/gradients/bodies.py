@@ -20,7 +20,7 @@ from tensorflow_recursion.gradients.obstacles import Obstacle, described
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
 from tensorflow_recursion.gradients.uses import Use, UsesInBody, Weight
-from tensorflow_recursion.tracing import Body
+from tensorflow_recursion.traced_bodies import Body
 
 tf1 = tf.compat.v1
 

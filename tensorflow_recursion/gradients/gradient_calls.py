@@ -32,7 +32,7 @@ from tensorflow_recursion.gradients.dead_inputs import dead_together
 from tensorflow_recursion.gradients.groups import Group, Groups
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.pairs import Pair
-from tensorflow_recursion.tracing import body_around
+from tensorflow_recursion.traced_bodies import body_around
 
 tf1 = tf.compat.v1
 

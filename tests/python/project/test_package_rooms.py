@@ -34,8 +34,9 @@ ORDER = """
     ops, shapes, signatures, explanations
     vectorization, conversions, made_variables
     definitions, results
-    result_shapes
-    tracing, specializations
+    result_shapes, traced_bodies
+    attempts, specializations
+    tracing
     nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions

@@ -1,0 +1,119 @@
+"""A body while it is traced and afterwards: what it captures, whom it calls, and what it took for known of those."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+from collections.abc import Hashable, Iterator
+
+import tensorflow as tf
+
+from tensorflow_recursion import shapes as static_shapes
+from tensorflow_recursion._tf import assignments, functions, graphs, handles, recorders, tapes
+from tensorflow_recursion.definitions import Definition, Tensors
+from tensorflow_recursion.made_variables import VariableLog
+
+tf1 = tf.compat.v1
+
+_BODY_ATTRIBUTE = "_recursion_traced_body"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reliance:
+    """What a call in a body took for known of the function that it calls.
+
+    Attributes:
+      captures: what the call passed, because the function captures it.
+      orders_effects: whether the body orders side effects.
+      promise: what else the function promised.
+      shapes: the static shapes of its results; None if nothing was known of them.
+      num_variables: how many variables it was known to read, if a watcher of variables is active in the body.
+    """
+
+    captures: Tensors
+    orders_effects: bool
+    promise: Hashable
+    shapes: static_shapes.Shapes | None
+    num_variables: int | None
+
+
+@dataclasses.dataclass(eq=False)
+class Body:
+    """One trace of a function.
+
+    Attributes:
+      definition: what was traced.
+      known: captures that were known before the trace; they come first among its own.
+      missing: captures that were not known, of which a gradient in the body has need.
+      variables: the variables of this function in this graph, shared by all its traces.
+      captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
+      callees: name of each function the body calls -> what the first such call took for known.
+      guess: the static shapes of the outputs, if its calls return what its other paths do.
+      has_effects: whether the body, or a function it calls, has side effects; as far as it is known.
+      is_ordered: whether the side effects are in their order.
+      assigned: the kinds of variables that the body itself may assign to.
+      output_types: dtypes of the traced outputs.
+      output_handles: what is known of the lists among the traced outputs.
+      made_here: names of functions that were defined inside the body.
+      counts: how many functions of each name the body has made so far.
+      variables_read: the trainable variables that the body reads itself.
+      read_before: those that the trace before has read.
+      watching: how many tapes and other watchers of variables were active when the body began.
+      traced: the function graph; None while the trace is in progress.
+    """
+
+    definition: Definition
+    known: Tensors
+    variables: VariableLog
+    missing: Tensors = ()
+    captures: Tensors | None = None
+    callees: dict[str, Reliance] = dataclasses.field(default_factory=dict)
+    guess: static_shapes.Shapes = ()
+    has_effects: bool = False
+    is_ordered: bool = False
+    assigned: assignments.Kinds = frozenset()
+    output_types: list[tf.DType] = dataclasses.field(default_factory=list)
+    output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
+    made_here: list[str] = dataclasses.field(default_factory=list)
+    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    variables_read: tapes.Variables = dataclasses.field(default_factory=list)
+    read_before: tapes.Variables = dataclasses.field(default_factory=list)
+    watching: int = 0
+    traced: functions.TracedFunction | None = None
+
+    @contextlib.contextmanager
+    def building(self, seed: int | None) -> Iterator[None]:
+        """Prepare the function graph that is the default graph now; the body is built inside."""
+        graph = tf1.get_default_graph()
+        setattr(graph, _BODY_ATTRIBUTE, self)
+        graph.seed = seed
+        for tensor in self.known:
+            handles.set_handle_data([graph.capture(tensor)], [handles.handle_data(tensor)])
+        with self.variables.replay(), tapes.watching(self.variables_read):
+            self.watching = recorders.num_watching()
+            yield
+
+
+def body_around(graph: tf.Graph) -> Body | None:
+    """The body that `graph` is part of; None outside of all bodies."""
+    for enclosing in graphs.enclosing_graphs(graph):
+        if (body := body_of(enclosing)) is not None:
+            return body
+    return None
+
+
+def body_of(graph: tf.Graph) -> Body | None:
+    """The body that the whole of `graph` is; None if it is none."""
+    body: Body | None = getattr(graph, _BODY_ATTRIBUTE, None)
+    return body
+
+
+def lasting_name(name: str) -> str | None:
+    """What a function that is made now is called in every trace of the body that makes it; None outside of bodies."""
+    body = None if tf.executing_eagerly() else body_around(tf1.get_default_graph())
+    if body is None:
+        return None
+    body.counts[name] += 1
+    return f"{body.definition.lasting_name}/{name}{body.counts[name]}"
