@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, nested_calls, ops, signatures
+from tensorflow_recursion import call_checks, names, nested_calls, ops, signatures
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inferring, patches, tapes
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
@@ -75,7 +75,7 @@ class Library:
         if known != signature:
             raise ValueError(f"Function '{name}' is declared twice: first as {known}, then as {signature}")
         if (definition := self.registry.definitions.get(name)) is not None:
-            self._check_definition(definition, signature)
+            call_checks.check_definition(definition, signature, self._traces.get(name))
         self.registry.declarations[name] = signature
 
     def define(self, definition: Definition) -> None:
@@ -118,7 +118,7 @@ class Library:
                 remedy = "each replica of a tf.distribute strategy defines it: use tfr.recursive"
             raise DefinitionError(f"Function '{name}' is defined twice in one graph; {remedy}")
         if (declared := self.registry.declarations.get(name)) is not None:
-            self._check_definition(definition, declared)
+            call_checks.check_definition(definition, declared, self._traces.get(name))
         self.registry.definitions[name] = definition
 
     def keep(self, objects: Sequence[Any]) -> None:
@@ -137,16 +137,6 @@ class Library:
             return
         self.registry.wait(name, self)
         declared_in.wait(name, self)
-
-    def _check_definition(self, definition: Definition, declared: Signature) -> None:
-        definition.check_against(declared)
-        body = self._traces.get(definition.user_name)
-        if (
-            body is not None
-            and body.traced is not None
-            and not signatures.same_types(body.output_types, declared.output_types)
-        ):
-            raise signatures.mismatch(declared, "returns", declared.output_types, body.output_types)
 
     # -- Calls ---------------------------------------------------------------------------------------------------------
 
@@ -225,12 +215,14 @@ class Library:
         else:
             self.require(name)
         captures = self.captures(name)
-        self._check_in_reach(name, captures, chain, "its body captures")
+        call_checks.check_in_reach(name, captures, chain, "its body captures")
         definition = self.registry.definitions.get(name)
-        _check_replica(name, captures, is_for_replica=definition is not None and definition.strategies is not None)
+        call_checks.check_replica(
+            name, captures, is_for_replica=definition is not None and definition.strategies is not None
+        )
         with tf1.name_scope(node_name or self._target(name)) as scope:
             tensors = signatures.convert_arguments(name, inputs, args)
-            self._check_in_reach(name, tensors, chain, "it is given")
+            call_checks.check_in_reach(name, tensors, chain, "it is given")
             tapes.note_reads(self._traces.variables_read(name))
             brought = tuple(self.differentiation.bring_in(tensor, chain) for tensor in captures)
             with self._before_call(name, [*tensors, *brought]):
@@ -256,11 +248,7 @@ class Library:
 
     def _before_call(self, name: str, inputs: Sequence[tf.Tensor]) -> contextlib.AbstractContextManager[None]:
         """What goes before a call that is made inside: a snapshot, where a derivative may run the function again."""
-        if body_around(tf1.get_default_graph()) is not None:
-            return contextlib.nullcontext()
-        definition = self.registry.definitions.get(name)
-        runs_again = definition is None or has_built_gradient(definition)
-        if not runs_again:
+        if body_around(tf1.get_default_graph()) is not None or not _may_run_again(self.registry.definitions.get(name)):
             return contextlib.nullcontext()
         return snapshots.taken_before_call(inputs, self._traces.kinds_assigned(name))
 
@@ -309,7 +297,7 @@ class Library:
         shapes = shapes or self.differentiation.result_shapes(name, known)
         if declared is not None:
             if definition is None:
-                self._check_imported(declared)
+                call_checks.check_imported(declared, functions.function_in(self.graph, self._target(name)))
             return declared.output_types, shapes
         body = self._traces.get(name)
         assert body is not None, name  # without a declaration, a call has a definition, which it traces
@@ -319,43 +307,6 @@ class Library:
                 f"make the call through a Declare('{name}', inputs, outputs)"
             )
         return body.output_types, shapes
-
-    def _check_imported(self, declared: Signature) -> None:
-        """Check a declaration against the function of that name that the graph got by import, if any."""
-        function = functions.function_in(self.graph, self._target(declared.name))
-        if function is None:
-            return
-        signature = function.definition.signature
-        for verb, expected, args in (
-            ("takes", declared.input_types, signature.input_arg),
-            ("returns", declared.output_types, signature.output_arg),
-        ):
-            got = [tf.as_dtype(arg.type) for arg in args]
-            if not signatures.same_types(expected, got):
-                where = "in the graph's library, captured tensors included,"
-                raise signatures.mismatch(declared, verb, expected, got, where)
-
-    def _check_in_reach(self, name: str, tensors: Sequence[tf.Tensor], chain: list[tf.Graph], how: str) -> None:
-        """Raises ValueError or TypeError if a call in the innermost graph of `chain` cannot take one of the tensors."""
-        for tensor in tensors:
-            if graphs.is_eager_tensor(tensor):
-                if graphs.takes_eager_tensors(chain[0]):
-                    continue
-                raise TypeError(
-                    f"Call of '{names.shown(name)}': {how} an eager tensor, which belongs to no graph; use its value, "
-                    "x.numpy(), or make it in the graph"
-                )
-            if any(tensor.graph is graph for graph in chain):
-                continue
-            if any(graphs.is_gradient_of(graph, tensor.graph) or graphs.captures(graph, tensor) for graph in chain):
-                continue
-            is_of_outermost = graphs.enclosing_graphs(tensor.graph)[-1] is self.graph
-            if is_of_outermost and body_around(chain[0]) is not None:
-                continue  # becomes a capture of that body, and is checked where that one is called
-            raise ValueError(
-                f"Call of '{names.shown(name)}': {how} tensor {tensor.name!r} of another graph, which is out of reach "
-                f"here; call '{names.shown(name)}' in the graph of that tensor"
-            )
 
     # -- For those who differentiate: see gradients/tracer.py ----------------------------------------------------------
 
@@ -388,21 +339,9 @@ class Library:
         return () if body is None else body.output_types
 
 
-def _check_replica(name: str, captures: Tensors, *, is_for_replica: bool) -> None:
-    """Raises ValueError if a captured tensor is a variable of another replica than the one that is being built."""
-    if graphs.replica() is None or not any(map(handles.is_of_other_replica, captures)):
-        return
-    cause = (
-        "and something in the body was made for another replica than this one, a concrete function for example; let "
-        "the body call the tf.function itself, and read the variable by itself"
-        if is_for_replica
-        else "but a body of Defun belongs to no replica, wherever it is defined, and would read the first one's here; "
-        "define the function by tfr.recursive, which traces a body for each replica"
-    )
-    raise ValueError(
-        f"Call of '{names.shown(name)}': its body reads a variable of which each replica of the tf.distribute "
-        f"strategy has its own, {cause}"
-    )
+def _may_run_again(definition: Definition | None) -> bool:
+    """Whether a derivative of the second order may run a function once more; None if it is not defined yet."""
+    return definition is None or has_built_gradient(definition)
 
 
 def library_of(graph: tf.Graph) -> Library:

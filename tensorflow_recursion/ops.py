@@ -18,6 +18,9 @@ bodies.note_without_effect(
     (names.CONTRIBUTE, names.CONTRIBUTE_NONE, names.CONTRIBUTE_VIEW, names.COLLECT, names.TOTAL),
 )
 
+# Operators that call functions.
+CALLS = (names.INVOKE, *function_calls.OPERATORS)
+
 # What a call returns to Python: one tensor, a tuple of several, or the operation if there is no output.
 Result: TypeAlias = tf.Tensor | tuple[tf.Tensor, ...] | tf.Operation
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypedDict, overload
 
 import tensorflow as tf
 
-from tensorflow_recursion import calls, notices, ops, signatures
+from tensorflow_recursion import calls, endless, notices, ops, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -32,7 +32,6 @@ from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.specializations import (
-    REMEDY_FOR_KINDS,
     Source,
     Specialization,
     innermost_being_built,
@@ -42,17 +41,6 @@ from tensorflow_recursion.traced_bodies import lasting_name
 
 __all__ = ["recursive"]
 
-# How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
-# that never ends.
-_MAX_UNROLLED = 64
-# How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
-_MAX_GROWN = 1000
-
-# In so many calls in a row, the functions among the arguments may refer to more and more others. To trace the last one
-# of those that apply the one before twice takes twice as long each time.
-_MAX_DEEPER = 12
-# So many characters of Python strings and other Python values, if those of the first call were half as many at most.
-_MAX_SIZE = 10_000
 # What is made once, at the first call, is not made by two threads.
 _making = threading.RLock()
 
@@ -305,7 +293,7 @@ class RecursiveFunction:
         found = known.table.find(call_type)
         is_new = found is None
         if found is None:
-            self._check_end(call_type)
+            endless.check_end(self._source, call_type)
             generalize, is_inner = self._options["reduce_retracing"], bool(unrolled(self._source))
             self._num_traces += not is_inner
             found = known.table.add(call_type, generalize=generalize, across_ranks=is_inner)
@@ -317,39 +305,6 @@ class RecursiveFunction:
         else:
             function.is_called_outside = True
         return function
-
-    def _check_end(self, call_type: CallType) -> None:
-        """Raises CallError if a call of a new kind seems to be one of a recursion on ever other kinds of arguments."""
-        earlier = unrolled(self._source)
-        if len(earlier) >= _MAX_UNROLLED:
-            how = function_types.difference(earlier[0].call_type, call_type)
-            raise CallError(
-                f"Call of '{self._name}': one led to the next one with other kinds of arguments {len(earlier)} times "
-                f"in a row, and here is another one{how}. {REMEDY_FOR_KINDS}"
-            )
-        depths = [function_types.depth_of_functions(kind) for kind in (call_type, *(one.call_type for one in earlier))]
-        if len(depths) > _MAX_DEEPER and all(a > b for a, b in zip(depths[:_MAX_DEEPER], depths[1:], strict=False)):
-            how = function_types.difference(earlier[-1].call_type, call_type)
-            raise CallError(
-                f"Call of '{self._name}': one led to the next one {_MAX_DEEPER} times in a row with a function that "
-                f"calls the one before{how}. Functions that grow from call to call of a recursion make it trace "
-                "without end; pass one function, and how often to apply it as a tensor"
-            )
-        count = len(function_types.tensor_specs(call_type))
-        if len(earlier) > 1 and count > max(_MAX_GROWN, 2 * len(earlier[-1].specs)):
-            raise CallError(
-                f"Call of '{self._name}': the arguments hold {count} tensors, those of the first call "
-                f"{len(earlier[-1].specs)}. Lists that grow from call to call of a recursion make it trace without "
-                "end (Python repeats a list by `x * 2`, and lengthens it by `x + y`); pass one tensor in place of a "
-                "list of them, tf.stack(values) for example"
-            )
-        size = function_types.size_of_values(call_type)
-        if len(earlier) > 1 and size > max(_MAX_SIZE, 2 * function_types.size_of_values(earlier[-1].call_type)):
-            raise CallError(
-                f"Call of '{self._name}': the Python strings and lists among the arguments have grown to {size:,} "
-                "characters and values. What grows from call to call of a recursion makes it trace without end; pass "
-                "it as a tensor, tf.constant(text) for example"
-            )
 
     def __repr__(self) -> str:
         return f"<tfr.recursive '{self._name}'{self._parameters.names}>"

@@ -25,7 +25,9 @@ are differentiated like any function: the gradient for a record is a record of g
 - `rows`: those of what gathers or slices.
 - `sizes`: sizes of axes, of which some may be open.
 - `contributing`: which operators contribute to gradients of weights.
-- `uses`: how a body uses weights.
+- `usages`: what a body does with one weight.
+- `fixed_values`: what is the same in all calls that agree in certain arguments.
+- `uses`: finds out how a body uses weights; begins with an example.
 - `weights`: gradients of weights, which are summed once instead of in every frame.
 - `obstacles`: warns of weights whose gradients each call computes, where a user can change that.
 - `knowledge`: what bodies tell of each other while they are traced, and which of them are to be traced again.

@@ -19,7 +19,8 @@ from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.obstacles import Obstacle, described
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
-from tensorflow_recursion.gradients.uses import Use, UsesInBody, Weight
+from tensorflow_recursion.gradients.usages import Use, Weight
+from tensorflow_recursion.gradients.uses import UsesInBody
 from tensorflow_recursion.traced_bodies import Body
 
 tf1 = tf.compat.v1
@@ -94,7 +95,7 @@ class BodyWithGradient:
             device=options["device"],
             options=options["options"],
         )
-        self._check_captures(len(body.known))
+        _check_captures(self.graph, self._definition, len(body.known), tracer)
 
     def _build(self, args: Sequence[tf.Tensor], body: Body) -> None:
         """Build the body and its gradient in the default graph."""
@@ -190,22 +191,23 @@ class BodyWithGradient:
             return None
         return self._known.weights.weight_of(callee, position)
 
-    def _check_captures(self, count: int) -> None:
-        """Raises ValueError if the trace captured more than the `count` tensors that the body is known to capture."""
-        if len(self.graph.extra_inputs) > count:
-            self._tracer.note_missing(self._definition.user_name, tuple(self.graph.extra_inputs[count:]))
-            new = ", ".join(map(_described, self.graph.extra_inputs[count:]))
-            name = names.shown(original_of(self._definition).user_name)
-            if self._definition.base is not None:
-                raise ValueError(
-                    f"Function '{name}': a derivative of its gradient uses {new}, which the gradient does not, as "
-                    "where a tf.custom_gradient is in the gradient of another one; pass it to the inner "
-                    "tf.custom_gradient as an argument, or let that compute it anew"
-                )
+
+def _check_captures(graph: tf.Graph, definition: Definition, count: int, tracer: Tracer) -> None:
+    """Raises ValueError if the trace captured more than the `count` tensors that the body is known to capture."""
+    if len(graph.extra_inputs) > count:
+        tracer.note_missing(definition.user_name, tuple(graph.extra_inputs[count:]))
+        new = ", ".join(map(_described, graph.extra_inputs[count:]))
+        name = names.shown(original_of(definition).user_name)
+        if definition.base is not None:
             raise ValueError(
-                f"Function '{name}': its gradient uses {new}, which its body does not; use it in the body, or pass it "
-                "as an argument"
+                f"Function '{name}': a derivative of its gradient uses {new}, which the gradient does not, as "
+                "where a tf.custom_gradient is in the gradient of another one; pass it to the inner "
+                "tf.custom_gradient as an argument, or let that compute it anew"
             )
+        raise ValueError(
+            f"Function '{name}': its gradient uses {new}, which its body does not; use it in the body, or pass it "
+            "as an argument"
+        )
 
 
 def _check_handles(definition: Definition, unknown: Sequence[tf.Tensor]) -> None:
@@ -269,7 +271,7 @@ def _obstacle(
     """What is kept of a use that makes no terms; `weights` says what arguments are."""
     if use.movable is None:
         return Obstacle(weight, shape, function, None)
-    needed = in_body.arguments_of(use.movable) or ()
+    needed = in_body.fixed.arguments_of(use.movable) or ()
     return Obstacle(weight, shape, function, described(use.movable), frozenset(weights[one] for one in needed))
 
 

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from tensorflow_recursion import explanations, notices
 from tensorflow_recursion._tf import origins
-from tensorflow_recursion.gradients.uses import Weight, is_large
+from tensorflow_recursion.gradients.usages import Weight
+from tensorflow_recursion.gradients.uses import is_large
 from tensorflow_recursion.gradients.weights import Weights
 
 # A warning names so many operators.

@@ -15,7 +15,7 @@ from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients.knowledge import Told
 from tensorflow_recursion.gradients.obstacles import Obstacle
-from tensorflow_recursion.gradients.uses import Weight
+from tensorflow_recursion.gradients.usages import Weight
 from tensorflow_recursion.shapes import Shapes
 
 Handles: TypeAlias = tuple[HandleData | None, ...]

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import function_calls, handles, nodes
+from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.gradients.groups import Group
 
@@ -105,7 +105,7 @@ def _is_record(variant: tf.Tensor) -> bool:
     """Whether a variant is a record, not a list. Of what a conditional returns, its branches may have to tell."""
     known = handles.handle_data(variant)
     # What a call returns beside its record is known.
-    sources = (names.INVOKE, *function_calls.OPERATORS, names.RECALL, "FakeParam")
+    sources = (*ops.CALLS, names.RECALL, "FakeParam")
     return known == handles.OF_RECORD or (known is None and nodes.is_always_of(variant, sources))
 
 

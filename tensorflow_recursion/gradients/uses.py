@@ -1,22 +1,45 @@
-"""How a body uses weights, in itself and in its branches and loops: which of its operators make terms for them."""
+"""How a body uses weights, in itself and in its branches and loops: which of its operators make terms for them.
+
+Take a body f(x, w) with a matrix w of 100 x 100 numbers, that computes
+
+    f(x @ tf.transpose(w), w)    # a MatMul, a Transpose, and a call
+
+1. Names are found: the tensors that stand for w or for a view of it. The argument itself is one, and the placeholders
+   that w is inside of branches and loops would be others. `tf.transpose(w)` is linear in w. So its result is the name
+   of a view, with one step from w to it.
+2. Each operator that reads a name is classified, as a *reading*. The Transpose has the reading that makes a view. The
+   MatMul uses the view: its gradient for w can be handed out as terms, pairs (x, dy) of one part, that of products with
+   `tf.transpose(w)`. The call uses w: it hands w on to the argument 1 of f, which is the *target* of this use.
+3. It is decided what is done with each name, the last ones first (`Usage`). All that is done with the view makes terms.
+   So the Transpose hands on those terms as terms for w, and what is done with w are two uses, the MatMul and the call.
+   Were one of them no such use, or the body to return w, that would be an *obstacle*, and the gradient dense.
+
+Now let the body compute `x @ tf.tanh(w)`. The Tanh is an obstacle, because it is not linear. Then the user is told what
+to do. As w is large, its gradient is worth a change of the program (`may_move`), and `tf.tanh(w)` depends on arguments
+alone (`FixedValues`). If a caller computed it, and passed it on in place of w, it would be a weight itself. So the
+result of the Tanh is an *imagined* name (`is_imagined`), and is looked at as other names are. Only a MatMul reads it,
+which makes terms. So the change is worth it, and the Tanh is the operator to be moved to the caller, `Use.movable`.
+
+Where a branch returns w, or `tf.where` selects w, the result is one of several weights, a `Choice`. Whether each of
+them is a weight is known after all of them were looked at. `UsesInBody.settle` says it then.
+"""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import function_calls, handles, nodes, patches
+from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion.gradients import contributing, contributions, weight_views
 from tensorflow_recursion.gradients.contributions import Kind, Part
-from tensorflow_recursion.gradients.terms import Terms
+from tensorflow_recursion.gradients.fixed_values import FixedValues
+from tensorflow_recursion.gradients.usages import Choice, Usage, Use, Weight
 from tensorflow_recursion.gradients.weight_views import Step
 
-_CALLS = (names.INVOKE, *function_calls.OPERATORS)
 # The gradient for a smaller weight takes hardly longer than its terms do.
 _ELEMENTS_OF_A_LARGE_WEIGHT = 4_000
 _SELECTIONS = ("Select", "SelectV2")
@@ -24,123 +47,20 @@ _STANDS_FOR_INPUT = ("Identity", "EnsureShape", "ReadVariableOp")
 # A view that takes more steps is none: each step is taken once more where the gradient is asked for.
 _MOST_STEPS = 50
 
-# Function and position of an argument; or None and a reference to the captured tensor.
-Weight: TypeAlias = tuple[str | None, Hashable]
-
-
-@dataclasses.dataclass(eq=False)
-class Choice:
-    """An output that is one of several weights: of `tf.cond(b, lambda: v, lambda: w)`, or of `tf.where(b, v, w)`.
-
-    Attributes:
-      weights: for each branch of the conditional, references to what it returns there, as far as that is a weight, with
-        its static shape. A branch that chooses, too, may return several. `tf.where` counts as one of two branches.
-    """
-
-    weights: list[dict[Hashable, tf.TensorShape]]
-
-    def is_complete(self) -> bool:
-        """Whether every branch returns a weight there, all of the same shape."""
-        shapes = [shape for of_branch in self.weights for shape in of_branch.values()]
-        are_alike = all(shape.is_fully_defined() and shape.as_list() == shapes[0].as_list() for shape in shapes)
-        return all(self.weights) and are_alike
-
-    def references(self) -> list[Hashable]:
-        """References to all weights that it may be."""
-        return [reference for of_branch in self.weights for reference in of_branch]
-
-
-@dataclasses.dataclass(frozen=True)
-class Use:
-    """An operator that reads a weight, or a view of it.
-
-    Attributes:
-      op: the operator.
-      position: of what it reads among its inputs.
-      part: the part of the gradient that it makes terms for; None for a call.
-      terms: how it makes them; None if it does not.
-      target: what the weight is in the callee; None for anything but a call that hands it on.
-      movable: of an obstacle, the operator whose result would be a weight with terms if it were computed outside of the
-        recursion; None if there is none.
-      choice: what a branch returns the weight for; None if this is no such use.
-    """
-
-    op: tf.Operation
-    position: int
-    part: Part | None
-    terms: Terms | None = None
-    target: Weight | None = None
-    movable: tf.Operation | None = None
-    choice: Choice | None = None
-
-    @property
-    def is_obstacle(self) -> bool:
-        """Whether this use alone makes the gradient dense."""
-        return self.part == Part(Kind.OTHER)
-
-
-@dataclasses.dataclass(kw_only=True)
-class Usage:
-    """All that a body does with a weight.
-
-    Attributes:
-      tensors: what stands for the weight inside of branches and loops and behind loops, its identities and its views.
-      makers: the operators that make views, with the position of what they make them of.
-      selections: each `tf.where` that chooses the weight.
-      uses: the operators that read any of these.
-      ends: operators that read them where no gradient goes through, because nothing uses what they make.
-    """
-
-    tensors: list[tf.Tensor] = dataclasses.field(default_factory=list)
-    makers: list[tuple[tf.Operation, int]] = dataclasses.field(default_factory=list)
-    selections: list[tf.Operation] = dataclasses.field(default_factory=list)
-    uses: list[Use] = dataclasses.field(default_factory=list)
-    ends: list[tf.Operation] = dataclasses.field(default_factory=list)
-
-    def is_collectable(self) -> bool:
-        """Whether every use makes terms."""
-        return all(use.terms is not None for use in self.uses)
-
-    def obstacles(self) -> list[Use]:
-        """The uses that make the gradient dense."""
-        return [use for use in self.uses if use.is_obstacle]
-
-    def take(self, other: Usage) -> None:
-        """Add what `other` has, and take its lists if they are longer: nobody else may use `other` from then on."""
-        for field in dataclasses.fields(self):
-            mine, others = getattr(self, field.name), getattr(other, field.name)
-            longer, shorter = (mine, others) if len(mine) >= len(others) else (others, mine)
-            longer += shorter
-            setattr(self, field.name, longer)
-
-    def collect(self, number_of: Callable[[Part], int]) -> None:
-        """Let all uses hand out terms; `number_of` is the number of a part."""
-        for use in self.uses:
-            if use.part is not None and use.terms is not None:
-                contributing.contribute_from(use.op, use.position, use.terms, number_of(use.part))
-        for op, position in self.makers:
-            weight_views.hand_on_terms(op, position)
-        for op in self.selections:
-            nodes.set_gradient_function(op, _terms_of_selected)
-        for op in self.ends:  # a loop that only compares what it reads has a gradient of zeros for it
-            nodes.set_gradient_function(op, _no_gradient)
-        for tensor in self.tensors:
-            patches.set_zeros(tensor, ops.contribute_none)
-
 
 @dataclasses.dataclass(eq=False)
 class _Name:
     """A tensor that stands for a weight in a body, or for a view of it.
 
     Attributes:
-      weight: an argument or a captured tensor of the body.
-      tensor: in the body, in a branch or in a loop.
+      weight: the argument of the body, or what stands in it for a captured tensor.
+      tensor: the tensor that is the name: in the body, in a branch or in a loop.
       shape: the static shape of the weight or the view, of which less may be known inside of a branch.
-      steps: from the weight to the view; none if it is the weight.
-      may_move: whether it is a large weight, or made of such ones, so that what is made of it may be worth moving.
-      is_imagined: whether it would stand for a weight only if it were computed outside of the recursion.
-      readings: the operators that read it, once it is looked at.
-      usage: what is done with it, once that is known.
+      steps: the operators that make the view of the weight, `tf.transpose` for example; none if it is the weight.
+      may_move: whether the weight is large, so that it is worth computing outside of the recursion what is made of it.
+      is_imagined: whether it is a weight only if it is computed outside of the recursion, as `tf.tanh(w)`.
+      readings: the operators that read it; None as long as it was not looked at.
+      usage: what is done with it; None as long as that is not known.
     """
 
     weight: tf.Tensor
@@ -164,10 +84,10 @@ class _Reading:
     Attributes:
       op: the operator.
       position: of the name among its inputs.
-      use: how it uses the name; None if it only gives it other names.
-      names: these other names.
-      views: the names of the views that it makes.
-      results: names of its results, as if these were weights, if they could be computed outside of the recursion.
+      use: how it uses the name; None if it has no gradient for it, or only gives it other names, as an Identity does.
+      names: those other names.
+      views: the names of the views that it makes, as a Transpose does.
+      results: the imagined names of its results, as of a Tanh; None if they could not be computed elsewhere.
     """
 
     op: tf.Operation
@@ -180,6 +100,56 @@ class _Reading:
     def made(self) -> list[_Name]:
         """All names that are made here."""
         return [*self.names, *self.views, *(self.results or ())]
+
+
+class _Choices:
+    """The outputs in one body that are one of several weights."""
+
+    def __init__(self, fixed: FixedValues) -> None:
+        self._fixed = fixed
+        # The conditional that a branch belongs to, and the choices among weights by references to what is chosen.
+        self._conditionals: dict[tf.Graph, tf.Operation] = {}
+        self._choices: dict[Hashable, Choice] = {}
+
+    def note_conditional(self, op: tf.Operation) -> None:
+        """Learn of a conditional, of which branches may return weights."""
+        self._conditionals.update((branch, op) for branch in nodes.branches(op))
+
+    def by_conditional(self, name: _Name) -> Iterator[_Reading]:
+        """The conditionals that return a name if they take its branch."""
+        op = self._conditionals.get(name.tensor.graph)
+        if op is None or name.steps or name.is_imagined or not name.tensor.dtype.is_floating:
+            return
+        branches = nodes.branches(op)
+        number = branches.index(name.tensor.graph)
+        for i, output in enumerate(name.tensor.graph.outputs):
+            if output is name.tensor:
+                use = Use(op, i, None, choice=self._choice(op.outputs[i], len(branches), number, name))
+                yield _Reading(op, i, use, [name.derived(op.outputs[i], name.shape, ())])
+
+    def by_selection(self, op: tf.Operation, position: int, name: _Name) -> Choice | None:
+        """The choice that `tf.where` makes of a name by one condition; None if `op` is anything else.
+
+        What is the same in all calls is not looked at: it is better made once, and a warning says so.
+        """
+        if op.type not in _SELECTIONS or position == 0 or name.steps or name.is_imagined:
+            return None
+        shape = op.outputs[0].shape
+        is_whole = shape.is_fully_defined() and name.shape.is_fully_defined() and shape == name.shape
+        if (
+            not is_whole
+            or op.inputs[0].shape.rank != 0
+            or not name.tensor.dtype.is_floating
+            or self._fixed.arguments_of(op) == frozenset()
+        ):
+            return None
+        return self._choice(op.outputs[0], 2, position - 1, name)
+
+    def _choice(self, output: tf.Tensor, count: int, number: int, name: _Name) -> Choice:
+        """Note that branch `number` of so many returns a name as `output`."""
+        choice = self._choices.setdefault(output.ref(), Choice([{} for _ in range(count)]))
+        choice.weights[number][name.weight.ref()] = name.shape
+        return choice
 
 
 class UsesInBody:
@@ -200,20 +170,14 @@ class UsesInBody:
           results: what the body returns.
           target_of: of a call and the position of an input, what the callee has there; None if that is not to be known.
         """
-        # What is the same in all calls if these arguments are: captured tensors are in any case.
-        self._fixed_by: dict[Hashable, frozenset[Hashable]] = {tensor.ref(): frozenset() for tensor in captures}
-        self._fixed_by.update((tensor.ref(), frozenset([tensor.ref()])) for tensor in arguments)
+        self.fixed = FixedValues(arguments, captures)
         self._results = results
         self._target_of = target_of
-        # The results of operators that depend on nothing but these and constants, and for each operator the arguments
-        # that it depends on then; None if it depends on anything else.
+        # The imagined names of what operators make of weights, of which all depends on arguments and captures alone.
         self._results_of: dict[tf.Operation, list[_Name]] = {}
-        self._arguments_of: dict[tf.Operation, frozenset[Hashable] | None] = {}
         # References to what stands for weights, without a view, and to these.
         self._standing_for: dict[Hashable, Hashable] = {}
-        # The conditional that a branch belongs to, and the choices among weights by references to what is chosen.
-        self._conditionals: dict[tf.Graph, tf.Operation] = {}
-        self._choices: dict[Hashable, Choice] = {}
+        self._choices = _Choices(self.fixed)
 
     def usage(self, weight: tf.Tensor) -> Usage:
         """All uses of an argument or captured tensor: of the weight, or of its variable's handle."""
@@ -226,7 +190,7 @@ class UsesInBody:
                 if not name.steps and not name.is_imagined:
                     self._standing_for[name.tensor.ref()] = name.weight.ref()
                 name.readings = [self._reading(op, position, name) for op, position in _readers(name.tensor)]
-                name.readings += self._choosing(name)
+                name.readings += self._choices.by_conditional(name)
             unknown = [made for reading in name.readings for made in reading.made() if made.usage is None]
             if not unknown:
                 name.usage = name.usage or self._usage_of(name, name.readings)
@@ -249,17 +213,33 @@ class UsesInBody:
                 settled.append(dataclasses.replace(use, part=Part(Kind.OTHER)))
         usage.uses = settled
 
+    def handed_otherwise(self, body: tf.Graph, weights: Mapping[Hashable, Weight]) -> Iterator[Weight]:
+        """Weights of callees that calls in the body give anything else than that weight itself.
+
+        `weights` says what arguments and captured tensors are, whose usages have to be known. A tf.function that is
+        given no weight is left as it is.
+        """
+        for op in nodes.operations_within(body):
+            if op.type not in ops.CALLS:
+                continue
+            given = [weights.get(self._standing_for.get(tensor.ref())) for tensor in op.inputs]
+            if op.type == names.INVOKE or any(weight is not None for weight in given):
+                targets = ((self._target_of(op, position), weight) for position, weight in enumerate(given))
+                yield from (target for target, weight in targets if target is not None and target != weight)
+
+    # -- What an operator makes of a name that it reads ----------------------------------------------------------------
+
     def _reading(self, op: tf.Operation, position: int, name: _Name) -> _Reading:
-        """How `op` reads a name."""
+        """How `op` reads a name: it gives it another name, selects it, makes a view of it, or uses it."""
         if op.type in nodes.BRANCHING:
-            self._conditionals.update((branch, op) for branch in nodes.branches(op))
+            self._choices.note_conditional(op)
         if others := _stands_for(op, position):
-            if name.may_move and (arguments := self._arguments_behind(name.tensor)) is not None:
-                self._fixed_by.update((tensor.ref(), arguments) for tensor in others)
+            if name.may_move:
+                self.fixed.note_same(name.tensor, others)
             return _Reading(op, position, None, [name.derived(tensor, name.shape, name.steps) for tensor in others])
         if nodes.has_no_gradient(op) or (not op.outputs and op.inputs[position].dtype != tf.resource):
             return _Reading(op, position, None)
-        if (choice := self._selecting(op, position, name)) is not None:
+        if (choice := self._choices.by_selection(op, position, name)) is not None:
             chosen = name.derived(op.outputs[0], name.shape, ())
             return _Reading(op, position, Use(op, position, None, choice=choice), [chosen])
         use = _use(op, position, name)
@@ -271,7 +251,7 @@ class UsesInBody:
                 for tensor, step in weight_views.views(op, position)
             ]
         results = None
-        if not views and use.is_obstacle and name.may_move and self.arguments_of(op) is not None:
+        if not views and use.is_obstacle and name.may_move and self.fixed.arguments_of(op) is not None:
             if op not in self._results_of:
                 self._results_of[op] = [
                     _Name(name.weight, tensor, tensor.shape, may_move=True, is_imagined=True) for tensor in op.outputs
@@ -279,43 +259,10 @@ class UsesInBody:
             results = self._results_of[op]
         return _Reading(op, position, use, (), views, results)
 
-    def _choosing(self, name: _Name) -> Iterator[_Reading]:
-        """The conditionals that return a name if they take its branch."""
-        op = self._conditionals.get(name.tensor.graph)
-        if op is None or name.steps or name.is_imagined or not name.tensor.dtype.is_floating:
-            return
-        branches = nodes.branches(op)
-        number = branches.index(name.tensor.graph)
-        for i, output in enumerate(name.tensor.graph.outputs):
-            if output is name.tensor:
-                use = Use(op, i, None, choice=self._choice(op.outputs[i], len(branches), number, name))
-                yield _Reading(op, i, use, [name.derived(op.outputs[i], name.shape, ())])
-
-    def _selecting(self, op: tf.Operation, position: int, name: _Name) -> Choice | None:
-        """The choice that `tf.where` makes of a name by one condition; None if `op` is anything else.
-
-        What is the same in all calls is not looked at: it is better made once, and a warning says so.
-        """
-        if op.type not in _SELECTIONS or position == 0 or name.steps or name.is_imagined:
-            return None
-        shape = op.outputs[0].shape
-        is_whole = shape.is_fully_defined() and name.shape.is_fully_defined() and shape == name.shape
-        if (
-            not is_whole
-            or op.inputs[0].shape.rank != 0
-            or not name.tensor.dtype.is_floating
-            or self.arguments_of(op) == frozenset()
-        ):
-            return None
-        return self._choice(op.outputs[0], 2, position - 1, name)
-
-    def _choice(self, output: tf.Tensor, count: int, number: int, name: _Name) -> Choice:
-        """Note that branch `number` of so many returns a name as `output`."""
-        choice = self._choices.setdefault(output.ref(), Choice([{} for _ in range(count)]))
-        choice.weights[number][name.weight.ref()] = name.shape
-        return choice
+    # -- What is done with a name, of which the names that are made of it are known ------------------------------------
 
     def _usage_of(self, name: _Name, readings: Sequence[_Reading]) -> Usage:
+        """All that is done with a name: by those that read it, and by the body that returns it."""
         found = Usage(tensors=[name.tensor])
         is_chosen = any(reading.use is not None and reading.use.choice is not None for reading in readings)
         if any(name.tensor is result for result in self._results) or (_is_returned(name.tensor) and not is_chosen):
@@ -344,7 +291,7 @@ class UsesInBody:
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
             return Usage(tensors=[op.outputs[0]], makers=[(op, position)], uses=uses)
-        if op.type in _CALLS and not name.steps:
+        if op.type in ops.CALLS and not name.steps:
             target = None if name.is_imagined else self._target_of(op, position)
             if name.is_imagined or target is not None:
                 return Usage(uses=[Use(op, position, None, target=target)])
@@ -352,64 +299,12 @@ class UsesInBody:
             return Usage(uses=[use])
         if made.uses:
             return Usage(uses=made.obstacles())
-        if op.type in _CALLS and name.steps and self.arguments_of(op.inputs[position].op) is not None:
+        if op.type in ops.CALLS and name.steps and self.fixed.arguments_of(op.inputs[position].op) is not None:
             use = dataclasses.replace(use, movable=op.inputs[position].op)
         return Usage(uses=[use]) if reading.results is None else _beyond(use, reading.results)
 
     def _is_returned(self, tensor: tf.Tensor) -> bool:
         return any(tensor is result for result in self._results) or _is_returned(tensor)
-
-    def arguments_of(self, op: tf.Operation) -> frozenset[Hashable] | None:
-        """References to the arguments that an operator depends on, besides constants and captured tensors.
-
-        None if it depends on what may differ between calls whatever the arguments are, such as the result of a call.
-        """
-        known = self._arguments_of
-        pending = [] if op in known else [op]
-        while pending:
-            sources = self._sources(pending[-1])
-            if sources is None:
-                known[pending.pop()] = None
-            elif unknown := [tensor.op for tensor in sources if not self._is_known(tensor)]:
-                pending += unknown
-            else:
-                found = [self._arguments_behind(tensor) for tensor in sources]
-                of_inputs = [arguments for arguments in found if arguments is not None]
-                known[pending.pop()] = frozenset().union(*of_inputs) if len(of_inputs) == len(found) else None
-        return known[op]
-
-    def _is_known(self, tensor: tf.Tensor) -> bool:
-        return tensor.ref() in self._fixed_by or tensor.op in self._arguments_of
-
-    def _arguments_behind(self, tensor: tf.Tensor) -> frozenset[Hashable] | None:
-        """`arguments_of` what makes a tensor."""
-        fixed_by = self._fixed_by.get(tensor.ref())
-        return self.arguments_of(tensor.op) if fixed_by is None else fixed_by
-
-    def _sources(self, op: tf.Operation) -> list[tf.Tensor] | None:
-        """What an operator depends on; None if not only on its inputs."""
-        if op.type != "Placeholder":
-            is_fixed = op.type == "ReadVariableOp" or not op.op_def.is_stateful
-            has_function = op.type in (*_CALLS, *nodes.HAVE_BRANCHES)
-            return list(op.inputs) if is_fixed and not has_function else None
-        if op.outputs[0].ref() in self._fixed_by:
-            return [op.outputs[0]]
-        outer = nodes.captured_by(op.outputs[0])
-        return None if outer is None else [outer]
-
-    def handed_otherwise(self, body: tf.Graph, weights: Mapping[Hashable, Weight]) -> Iterator[Weight]:
-        """Weights of callees that calls in the body give anything else than that weight itself.
-
-        `weights` says what arguments and captured tensors are, whose usages have to be known. A tf.function that is
-        given no weight is left as it is.
-        """
-        for op in nodes.operations_within(body):
-            if op.type not in _CALLS:
-                continue
-            given = [weights.get(self._standing_for.get(tensor.ref())) for tensor in op.inputs]
-            if op.type == names.INVOKE or any(weight is not None for weight in given):
-                targets = ((self._target_of(op, position), weight) for position, weight in enumerate(given))
-                yield from (target for target, weight in targets if target is not None and target != weight)
 
 
 def is_large(shape: tf.TensorShape) -> bool:
@@ -445,22 +340,6 @@ def _beyond(use: Use, results: Sequence[_Name]) -> Usage:
         return Usage(uses=[use])
     has_others = not all(other.is_obstacle for other in uses)
     return Usage(uses=[*([dataclasses.replace(use, movable=use.op)] if has_others else []), *obstacles])
-
-
-def _terms_of_selected(op: tf.Operation, grad: Any) -> list[tf.Tensor | None]:
-    """Hand on the terms for what `tf.where` selects as terms for the weight that it selects."""
-    if grad is None or grad.dtype != tf.variant:  # zeros of TensorFlow
-        return [None] * len(op.inputs)
-    first, second = tf.cond(
-        op.inputs[0],
-        lambda: (tf.identity(grad), ops.contribute_none()),
-        lambda: (ops.contribute_none(), tf.identity(grad)),
-    )
-    return [None, first, second]
-
-
-def _no_gradient(op: tf.Operation, *_: Any) -> list[None]:
-    return [None] * len(op.inputs)
 
 
 def _readers(tensor: tf.Tensor) -> Iterator[tuple[tf.Operation, int]]:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients.contributions import Kind, Part
 from tensorflow_recursion.gradients.tracer import Tracer
-from tensorflow_recursion.gradients.uses import Use, Weight
+from tensorflow_recursion.gradients.usages import Use, Weight
 from tensorflow_recursion.traced_bodies import body_around
 
 

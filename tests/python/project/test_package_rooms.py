@@ -35,9 +35,9 @@ ORDER = """
     vectorization, conversions, made_variables
     definitions, results
     result_shapes, traced_bodies
-    attempts, specializations
+    attempts, specializations, call_checks
     tracing
-    nested_calls, imports, installation, unresolved, inference, loop_errors
+    endless, nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
     gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions
     gradients.sizes, gradients.dead_inputs
@@ -46,6 +46,7 @@ ORDER = """
     gradients.terms
     gradients.products, gradients.rows
     gradients.contributing
+    gradients.usages, gradients.fixed_values
     gradients.uses
     gradients.weights, gradients.snapshots, gradients.repeats
     gradients.knowledge, gradients.obstacles

@@ -1,0 +1,88 @@
+"""Checks what a call passes to a function, and what a declaration says of one."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tensorflow_recursion import names, signatures
+from tensorflow_recursion._tf import functions, graphs, handles
+from tensorflow_recursion.definitions import Definition, Tensors
+from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traced_bodies import Body, body_around
+
+
+def check_in_reach(name: str, tensors: Sequence[tf.Tensor], chain: Sequence[tf.Graph], how: str) -> None:
+    """Raises ValueError or TypeError if a call in the innermost graph of `chain` cannot take one of the tensors."""
+    for tensor in tensors:
+        if graphs.is_eager_tensor(tensor):
+            if graphs.takes_eager_tensors(chain[0]):
+                continue
+            raise TypeError(
+                f"Call of '{names.shown(name)}': {how} an eager tensor, which belongs to no graph; use its value, "
+                "x.numpy(), or make it in the graph"
+            )
+        if any(tensor.graph is graph for graph in chain):
+            continue
+        if any(graphs.is_gradient_of(graph, tensor.graph) or graphs.captures(graph, tensor) for graph in chain):
+            continue
+        is_of_outermost = graphs.enclosing_graphs(tensor.graph)[-1] is chain[-1]
+        if is_of_outermost and body_around(chain[0]) is not None:
+            continue  # becomes a capture of that body, and is checked where that one is called
+        raise ValueError(
+            f"Call of '{names.shown(name)}': {how} tensor {tensor.name!r} of another graph, which is out of reach "
+            f"here; call '{names.shown(name)}' in the graph of that tensor"
+        )
+
+
+def check_replica(name: str, captures: Tensors, *, is_for_replica: bool) -> None:
+    """Raises ValueError if a captured tensor is a variable of another replica than the one that is being built."""
+    if graphs.replica() is None or not any(map(handles.is_of_other_replica, captures)):
+        return
+    cause = (
+        "and something in the body was made for another replica than this one, a concrete function for example; let "
+        "the body call the tf.function itself, and read the variable by itself"
+        if is_for_replica
+        else "but a body of Defun belongs to no replica, wherever it is defined, and would read the first one's here; "
+        "define the function by tfr.recursive, which traces a body for each replica"
+    )
+    raise ValueError(
+        f"Call of '{names.shown(name)}': its body reads a variable of which each replica of the tf.distribute "
+        f"strategy has its own, {cause}"
+    )
+
+
+def check_imported(declared: Signature, function: functions.TracedFunction | None) -> None:
+    """Check a declaration against the function of that name that the graph got by import, if any.
+
+    Raises:
+      TypeError: if they take or return other types.
+    """
+    if function is None:
+        return
+    signature = function.definition.signature
+    for verb, expected, args in (
+        ("takes", declared.input_types, signature.input_arg),
+        ("returns", declared.output_types, signature.output_arg),
+    ):
+        got = [tf.as_dtype(arg.type) for arg in args]
+        if not signatures.same_types(expected, got):
+            where = "in the graph's library, captured tensors included,"
+            raise signatures.mismatch(declared, verb, expected, got, where)
+
+
+def check_definition(definition: Definition, declared: Signature, body: Body | None) -> None:
+    """Check a declaration against the definition, and against what the last trace of it, `body`, returns.
+
+    Raises:
+      TypeError: if they take or return other types.
+    """
+    definition.check_against(declared)
+    if (
+        body is not None
+        and body.traced is not None
+        and not signatures.same_types(body.output_types, declared.output_types)
+    ):
+        raise signatures.mismatch(declared, "returns", declared.output_types, body.output_types)
