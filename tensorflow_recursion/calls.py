@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import call_checks, names, nested_calls, ops, signatures
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inferring, patches, tapes
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
@@ -35,10 +36,10 @@ from tensorflow_recursion.unresolved import UnresolvedCalls
 
 tf1 = tf.compat.v1
 
-_LIBRARY_ATTRIBUTE = "_recursion_library"
 # The library of a function, by the function's name. Only names with the number of a trace are in it, such as
 # `fib__trace3`, because no other function of the process has the same.
 _libraries: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
+_LIBRARY: Attribute[Library] = Attribute(names.LIBRARY)
 
 
 class Library:
@@ -347,12 +348,7 @@ def _may_run_again(definition: Definition | None) -> bool:
 def library_of(graph: tf.Graph) -> Library:
     """The library of the outermost graph around `graph`; it lives as long as that graph."""
     outermost = graphs.enclosing_graphs(graph)[-1]
-    library: Library | None = getattr(outermost, _LIBRARY_ATTRIBUTE, None)
-    if library is None:
-        # An attribute, not a weak dictionary: captured tensors lead back to the graph and would keep it alive.
-        library = Library(outermost)
-        setattr(outermost, _LIBRARY_ATTRIBUTE, library)
-    return library
+    return _LIBRARY.made(outermost, lambda: Library(outermost))
 
 
 def library_of_call(op: tf.Operation) -> Library:

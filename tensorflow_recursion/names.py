@@ -67,6 +67,44 @@ ON_FALLBACK = _native("ON_FALLBACK_OPTION")
 STATIC = _native("STATIC_ATTR")
 OPTION_PREFIX = _native("OPTION_ATTR_PREFIX")
 
+# Attributes in Python by which we keep something with objects of TensorFlow (_tf/attributes.py).
+# - of graphs
+LIBRARY = "_recursion_library"
+TRACED_BODY = "_recursion_traced_body"
+NESTED_CALLS = "_recursion_nested_calls"
+COPY = "_recursion_copy"
+CONTROL_FLOW_V2 = "_recursion_control_flow_v2"
+IS_FOR_INFERENCE = "_recursion_is_for_inference"
+IS_PARTIAL = "_recursion_is_partial"  # of operations, too
+IS_CALLED_EAGERLY = "_recursion_is_called_eagerly"
+HAS_CHANGED = "_recursion_has_changed"
+HAS_SWITCHES = "_recursion_has_switches"
+HAS_CALLS = "_recursion_has_calls"
+HOLDS = "_recursion_holds"
+ASSIGNS = "_recursion_assigns"
+RETURNS_OPEN_VARIABLES = "_recursion_returns_variables_of_open_shape"
+CONSTANTS = "_recursion_constants"
+FUNCTION_NAMES = "_recursion_function_names"
+LOADED_FUNCTIONS = "_recursion_loaded_functions"
+# - of operations and tensors
+TERMS = "_recursion_terms"
+IS_GIVEN_WEIGHTS = "_recursion_is_given_weights"
+BOUND_BRANCHES = "_recursion_bound_branches"
+ZEROS = "_recursion_zeros"
+# - of functions, errors and the like
+SOURCE = "_recursion_source"
+ORIGINS = "_recursion_origins"
+GRADIENT_OF_INPUTS = "_recursion_gradient_of_inputs"
+CAME_OUT_OF_A_BODY = "_recursion_came_out_of_a_body"
+CHECKED = "_recursion_checked"
+
+# Attributes of nodes and functions while they are saved or frozen.
+HINT = "_recursion_hint"
+ALTERNATIVE = "_recursion_alternative"
+NAME_BEFORE = "_recursion_name_before"
+# TensorFlow's attribute of nodes: the name under which the gradient of a node is registered.
+GRADIENT_TYPE = "_gradient_op_type"
+
 COPY_SUFFIX = _native("COPY_SUFFIX")
 MANGLED_SUFFIX = _native("MANGLED_SUFFIX")
 TRACE_SUFFIX = _native("TRACE_SUFFIX")

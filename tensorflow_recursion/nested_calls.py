@@ -13,12 +13,12 @@ import weakref
 
 import tensorflow as tf
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import graphs, inferring
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion.definitions import Tensors
 from tensorflow_recursion.traced_bodies import Body, Reliance, body_of
 from tensorflow_recursion.tracing import Traces
-
-_ATTRIBUTE = "_recursion_nested_calls"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,6 +34,10 @@ class _NestedCall:
         return traces is None or traces.has_changed(self.name, self.relied_on)
 
 
+# Of the graph of a `tf.function`: the calls in it, by the traces of the callee and its name.
+_CALLS: Attribute[dict[tuple[int, str], _NestedCall]] = Attribute(names.NESTED_CALLS)
+
+
 def note(graph: tf.Graph, traces: Traces, name: str, captures: Tensors) -> None:
     """Learn of a call of `name` in `graph`, if that is in a body or built to find out what one returns."""
     body, nested = _around(graph)
@@ -41,14 +45,13 @@ def note(graph: tf.Graph, traces: Traces, name: str, captures: Tensors) -> None:
         return
     relied_on = traces.note_call(body, name, captures)
     for inner in nested:
-        calls = getattr(inner, _ATTRIBUTE, {})
+        calls = _CALLS.made(inner, dict)
         calls.setdefault((id(traces), name), _NestedCall(weakref.ref(traces), name, relied_on))
-        setattr(inner, _ATTRIBUTE, calls)
 
 
 def has_any(trace: tf.Graph) -> bool:
     """Whether the trace of a `tf.function` was made in a body, and calls functions."""
-    return hasattr(trace, _ATTRIBUTE)
+    return _CALLS.is_set(trace)
 
 
 def use(trace: tf.Graph, graph: tf.Graph, traces: Traces) -> bool:
@@ -57,7 +60,7 @@ def use(trace: tf.Graph, graph: tf.Graph, traces: Traces) -> bool:
     It can be in bodies alone: outside of them, it would end with the graph that these bodies are in.
     """
     body, nested = _around(graph)
-    calls = list(getattr(trace, _ATTRIBUTE).values())
+    calls = list((_CALLS.of(trace) or {}).values())
     if (body is None and not nested) or any(call.traces() is not traces or call.is_outdated() for call in calls):
         return False
     for call in calls:

@@ -23,6 +23,7 @@ from tensorflow_recursion._tf import (
     nests,
     python_functions,
 )
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
@@ -44,8 +45,8 @@ REMEDY_FOR_KINDS = (
     "that differ"
 )
 
-# An attribute of errors that came out of the body of a function.
-_CAME_OUT = "_recursion_came_out_of_a_body"
+# Of errors: whether they came out of the body of a function.
+_CAME_OUT: Attribute[bool] = Attribute(names.CAME_OUT_OF_A_BODY)
 
 # How a note begins that is appended to an error of a body.
 _NOTE = "\n\nFunction '"
@@ -342,9 +343,9 @@ def _came_out_of_inner_body(error: BaseException) -> bool:
     is_inner = False
     cause: BaseException | None = error
     while cause is not None and not is_inner:
-        is_inner = hasattr(cause, _CAME_OUT)
+        is_inner = _CAME_OUT.is_set(cause)
         cause = cause.__cause__ or cause.__context__  # AutoGraph raises other errors in place of those it gets
-    setattr(error, _CAME_OUT, True)
+    _CAME_OUT.set(error, True)
     return is_inner
 
 

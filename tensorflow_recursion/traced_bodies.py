@@ -10,14 +10,14 @@ from collections.abc import Hashable, Iterator
 
 import tensorflow as tf
 
+from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import assignments, functions, graphs, handles, recorders, tapes
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion.definitions import Definition, Tensors
 from tensorflow_recursion.made_variables import VariableLog
 
 tf1 = tf.compat.v1
-
-_BODY_ATTRIBUTE = "_recursion_traced_body"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,13 +87,16 @@ class Body:
     def building(self, seed: int | None) -> Iterator[None]:
         """Prepare the function graph that is the default graph now; the body is built inside."""
         graph = tf1.get_default_graph()
-        setattr(graph, _BODY_ATTRIBUTE, self)
+        _BODY.set(graph, self)
         graph.seed = seed
         for tensor in self.known:
             handles.set_handle_data([graph.capture(tensor)], [handles.handle_data(tensor)])
         with self.variables.replay(), tapes.watching(self.variables_read):
             self.watching = recorders.num_watching()
             yield
+
+
+_BODY: Attribute[Body] = Attribute(names.TRACED_BODY)
 
 
 def body_around(graph: tf.Graph) -> Body | None:
@@ -106,8 +109,7 @@ def body_around(graph: tf.Graph) -> Body | None:
 
 def body_of(graph: tf.Graph) -> Body | None:
     """The body that the whole of `graph` is; None if it is none."""
-    body: Body | None = getattr(graph, _BODY_ATTRIBUTE, None)
-    return body
+    return _BODY.of(graph)
 
 
 def lasting_name(name: str) -> str | None:

@@ -15,6 +15,7 @@ TensorFlow asks for changes here alone:
 - `saving`: what a SavedModel says where it is loaded without this package, and which gradients of users it has.
 - `saved_attributes`: recursive functions that are attributes and signatures of a SavedModel.
 - `tapes`: what gradient tapes learn of a call.
+- `attributes`: what we keep with objects of TensorFlow, as long as they live.
 - `recorders`: the tapes and accumulators that are active, and suspending them.
 - `assignments`: variables that a function assigns to and that calls in it read.
 - `followed`: calls of tf.functions that a tape and an accumulator follow.

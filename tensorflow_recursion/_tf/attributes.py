@@ -18,7 +18,8 @@ class Attribute(Generic[_T]):
     other variables for a definition, for example.
 
     Examples:
-      >>> is_copy: Attribute[bool] = Attribute("_recursion_example")
+      >>> from tensorflow_recursion._tf.attributes import Attribute
+      >>> is_copy: Attribute[bool] = Attribute("_recursion_is_a_copy")
       >>> graph = tf.Graph()
       >>> is_copy.of(graph) is None
       True

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util, control_flow_util_v2
 
-_V2_ATTRIBUTE = "_recursion_control_flow_v2"
+from tensorflow_recursion import names
+from tensorflow_recursion._tf.attributes import Attribute
+
+_IS_V2: Attribute[bool] = Attribute(names.CONTROL_FLOW_V2)  # of graphs
 
 
 class _Naming(threading.local):
@@ -39,12 +42,12 @@ def use_control_flow_v2(graph: tf.Graph) -> None:
     one is of another class, and would get v1 conditionals. These compare tensors by `!=`, which never ends where eager
     mode is around.
     """
-    setattr(graph, _V2_ATTRIBUTE, True)
+    _IS_V2.set(graph, True)
 
 
 def _follow() -> None:
     is_v2 = control_flow_util.EnableControlFlowV2
-    control_flow_util.EnableControlFlowV2 = lambda graph: is_v2(graph) or hasattr(graph, _V2_ATTRIBUTE)
+    control_flow_util.EnableControlFlowV2 = lambda graph: is_v2(graph) or _IS_V2.is_set(graph)
     name_of = control_flow_util_v2.unique_fn_name
     control_flow_util_v2.unique_fn_name = lambda scope, name: name_of(scope, name) + _naming.suffix
 

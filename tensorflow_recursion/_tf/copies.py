@@ -15,10 +15,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import graphs, handles, recorders
-
-_ATTRIBUTE = "_recursion_copy"
-_SOURCE_ATTRIBUTE = "_recursion_source"
+from tensorflow_recursion._tf.attributes import Attribute
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,15 +41,17 @@ class Source:
         return cls(graph, list(graph.inputs), [op for op in graph.get_operations() if op not in inputs])
 
 
+_SOURCE: Attribute[Source] = Attribute(names.SOURCE)  # of traced functions
+
+
 def set_source(function: Any, source: Source) -> None:
     """Let a traced function know what it was made of."""
-    setattr(function, _SOURCE_ATTRIBUTE, source)
+    _SOURCE.set(function, source)
 
 
 def source_of(function: Any) -> Source | None:
     """What a function was made of that was traced here; None if nothing but its definition is known."""
-    source: Source | None = getattr(function, _SOURCE_ATTRIBUTE, None)
-    return source
+    return _SOURCE.of(function)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,9 @@ class _Copy:
     def sources(self) -> Mapping[str, str]:
         """The names of operations of the source, by those of their copies."""
         return {copy: source for source, copy in self.names.items()}
+
+
+_COPY: Attribute[_Copy] = Attribute(names.COPY)  # of graphs
 
 
 def note_copy(
@@ -92,9 +96,9 @@ def note_copy(
     """
     arguments = {tensor.ref(): inner for tensor, inner in zip(source.takes, given, strict=False)}
     pairs = zip(source.operations, definition.node_def, strict=False)
-    names = {op.name: scope + node.name for op, node in pairs if op.type == node.op}
-    setattr(copy, _ATTRIBUTE, _Copy(source.graph, arguments, names))
-    _take_over(copy, source.graph, names, has_its_shapes=has_its_shapes)
+    copied = {op.name: scope + node.name for op, node in pairs if op.type == node.op}
+    _COPY.set(copy, _Copy(source.graph, arguments, copied))
+    _take_over(copy, source.graph, copied, has_its_shapes=has_its_shapes)
 
 
 def source_of_branch(function: Any) -> Source | None:
@@ -103,9 +107,9 @@ def source_of_branch(function: Any) -> Source | None:
     return None if graph is None else Source.whole(graph)
 
 
-def _take_over(copy: tf.Graph, graph: tf.Graph, names: Mapping[str, str], *, has_its_shapes: bool) -> None:
-    """Let the operations of a copy know what those of `graph` do; `names` has their names by those in `graph`."""
-    for source_name, name in names.items():
+def _take_over(copy: tf.Graph, graph: tf.Graph, copied: Mapping[str, str], *, has_its_shapes: bool) -> None:
+    """Let the operations of a copy know what those of `graph` do; `copied` has their names by those in `graph`."""
+    for source_name, name in copied.items():
         source, op = graph.get_operation_by_name(source_name), copy.get_operation_by_name(name)
         if source._gradient_function is not None:
             op._gradient_function = source._gradient_function
@@ -119,14 +123,14 @@ def _take_over(copy: tf.Graph, graph: tf.Graph, names: Mapping[str, str], *, has
 
 def original_of(op: tf.Operation) -> tf.Operation:
     """The operation that Python made: `op`, or what it is a copy of, or a copy of a copy."""
-    while (copy := getattr(op.graph, _ATTRIBUTE, None)) is not None and (name := copy.sources.get(op.name)) is not None:
+    while (copy := _COPY.of(op.graph)) is not None and (name := copy.sources.get(op.name)) is not None:
         op = copy.source.get_operation_by_name(name)
     return op
 
 
 def in_copy(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor | None:
     """What stands for `tensor` in `graph`; None unless that is a copy of its graph, or of a copy, and has it."""
-    copy: _Copy | None = getattr(graph, _ATTRIBUTE, None)
+    copy = _COPY.of(graph)
     if copy is None:
         return None
     before = _in_source(tensor, copy.source)
@@ -142,7 +146,7 @@ def operation_in_copy(op: tf.Operation, graph: tf.Graph) -> tf.Operation | None:
     """What stands for `op` in `graph`: itself in its own graph; None unless that is a copy of its graph, and has it."""
     if op.graph is graph:
         return op
-    copy: _Copy | None = getattr(graph, _ATTRIBUTE, None)
+    copy = _COPY.of(graph)
     before = None if copy is None else operation_in_copy(op, copy.source)
     name = None if copy is None or before is None else copy.names.get(before.name)
     return None if name is None else graph.get_operation_by_name(name)

@@ -16,11 +16,13 @@ from tensorflow.python.eager import backprop, backprop_util
 from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.ops import default_gradient
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import assignments, functions, recorders
+from tensorflow_recursion._tf.attributes import Attribute
 
-_ATTRIBUTE = "_recursion_holds"
-_ASSIGNED = "_recursion_assigns"
-_OPEN_VARIABLES = "_recursion_returns_variables_of_open_shape"
+_HOLDS: Attribute[dict[str, bool]] = Attribute(names.HOLDS)
+_ASSIGNED: Attribute[Any] = Attribute(names.ASSIGNS)
+_OPEN_VARIABLES: Attribute[bool] = Attribute(names.RETURNS_OPEN_VARIABLES)
 _SUM_OF_ROWS = "UnsortedSegmentSum"  # makes IndexedSlices a tensor
 
 
@@ -111,11 +113,7 @@ def _given_zeros(backward: Callable[..., Any], forward: tf.Graph, outputs: Seque
 
     The function `forward` returns the variables that `backward` reads. TensorFlow makes zeros of their static shapes.
     """
-    has_any = getattr(forward, _OPEN_VARIABLES, None)
-    if has_any is None:
-        has_any = any(map(_is_variable_of_open_shape, forward.outputs))
-        setattr(forward, _OPEN_VARIABLES, has_any)
-    if not has_any:
+    if not _OPEN_VARIABLES.made(forward, lambda: any(map(_is_variable_of_open_shape, forward.outputs))):
         return backward
     shapes = {
         i: tf.raw_ops.VariableShape(input=output)
@@ -165,10 +163,7 @@ def _refuse_assignments(function: tf.Graph, call: str) -> None:
 
     Tangents are made of gradients of gradients, which run bodies again, maybe after the assignment.
     """
-    variables = getattr(function, _ASSIGNED, None)
-    if variables is None:
-        variables = assignments.assigned_and_passed(function, call)
-        setattr(function, _ASSIGNED, variables)
+    variables = _ASSIGNED.made(function, lambda: assignments.assigned_and_passed(function, call))
     if variables:
         raise LookupError(
             f"Function '{function.name}': it is followed by a tf.autodiff.ForwardAccumulator, and assigns to variables "
@@ -224,8 +219,7 @@ def _has_tangent(value: Any) -> bool:
 
 def _holds(graph: tf.Graph, op: str) -> bool:
     """Whether the operator `op` stands in a traced function, or in one that it refers to."""
-    known: dict[str, bool] = getattr(graph, _ATTRIBUTE, {})
+    known = _HOLDS.made(graph, dict)
     if op not in known:
         known[op] = functions.holds(graph, op)
-        setattr(graph, _ATTRIBUTE, known)
     return known[op]

@@ -15,13 +15,14 @@ from tensorflow.python.framework import convert_to_constants as converter
 from tensorflow.python.framework import op_def_registry, ops
 from tensorflow.python.grappler import tf_optimizer
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import function_calls
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.loading import Rename
 
-# Attributes while TensorFlow's converter runs: the function that a call runs where its record is read, and what the
-# name of a function was before.
-_ALTERNATIVE = "_recursion_alternative"
-_NAME_BEFORE = "_recursion_name_before"
+# Of the graphs of TensorFlow's converter.
+_HAS_CALLS: Attribute[bool] = Attribute(names.HAS_CALLS)
+_FUNCTION_NAMES: Attribute[set[str]] = Attribute(names.FUNCTION_NAMES)
 
 Alternative: TypeAlias = Callable[[Any, set[str], bool], str]
 
@@ -62,8 +63,8 @@ def install(
             return made
         if node.op == call:
             # A gradient that is called anew, to be differentiated, runs nothing but the alternative: no graph has it.
-            known = _function_names(enclosing_graph)
-            followed = [key for key in (callee, _ALTERNATIVE) if key in node.attr and node.attr[key].func.name in known]
+            keys = [key for key in (callee, names.ALTERNATIVE) if key in node.attr]
+            followed = [key for key in keys if node.attr[key].func.name in _function_names(enclosing_graph)]
             result = _Call(node, function, enclosing_graph, 0, type_lists[0], followed)
             result.ignored = type_lists[1]
             return result
@@ -115,14 +116,14 @@ def _bodies(graph: Any) -> Iterator[tuple[Any, set[str], bool]]:
 
 def _prepare(graph: Any, call: str, alternative: Alternative) -> None:
     """Let the converter find every function that a call may run, and remember the names of functions."""
-    names = {function.signature.name for function in graph.library.function}
+    known = {function.signature.name for function in graph.library.function}
     for nodes, read, is_function in _bodies(graph):
         for node in nodes:
             name = alternative(node, read, is_function) if node.op == call else ""
-            if name in names:
-                node.attr[_ALTERNATIVE].func.name = name
+            if name in known:
+                node.attr[names.ALTERNATIVE].func.name = name
     for function in graph.library.function:
-        function.attr[_NAME_BEFORE].s = function.signature.name.encode()
+        function.attr[names.NAME_BEFORE].s = function.signature.name.encode()
 
 
 def _restore(graph: Any, call: str, rename: Rename) -> None:
@@ -131,7 +132,7 @@ def _restore(graph: Any, call: str, rename: Rename) -> None:
     A function that names one with a new name has a new one in turn: the frozen graph may come into one that has both.
     """
     functions = graph.library.function
-    new_names = {function.attr.pop(_NAME_BEFORE).s.decode(): function.signature.name for function in functions}
+    new_names = {function.attr.pop(names.NAME_BEFORE).s.decode(): function.signature.name for function in functions}
     changed = {name for name, now in new_names.items() if name != now}
     mentioned = {name: _mentioned(function) for name, function in zip(new_names, functions, strict=True)}
     while more := {name for name, others in mentioned.items() if name not in changed and others & changed}:
@@ -139,8 +140,8 @@ def _restore(graph: Any, call: str, rename: Rename) -> None:
         new_names.update({name: f"{name}_frozen_{ops.uid()}" for name in sorted(more)})
     for name, (nodes, _, _) in zip([None, *new_names], _bodies(graph), strict=True):
         for node in nodes:
-            is_run = _ALTERNATIVE in node.attr
-            node.attr.pop(_ALTERNATIVE, None)
+            is_run = names.ALTERNATIVE in node.attr
+            node.attr.pop(names.ALTERNATIVE, None)
             if name is not None and name not in changed:
                 continue
             if node.op == call and not is_run:
@@ -183,22 +184,18 @@ def _lower_again(graph: Any, kept: set[tuple[str, str]]) -> None:
 
 def _has_calls(graph: Any, call: str) -> bool:
     """Whether a graph of the converter has nodes of the operator `call`, in functions or not."""
-    found: bool | None = getattr(graph, "_recursion_has_calls", None)
-    if found is None:
+
+    def find() -> bool:
         definition = graph.graph_def
         in_functions = (node for function in definition.library.function for node in function.node_def)
-        found = any(node.op == call for nodes in (definition.node, in_functions) for node in nodes)
-        graph._recursion_has_calls = found
-    return found
+        return any(node.op == call for nodes in (definition.node, in_functions) for node in nodes)
+
+    return _HAS_CALLS.made(graph, find)
 
 
 def _function_names(graph: Any) -> set[str]:
     """The names of the functions of a graph of the converter."""
-    found: set[str] | None = getattr(graph, "_recursion_function_names", None)
-    if found is None:
-        found = {function.signature.name for function in graph.graph_def.library.function}
-        graph._recursion_function_names = found
-    return found
+    return _FUNCTION_NAMES.made(graph, lambda: {one.signature.name for one in graph.graph_def.library.function})
 
 
 class _Caller(converter._FunctionCaller):  # type: ignore[misc]

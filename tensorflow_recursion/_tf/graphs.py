@@ -13,7 +13,9 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import recorders
+from tensorflow_recursion._tf.attributes import Attribute
 
 _CONTROL_FLOW_GRAPHS = (
     control_flow_v2.CondBranchFuncGraph,
@@ -22,10 +24,10 @@ _CONTROL_FLOW_GRAPHS = (
 )
 
 _KERAS_SCRATCH_GRAPH = "scratch_graph"
-_EAGER_ATTRIBUTE = "_recursion_is_called_eagerly"
-_CHANGED = "_recursion_has_changed"
-_CONSTANTS = "_recursion_constants"
-_SWITCHES = "_recursion_has_switches"
+_IS_CALLED_EAGERLY: Attribute[bool] = Attribute(names.IS_CALLED_EAGERLY)
+_CHANGED: Attribute[bool] = Attribute(names.HAS_CHANGED)
+_CONSTANTS: Attribute[dict[Hashable, tf.Tensor]] = Attribute(names.CONSTANTS)
+_SWITCHES: Attribute[tuple[int, bool]] = Attribute(names.HAS_SWITCHES)  # in which version of the graph
 _BACKWARD = "__backward_"  # what TensorFlow puts before the name of a tf.function for that of its gradient
 # A device function for each replica of a distribution strategy.
 _of_replicas: weakref.WeakKeyDictionary[tf.distribute.Strategy, dict[Hashable, device.MergeDevice]] = (
@@ -75,13 +77,13 @@ def forget(variables: Sequence[tf.Variable]) -> None:
 def note_change(graph: tf.Graph) -> None:
     """Say that a node of `graph` was changed, and with it what the graphs around it say of their branches and loops."""
     for changed in enclosing_graphs(graph):
-        setattr(changed, _CHANGED, True)
+        _CHANGED.set(changed, True)
 
 
 def take_change(graph: tf.Graph) -> bool:
     """Whether a node of `graph` was changed since this was asked last."""
-    was_changed = bool(getattr(graph, _CHANGED, False))
-    setattr(graph, _CHANGED, False)
+    was_changed = bool(_CHANGED.of(graph))
+    _CHANGED.set(graph, False)
     return was_changed
 
 
@@ -93,9 +95,7 @@ def _is_called_eagerly(graph: tf.Graph) -> bool:
     """
     if not isinstance(graph, FuncGraph) or graph.outer_graph.building_function:
         return False
-    if not hasattr(graph, _EAGER_ATTRIBUTE):
-        setattr(graph, _EAGER_ATTRIBUTE, bool(tf.compat.v1.executing_eagerly_outside_functions()))
-    return bool(getattr(graph, _EAGER_ATTRIBUTE))
+    return _IS_CALLED_EAGERLY.made(graph, lambda: bool(tf.compat.v1.executing_eagerly_outside_functions()))
 
 
 def _is_thrown_away(graph: tf.Graph) -> bool:
@@ -133,10 +133,7 @@ def can_be_lifted(tensor: tf.Tensor) -> bool:
 
 def constant_of(tensor: tf.Tensor, graph: tf.Graph) -> tf.Tensor:
     """The constant in `graph` that has the value of an eager tensor of numbers or strings."""
-    constants: dict[Hashable, tf.Tensor] | None = getattr(graph, _CONSTANTS, None)
-    if constants is None:
-        constants = {}
-        setattr(graph, _CONSTANTS, constants)
+    constants = _CONSTANTS.made(graph, dict)
     if tensor.ref() not in constants:
         with graph.as_default(), graph.control_dependencies(None):
             constants[tensor.ref()] = tf.constant(tensor.numpy(), tensor.dtype)
@@ -295,10 +292,10 @@ def has_switches(graph: tf.Graph) -> bool:
     """Whether a function graph has conditionals that were taken apart to Switch and Merge: its values may be dead."""
     if not isinstance(graph, FuncGraph):
         return False
-    version, answer = getattr(graph, _SWITCHES, (-1, False))
+    version, answer = _SWITCHES.of(graph) or (-1, False)
     if version != graph.version:
         answer = any(op.type == "Switch" for op in graph.get_operations())
-        setattr(graph, _SWITCHES, (graph.version, answer))
+        _SWITCHES.set(graph, (graph.version, answer))
     return bool(answer)
 
 

@@ -29,7 +29,9 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, gradients_util, resource_variable_ops, while_v2
 from tensorflow.python.util import nest
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import handles, nests, nodes, tapes, variable_scopes
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import Replacements
 
 tf1 = tf.compat.v1
@@ -45,8 +47,8 @@ _JACOBIAN = tf.GradientTape.jacobian
 # A function that builds a branch of a conditional.
 _Branch: TypeAlias = Callable[[], Any]
 
-_ATTRIBUTE = "_recursion_is_for_inference"
-_IS_PARTIAL = "_recursion_is_partial"  # of operations, and of the graphs in which there are any such
+_IS_FOR_INFERENCE: Attribute[bool] = Attribute(names.IS_FOR_INFERENCE)
+_IS_PARTIAL: Attribute[bool] = Attribute(names.IS_PARTIAL)  # of operations, and of graphs in which there are such
 
 
 @dataclasses.dataclass
@@ -86,7 +88,7 @@ def is_inferring() -> bool:
 
 def is_for_inference(graph: tf.Graph) -> bool:
     """Whether `graph` is built to find out what a function returns."""
-    return hasattr(graph, _ATTRIBUTE)
+    return _IS_FOR_INFERENCE.is_set(graph)
 
 
 @contextlib.contextmanager
@@ -95,11 +97,11 @@ def inferring(outer: tf.Graph, name: str) -> Iterator[Reads]:
     reads = Reads()
     with outer.as_default(), outer.control_dependencies(None):
         graph = FuncGraph(name)
-        setattr(graph, _ATTRIBUTE, True)
+        _IS_FOR_INFERENCE.set(graph, True)
         with graph.as_default(), _replacements.active(), tapes.watching(reads.variables):
             yield reads
     reads.captures = graph.external_captures
-    reads.are_all = not hasattr(graph, _IS_PARTIAL)
+    reads.are_all = not _IS_PARTIAL.is_set(graph)
 
 
 def placeholders(specs: Sequence[tf.TensorSpec]) -> list[tf.Tensor]:
@@ -139,7 +141,7 @@ def _unknown_gradients(op: tf.Operation, *grads: Any) -> list[tf.Tensor | None]:
     specs = list(map(_gradient_spec, inputs))
     given = [tensor for tensor in nest.flatten(grads, expand_composites=True) if tensor is not None]
     found = _computed(
-        [spec for spec in specs if spec is not None], [*inputs, *given], is_partial=hasattr(op, _IS_PARTIAL)
+        [spec for spec in specs if spec is not None], [*inputs, *given], is_partial=_IS_PARTIAL.is_set(op)
     )
     rest = iter(found)
     return [None if spec is None else next(rest) for spec in specs]
@@ -163,8 +165,8 @@ def _gradient_spec(source: Any) -> tf.TensorSpec | None:
 def _mark_partial(tensors: Sequence[tf.Tensor]) -> None:
     """Note that more may have a part in these tensors than what they are computed from."""
     for tensor in tensors:
-        setattr(tensor.op, _IS_PARTIAL, True)
-        setattr(tensor.graph, _IS_PARTIAL, True)
+        _IS_PARTIAL.set(tensor.op, True)
+        _IS_PARTIAL.set(tensor.graph, True)
 
 
 def _as_partial(value: Any) -> Any:
@@ -180,7 +182,7 @@ def _completed(gradients: Any, targets: Any, sources: Any) -> Any:
     if all(gradient is not None for gradient in flat):
         return gradients
     tensors = [tensor for tensor in nest.flatten(targets, expand_composites=True) if tf.is_symbolic_tensor(tensor)]
-    if not any(hasattr(op, _IS_PARTIAL) for tensor in tensors for op in nodes.sources_of(tensor)):
+    if not any(_IS_PARTIAL.is_set(op) for tensor in tensors for op in nodes.sources_of(tensor)):
         return gradients
     for i, source in enumerate(nest.flatten(sources)):
         if flat[i] is None and (spec := _gradient_spec(source)) is not None:
@@ -284,7 +286,7 @@ def _first_iteration(
 
     def marked_body() -> None:
         if is_for_inference_too:
-            setattr(tf1.get_default_graph(), _ATTRIBUTE, True)
+            _IS_FOR_INFERENCE.set(tf1.get_default_graph(), True)
         body()
 
     try:

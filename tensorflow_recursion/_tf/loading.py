@@ -19,7 +19,9 @@ from tensorflow.python.ops import custom_gradient
 from tensorflow.python.saved_model import function_deserialization as loader
 from tensorflow.python.saved_model.load_v1_in_v2 import _EagerSavedModelLoader as SessionGraphLoader
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import function_calls, functions, importing
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.saving import GIVEN_INPUTS, GradientOfInputs, gradient_of, set_gradient_of, without_hint
 
@@ -27,7 +29,7 @@ from tensorflow_recursion._tf.saving import GIVEN_INPUTS, GradientOfInputs, grad
 # of what belongs to them.
 Rename: TypeAlias = Callable[[Any, Mapping[str, str]], None]
 
-_FUNCTIONS_ATTRIBUTE = "_recursion_loaded_functions"
+_FUNCTIONS: Attribute[Sequence[TracedFunction]] = Attribute(names.LOADED_FUNCTIONS)  # of graphs
 
 
 def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], str], rename: Rename) -> None:
@@ -238,6 +240,6 @@ def _without(
 
 def _give(graph: tf.Graph, traced: Sequence[TracedFunction]) -> None:
     """Let a graph know functions, and keep them alive."""
-    setattr(graph, _FUNCTIONS_ATTRIBUTE, traced)
+    _FUNCTIONS.set(graph, traced)
     for function in traced:
         functions.add_function(graph, function)

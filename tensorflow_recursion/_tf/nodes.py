@@ -12,13 +12,16 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, while_v2
 
+from tensorflow_recursion import names
+from tensorflow_recursion._tf.attributes import Attribute
+
 CONDITIONALS = ("If", "StatelessIf")
 CASES = ("Case", "StatelessCase")
 BRANCHING = (*CONDITIONALS, *CASES)
 LOOPS = ("While", "StatelessWhile")
 HAVE_BRANCHES = (*BRANCHING, *LOOPS)
-# An attribute of such an operation in Python: its inputs and the graphs of its branches, whose captures are these.
-_BOUND_BRANCHES = "_recursion_bound_branches"
+# Of such an operation: its inputs and the graphs of its branches, whose captures are these.
+_BOUND_BRANCHES: Attribute[tuple[Any, tuple[tf.Graph, ...]]] = Attribute(names.BOUND_BRANCHES)
 
 
 def set_attribute(op: tf.Operation, name: str, value: tf.compat.v1.AttrValue) -> None:
@@ -33,7 +36,7 @@ def set_gradient_function(op: tf.Operation, gradient: Callable[..., Any]) -> Non
 
 def set_gradient_name(op: tf.Operation, name: str) -> None:
     """Let `tf.gradients` call the gradient that is registered as `name` for this operation, and for copies of it."""
-    op._set_attr("_gradient_op_type", tf.compat.v1.AttrValue(s=name.encode()))
+    op._set_attr(names.GRADIENT_TYPE, tf.compat.v1.AttrValue(s=name.encode()))
 
 
 def registered_gradients(op: tf.Operation, *grads: Any) -> Sequence[Any]:
@@ -123,10 +126,10 @@ def branches(op: tf.Operation) -> tuple[tf.Graph, ...]:
     TensorFlow binds all inputs of these graphs anew whenever it is asked, which it need not: walks over the outputs of
     a conditional ask once for each of them.
     """
-    bound = getattr(op, _BOUND_BRANCHES, None)
+    bound = _BOUND_BRANCHES.of(op)
     if bound is None or bound[0] is not op.inputs:  # an operation whose inputs change gets a new sequence of them
         bound = (op.inputs, tuple(cond_v2.get_func_graphs(op)))
-        setattr(op, _BOUND_BRANCHES, bound)
+        _BOUND_BRANCHES.set(op, bound)
     return bound[1]
 
 

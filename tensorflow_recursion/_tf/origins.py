@@ -12,9 +12,10 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import error_interpolation, ops
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, graphs
+from tensorflow_recursion._tf.attributes import Attribute
 
-_ATTRIBUTE = "_recursion_origins"
 # How messages of which TensorFlow says more begin.
 _HEAD = "Graph execution error:"
 
@@ -70,9 +71,12 @@ def line_of(op: tf.Operation, skip: Callable[[str], bool]) -> str:
     return next((f"{frame.filename}:{frame.lineno}" for frame in reversed(frames) if not skip(frame.filename)), "")
 
 
+_ORIGINS: Attribute[Origins] = Attribute(names.ORIGINS)  # of traced functions
+
+
 def set_origins(function: Any, origins: Origins) -> None:
     """Let a traced function know where its operations were made."""
-    setattr(function, _ATTRIBUTE, origins)
+    _ORIGINS.set(function, origins)
 
 
 def origin_in(function: Any, node: str) -> Origin | None:
@@ -80,7 +84,7 @@ def origin_in(function: Any, node: str) -> Origin | None:
 
     A node may be called like its operation and a number: functions rename what is called like an argument or output.
     """
-    origins = getattr(function, _ATTRIBUTE, None)
+    origins = _ORIGINS.of(function)
     if origins is None:
         graph = getattr(function, "_cached_graph", None)
         if graph is None:

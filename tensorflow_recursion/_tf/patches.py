@@ -27,9 +27,11 @@ from tensorflow.python.ops import (
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, function_calls, graphs, handles, nodes, recorders
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import Replacements
 
-_ZEROS_ATTRIBUTE = "_recursion_zeros"
+# Of the inputs of a branch or a loop: what makes the gradient where nothing uses them.
+_ZEROS: Attribute[Callable[[], tf.Tensor]] = Attribute(names.ZEROS)
 
 
 class _ForGradients(Replacements):
@@ -121,12 +123,12 @@ def control_flow_for_gradients() -> contextlib.AbstractContextManager[None]:
 
 def set_zeros(tensor: tf.Tensor, make: Callable[[], tf.Tensor]) -> None:
     """Let `make` make the gradient for `tensor`, an input of a branch or a loop, where that does not use it."""
-    setattr(tensor, _ZEROS_ATTRIBUTE, make)
+    _ZEROS.set(tensor, make)
 
 
 def has_zeros(tensor: tf.Tensor) -> bool:
     """Whether `set_zeros` was called for a tensor."""
-    return hasattr(tensor, _ZEROS_ATTRIBUTE)
+    return _ZEROS.is_set(tensor)
 
 
 @contextlib.contextmanager
@@ -335,7 +337,7 @@ def _source_of_handle(handle: tf.Tensor) -> tf.Tensor:
 
 def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
     """What a branch returns as the gradient for an input that it does not use."""
-    make = getattr(tensor, _ZEROS_ATTRIBUTE, None)
+    make = _ZEROS.of(tensor)
     if make is not None:
         return make()
     return handles.zeros_for(tensor) if handles.is_trainable(tensor) else default_gradient.zeros_like(tensor)
@@ -346,7 +348,7 @@ def _term(y: tf.Tensor, grad: Any) -> Any:
 
     It is a tensor of the gradient's own graph, because a branch may return an input.
     """
-    make = getattr(y, _ZEROS_ATTRIBUTE, None)
+    make = _ZEROS.of(y)
     if make is None:
         return grad
     return tf.identity(grad) if grad.dtype == tf.variant else make()
@@ -359,7 +361,7 @@ def _gradient_for_loop_result(
 
     It is zeros for a tensor that goes through the loop unchanged. Of a weight, they are as those of a branch.
     """
-    make = getattr(source, _ZEROS_ATTRIBUTE, None)
+    make = _ZEROS.of(source)
     if make is None:
         return of_result(grad, body, source, *rest)
     return grad if grad is not None and grad.dtype == tf.variant else make()
@@ -367,7 +369,7 @@ def _gradient_for_loop_result(
 
 def _given_gradients(given: Callable[..., list[Any]], grads: Sequence[Any], ys: Sequence[Any], *rest: Any) -> list[Any]:
     """Gradients for what is differentiated. TensorFlow checks their dtypes; those of a weight may be terms of a sum."""
-    is_term = [hasattr(y, _ZEROS_ATTRIBUTE) and grad is not None for grad, y in zip(grads, ys, strict=True)]
+    is_term = [_ZEROS.is_set(y) and grad is not None for grad, y in zip(grads, ys, strict=True)]
     others = [(grad, y) for grad, y, is_one in zip(grads, ys, is_term, strict=True) if not is_one]
     checked = iter(given([grad for grad, _ in others], [y for _, y in others], *rest))
     return [grad if is_one else next(checked) for grad, is_one in zip(grads, is_term, strict=True)]

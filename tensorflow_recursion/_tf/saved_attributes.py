@@ -15,8 +15,11 @@ from tensorflow.python.framework import func_graph
 from tensorflow.python.saved_model import function_serialization, nested_structure_coder, save, signature_serialization
 from tensorflow.python.trackable import autotrackable, base, data_structures
 
-# An attribute of TensorFlow's view of what is saved: the recursive functions that can be, with their tf.functions.
-_CHECKED = "_recursion_checked"
+from tensorflow_recursion import names
+from tensorflow_recursion._tf.attributes import Attribute
+
+# Of TensorFlow's view of what is saved: the recursive functions that can be, with their tf.functions.
+_CHECKED: Attribute[dict[Any, Any]] = Attribute(names.CHECKED)
 # The name in a spec's text.
 _NAME = re.compile(r", name=(None|'[^']*')")
 
@@ -50,7 +53,7 @@ def install(
     list_children = graph_view.ObjectGraphView.list_children
 
     def entries(view: Any, parent: Any) -> Iterator[tuple[str, Any]]:
-        checked = vars(view).setdefault(_CHECKED, {})  # a function may be an attribute of many objects
+        checked = _CHECKED.made(view, dict)  # a function may be an attribute of many objects
         for name, get in _attributes(parent, kinds):
             try:
                 value = get()

@@ -15,22 +15,21 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import save
 
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import function_calls, functions, graphs, handles, nodes
+from tensorflow_recursion._tf.attributes import Attribute
 
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
 _HINT = "import_tensorflow_recursion_before_loading"
 # What TensorFlow says where the gradient of a `tf.recompute_grad` is to be differentiated.
 _RECOMPUTED = "recompute_grad tried to transpose grad"
-_GRADIENT_TYPE = "_gradient_op_type"
 # What TensorFlow calls a `tf.custom_gradient`. It numbers them, so they have other names in other processes.
 _NUMBERED = "CustomGradient-"
 # At the end of the name under which a gradient is saved that takes the inputs of its operator, too.
 GIVEN_INPUTS = "_given_inputs"
 # Gradients in gradients, and in these: third derivatives. Two that call each other would have more without end.
 _DEEPEST_IN_GRADIENTS = 2
-# An attribute in Python of a gradient function that a `GradientOfInputs` made: that object.
-_MADE_OF = "_recursion_gradient_of_inputs"
 
 
 def install(
@@ -136,13 +135,13 @@ def gradient_of(node: Any) -> str | None:
 
     Gradients with other names, which a `gradient_override_map` knows, are found by these where a node is loaded.
     """
-    name = str(node.attr[_GRADIENT_TYPE].s.decode()) if _GRADIENT_TYPE in node.attr else ""
+    name = str(node.attr[names.GRADIENT_TYPE].s.decode()) if names.GRADIENT_TYPE in node.attr else ""
     return name if name.startswith(_NUMBERED) else None
 
 
 def set_gradient_of(node: Any, name: str) -> None:
     """Give a node another `tf.custom_gradient`."""
-    node.attr[_GRADIENT_TYPE].s = name.encode()
+    node.attr[names.GRADIENT_TYPE].s = name.encode()
 
 
 def _with_gradients(definition: Any) -> list[tf.Operation]:
@@ -152,7 +151,7 @@ def _with_gradients(definition: Any) -> list[tf.Operation]:
         for node in definition.node_def:
             if gradient_of(node) is not None:  # they are all IdentityN
                 inputs = [tf.compat.v1.placeholder(dtype) for dtype in node.attr["T"].list.type]
-                attrs = {name: node.attr[name] for name in ("T", _GRADIENT_TYPE)}
+                attrs = {name: node.attr[name] for name in ("T", names.GRADIENT_TYPE)}
                 made.append(graph.create_op(node.op, inputs, attrs=attrs, name=node.name))
     return made
 
@@ -188,8 +187,12 @@ class GradientOfInputs:
             values = op.inputs[len(op.inputs) - self.num_variables :]
             return self.compute(*grads, *op.inputs, *map(_handle_read_by, values))
 
-        setattr(gradient, _MADE_OF, self)
+        _MADE_OF.set(gradient, self)
         return gradient
+
+
+# Of a gradient function that a `GradientOfInputs` made: that object.
+_MADE_OF: Attribute[GradientOfInputs] = Attribute(names.GRADIENT_OF_INPUTS)
 
 
 def _handle_read_by(value: tf.Tensor) -> tf.Tensor:
@@ -223,7 +226,7 @@ def _to_save(name: str, op: tf.Operation) -> tuple[bytes, Any] | None:
         gradient = ops.gradient_registry.lookup(name)
     except LookupError:
         return None
-    of_inputs: GradientOfInputs | None = getattr(gradient, _MADE_OF, None)  # it comes from a SavedModel
+    of_inputs = _MADE_OF.of(gradient)  # it comes from a SavedModel
     if of_inputs is None:
         try:
             function = tf.function(gradient).get_concrete_function(None, *op.inputs)
@@ -398,7 +401,7 @@ def _can_repeat(op: tf.Operation) -> bool:
     """Whether a copy of an operation computes the same: it has no state, no argument, and calls no function."""
     definition, attributes = op.op_def, op.node_def.attr
     calls = any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
-    return not (definition.is_stateful or calls or op.type == "Placeholder" or _GRADIENT_TYPE in attributes)
+    return not (definition.is_stateful or calls or op.type == "Placeholder" or names.GRADIENT_TYPE in attributes)
 
 
 def without_hint(library: Any) -> Any:
@@ -416,5 +419,5 @@ def _hint() -> Any:
     hint = function_pb2.FunctionDef()
     hint.signature.name = _HINT
     node = hint.node_def.add(name="hint", op="NoOp")
-    node.attr["_recursion_hint"].func.name = _HINT
+    node.attr[names.HINT].func.name = _HINT
     return hint

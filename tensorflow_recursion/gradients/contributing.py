@@ -13,8 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import ops
+from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import nodes
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion.gradients import products, rows, weight_views
 from tensorflow_recursion.gradients.contributions import Kind
 from tensorflow_recursion.gradients.terms import SMALL_PART, Pair, Terms
@@ -22,8 +23,8 @@ from tensorflow_recursion.gradients.terms import SMALL_PART, Pair, Terms
 _SPARSE_PRODUCT = "SparseTensorDenseMatMul"
 # The gradient for a stack of more matrices is made of those for the matrices that are picked from it.
 _MOST_MATRICES = 64
-# An attribute of an operation in Python: which terms it makes, by the position of the weight.
-_TERMS = "_recursion_terms"
+# Of an operation: which terms it makes, by the position of the weight, and the number of their part.
+_TERMS: Attribute[dict[int, tuple[Terms, int]]] = Attribute(names.TERMS)
 
 
 def find(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
@@ -116,8 +117,8 @@ def contribute_from(op: tf.Operation, position: int, terms: Terms, part: int) ->
       terms: what `find` has found.
       part: the number of the part of the gradient that they belong to.
     """
-    known = {**getattr(op, _TERMS, {}), position: (terms, part)}  # both inputs of a product may be weights
-    setattr(op, _TERMS, known)
+    known = {**(_TERMS.of(op) or {}), position: (terms, part)}  # both inputs of a product may be weights
+    _TERMS.set(op, known)
     nodes.set_gradient_function(op, functools.partial(_gradient, terms=known))
 
 

@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, function_calls, inlining
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import CopiedDefinition
 from tensorflow_recursion.signatures import Signature
 
-_IS_GIVEN_WEIGHTS = "_recursion_is_given_weights"
+_IS_GIVEN_WEIGHTS: Attribute[bool] = Attribute(names.IS_GIVEN_WEIGHTS)
 
 
 def is_differentiated(op: tf.Operation) -> bool:
@@ -25,12 +26,12 @@ def is_differentiated(op: tf.Operation) -> bool:
     """
     if not function_calls.was_made_by_python(op):
         return not _has_own_gradient(op)
-    return _can_be(op) and (hasattr(op, _IS_GIVEN_WEIGHTS) or function_calls.reaches(op, names.INVOKE))
+    return _can_be(op) and (_IS_GIVEN_WEIGHTS.is_set(op) or function_calls.reaches(op, names.INVOKE))
 
 
 def note_weights(op: tf.Operation) -> bool:
     """Learn that a call is given a weight; returns whether it is differentiated as calls of our functions are."""
-    setattr(op, _IS_GIVEN_WEIGHTS, True)
+    _IS_GIVEN_WEIGHTS.set(op, True)
     return _can_be(op)
 
 
@@ -39,7 +40,7 @@ def _can_be(op: tf.Operation) -> bool:
 
 
 def _has_own_gradient(op: tf.Operation) -> bool:
-    return "_gradient_op_type" in op.node_def.attr
+    return names.GRADIENT_TYPE in op.node_def.attr
 
 
 class TfFunction(CopiedDefinition):

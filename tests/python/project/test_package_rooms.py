@@ -21,7 +21,7 @@ ORDER = """
     names, errors, converted
     notices
     _tf
-    _tf.recorders
+    _tf.recorders, _tf.attributes
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
     _tf.variable_scopes
     _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls
