@@ -28,7 +28,7 @@ TensorFlow asks for changes here alone:
 - `lists`: gradients of what is gathered from lists.
 - `loops`: errors of loops whose variables change their shapes, and gradients of those that change places.
 - `pools`: second derivatives of max pooling.
-- `replacements`: functions of TensorFlow that are replaced for a while.
+- `replacements`: functions of TensorFlow that are replaced, for a while or for good, with a list of these.
 - `inlining`: bodies that are built anew from the definitions of functions.
 - `loading`: functions of a SavedModel that call each other.
 - `importing`: graphs of sessions that are imported into functions.

@@ -22,7 +22,7 @@ from tensorflow.python.util import tf_stack, traceback_utils
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import functions
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion._tf.replacements import Replacements
+from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
 from tensorflow_recursion.converted import is_converted
 
 StagingError = api.StagingError  # what AutoGraph raises in the place of errors that it cannot make anew
@@ -163,7 +163,7 @@ def note_without_effect(op_types: Collection[str]) -> None:
     any case, in its order.
     """
     is_stateful = auto_control_deps.op_is_stateful
-    auto_control_deps.op_is_stateful = lambda op: op.type not in op_types and is_stateful(op)
+    replace_for_good(auto_control_deps, "op_is_stateful", lambda op: op.type not in op_types and is_stateful(op))
 
 
 def leave_out_of_errors(folder: str) -> None:
@@ -171,7 +171,7 @@ def leave_out_of_errors(folder: str) -> None:
 
     Between the lines of a body and those of its branches are the calls that wrap `tf.cond`, for example.
     """
-    traceback_utils._EXCLUDED_PATHS += (folder,)
+    replace_for_good(traceback_utils, "_EXCLUDED_PATHS", (*traceback_utils._EXCLUDED_PATHS, folder))
 
 
 def message_of(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from tensorflow.python.ops import control_flow_util, control_flow_util_v2
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf.attributes import Attribute
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 _IS_V2: Attribute[bool] = Attribute(names.CONTROL_FLOW_V2)  # of graphs
 
@@ -47,9 +48,10 @@ def use_control_flow_v2(graph: tf.Graph) -> None:
 
 def _follow() -> None:
     is_v2 = control_flow_util.EnableControlFlowV2
-    control_flow_util.EnableControlFlowV2 = lambda graph: is_v2(graph) or _IS_V2.is_set(graph)
+    replace_for_good(control_flow_util, "EnableControlFlowV2", lambda graph: is_v2(graph) or _IS_V2.is_set(graph))
     name_of = control_flow_util_v2.unique_fn_name
-    control_flow_util_v2.unique_fn_name = lambda scope, name: name_of(scope, name) + _naming.suffix
+    named_anew = lambda scope, name: name_of(scope, name) + _naming.suffix
+    replace_for_good(control_flow_util_v2, "unique_fn_name", named_anew)
 
 
 _follow()

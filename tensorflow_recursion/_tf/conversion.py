@@ -6,6 +6,8 @@ from typing import Any
 
 from tensorflow.lite.python import convert as lite
 
+from tensorflow_recursion._tf.replacements import replace_for_good
+
 
 def refuse_for_lite(operator: str, message: str) -> None:
     """Let conversions of models with an operator end with an error instead of the process."""
@@ -17,7 +19,7 @@ def refuse_for_lite(operator: str, message: str) -> None:
             raise lite.ConverterError(message)
         return convert(model_flags, *args, **kwargs)
 
-    lite.convert = checked
+    replace_for_good(lite, "convert", checked)
 
 
 def _saved_model(model_flags: Any) -> bytes:

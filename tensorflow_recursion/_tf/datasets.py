@@ -9,6 +9,7 @@ from tensorflow.python.data.ops import snapshot_op
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
 from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 _MARK = "_tf_data_function"
 
@@ -30,7 +31,7 @@ def hide_from_optimizer(call: str) -> None:
             attrs = {key: value for key, value in attrs.items() if key != _MARK}
         return make(name, graph, attrs, *args, **kwargs)
 
-    atomic_function.from_func_graph = make_unmarked
+    replace_for_good(atomic_function, "from_func_graph", make_unmarked)
 
 
 def refuse_snapshots(call: str) -> None:
@@ -50,7 +51,7 @@ def refuse_snapshots(call: str) -> None:
             )
         return make(input_dataset, *args, **kwargs)
 
-    snapshot_op._snapshot = snapshot
+    replace_for_good(snapshot_op, "_snapshot", snapshot)
 
 
 def _graphs_of(dataset: Any) -> Iterator[tf.Graph]:

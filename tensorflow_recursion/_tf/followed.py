@@ -19,6 +19,7 @@ from tensorflow.python.ops import default_gradient
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import assignments, functions, recorders
 from tensorflow_recursion._tf.attributes import Attribute
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 _HOLDS: Attribute[dict[str, bool]] = Attribute(names.HOLDS)
 _ASSIGNED: Attribute[Any] = Attribute(names.ASSIGNS)
@@ -75,7 +76,7 @@ def _replace_zeros_of_datasets() -> None:
                 raise
             return tensor
 
-    default_gradient.zeros_like = zeros_or_itself
+    replace_for_good(default_gradient, "zeros_like", zeros_or_itself)
     pywrap_tfe.TFE_Py_RegisterVSpace(backprop._default_vspace._replace(zeros_like_fn=zeros_or_itself))
 
 
@@ -88,7 +89,7 @@ def _refuse_late_tangents(call: str) -> None:
             self._functions = _refusing(self._functions, graph.name, self._inference_args)
         record(self, flat_outputs)
 
-    concrete_function._ForwardBackwardCall.record = record_checked
+    replace_for_good(concrete_function._ForwardBackwardCall, "record", record_checked)
 
 
 def _refusing(functions: Any, name: str, inputs: Sequence[tf.Tensor]) -> Any:
@@ -155,7 +156,7 @@ def _compute_tangents_after_calls(call: str, gradient_ops: Sequence[str]) -> Non
             return stock_call(self, tensor_inputs, captured_inputs)
         return _with_tangents(accumulator, inputs, lambda: call_flat(self, tensor_inputs, captured_inputs))
 
-    concrete_function.ConcreteFunction._call_flat = call_flat
+    replace_for_good(concrete_function.ConcreteFunction, "_call_flat", call_flat)
 
 
 def _refuse_assignments(function: tf.Graph, call: str) -> None:

@@ -19,6 +19,7 @@ from tensorflow_recursion import names
 from tensorflow_recursion._tf import function_calls
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.loading import Rename
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 # Of the graphs of TensorFlow's converter.
 _HAS_CALLS: Attribute[bool] = Attribute(names.HAS_CALLS)
@@ -87,9 +88,9 @@ def install(
             _rename_called(converted, call, new_name, rename)
         return converted, indices
 
-    converter.tf_optimizer = types.SimpleNamespace(OptimizeGraph=_optimizer(call))
-    converter._Node.new = staticmethod(new)
-    converter._replace_variables_by_constants = replace_by_constants
+    replace_for_good(converter, "tf_optimizer", types.SimpleNamespace(OptimizeGraph=_optimizer(call)))
+    replace_for_good(converter._Node, "new", staticmethod(new))
+    replace_for_good(converter, "_replace_variables_by_constants", replace_by_constants)
 
 
 def _optimizer(call: str) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from tensorflow.core.function.polymorphism import function_cache
 
 from tensorflow_recursion._tf import functions, handles
 from tensorflow_recursion._tf.nodes import operations_within, replace_input
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 OPERATORS = ("PartitionedCall", "StatefulPartitionedCall")
 
@@ -83,7 +84,7 @@ def let_traces_be_outdated(can_run: Callable[[tf.Graph], bool]) -> None:
         cache.delete(found.function_type, context)
         return None
 
-    function_cache.FunctionCache.lookup = look_up
+    replace_for_good(function_cache.FunctionCache, "lookup", look_up)
 
 
 def must_be_compiled(op: tf.Operation) -> bool:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework import importer
 
 from tensorflow_recursion._tf import graphs
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 
 def install(call: str, static: str) -> None:
@@ -30,7 +31,7 @@ def install(call: str, static: str) -> None:
         let_be_static(result, call, static)
         return result
 
-    importer._ProcessGraphDefParam = process_graph
+    replace_for_good(importer, "_ProcessGraphDefParam", process_graph)
 
 
 def let_be_static(graph_def: Any, call: str, static: str) -> None:

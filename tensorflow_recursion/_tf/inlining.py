@@ -16,7 +16,7 @@ from tensorflow.python.ops import cond_v2, control_flow_util_v2, while_v2
 from tensorflow_recursion._tf import copies, function_calls, functions, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import BRANCHING, CONDITIONALS, LOOPS
-from tensorflow_recursion._tf.replacements import Replacements
+from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
 
 # The name scope of a body that is built from its definition.
 _BODY = "body"
@@ -140,7 +140,8 @@ def keep_graphs_around(call: str) -> None:
         if any(node.op == call for node in reached):
             _kept_graphs(op)
 
-    cond_v2.get_func_graphs, while_v2._get_graph = get_func_graphs, get_graph
+    replace_for_good(cond_v2, "get_func_graphs", get_func_graphs)
+    replace_for_good(while_v2, "_get_graph", get_graph)
 
 
 def _keep_graphs(operations: list[tf.Operation], *, has_its_shapes: bool) -> None:

@@ -23,6 +23,7 @@ from tensorflow_recursion import names
 from tensorflow_recursion._tf import function_calls, functions, importing
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion._tf.replacements import replace_for_good
 from tensorflow_recursion._tf.saving import GIVEN_INPUTS, GradientOfInputs, gradient_of, set_gradient_of, without_hint
 
 # A function that is given a node and new names of functions, and changes the names in the node: those of functions and
@@ -41,8 +42,7 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
       new_name: makes a name that this process does not have, of one in a file and of what is remembered of the file.
       rename: changes the names in a node.
     """
-    load, dependencies, fix = loader.load_function_def_library, loader._list_function_deps, loader.fix_node_def
-    find_gradient_type = loader._get_gradient_op_type
+    load, find_gradient_type = loader.load_function_def_library, loader._get_gradient_op_type
     load_whole, load_graph = SessionGraphLoader.load, SessionGraphLoader.load_graph
 
     def load_library(library: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -77,6 +77,21 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
         _give(tf.compat.v1.get_default_graph(), _being_given.functions)
         load_graph(self, *args)
 
+    def gradient_type(node: Any) -> Any:  # None: the loader does not warn of it; it is registered here
+        return None if gradient_of(node) in _being_given.gradients else find_gradient_type(node)
+
+    replace_for_good(loader, "load_function_def_library", load_library)
+    replace_for_good(loader, "_get_gradient_op_type", gradient_type)
+    replace_for_good(loader, "function_def_lib", _Converter())
+    replace_for_good(SessionGraphLoader, "load", load_session_graph)
+    replace_for_good(SessionGraphLoader, "load_graph", import_session_graph)
+    _leave_calls_alone(call)
+
+
+def _leave_calls_alone(call: str) -> None:
+    """Let TensorFlow's loader neither follow the names of functions in calls nor change these."""
+    dependencies, fix = loader._list_function_deps, loader.fix_node_def
+
     def list_dependencies(function: Any, *args: Any) -> set[str]:
         rest = function_pb2.FunctionDef(node_def=[node for node in function.node_def if node.op != call])
         return set(dependencies(rest, *args))
@@ -85,13 +100,8 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
         if node.op != call:
             fix(node, *args)
 
-    def gradient_type(node: Any) -> Any:  # None: the loader does not warn of it; it is registered here
-        return None if gradient_of(node) in _being_given.gradients else find_gradient_type(node)
-
-    loader.load_function_def_library, loader._list_function_deps = load_library, list_dependencies
-    loader.fix_node_def, loader._get_gradient_op_type = fix_node, gradient_type
-    SessionGraphLoader.load, SessionGraphLoader.load_graph = load_session_graph, import_session_graph
-    loader.function_def_lib = _Converter()
+    replace_for_good(loader, "_list_function_deps", list_dependencies)
+    replace_for_good(loader, "fix_node_def", fix_node)
 
 
 class _Given(threading.local):

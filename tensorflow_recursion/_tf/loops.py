@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_ops, while_v2
+
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 
 def extend_shape_errors(reason: Callable[[tf.Tensor], str]) -> None:
@@ -32,8 +34,8 @@ def extend_shape_errors(reason: Callable[[tf.Tensor], str]) -> None:
                 raise ValueError(f"{error} {text}") from None
             raise
 
-    while_v2._check_shapes_compat = check_all
-    control_flow_ops._EnforceShapeInvariant = check_one
+    replace_for_good(while_v2, "_check_shapes_compat", check_all)
+    replace_for_good(control_flow_ops, "_EnforceShapeInvariant", check_one)
 
 
 def mend_invariants() -> None:
@@ -43,9 +45,12 @@ def mend_invariants() -> None:
     read the last b in every iteration, wherever no Identity stands between what a loop is given and what it returns:
     not in a tf.function, but in graphs of sessions and in the bodies of recursive functions.
     """
-    while_v2._is_loop_invariant = lambda tensor, inputs, outputs: any(
-        tensor is given and tensor is returned for given, returned in zip(inputs, outputs, strict=False)
-    )
+
+    def is_invariant(tensor: tf.Tensor, inputs: Iterable[tf.Tensor], outputs: Iterable[tf.Tensor]) -> bool:
+        pairs = zip(inputs, outputs, strict=False)
+        return any(tensor is given and tensor is returned for given, returned in pairs)
+
+    replace_for_good(while_v2, "_is_loop_invariant", is_invariant)
 
 
 def _check_for_none(made: list[tf.Tensor]) -> None:

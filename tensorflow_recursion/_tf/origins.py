@@ -15,6 +15,7 @@ from tensorflow.python.framework import error_interpolation, ops
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, graphs
 from tensorflow_recursion._tf.attributes import Attribute
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 # How messages of which TensorFlow says more begin.
 _HEAD = "Graph execution error:"
@@ -128,7 +129,7 @@ def _extend_errors_of_operators(described: Callable[[str], str]) -> None:
             error.message = f"{_HEAD}\n\n{text}{error.message}"
         stock(error, name)
 
-    ops.raise_from_not_ok_status = raise_from_not_ok_status
+    replace_for_good(ops, "raise_from_not_ok_status", raise_from_not_ok_status)
 
 
 def _extend_errors_of_sessions(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:
@@ -138,7 +139,7 @@ def _extend_errors_of_sessions(described: Callable[[str, tf.Graph], tuple[str, S
         text, others = described(message, graph)
         return _with(text, stock(message, _Without(graph, others)))
 
-    error_interpolation.interpolate_graph = interpolate_graph
+    replace_for_good(error_interpolation, "interpolate_graph", interpolate_graph)
 
 
 def _extend_errors_of_functions(described: Callable[[str, tf.Graph], tuple[str, Sequence[str]]]) -> None:
@@ -166,7 +167,7 @@ def _extend_errors_of_functions(described: Callable[[str, tf.Graph], tuple[str, 
                 error._message = _with(text, f"{_HEAD}\n\n{plain}" if is_as_it_was else str(error.message))
             return is_handled
 
-    atomic_function.InterpolateRuntimeError = Interpolated
+    replace_for_good(atomic_function, "InterpolateRuntimeError", Interpolated)
 
 
 def _with(text: str, message: str) -> str:

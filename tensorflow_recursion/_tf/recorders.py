@@ -15,6 +15,8 @@ import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import forwardprop, record, tape
 
+from tensorflow_recursion._tf.replacements import replace_for_good
+
 # What records, what stops it, and what makes it go on.
 _Recorder: TypeAlias = tuple[Any, Callable[[Any], None], Callable[[Any], None]]
 
@@ -123,10 +125,10 @@ def _follow(owner: Any, begin: str, resume: str, end: str) -> None:
         ends(recorder)
         _recorders.active = [known for known in _recorders.active if known[0] is not recorder]
 
-    setattr(owner, begin, noted(begins))
+    replace_for_good(owner, begin, noted(begins))
     if resume != begin:
-        setattr(owner, resume, noted(resumes))
-    setattr(owner, end, stop)
+        replace_for_good(owner, resume, noted(resumes))
+    replace_for_good(owner, end, stop)
 
 
 def _count_watchers() -> None:
@@ -142,7 +144,8 @@ def _count_watchers() -> None:
         _recorders.watchers -= 1
         end(watcher, *error)
 
-    record.VariableWatcher.__enter__, record.VariableWatcher.__exit__ = enter, leave
+    replace_for_good(record.VariableWatcher, "__enter__", enter)
+    replace_for_good(record.VariableWatcher, "__exit__", leave)
 
 
 _count_watchers()

@@ -1,7 +1,45 @@
-"""Functions of TensorFlow that are replaced for a while, in one thread.
+"""What is replaced in TensorFlow: functions for a while, in one thread, or for good.
 
-They are replaced for the whole process, as long as any thread needs that; but what replaces them does what TensorFlow
-does in every thread that does not.
+`Replacements` are there for the whole process, as long as any thread needs them. But what replaces a function does what
+TensorFlow does in every thread that does not need it. Their classes say what they replace, in `patches`, `inlining`,
+`inferring` and `bodies`.
+
+`replace_for_good` is for what a user of this package needs at any time. What replaces a function calls that function,
+unless something of ours is concerned. This is all that is replaced for good, by the modules that do it:
+
+- `recorders`, so that it is known which tapes, accumulators and watchers are active: `tape.push_new_tape`,
+  `tape.push_tape`, `tape.pop_tape`, `forwardprop.ForwardAccumulator._push_accumulator`,
+  `forwardprop.ForwardAccumulator._pop_accumulator`, `record.VariableWatcher.__enter__`,
+  `record.VariableWatcher.__exit__`.
+- `followed`, for tangents, and for zeros of datasets: `default_gradient.zeros_like`,
+  `concrete_function._ForwardBackwardCall.record`, `concrete_function.ConcreteFunction._call_flat`.
+- `function_calls`, so that a trace that calls cannot run is made anew: `function_cache.FunctionCache.lookup`.
+- `branches`, so that bodies have If and While, and branches names of their own:
+  `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`.
+- `bodies`, so that functions leave out what nothing reads, and errors our own lines:
+  `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`.
+- `inlining`, so that graphs of loaded branches and loops are made once: `cond_v2.get_func_graphs`,
+  `while_v2._get_graph`.
+- `loops`, for what errors say, and because TensorFlow errs: `while_v2._check_shapes_compat`,
+  `control_flow_ops._EnforceShapeInvariant`, `while_v2._is_loop_invariant`.
+- `origins`, so that errors say more: `ops.raise_from_not_ok_status`, `error_interpolation.interpolate_graph`,
+  `atomic_function.InterpolateRuntimeError`.
+- `datasets`, so that recursive functions of datasets do no harm: `atomic_function.from_func_graph`,
+  `snapshot_op._snapshot`.
+- `importing`, so that imported calls are static: `importer._ProcessGraphDefParam`.
+- `saving`, so that calls and gradients are saved: `save._fill_meta_graph_def`, `save._iterate_op_types`,
+  `save._trace_gradient_functions`.
+- `saved_attributes`, so that recursive functions are saved: `graph_view.ObjectGraphView.list_children`,
+  `signature_serialization.find_function_to_export`, `signature_serialization._get_signature`,
+  `save._build_meta_graph`.
+- `loading`, so that functions that call each other are loaded: `loader.load_function_def_library`,
+  `loader._list_function_deps`, `loader.fix_node_def`, `loader._get_gradient_op_type`, `loader.function_def_lib`,
+  `SessionGraphLoader.load`, `SessionGraphLoader.load_graph`.
+- `freezing`, so that they are frozen: `converter.tf_optimizer`, `converter._Node.new`,
+  `converter._replace_variables_by_constants`.
+- `conversion`, so that the converter to TensorFlow Lite refuses them: `lite.convert`.
+
+Besides, `pools` and `lists` replace registered gradients. What is replaced in one graph or object alone is not listed.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -64,3 +102,8 @@ class Replacements(abc.ABC):
         """Let `owner` have `value` as its attribute `name` in all threads, until no replacement is active."""
         self._originals.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)
+
+
+def replace_for_good(owner: Any, name: str, replacement: Any) -> None:
+    """Let `owner`, a module or class of TensorFlow, have `replacement` as its attribute `name` from now on."""
+    setattr(owner, name, replacement)

@@ -17,6 +17,7 @@ from tensorflow.python.trackable import autotrackable, base, data_structures
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf.attributes import Attribute
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 # Of TensorFlow's view of what is saved: the recursive functions that can be, with their tf.functions.
 _CHECKED: Attribute[dict[Any, Any]] = Attribute(names.CHECKED)
@@ -74,7 +75,7 @@ def install(
         children = list_children(self, obj, save_type, **kwargs)  # our traces may have made variables
         return [*children, *(base.TrackableReference(name, entry) for name, entry in found)]
 
-    graph_view.ObjectGraphView.list_children = list_with_entries
+    replace_for_good(graph_view.ObjectGraphView, "list_children", list_with_entries)
     _install_signatures(kinds, entry_of)
     _install_second_attempt(warn)
 
@@ -93,8 +94,8 @@ def _install_signatures(kinds: tuple[type, ...], entry_of: Callable[[Any], Any])
     def signature_or_that_of_entry(function: Any) -> Any:
         return signature_of(entry_of(function) if isinstance(function, kinds) else function)
 
-    signature_serialization.find_function_to_export = find_function_or_entry
-    signature_serialization._get_signature = signature_or_that_of_entry
+    replace_for_good(signature_serialization, "find_function_to_export", find_function_or_entry)
+    replace_for_good(signature_serialization, "_get_signature", signature_or_that_of_entry)
 
 
 def _install_second_attempt(warn: Callable[[Sequence[str], Exception], None]) -> None:
@@ -118,7 +119,7 @@ def _install_second_attempt(warn: Callable[[Sequence[str], Exception], None]) ->
             warn(list(dict.fromkeys(_saving.found)), error)
             return built
 
-    save._build_meta_graph = build_with_entries
+    replace_for_good(save, "_build_meta_graph", build_with_entries)
 
 
 def _check(entry: Any) -> None:

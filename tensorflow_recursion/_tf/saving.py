@@ -18,6 +18,7 @@ from tensorflow.python.saved_model import save
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import function_calls, functions, graphs, handles, nodes
 from tensorflow_recursion._tf.attributes import Attribute
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 # The loader of a process without this package does not know which operator lets functions call each other. It lists the
 # functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
@@ -87,8 +88,9 @@ def install(
         with _in_progress.saving(graph, call, saveable_view.concrete_functions):
             return trace(graph, saveable_view)
 
-    save._fill_meta_graph_def, save._iterate_op_types = fill_with_hint, iterate_op_types
-    save._trace_gradient_functions = trace_gradients
+    replace_for_good(save, "_fill_meta_graph_def", fill_with_hint)
+    replace_for_good(save, "_iterate_op_types", iterate_op_types)
+    replace_for_good(save, "_trace_gradient_functions", trace_gradients)
 
 
 class _InProgress(threading.local):

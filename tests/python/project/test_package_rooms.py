@@ -21,10 +21,11 @@ ORDER = """
     names, errors, converted
     notices
     _tf
-    _tf.recorders, _tf.attributes
+    _tf.attributes, _tf.replacements
+    _tf.recorders
     _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
     _tf.variable_scopes
-    _tf.assignments, _tf.copies, _tf.replacements, _tf.importing, _tf.function_calls
+    _tf.assignments, _tf.copies, _tf.importing, _tf.function_calls
     _tf.followed, _tf.origins, _tf.saving
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.python_functions
@@ -138,6 +139,44 @@ def test_private_modules_and_members_of_tensorflow_are_left_to_their_room(module
     assert set(private_members(tree)) - allowed == set()
 
 
+def replaced_for_good(tree):
+    """What a file says to replace in TensorFlow for good, as far as it says it by a name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "replace_for_good":
+            owner, name, _ = node.args
+            if isinstance(name, ast.Constant):
+                yield f"{ast.unparse(owner)}.{name.value}"
+
+
+def assigned_in_tensorflow(tree):
+    """The attributes of modules and classes of TensorFlow that a file assigns to."""
+    from_modules = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported = {
+        alias.asname or alias.name
+        for node in from_modules
+        if node.module.split(".")[0] == "tensorflow"
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if (name := ast.unparse(node)).split(".")[0] in imported:
+                yield name
+
+
+@pytest.mark.parametrize("module", [name for name in sources() if name.split(".")[0] == "_tf"])
+def test_what_is_replaced_for_good_is_listed(module):
+    tree = ast.parse(sources()[module].read_text())
+    assert list(assigned_in_tensorflow(tree)) == [], "replace_for_good does it"
+    text = ast.get_docstring(ast.parse(sources()["_tf.replacements"].read_text()))
+    entry = re.search(rf"^- `{module.removeprefix('_tf.')}`.*?(?=^- |^$)", text, re.MULTILINE | re.DOTALL)
+    listed = re.findall(r"`(\w[\w.]*\.\w+)`", entry[0]) if entry else []
+    found = list(replaced_for_good(tree))
+    if module == "_tf.recorders":  # it says some by variables
+        assert set(found) < set(listed)
+    else:
+        assert sorted(found) == sorted(listed)
+
+
 def strings(tree):
     """The string constants of a file, apart from docstrings and parts of longer texts."""
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -162,4 +201,9 @@ def test_checks_find_what_they_look_for():
     assert list(imported_rooms(tree)) == ["calls"]
     assert "tensorflow.python.ops.cond_v2" in imports(tree)
     assert list(private_members(tree)) == ["_set_attr"]
+    tree = ast.parse(
+        "from tensorflow.python.ops import a\na.b.c = d.e = 1\na.f, x = 1, 2\nreplace_for_good(a.b, 'c', d)\n"
+    )
+    assert list(assigned_in_tensorflow(tree)) == ["a.b.c", "a.f"]
+    assert list(replaced_for_good(tree)) == ["a.b.c"]
     assert set(strings(ast.parse("'a docstring'\nx = f'{y}__fn' + 'name'"))) == {"__fn", "name"}
