@@ -36,16 +36,16 @@ class TraceOptions(TypedDict):
 
 
 class TraceAgain(ValueError):
-    """A body could not be built, maybe for what was guessed. It says what the error does that came of that."""
+    """A body could not be built, maybe because a guess was wrong. It says what the error says that came up."""
 
     def __init__(self, error: Exception, drop_guess: Callable[[], Callable[[], None]]) -> None:
-        """`drop_guess` lets nothing be guessed any more; what it returns brings the guess back."""
+        """`drop_guess` drops the guess, and returns a function that brings the guess back."""
         super().__init__(str(error))
         self._error, self._drop_guess = error, drop_guess
 
     @contextlib.contextmanager
     def without_guess(self) -> Iterator[None]:
-        """The body is traced again inside. Where that fails, too, the guess was not why: the first error is raised."""
+        """Inside, the body is traced again. If that fails, too, the guess was right, and the first error is raised."""
         bring_back = self._drop_guess()
         try:
             yield

@@ -23,7 +23,8 @@ class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: igno
 def with_message(error: Exception, message: str) -> Exception:
     """An error of the same kind that says `message`.
 
-    Some kinds take more than a message, as json.JSONDecodeError does. Then it is of the nearest kind that does not.
+    Some kinds of error take more than a message, as json.JSONDecodeError does. Then the new error is of the nearest
+    base class that takes a message alone, here ValueError.
     """
     for kind in type(error).__mro__:
         try:

@@ -42,11 +42,12 @@ def _is_bound(value: Any) -> bool:
 
 
 def frozen(function: Any) -> Any:
-    """A function that does what `function` does now, also when the variables around that one have other values.
+    """A copy of `function` that does later what `function` does now, whatever the variables around it are by then.
 
-    For example, `lambda x: x * k` in a loop over `k` is for Python a function of the last `k` once the loop is over.
-    So are functions that it refers to. A variable that one of them assigns, as `nonlocal` and `global` ones, stays what
-    it is. So do objects that change: a list has what it holds when a body is traced.
+    For example, `lambda x: x * k` in a loop over `k` multiplies by the last `k` once the loop is over. Its copy goes on
+    multiplying by the `k` of now. Functions that `function` refers to are copied, too. Not copied are variables that
+    one of these functions assigns, `nonlocal` and `global` ones, nor objects: a list holds what it holds when a body
+    is traced.
     """
     if not is_followed(function) or function in _keys:
         return function
@@ -58,9 +59,9 @@ def frozen(function: Any) -> Any:
 
 
 def _live(function: Any) -> set[int]:
-    """The variables that functions assign among this one and all that it refers to, by their identity.
+    """The variables that `function` assigns, or a function that it refers to, by the identity of their cells.
 
-    If one is global, these are all global variables there. So are those of other modules.
+    Of a function that assigns a global variable, the module counts, with all its variables. So do other modules.
     """
     functions, own = _all_of(function), _module_of(function)
     cells = {id(cell) for one in functions for name, cell in _cells(one) if name in _assigned(one.__code__)}

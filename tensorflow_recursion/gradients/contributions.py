@@ -51,11 +51,11 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a weight's gradient, of which all terms are alike: that of one kind of use of one view of the weight.
+    """A part of a weight's gradient, of which all terms are alike: they come from uses of one kind of the same view.
 
     Attributes:
-      kind: of the terms.
-      steps: from the weight to the view; none if that is the weight itself.
+      kind: what the terms are.
+      steps: the operators that make the view of the weight; none if the weight itself is used.
     """
 
     kind: Kind

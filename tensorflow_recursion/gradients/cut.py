@@ -77,9 +77,10 @@ def _backward(body: BodyWithGradient) -> list[tf.Operation]:
 def _cut_off(gradient: Sequence[tf.Operation], body: BodyWithGradient) -> tuple[list[tf.Tensor], list[tf.Operation]]:
     """Let the gradient neither read forward operations nor wait for them, and make constants anew.
 
-    Returns what else it has read of those, and those that it has waited for: the record, which the gradient begins
-    with, is to wait for them. So the gradient of a `tf.py_function` runs after the function, whose tape it takes. It
-    waits for checks of stated shapes, too, as a gradient is made for these.
+    Returns two lists: the other tensors of the forward function that the gradient has read, and the operations that
+    the record has to wait for. These are the forward operations that the gradient has waited for, because it begins
+    with the record. So the gradient of a `tf.py_function` runs after the function, whose tape it takes. Checks of
+    stated shapes are among them, too, because the gradient takes the shapes for granted.
     """
     captures = {capture.ref() for capture in body.captures}
     args = {arg.op for arg in body.args}

@@ -104,11 +104,11 @@ class Pair:
         return tuple((i, known) for i, known in enumerate(self.result_handles) if known is not None)
 
     def joined_shapes(self, found: Shapes) -> Shapes:
-        """The most that is true of what a trace found the shapes of the results to be, and of what is known of them."""
+        """The most exact shapes that hold for the results of a trace, `found`, and for those of the traces before."""
         return found if self.result_shapes is None else tuple(map(static_shapes.join, found, self.result_shapes))
 
     def add_trainable(self, positions: Iterable[int]) -> None:
-        """Learn that inputs have a gradient, as lists may, of which less was known before: all calls return more."""
+        """Learn that inputs have a gradient, such as lists of which more is known now. All gradient calls return it."""
         self.trainable = tuple(sorted({*self.trainable, *positions}))
 
     def check_asked(self) -> None:

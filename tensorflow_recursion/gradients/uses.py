@@ -214,10 +214,10 @@ class UsesInBody:
         usage.uses = settled
 
     def handed_otherwise(self, body: tf.Graph, weights: Mapping[Hashable, Weight]) -> Iterator[Weight]:
-        """Weights of callees that calls in the body give anything else than that weight itself.
+        """The weights of callees for which calls in the body pass another value than that weight, its tanh for example.
 
-        `weights` says what arguments and captured tensors are, whose usages have to be known. A tf.function that is
-        given no weight is left as it is.
+        `weights` says which weights the arguments and captured tensors of this body are; their usages have to be known.
+        A tf.function that is given no weight is left as it is.
         """
         for op in nodes.operations_within(body):
             if op.type not in ops.CALLS:
