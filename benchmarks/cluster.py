@@ -137,17 +137,6 @@ class Task:
             )
         return not self.is_alive()
 
-    def resident_kib(self) -> int:
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1])
-        raise TaskFailed(f"{self.device} has ended")
-
-    def processor_seconds(self) -> float:
-        """Returns the processor time that the process has taken."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def close(self) -> None:
         self.kill()
         self._log.close()

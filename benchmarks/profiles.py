@@ -20,8 +20,6 @@ RELEASES = "inputs given back"
 EXECUTOR = "executor: frames, edges, numbers, compiled code"
 OUTSIDE = "outside of runs: session, Python"
 
-Kernels = dict[str, tuple[int, int]]  # by operator: how often, and nanoseconds
-
 
 @dataclasses.dataclass(frozen=True)
 class Part:

@@ -168,13 +168,6 @@ def read_trees(path: Path) -> list[Tree]:
     return trees
 
 
-def write_trees(path: Path, trees: Iterable[Tree]) -> None:
-    """Writes one tree a line, gzipped when the name ends in `.gz`."""
-    open_file = gzip.open if path.suffix == ".gz" else open
-    with open_file(path, "wt", encoding="utf-8") as file:
-        file.writelines(format_tree(tree) + "\n" for tree in trees)
-
-
 def load_split(directory: Path, split: str) -> list[Tree]:
     """Reads `<split>.txt` or `<split>.txt.gz` of a treebank directory.
 

@@ -43,6 +43,18 @@ def run_python(*command, directory=None, environment=None, seconds=HANG_SECONDS)
         return subprocess.CompletedProcess(command, process.exitcode, out.read_text(), err.read_text())
 
 
+def resident_kib(pid="self"):
+    """How much memory of a process is in use, by default of this one."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def processor_seconds(pid):
+    """How long processors have worked for a process."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _main(command, directory, environment, out, err):
     """Becomes the program; its output goes to the files `out` and `err`."""
     for descriptor, path in ((1, out), (2, err)):

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from building import recursive
 from limits import HANG_SECONDS, wait_for
+from processes import processor_seconds, resident_kib
 
 from benchmarks.cluster import Cluster, TaskOptions
 
@@ -95,9 +96,9 @@ def wait_until_idle(*tasks):
     """Waits until nothing of a step keeps the tasks busy."""
 
     def is_idle():
-        before = [task.processor_seconds() for task in tasks]
+        before = [processor_seconds(task.pid) for task in tasks]
         time.sleep(0.5)
-        return all(task.processor_seconds() - seconds < 0.1 for task, seconds in zip(tasks, before, strict=True))
+        return all(processor_seconds(task.pid) - seconds < 0.1 for task, seconds in zip(tasks, before, strict=True))
 
     wait_for(is_idle)
 
@@ -426,10 +427,10 @@ def wait_until_memory_is_as_before(tasks, kib, step, warm_up, steps):
     for number in range(warm_up):
         step(number)
     wait_until_idle(*tasks)
-    before = [task.resident_kib() for task in tasks]
+    before = [resident_kib(task.pid) for task in tasks]
     for number in range(steps):
         step(number)
-    grown = lambda: [task.resident_kib() - kib for task, kib in zip(tasks, before, strict=True)]
+    grown = lambda: [resident_kib(task.pid) - kib for task, kib in zip(tasks, before, strict=True)]
     wait_for(lambda: max(grown()) < kib)
 
 

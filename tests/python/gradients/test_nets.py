@@ -9,6 +9,7 @@ import numpy as np
 import processes
 import pytest
 import tensorflow as tf
+from tree_files import write_trees
 
 import tensorflow_recursion as tfr
 from benchmarks import harness, treebank
@@ -55,7 +56,7 @@ def test_load_sentiment_takes_the_shortest_trees_of_clear_sentiment(tmp_path):
                 text = f"({label} {text} (2 {word}))"
             found.append(treebank.parse_tree(text))
     for split, trees in zip(treebank.SPLITS, (texts[0], texts[4], [treebank.parse_tree("(3 x)")] * 9), strict=True):
-        treebank.write_trees(tmp_path / f"{split}.txt", trees)
+        write_trees(tmp_path / f"{split}.txt", trees)
 
     splits = data.load_sentiment(tmp_path, train=4, dev=4, test=2)
     described = [sorted((tree.labels[-1], len(tree.leaves())) for tree in split) for split in _parts(splits)]
@@ -213,7 +214,7 @@ def test_a_step_over_one_tree_runs_on_the_calling_thread(batch, is_calling, is_s
 
 def test_input_comes_from_the_given_directory(tmp_path):
     for split in ("train", "test"):
-        treebank.write_trees(tmp_path / f"{split}.txt", [treebank.parse_tree(f"(4 (2 {split}) (2 it))")] * 3)
+        write_trees(tmp_path / f"{split}.txt", [treebank.parse_tree(f"(4 (2 {split}) (2 it))")] * 3)
     loaded = suite.load_input(tmp_path)
     assert (len(loaded.train), len(loaded.test)) == (3, 3)
     assert loaded.train[0].labels == (0, 0, 1)

@@ -13,6 +13,7 @@ import numpy as np
 import processes
 import pytest
 from limits import HANG_SECONDS
+from tree_files import write_trees
 
 from benchmarks import __main__ as command
 from benchmarks import harness, mixed, profiles, recursion_suite, treebank, workloads
@@ -71,7 +72,7 @@ def test_parse_tree_says_what_is_wrong_when_the_text_is_no_tree(text, message):
 @pytest.mark.parametrize("name", ["dev.txt", "dev.txt.gz"])
 def test_treebank_files_round_trip(tmp_path, name):
     trees = [*treebank.generate_trees(20), treebank.parse_tree(SENTENCE)]
-    treebank.write_trees(tmp_path / name, trees)
+    write_trees(tmp_path / name, trees)
     assert treebank.load_split(tmp_path, "dev") == trees
     data = (tmp_path / name).read_bytes()
     text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()

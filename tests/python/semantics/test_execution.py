@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from building import recursive
 from limits import HANG_SECONDS
+from processes import resident_kib
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 import tensorflow_recursion as tfr
@@ -432,11 +433,6 @@ def test_trace_names_nodes_of_bodies(fib, control_flow):
 
 
 # --- Memory -------------------------------------------------------------------------------------------------------
-
-
-def resident_kib():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 
 
 @pytest.mark.thorough
