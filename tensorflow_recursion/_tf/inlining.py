@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
@@ -18,6 +18,9 @@ from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.nodes import BRANCHING, CONDITIONALS, LOOPS
 from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
 
+# A branch or a part of a loop: the attribute of Python's where its graph is kept, its function, its inputs and their
+# static shapes.
+_Part: TypeAlias = tuple[str, str, list[tf.Tensor], list[Any]]
 # The name scope of a body that is built from its definition.
 _BODY = "body"
 
@@ -135,10 +138,11 @@ def keep_graphs_around(call: str) -> None:
         return part_of(op, *args)
 
     def keep(op: tf.Operation) -> None:
-        missing = [name for attribute, name, _, _ in _parts(op) if getattr(op, attribute, None) is None]
+        parts = list(_parts(op))
+        missing = [name for attribute, name, _, _ in parts if getattr(op, attribute, None) is None]
         reached = functions.nodes_reached(missing, lambda name: function_calls.function_in_reach(op.graph, name))
         if any(node.op == call for node in reached):
-            _kept_graphs(op)
+            _kept_graphs(op, parts)
 
     replace_for_good(cond_v2, "get_func_graphs", get_func_graphs)
     replace_for_good(while_v2, "_get_graph", get_graph)
@@ -149,20 +153,20 @@ def _keep_graphs(operations: list[tf.Operation], *, has_its_shapes: bool) -> Non
     pending = list(operations)
     while pending:
         op = pending.pop()
-        for graph, function in _kept_graphs(op):
+        for graph, function in _kept_graphs(op, _parts(op)):
             if (source := copies.source_of_branch(function)) is not None:
                 definition = function.cached_definition
                 copies.note_copy(graph, definition, source, graph.inputs, has_its_shapes=has_its_shapes)
             pending += graph.get_operations()
 
 
-def _kept_graphs(op: tf.Operation) -> list[tuple[Any, Any]]:
+def _kept_graphs(op: tf.Operation, parts: Iterable[_Part]) -> list[tuple[Any, Any]]:
     """Make the graphs of the branches or the parts of a loop that an operation runs, where there are none yet.
 
     Returns those that were made, each with its function.
     """
     made = []
-    for attribute, name, inputs, shapes in _parts(op):
+    for attribute, name, inputs, shapes in parts:
         if getattr(op, attribute, None) is None:
             graph = _graph_of(op, name, inputs, shapes)
             graph.name = f"{graph.name}_{ops.uid()}"  # what gradients make of it is called by this name
@@ -174,11 +178,8 @@ def _kept_graphs(op: tf.Operation) -> list[tuple[Any, Any]]:
     return made
 
 
-def _parts(op: tf.Operation) -> Iterator[tuple[str, str, list[tf.Tensor], list[Any]]]:
-    """The branches or the parts of a loop that an operation runs.
-
-    Of each: the attribute of Python's where its graph is kept, its function, its inputs and their static shapes.
-    """
+def _parts(op: tf.Operation) -> Iterator[_Part]:
+    """The branches or the parts of a loop that an operation runs."""
     if op.type in BRANCHING:
         inputs = list(op.inputs)[1:]
         shapes = [tensor.shape for tensor in inputs]
