@@ -73,7 +73,7 @@ def test_function_without_captures_is_not_given_any_when_others_capture(run):
     assert run(F(3)) == 17
 
 
-def test_caller_passes_on_what_callee_captures(run):
+def test_caller_is_given_what_its_callee_captures(run):
     a = tf.constant(7, name="a")
     inner = define("Inner", lambda n: n + a)
     outer = define("Outer", lambda n: inner(n) * inner(n + 1))

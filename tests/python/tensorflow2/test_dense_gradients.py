@@ -293,7 +293,7 @@ def warnings_of_model(use):
     return warnings_of_dense_gradients(lambda: gradients(model, [w], tf.constant(3)))
 
 
-def test_a_function_that_runs_once_may_compute_what_it_passes_on():
+def test_a_function_that_runs_once_may_compute_what_it_gives_its_callee():
     assert not warnings_of_model(lambda n, w: products(n, tf.tanh(w)))
 
 
