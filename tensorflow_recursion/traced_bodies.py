@@ -41,7 +41,12 @@ class Reliance:
 
 @dataclasses.dataclass(eq=False)
 class Body:
-    """One trace of a function.
+    """One trace of a function, which may be in progress.
+
+    Before it is built, `Traces` says what is known. While it is built, the calls and functions in it are noted, and
+    what it reads. When an attempt has built it, the attempt says what was found: `guess`, `has_effects`, `assigned`,
+    `output_types`, `output_handles`. In the end `Traces` sets `traced` and `captures`. If more is known later, the
+    function gets another body.
 
     Attributes:
       definition: what was traced.

@@ -5,8 +5,12 @@ function it reaches captures, because a call has to pass these tensors on. That 
 traced: bodies whose calls passed too little are traced again, with the known captures as extra arguments from the
 start, until nothing changes. Without captures each body is traced once.
 
-A body is not traced inside the trace of its caller if the declaration says what the call returns: it waits until that
-one is done. So Python's stack does not limit how many functions call each other.
+A body is not traced inside the trace of its caller if the declaration says what the call returns. It waits until the
+trace of the caller is done. So Python's stack does not limit how many functions call each other.
+
+So there are two reasons to build a body once more. While it is traced, an attempt may fail, and something be learnt of
+that (attempts.py). After it was traced, what it relied on of its callees (`Reliance`) may turn out to be otherwise. So
+the body is *stale*, and `Traces.settle` traces all stale bodies, in rounds, until there are none.
 """
 # SPDX-License-Identifier: Apache-2.0
 

@@ -280,23 +280,27 @@ class UsesInBody:
     def _usage_by(self, reading: _Reading, use: Use, name: _Name) -> Usage:
         """What an operator does with a weight or a view: it makes a view that is used, or it uses it."""
         op, position = reading.op, reading.position
+        # A view, of which all uses make terms: as `tf.transpose(w)`, which a MatMul reads.
         made = Usage()
         for view in reading.views:
             made.take(_usage(view))
         if made.tensors and made.is_collectable():
             made.makers.append((op, position))
             return made
+        # A row W[k] of a stack of matrices that products read: these make the terms, for the whole stack.
         products = contributing.find_of_row(op, position, name.shape)
         if products is not None and not self._is_returned(op.outputs[0]):
             part = Part(Kind.ROW_PRODUCT, name.steps)
             uses = [Use(product, i, part, found) for (product, i), found in products.items()]
             return Usage(tensors=[op.outputs[0]], makers=[(op, position)], uses=uses)
+        # A call that hands a weight on; what it does with an imagined weight is not followed.
         if op.type in ops.CALLS and not name.steps:
             target = None if name.is_imagined else self._target_of(op, position)
             if name.is_imagined or target is not None:
                 return Usage(uses=[Use(op, position, None, target=target)])
         if not use.is_obstacle:
             return Usage(uses=[use])
+        # A view with uses that make no terms: these are what the user can change. Then obstacles of other kinds.
         if made.uses:
             return Usage(uses=made.obstacles())
         if op.type in ops.CALLS and name.steps and self.fixed.arguments_of(op.inputs[position].op) is not None:
