@@ -9,8 +9,8 @@ A body is not traced inside the trace of its caller if the declaration says what
 trace of the caller is done. So Python's stack does not limit how many functions call each other.
 
 So there are two reasons to build a body once more. While it is traced, an attempt may fail, and something be learnt of
-that (attempts.py). After it was traced, what it relied on of its callees (`Reliance`) may turn out to be otherwise. So
-the body is *stale*, and `Traces.settle` traces all stale bodies, in rounds, until there are none.
+that (attempts.py). After it was traced, more may be found out of its callees than it relied on (`Reliance`). Then it is
+*stale*, and `Traces.settle` traces all stale bodies, in rounds, until there are none.
 """
 # SPDX-License-Identifier: Apache-2.0
 

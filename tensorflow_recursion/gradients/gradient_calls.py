@@ -9,7 +9,7 @@ Such a call is made in one of three places, which differ in who asks for the gra
 
 |                                                            | OUTSIDE | IN_BODY | IN_GRADIENT              |
 | ---------------------------------------------------------- | ------- | ------- | ------------------------ |
-| may read values of a branch that was not taken             | yes     | no      | no                       |
+| reads what may come from a branch that was not taken       | yes     | no      | no                       |
 | carries along what its own gradient takes                  | yes     | yes     | no: callers' calls do so |
 | sums up the terms of gradients for weights                 | yes     | yes     | unless its callers do so |
 """
