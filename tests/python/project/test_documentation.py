@@ -59,6 +59,16 @@ def test_pictures_of_the_tours_are_of_what_runs_now(tmp_path, monkeypatch):
             assert _texts_of(picture) == sorted(map(html.unescape, re.findall(r">([^<>]+)</text>", drawn))), name
 
 
+def test_tour_names_every_pass_in_the_order_in_which_they_run():
+    registration = (ROOT / "cc" / "passes" / "registration.cc").read_text()
+    passes = re.findall(r"^REGISTER_OPTIMIZATION\([^)]*?(\w+)Pass\);", registration, flags=re.MULTILINE)
+    _, _, section = (ROOT / "docs" / "tour.md").read_text().partition("## The passes beside these")
+    named = re.findall(r"^\| [^|]*\| ([A-Z][\w, ]*?) \|", section, flags=re.MULTILINE)
+    assert [name for names in named for name in names.split(", ")] == passes
+    count = {11: "eleven", 12: "twelve", 13: "thirteen", 14: "fourteen"}[len(passes) + 1]  # and the transformation
+    assert f"one of {count} passes" in section
+
+
 def _texts_of(picture):
     """What stands in a picture of a graph, whose layout is not compared."""
     in_nodes = [text for node in picture.nodes.values() for text in (node.title, node.small)]
