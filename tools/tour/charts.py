@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 import svg
 
-ROW, LEFT, RIGHT, TOP = 26, 330, 70, 44
+ROW, LEFT, RIGHT, TOP, NOTE = 26, 330, 70, 44, 38
 
 STYLE = """
 .win { fill: #2da44e; } .loss { fill: #cf222e; }
@@ -28,11 +28,12 @@ def charts(figures: pathlib.Path) -> dict[str, str]:
 
 def _chart(chart: dict) -> str:
     bars = chart["bars"]
-    width, height = 760, TOP + len(bars) * ROW + 14
+    bottom = TOP + len(bars) * ROW
+    width, height = 760, bottom + (NOTE if "note" in chart else 14)
     scale = (width - LEFT - RIGHT) / max(value for _, value in bars)
     body = [f'<text class="title" x="16" y="24">{escape(chart["title"])}</text>']
     one = LEFT + scale
-    body.append(f'<path class="line" d="M{one:.1f},{TOP - 6} L{one:.1f},{height - 10}"/>')
+    body.append(f'<path class="line" d="M{one:.1f},{TOP - 6} L{one:.1f},{bottom + 4}"/>')
     for i, (label, value) in enumerate(bars):
         y = TOP + i * ROW
         kind = "win" if value >= 1 else "loss"
@@ -41,4 +42,6 @@ def _chart(chart: dict) -> str:
             f'<rect class="{kind}" x="{LEFT}" y="{y + 2}" width="{value * scale:.1f}" height="16" rx="2"/>'
             f'<text class="value" x="{LEFT + value * scale + 8:.1f}" y="{y + 14}">{value:g}×</text>'
         )
+    if "note" in chart:
+        body.append(f'<text class="small" x="16" y="{bottom + 24}">{escape(chart["note"])}</text>')
     return svg.document(chart["title"], width, height, body, STYLE)

@@ -69,6 +69,18 @@ def test_tour_names_every_pass_in_the_order_in_which_they_run():
     assert f"one of {count} passes" in section
 
 
+def test_charts_show_the_ratios_of_the_page_of_figures(monkeypatch):
+    """If it fails, the charts have to be drawn again (`make docs`), or their numbers are not those of the table."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "tour"))
+    figures = ROOT / "docs" / "figures.json"
+    for name, drawn in importlib.import_module("charts").charts(figures).items():
+        assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text() == drawn, name
+    _, _, table = (ROOT / "docs" / "figures.md").read_text().partition("## Programs and nets in sessions")
+    measured = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", table)}
+    bars = [bar for chart in json.loads(figures.read_text())["charts"].values() for bar in chart["bars"]]
+    assert {label: ratio for label, ratio in bars if ratio not in measured} == {}
+
+
 def _texts_of(picture):
     """What stands in a picture of a graph, whose layout is not compared."""
     in_nodes = [text for node in picture.nodes.values() for text in (node.title, node.small)]
