@@ -58,6 +58,18 @@ def test_every_directory_of_tests_is_a_room_or_the_device_that_tests_bring():
     assert found <= set(ROOMS) | {"fake_gpu"}
 
 
+def test_contributing_tells_the_order_of_the_rooms():
+    """`a <- b <- c;  {b, d} <- e`: what is left of an arrow is directly below what is right of it."""
+    block = re.search(r"(?:^    .*<-.*\n)+", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)[0]
+    told = {"base": set()}
+    for chain in re.split(r"[;\n]", block):
+        steps = [set(re.findall(r"\w+", step)) for step in chain.split("<-")]
+        for lower, rooms in zip(steps, steps[1:], strict=False):
+            for room in rooms:
+                told[room] = told.get(room, set()) | lower
+    assert told == {room: set(lower) for room, lower in ROOMS.items()}
+
+
 # What tests of a room use, helpers included, is in tests/cc/<room> or those below, as what the room itself uses is.
 @pytest.mark.parametrize("directory", ["cc", "tests/cc"])
 @pytest.mark.parametrize("room", ROOMS)
