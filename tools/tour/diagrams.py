@@ -14,6 +14,7 @@ def pictures() -> dict[str, str]:
     drawn = {
         "design_path": path(),
         "design_graph": call_graph("one body, two call sites"),
+        "design_waits": waits(),
         "design_placement": placement(),
         "design_devices": devices(),
         "design_cut": cut(),
@@ -121,6 +122,40 @@ def fib_as_one_graph() -> Picture:
     title = "fib(n) as one graph, however deep it recurses"
     groups = {"main": "your graph", "body": "Fib, once"}
     return _drawing(title, nodes, edges, groups, direction="LR", spacing=(0.28, 0.3))
+
+
+def waits() -> Picture:
+    """The waits of the example of docs/design/waits.md, with the numbers of the steps that see to them."""
+    nodes: _Nodes = {
+        "main": [
+            ("begin", "begin", "v = 10", "keep"),
+            ("kept", "begin/kept", "Merge of a constant", "flow"),
+            ("n", "n"),
+            ("call_n", "Call: n", "", "call"),
+            ("call_v", "Call: v", "", "call"),
+            ("done", "Return: done", "", "call"),
+            ("total", "total", "reads v", "keep"),
+        ],
+        "body": [
+            ("entry_n", "Entry: n", "", "port"),
+            ("entry_v", "Entry: v", "", "port"),
+            ("add", "assign_add", "v = v + 1", "keep"),
+            ("less", "n < 1"),
+            ("switch", "Switch", "", "flow"),
+            ("inner", "Call, Return: done", "only if n >= 1", "call"),
+            ("effects", "effects", "ControlTrigger", "flow"),
+            ("result", "Result: done", "", "port"),
+        ],
+    }
+    edges = [*_chain("n", "call_n"), *_chain("entry_n", "less", "switch", "inner"), *_chain("entry_v", "add")]
+    edges += [*_chain("effects", "result"), Edge("begin", "n", "control"), Edge("add", "less", "control")]
+    edges += [Edge("call_n", "entry_n", "implicit"), Edge("call_v", "entry_v", "implicit")]
+    edges.append(Edge("result", "done", "implicit"))
+    steps = [("begin", "kept", "1"), ("kept", "total", "1"), ("n", "call_v", "3"), ("inner", "effects", "6")]
+    steps += [("done", "total", "6"), ("add", "effects", "2, 7")]
+    edges += [Edge(before, after, "control", step) for before, after, step in steps]
+    groups = {"main": "main graph", "body": "body of Count"}
+    return _drawing("who sees to which wait", nodes, edges, groups, spacing=(0.35, 0.32))
 
 
 def placement() -> Picture:
