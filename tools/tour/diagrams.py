@@ -14,6 +14,7 @@ def pictures() -> dict[str, str]:
     drawn = {
         "design_path": path(),
         "design_graph": call_graph("one body, two call sites"),
+        "design_python": python(),
         "design_waits": waits(),
         "design_placement": placement(),
         "design_devices": devices(),
@@ -122,6 +123,31 @@ def fib_as_one_graph() -> Picture:
     title = "fib(n) as one graph, however deep it recurses"
     groups = {"main": "your graph", "body": "Fib, once"}
     return _drawing(title, nodes, edges, groups, direction="LR", spacing=(0.28, 0.3))
+
+
+def python() -> Picture:
+    nodes: _Nodes = {
+        "": [
+            ("call", "ramp(n)", "a call in Python"),
+            ("kind", "specialization", "for this kind of arguments", "port"),
+            ("infer", "inference", "calls give up their branch", "flow"),
+            ("guess", "guess", "what the other paths return", "keep"),
+            ("trace", "trace", "body as a function graph", "call"),
+            ("settle", "has anything changed?", "captures, shapes, effects", "flow"),
+            ("library", "function libraries", "of this graph and nested ones", "keep"),
+            ("invoke", "Recursion>Invoke", "arguments, captures", "call"),
+        ]
+    }
+    edges = [
+        Edge("call", "kind"),
+        Edge("kind", "infer", "", "nothing is stated"),
+        Edge("kind", "trace", "", "results are stated"),
+        *_chain("infer", "guess", "trace", "settle"),
+        Edge("settle", "trace", "implicit", "yes: again", ranks=False),
+        Edge("settle", "library", "", "no"),
+        Edge("settle", "invoke", "", "no"),
+    ]
+    return _drawing("from a Python function to a function of the graph", nodes, edges, spacing=(0.9, 0.4))
 
 
 def waits() -> Picture:
