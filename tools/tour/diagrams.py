@@ -19,6 +19,8 @@ def pictures() -> dict[str, str]:
         "design_placement": placement(),
         "design_devices": devices(),
         "design_cut": cut(),
+        "design_higher_orders": higher_orders(),
+        "design_values": values(),
         "design_executor": executor(),
         "design_compiler": compiler(),
         "design_forks": forks(),
@@ -239,6 +241,52 @@ def cut() -> Picture:
     edges += [*_chain("recall", "b"), *_chain("dy", "b", "dx")]
     groups = {"forward": "F__forward1", "backward": "F__backward1"}
     return _drawing("one trace, cut in two", nodes, edges, groups, spacing=(0.4, 0.4))
+
+
+def higher_orders() -> Picture:
+    nodes: _Nodes = {
+        "e": [
+            ("x", "x", "", "port"),
+            ("forward", "F__forward1", "", "call"),
+            ("y", "y"),
+            ("dy", "dy", "", "port"),
+            ("backward", "F__backward1", "", "call"),
+            ("dx", "dx"),
+        ],
+        "gradient": [
+            ("ddx", "ddx", "", "port"),
+            ("bb", "F__backward1__backward2", "", "call"),
+            ("ddy", "ddy"),
+            ("fb", "F__forward1__backward2", "", "call"),
+            ("x2", "gradient for x"),
+        ],
+    }
+    edges = [*_chain("x", "forward", "y"), *_chain("dy", "backward", "dx"), Edge("forward", "backward", "", "record")]
+    edges += [*_chain("ddx", "bb", "ddy"), Edge("bb", "fb", "", "gradient for the record"), *_chain("fb", "x2")]
+    edges += [Edge("backward", "bb", "implicit", "its record"), Edge("forward", "fb", "implicit", "its record")]
+    groups = {"e": "E(x, dy) = dx", "gradient": "the gradient of E"}
+    return _drawing("what a second derivative runs", nodes, edges, groups, spacing=(0.5, 0.42))
+
+
+def values() -> Picture:
+    nodes: _Nodes = {
+        "": [("value", "value", "16 bytes", "port")],
+        "inside": [("number", "number", "in the value itself", "keep")],
+        "pointer": [
+            ("tensor", "tensor", "one slot owns it", "keep"),
+            ("rope", "rope", "parts, joined when read", "keep"),
+            ("lent", "lent tensor", "a frame above owns it", "keep"),
+            ("record", "record", "counted references", "keep"),
+            ("contribution", "contribution", "pairs, not multiplied", "keep"),
+        ],
+        "memory": [("pool", "pool of blocks", "", "helper"), ("slabs", "slabs", "", "helper")],
+    }
+    kinds = [node[0] for group in ("inside", "pointer") for node in nodes[group]]
+    edges = [Edge("value", kind) for kind in kinds]
+    edges += [Edge(kind, "pool", "implicit") for kind in ("tensor", "rope", "contribution")]
+    edges.append(Edge("record", "slabs", "implicit"))
+    groups = {"inside": "inside", "pointer": "by pointer", "memory": "where its memory comes from"}
+    return _drawing("what a value is", nodes, edges, groups, spacing=(0.22, 0.5))
 
 
 def executor() -> Picture:
