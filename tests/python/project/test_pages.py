@@ -34,14 +34,18 @@ def blocks(page):
     return BLOCK.findall((ROOT / page).read_text())
 
 
-def pages():
+def every_page():
     found = [
         ROOT / "README.md",
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("CONTRIBUTING.md"),
         *ROOT.glob("benchmarks/*.md"),
     ]
-    return [str(path.relative_to(ROOT)) for path in sorted(found) if blocks(path)]
+    return [str(path.relative_to(ROOT)) for path in sorted(found)]
+
+
+def pages():
+    return [page for page in every_page() if blocks(page)]
 
 
 def is_for_two_processes(page):
@@ -76,6 +80,13 @@ def is_said(printed, said):
 def test_examples_of_page_are_python(page):
     for _, text in blocks(page):
         compile(text, page, "exec")
+
+
+@pytest.mark.parametrize("page", every_page())
+def test_python_of_page_is_in_blocks_that_run(page):
+    """Indented code is for commands and listings: nothing would run Python there."""
+    prose = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^    (?:@|def |import |from |class |return |print\().*", prose, re.MULTILINE) == []
 
 
 # --- Two processes ------------------------------------------------------------------------------------------------
