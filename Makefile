@@ -97,8 +97,8 @@ lint: $(READY)
 	$(PY) -m ruff format --check $(wildcard $(PYTHON_DIRS))
 	@echo "clang-format, $(words $(CC_FILES)) files"; $(VENV)/bin/clang-format --dry-run --Werror $(CC_FILES)
 
-# clang-tidy on the C++ files that differ from the main branch and on includers of headers that do, or on FILES;
-# .clang-tidy has the rules.
+# clang-tidy on the C++ files that differ from the main branch (on it, from the commit before) and on includers of headers
+# that do, or on FILES; .clang-tidy has the rules.
 tidy: $(READY)
 	$(PY) tools/native.py tidy $(FILES)
 

@@ -221,11 +221,7 @@ MOST_SOURCES_OF_A_HEADER = 2
 
 def changed_sources() -> list[str]:
     """C++ sources that differ from the main branch, committed or not, and some that include headers which do."""
-    base = "main"
-    for candidate in ("origin/main", "main"):
-        if _git("rev-parse", "--verify", "--quiet", candidate):
-            base = (_git("merge-base", "HEAD", candidate) or [candidate])[0]
-            break
+    base = base_of_changes(ROOT)
     files = ("--", *(f"{directory}/*.{suffix}" for directory in ("cc", "tests/cc") for suffix in ("cc", "h")))
     names = _git("diff", "--name-only", "--diff-filter=d", base, *files)
     names += _git("ls-files", "--others", "--exclude-standard", *files)
@@ -234,6 +230,22 @@ def changed_sources() -> list[str]:
     for header in sorted(set(names) - sources):
         sources.update(sources_of(header, included_by)[:MOST_SOURCES_OF_A_HEADER])
     return sorted(sources)
+
+
+def base_of_changes(root: pathlib.Path) -> str:
+    """The commit with which to compare: where this branch has left the main branch.
+
+    On the main branch itself, where continuous integration runs, it is the commit before the last one; the last one
+    where that is all of the history that was fetched.
+    """
+    base = "main"
+    for candidate in ("origin/main", "main"):
+        if _git("rev-parse", "--verify", "--quiet", candidate, root=root):
+            base = (_git("merge-base", "HEAD", candidate, root=root) or [candidate])[0]
+            break
+    if [base] == _git("rev-parse", "HEAD", root=root):
+        return (_git("rev-parse", "--verify", "--quiet", "HEAD~1", root=root) or [base])[0]
+    return base
 
 
 def includers(root: pathlib.Path) -> dict[str, set[str]]:
@@ -259,8 +271,8 @@ def sources_of(header: str, included_by: dict[str, set[str]]) -> list[str]:
     return found
 
 
-def _git(*arguments: str) -> list[str]:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+def _git(*arguments: str, root: pathlib.Path = ROOT) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
     return done.stdout.split() if done.returncode == 0 else []
 
 

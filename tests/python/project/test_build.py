@@ -200,3 +200,22 @@ def test_changed_header_is_looked_at_with_its_own_source_then_with_the_nearest(t
     assert native.sources_of("cc/base/a.h", included_by) == [own, reader, test]
     assert native.sources_of("cc/base/b.h", included_by) == [test]
     assert native.sources_of("cc/base/unread.h", included_by) == []
+
+
+def git(directory, *arguments):
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_changes_are_those_since_the_main_branch_or_on_it_those_of_the_last_commit(tmp_path):
+    base_of_changes = native_module().base_of_changes
+    git(tmp_path, "init", "-q")
+    commits = []
+    for message in ("first", "second"):
+        git(tmp_path, "commit", "-q", "--allow-empty", "-m", message)
+        commits.append(git(tmp_path, "rev-parse", "HEAD"))
+        assert base_of_changes(tmp_path) == commits[0], "the first commit has none before it"
+    git(tmp_path, "checkout", "-q", "-b", "branch")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "third")
+    assert base_of_changes(tmp_path) == commits[1]
