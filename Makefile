@@ -31,8 +31,9 @@ CC_FILES = $(shell git ls-files 'cc/*.cc' 'cc/*.h' 'tests/cc/*.cc' 'tests/cc/*.h
 # own directory.
 build: $(READY)
 	@$(PY) -W ignore setup.py -q build_ext --inplace
-	@test -L $(VENV) -o -e $(VENV)/.editable || { $(PIP) install --quiet --no-build-isolation --no-deps --editable . \
-	  && touch $(VENV)/.editable; }
+	@if test -L $(VENV); then echo "$(VENV) is a link: the package is not installed in it; run from here, PYTHONPATH=$(CURDIR)"; \
+	else test -e $(VENV)/.editable || { $(PIP) install --quiet --no-build-isolation --no-deps --editable . \
+	  && touch $(VENV)/.editable; }; fi
 
 $(READY): requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed; make PYTHON=python3.x")'

@@ -202,6 +202,25 @@ def test_changed_header_is_looked_at_with_its_own_source_then_with_the_nearest(t
     assert native.sources_of("cc/base/unread.h", included_by) == []
 
 
+@pytest.mark.parametrize("is_link", [False, True])
+def test_make_says_that_it_installs_nothing_where_the_environment_is_a_link(tmp_path, is_link):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements-dev.txt").touch()
+    environment = tmp_path / ("shared" if is_link else ".venv")
+    (environment / "bin").mkdir(parents=True)
+    (environment / ".requirements").touch()
+    python = environment / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$@" >> commands\n')
+    python.chmod(0o755)
+    if is_link:
+        (tmp_path / ".venv").symlink_to(environment)
+    command = ["make", "--no-print-directory", "build"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    said = f".venv is a link: the package is not installed in it; run from here, PYTHONPATH={tmp_path}\n"
+    assert done.stdout == said * is_link
+    assert ("--editable ." in (tmp_path / "commands").read_text()) != is_link
+
+
 def git(directory, *arguments):
     identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]
     command = ["git", *identity, *arguments]
