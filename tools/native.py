@@ -198,12 +198,16 @@ def download_googletest(directory: pathlib.Path) -> None:
             subprocess.run(["dpkg-deb", "-x", package.name, "."], cwd=directory, check=False)
 
 
-def run_tests(build: Build, arguments: list[str]) -> int:
-    """Builds the C++ tests and runs them: by ctest, in parts, or with GoogleTest's flags in one process."""
+def configure_with_googletest(build: Build) -> None:
     build.configure()
     if not build.has_googletest():
         download_googletest(GOOGLETEST)
         build.configure(afresh=True)
+
+
+def run_tests(build: Build, arguments: list[str]) -> int:
+    """Builds the C++ tests and runs them: by ctest, in parts, or with GoogleTest's flags in one process."""
+    configure_with_googletest(build)
     # What the Python tests take for a GPU is built beside them.
     build.make("cc_tests", *(["fake_gpu"] if build.preset == "release" else []))
     if arguments:
@@ -282,7 +286,7 @@ def tidy(build: Build, files: list[str]) -> int:
     if not files:
         print("no C++ file has changed")
         return 0
-    build.configure()
+    configure_with_googletest(build)  # which the sources of tests include
     database = build.dir / "tidy"
     database.mkdir(exist_ok=True)
     write_if_changed(database / "compile_commands.json", build.commands())

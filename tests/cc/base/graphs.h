@@ -157,7 +157,7 @@ inline absl::Status Construct(const tensorflow::GraphDef& graph, std::unique_ptr
   auto built = std::make_unique<tensorflow::Graph>(tensorflow::OpRegistry::Global());
   tensorflow::GraphConstructorOptions options;
   options.allow_internal_ops = true;
-  const absl::Status status = tensorflow::ConvertGraphDefToGraph(options, graph, built.get());
+  absl::Status status = tensorflow::ConvertGraphDefToGraph(options, graph, built.get());
   if (result != nullptr) *result = std::move(built);
   return status;
 }
