@@ -171,6 +171,22 @@ def run_forward(op: tf.Operation, forward: str, results: int) -> tf.Tensor:
     return op.outputs[results]
 
 
+def run_other_forward(op: tf.Operation, forward: str) -> None:
+    """Let a call that runs a forward function in a function graph run `forward`, that of another group.
+
+    What the graph was made into before, a concrete function for example, still runs the one from then.
+    """
+    if op.type == names.INVOKE and op.graph.building_function and callee_of(op) != forward:
+        graphs.note_change(op.graph)
+        nodes.set_attribute(op, names.CALLEE, _function(forward))
+
+
+def forward_of(op: tf.Operation) -> str:
+    """What a call runs where its record is read; in a function graph that is what it calls."""
+    is_called = op.type != names.INVOKE or op.graph.building_function
+    return callee_of(op) if is_called else str(op.get_attr(names.FORWARD).decode())
+
+
 def set_forward(op: tf.Operation, forward: str) -> None:
     """Let an Invoke node call `forward` where its record is read, unless it says so already."""
     if op.get_attr(names.FORWARD).decode() != forward:

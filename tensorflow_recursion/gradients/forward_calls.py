@@ -14,7 +14,7 @@ from tensorflow_recursion._tf import graphs
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients import records, snapshots
 from tensorflow_recursion.gradients.gradient_calls import GradientCalls, Gradients, gradients_for_results
-from tensorflow_recursion.gradients.groups import Group, Groups
+from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
 from tensorflow_recursion.gradients.pair_functions import ForwardFunction
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
 from tensorflow_recursion.gradients.tracer import Tracer
@@ -40,7 +40,7 @@ class ForwardCalls:
     def gradients(self, op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> Gradients:
         """Gradients for the inputs of the call `op` of `definition`, with its record, from those for its results."""
         inputs = list(op.inputs)[: ops.num_arguments(op)]
-        pair, group = self._requested.request(definition, inputs, op.graph, ops.callee_of(op))
+        pair, group = self._requested.request(definition, inputs, op.graph, self._group_to_stay_with(op, definition))
         if len(inputs) < len(definition.inputs) + len(self._tracer.captures(definition.user_name)):
             raise LookupError(  # then the body that the call is in is traced again
                 f"Call {op.name!r} of '{names.shown(definition.user_name)}' cannot be differentiated: it was made "
@@ -51,6 +51,8 @@ class ForwardCalls:
         record = records.keep(op, pair.forward, num_results)
         if self._groups.innermost is not None:
             records.check_kept(op, pair.forward)
+        else:
+            ops.run_other_forward(op, pair.forward)
         for graph in graphs.enclosing_graphs(op.graph):
             self._records_for[graph] = self._groups.innermost
         if isinstance(definition, ForwardFunction) and any(records.may_be_zeros(grads[i]) for i in definition.records):
@@ -58,3 +60,16 @@ class ForwardCalls:
         dys = gradients_for_results(list(op.outputs)[:num_results], pair, grads)
         found = self._gradient_calls.make(pair, group, record, dys, inputs, snapshots.of_call(op))
         return [found.get(i) for i in range(len(op.inputs))]
+
+    def _group_to_stay_with(self, op: tf.Operation, definition: Definition) -> Group | None:
+        """The group whose forward function a call has to go on running; None if it may run that of any.
+
+        A call runs one forward function, whoever asks for a gradient, and all gradients read its record. So where a
+        gradient call in the same graph reads it, it stays the same. It does, too, where it was made for tangents and
+        the gradient is asked for once more by a tape.
+        """
+        group = self._requested.group_of_forward(ops.forward_of(op))
+        if group is None or group.purpose is Purpose.FORWARD:
+            return group
+        record = op.outputs[len(self._tracer.output_types(definition.user_name))]
+        return group if record.consumers() else None

@@ -22,25 +22,22 @@ class RequestedPairs:
         self._by_backward: dict[str, tuple[Pair, Group]] = {}
 
     def request(
-        self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph, callee: str | None = None
+        self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph, known: Group | None = None
     ) -> tuple[Pair, Group]:
         """The functions that a call and its gradient call, made unless a group is in progress.
-
-        A call runs one forward function, whoever asks for a gradient. So where `callee` is one that was made for
-        tangents, and its gradient is asked for once more by a tape, both gradients read the record of that one.
 
         Args:
           definition: the function that is called.
           inputs: those of the call, captured ones last.
           graph: the graph that the call is in.
-          callee: the name of what the call runs.
+          known: the group whose functions they are; if there is none, they are those for such inputs.
         """
         group = self._groups.innermost
         if group is not None:
             pair = group.require(definition, inputs)
         else:
-            _, group = self._by_forward.get(callee or "", (None, None))
-            if group is None or group.purpose is not Purpose.FORWARD:
+            group = known
+            if group is None:
                 purpose = Purpose.FORWARD if tapes.have_tangents(inputs) else Purpose.REVERSE
                 group = self._groups.of(definition.user_name, inputs[: len(definition.inputs)], purpose)
             pair = group.require(definition, inputs)
@@ -48,6 +45,11 @@ class RequestedPairs:
         self._by_backward[pair.backward] = (pair, group)
         self._by_forward[pair.forward] = (definition, group)
         return pair, group
+
+    def group_of_forward(self, forward: str) -> Group | None:
+        """The group of the forward function that is called `forward`; None if no gradient has asked for that one."""
+        _, group = self._by_forward.get(forward, (None, None))
+        return group
 
     def differentiated_by(self, forward: str) -> Definition | None:
         """The function whose forward function is called `forward`; None if no gradient has asked for that one."""
