@@ -2,15 +2,18 @@
 #include "cc/passes/dynamic_calls.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "cc/analysis/function_attributes.h"
 #include "cc/base/names.h"
 #include "cc/base/notices.h"
@@ -130,10 +133,44 @@ bool IsAboutDevices(absl::string_view message) {
          absl::StrContains(message, "Cannot place") || absl::StrContains(message, "combinations of devices");
 }
 
+// What an error says before TensorFlow lists what devices and kernels there are, on dozens of lines.
+absl::string_view BeforeLists(absl::string_view message) {
+  for (const char* list : {"Registered devices:", "Registered kernels:", ".  Registered:", "All kernels registered"}) {
+    message = message.substr(0, message.find(list));
+  }
+  return absl::StripTrailingAsciiWhitespace(message);
+}
+
+// The operators that conditionals and loops of a static graph are made of. They have kernels for most dtypes.
+bool IsOfControlFlow(absl::string_view op) {
+  constexpr absl::string_view kOps[] = {"Switch", "Merge", "Enter", "Exit", "NextIteration"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+// What stands between `before` and the first of the characters `after` in a text; empty if `before` is not there.
+absl::string_view Between(absl::string_view text, absl::string_view before, absl::string_view after) {
+  const size_t start = text.find(before);
+  if (start == absl::string_view::npos) return "";
+  text.remove_prefix(start + before.size());
+  return text.substr(0, text.find_first_of(after));
+}
+
+// Why a call is dynamic if its conditionals or loops hand on values of a dtype that there is no kernel for, and what to
+// do about it; empty if `message` says something else.
+std::string ExplanationOfType(absl::string_view message) {
+  const absl::string_view op = Between(message, "No OpKernel was registered to support Op '", "'");
+  const std::string dtype = absl::AsciiStrToLower(Between(message, "T=DT_", ",] \n"));
+  if (!IsOfControlFlow(op) || dtype.empty()) return "";
+  return absl::StrCat("its conditionals or loops hand on values of ", dtype, ", for which TensorFlow's operator ", op,
+                      " has no kernel. Cast them around the call, with tf.cast, to ",
+                      absl::StrContains(dtype, "int") ? "int32" : "bfloat16 or float32");
+}
+
 // Why a call is dynamic, and what to do about it.
 std::string Explanation(const absl::Status& failure) {
   if (failure.ok()) return "its call was added to the graph too late to be transformed. Make it with Defun or Declare";
-  return absl::StrCat(failure.message(), ". ",
+  if (std::string of_type = ExplanationOfType(failure.message()); !of_type.empty()) return of_type;
+  return absl::StrCat(BeforeLists(failure.message()), ". ",
                       IsAboutDevices(failure.message())
                           ? "Pin its operators with tf.device to devices that have kernels for them, beside the "
                             "variables that they read, or set allow_soft_placement"
