@@ -166,6 +166,13 @@ _EXPLANATIONS = (
         of_results=True,
     ),
     _Explanation(
+        r"^Expected (\w+) passed to parameter '\w+' of op '(\w+)', got (.+) of type '\w+' instead",
+        "'{2}' takes values of one dtype, here {1}, and is given {3} along with a tensor; write a number of that kind, "
+        "or tf.cast(x, tf.float32) for the tensor, for example",
+        quotes=True,
+        of_results=True,
+    ),
+    _Explanation(
         r"'(.*)' is encountered while parsing the device spec|Not a valid device name: \"(.*)\"",
         "tf.device does not know the device '{1}{2}'; write '/cpu:0', '/gpu:1' or '/job:worker/task:2/cpu:0', for "
         "example",
@@ -287,12 +294,12 @@ def explained(function: str, *, autograph: bool = False, note: Callable[[], str]
         text = _explanation(error, autograph=autograph, note=note)
         if text is None:
             raise
-        raise with_message(error, f"Function '{function}'{_place(error)}: {text}") from error
+        raise with_message(error, f"Function '{function}'{place(error)}: {text}") from error
     except tf.errors.InvalidArgumentError as error:
         text = _explanation(error)
         if text is None or error.op is None or not error.op.graph.building_function:  # of a session of another graph
             raise
-        message = f"Function '{function}'{_place(error)}: {text}"
+        message = f"Function '{function}'{place(error)}: {text}"
         raise tf.errors.InvalidArgumentError(error.node_def, None, message) from error
 
 
@@ -344,7 +351,7 @@ def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[]
     return None
 
 
-def _place(error: Exception) -> str:
+def place(error: Exception) -> str:
     """File and line of the body where the error came up, if it is in a file."""
     for file, line in _frames(error):
         if not is_ours(file) and os.path.exists(file):

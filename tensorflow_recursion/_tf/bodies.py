@@ -172,6 +172,24 @@ def leave_out_of_errors(folder: str) -> None:
     Between the lines of a body and those of its branches are the calls that wrap `tf.cond`, for example.
     """
     replace_for_good(traceback_utils, "_EXCLUDED_PATHS", (*traceback_utils._EXCLUDED_PATHS, folder))
+    replace_for_good(traceback_utils, "_process_traceback_frames", _shown_frames)
+
+
+def _shown_frames(entries: types.TracebackType | None) -> types.TracebackType | None:
+    """What TensorFlow keeps of a traceback: frames that are not its own, or else the innermost one.
+
+    TensorFlow's own function takes the instruction that a frame is at by now, not the one where the error came up. So
+    AutoGraph takes an error in a branch that returns for one of its own lines, which follows there.
+    """
+    found = []
+    while entries is not None:
+        found.append(entries)
+        entries = entries.tb_next
+    kept = [one for one in found if traceback_utils.include_frame(one.tb_frame.f_code.co_filename)] or found[-1:]
+    shown = None
+    for one in reversed(kept):
+        shown = types.TracebackType(shown, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return shown
 
 
 def message_of(error: BaseException) -> str:

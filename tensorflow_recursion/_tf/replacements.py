@@ -17,7 +17,8 @@ unless something of ours is concerned. This is all that is replaced for good, by
 - `branches`, so that bodies have If and While, and branches names of their own:
   `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`.
 - `bodies`, so that functions leave out what nothing reads, and errors our own lines:
-  `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`.
+  `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`; and because TensorFlow errs in the lines of
+  errors: `traceback_utils._process_traceback_frames`.
 - `inlining`, so that graphs of loaded branches and loops are made once: `cond_v2.get_func_graphs`,
   `while_v2._get_graph`.
 - `loops`, for what errors say, and because TensorFlow errs: `while_v2._check_shapes_compat`,

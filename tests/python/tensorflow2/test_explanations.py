@@ -94,6 +94,17 @@ def computing_with_nothing():
     return length, [tf.constant(3)]
 
 
+@mistake("'below'", "(test_explanations.py, line ", "'Sub' takes values of one dtype", "given 1.5")
+def fraction_less_than_an_integer():
+    @tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+    def below(n):
+        if n < 1:
+            return n
+        return below(n - 1.5)
+
+    return below, [tf.constant(3)]
+
+
 @mistake("'trees'", "cannot append to a Python list", "tf.TensorArray")
 def list_of_a_loop():
     @tfr.recursive

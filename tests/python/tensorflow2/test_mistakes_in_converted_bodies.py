@@ -211,3 +211,57 @@ def test_error_of_a_kind_that_takes_more_than_a_message_is_not_lost():
 
     with pytest.raises(ValueError, match=contains("Expecting value", "output_signature")):
         f(tf.constant(3))
+
+
+@tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+def with_too_many(n):
+    if n < 2:
+        return n
+    return with_too_many(n - 1, 3) + with_too_many(n - 2)
+
+
+@tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])
+def with_list(n):
+    if n < 2:
+        return n
+    return with_list([n - 1]) + with_list(n - 2)
+
+
+@tfr.recursive
+def with_fraction(n):
+    if n < 2:
+        return n
+    return with_fraction(n - 1.5)
+
+
+@tfr.recursive
+def with_wrong_shape(n):
+    if n > 2:
+        return with_wrong_shape(tf.reshape(n, "x"))
+    return n
+
+
+@tf.function
+def stock_with_fraction(n):
+    if n < 2:
+        return n
+    return n - 1.5
+
+
+WRONG_CALLS = {
+    with_too_many: "with_too_many(n - 1, 3)",
+    with_list: "with_list([n - 1])",
+    with_fraction: "with_fraction(n - 1.5)",
+    with_wrong_shape: 'tf.reshape(n, "x")',
+    stock_with_fraction: "n - 1.5",
+}
+
+
+@pytest.mark.parametrize("function", WRONG_CALLS, ids=lambda function: function.__name__)
+def test_line_of_a_branch_that_returns_is_named(function):
+    lines, first = inspect.getsourcelines(function.python_function)
+    line = first + next(i for i, text in enumerate(lines) if WRONG_CALLS[function] in text)
+    with pytest.raises((TypeError, ValueError)) as error:
+        function(tf.constant(3))
+    assert f"line {line}" in str(error.value)
+    assert "__autograph_generated_file" not in str(error.value)
