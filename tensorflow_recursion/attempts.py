@@ -33,6 +33,7 @@ from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import assignments, bodies, functions
 from tensorflow_recursion._tf import tracing as tf_tracing
+from tensorflow_recursion.contradictions import Contradictions, may_differ
 from tensorflow_recursion.definitions import Definition, Registry, TraceAgain
 from tensorflow_recursion.result_shapes import ResultShapes
 from tensorflow_recursion.signatures import Signature
@@ -76,6 +77,7 @@ class BodyTracer:
         graph: tf.Graph,
         registry: Registry,
         result_shapes: ResultShapes,
+        contradictions: Contradictions,
         callees: Callees,
         while_building: Callable[[], contextlib.AbstractContextManager[None]],
     ) -> None:
@@ -83,6 +85,7 @@ class BodyTracer:
         self._graph = graph
         self._registry = registry
         self._result_shapes = result_shapes
+        self._contradictions = contradictions
         self._callees = callees
         self._while_building = while_building
 
@@ -90,10 +93,23 @@ class BodyTracer:
         """Trace a body, in as many attempts as it takes.
 
         Its own calls have no shapes at first. Those that wait for the traces of other functions are not known to read
-        variables: a tape in the body gives None for these.
+        variables: a tape in the body gives None for these. If a path through the body is not as its user states, that
+        is what the error says.
         """
-        declared = self._registry.declarations.get(body.definition.user_name)
-        return self._attempt(body, declared, _Attempt.FIRST)
+        definition = body.definition
+        declared = self._registry.declarations.get(definition.user_name)
+        try:
+            traced = self._attempt(body, declared, _Attempt.FIRST)
+        except Exception as error:
+            found = self._contradictions.behind(error, definition, declared, self._callees.variables_of)
+            if found is None:
+                raise
+            raise found from error
+        if body.may_differ:
+            found = self._contradictions.in_shapes(definition, declared, self._callees.variables_of)
+            if found is not None:
+                raise found
+        return traced
 
     def _attempt(self, body: Body, declared: Signature | None, attempt: _Attempt) -> functions.TracedFunction:
         """This attempt, and if it fails the next one.
@@ -143,6 +159,7 @@ class BodyTracer:
         def func(*args: tf.Tensor) -> list[tf.Tensor]:
             with body.building(self._graph.seed), self._while_building():
                 outputs = definition.build(args, declared)
+            body.may_differ = any(map(may_differ, outputs))
             body.guess = tuple(static_shapes.guess(tensor) for tensor in outputs)
             self._result_shapes.learn(definition, declared, outputs, body.guess)
             body.has_effects |= bodies.has_effects(tf1.get_default_graph(), names.INVOKE, self._callees.has_effects)

@@ -16,7 +16,7 @@ from tensorflow_recursion import calls, signatures
 from tensorflow_recursion._tf import functions, graphs
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.definitions import TraceOptions, graph_name
-from tensorflow_recursion.errors import CallError
+from tensorflow_recursion.errors import CallError, of_results
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.results import Results
@@ -146,12 +146,28 @@ class DefinedFunction:
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph; called by the library while it traces."""
-        stated = Results(self.user_name, self._out_names, self.output_shapes, declared)
+        returned = self._returned(args)
+        with of_results():
+            return self._results(declared).tensors(returned)
+
+    def contradiction(self, args: Sequence[tf.Tensor], declared: Signature | None) -> Exception | None:
+        """The error if what the body returns is not as its declaration, or Defun, states; None if it is."""
+        returned = self._returned(args)
+        try:
+            self._results(declared).tensors(returned)
+        except (TypeError, ValueError) as error:
+            return error
+        return None
+
+    def _results(self, declared: Signature | None) -> Results:
+        return Results(self.user_name, self._out_names, self.output_shapes, declared)
+
+    def _returned(self, args: Sequence[tf.Tensor]) -> Any:
+        """What the Python function returns for these tensors."""
         for tensor, shape in zip(args, self._input_shapes, strict=True):
             tensor.set_shape(shape)
         with explained(self.user_name):
-            returned = self._func(*args)
-        return stated.tensors(returned)
+            return self._func(*args)
 
     def trace_options(self) -> TraceOptions:
         """How the body is traced, beyond what the library knows."""

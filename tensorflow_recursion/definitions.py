@@ -134,6 +134,12 @@ class Definition(Protocol):
           TraceAgain: if it could not be built, maybe for what was guessed of it.
         """
 
+    def contradiction(self, args: Sequence[tf.Tensor], declared: Signature | None) -> Exception | None:
+        """Build the body in the default graph, which is for inference; the error if what it returns is not as stated.
+
+        None if that is as stated, or nothing is stated. Raises what building the body does.
+        """
+
     def trace_options(self) -> TraceOptions:
         """How the body is traced, beyond what follows from its declaration."""
 
@@ -201,6 +207,10 @@ class MadeDefinition(abc.ABC):
     @abc.abstractmethod
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph; returns its outputs."""
+
+    def contradiction(self, args: Sequence[tf.Tensor], declared: Signature | None) -> Exception | None:
+        """Nothing can be wrong where nobody states anything."""
+        return None
 
     @abc.abstractmethod
     def trace_options(self) -> TraceOptions:

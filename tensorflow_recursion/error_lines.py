@@ -39,6 +39,9 @@ _NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
 # An operator that Grappler has moved into the branch that needs it, and a branch of which it has made a further one.
 _MOVED = re.compile(r"_tfg_cf_sunk_.*$")
 _SPECIALIZED = re.compile(r"_tfg_region_specialized_.*$")
+# The check of a result's shape at the end of a body, by what states that shape.
+_CHECK = re.compile(r"(?:^|/)(output_shapes|output_signature)_(\d+)$")
+_IS_OF_SHAPE = "is not compatible with expected shape"
 # What comes before the name of a node whose conditional or loop the runtime has taken apart.
 _AROUND = re.compile(r"^.*/(?:then|else|branch\d*|cond|body)/_\d+/")
 # A further body of a function is called F__copy1, and is made where F is.
@@ -92,9 +95,27 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
         origins_of_node = _origins(graph, message, function, node)
         if len(origins_of_node) > 1:
             texts.append(f"{len(origins_of_node)} operators have this name, in branches of which one ran; it failed\n")
+        if origins_of_node:
+            texts.append(_statement(message, function, node))
         texts += [_description(node, origin) for origin in origins_of_node]
         found += [node] if origins_of_node else []
     return "".join(texts), found
+
+
+def _statement(message: str, function: str, node: str) -> str:
+    """What to say of a node that checks the shape of a result; nothing of other nodes."""
+    check = _CHECK.search(node)
+    if check is None or _IS_OF_SHAPE not in message:
+        return ""
+    around = [function] if function else _failed_functions(message)
+    owner = node.partition("/")[0] if "/" in node else next(reversed(around), "")
+    where = f"Function '{names.shown(owner)}'" if owner else "Result of a function"
+    return f"{where}: output {check[2]} does not have the shape that {check[1]} states\n"
+
+
+def _failed_functions(message: str) -> list[str]:
+    """The functions in which a dynamic call failed, the innermost last."""
+    return [name for text in _FAILED_FUNCTIONS.findall(message) for name in _FUNCTION.findall(text)]
 
 
 def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Origin]:
@@ -104,8 +125,7 @@ def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Or
     """
     if function:
         return _origins_in(graph, function, node)
-    failed = [name for text in _FAILED_FUNCTIONS.findall(message) for name in _FUNCTION.findall(text)]
-    if failed:
+    if failed := _failed_functions(message):
         around = _NODES_AROUND.findall(message.partition("{{node " + node + "}}]]")[2].partition(_CALLS)[0])
         for name in reversed(failed):
             if found := _origins_in(graph, name, node) or _origins_in_branches(graph, name, around, node):

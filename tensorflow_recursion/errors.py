@@ -4,7 +4,12 @@ So a script that catches the stock error goes on working.
 """
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
+from collections.abc import Iterator
+
 import tensorflow as tf
+
+from tensorflow_recursion import names
 
 
 class CallError(TypeError, ValueError):
@@ -18,6 +23,26 @@ class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: igno
 
     def __init__(self, message: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
+
+@contextlib.contextmanager
+def of_results() -> Iterator[None]:
+    """Inside, errors say what a function returns, and what it should."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        note_of_results(error)
+        raise
+
+
+def note_of_results(error: BaseException) -> None:
+    """Note that nothing more is to be found out of what a function returns that this error is about."""
+    setattr(error, names.IS_OF_RESULTS, True)
+
+
+def is_of_results(error: BaseException) -> bool:
+    """Whether that was noted."""
+    return hasattr(error, names.IS_OF_RESULTS)
 
 
 def with_message(error: Exception, message: str) -> Exception:

@@ -97,6 +97,7 @@ ORIGINS = "_recursion_origins"
 GRADIENT_OF_INPUTS = "_recursion_gradient_of_inputs"
 CAME_OUT_OF_A_BODY = "_recursion_came_out_of_a_body"
 CHECKED = "_recursion_checked"
+IS_OF_RESULTS = "_recursion_is_of_results"  # says what a function returns, and what it should
 
 # Attributes of nodes and functions while they are saved or frozen.
 HINT = "_recursion_hint"

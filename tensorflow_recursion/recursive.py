@@ -273,6 +273,7 @@ class RecursiveFunction:
         tensors = arguments.tensors(function.call_type)
         library.note_scope(function)
         if inferring.is_inferring():
+            library.check_not_left_out(function.user_name)
             return library.inference.result_of(function, tensors)
         library.inference.require(function)
         library.declare(function.signature)

@@ -13,7 +13,8 @@ from tensorflow_recursion import signatures
 from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.signatures import Signature
 
-_CHECK = "output_shapes_"  # begins the names of operations that check what was stated
+# How the names of operations begin that check what was stated: in a Defun or Declare, and in tfr.recursive.
+CHECKS = ("output_shapes_", "output_signature_")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,12 +136,15 @@ class Results:
 
 def is_check(op: tf.Operation) -> bool:
     """Whether an operation of a body is what `checked` has made."""
-    return op.type == "EnsureShape" and _CHECK in op.name
+    return op.type == "EnsureShape" and any(check in op.name for check in CHECKS)
 
 
-def checked(index: int, output: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
-    """`output`, whose shape is checked when the function runs unless the trace says enough of it."""
+def checked(index: int, output: tf.Tensor, shape: tf.TensorShape, *, is_of_nest: bool = False) -> tf.Tensor:
+    """`output`, whose shape is checked when the function runs unless the trace says enough of it.
+
+    `is_of_nest` says that an output_signature states the shape.
+    """
     if output.dtype in (tf.resource, tf.variant) or output.shape.is_subtype_of(shape):
         return output
     with tf.compat.v1.device(output.device or None):
-        return tf.ensure_shape(output, shape, name=f"{_CHECK}{index}")
+        return tf.ensure_shape(output, shape, name=f"{CHECKS[is_of_nest]}{index}")

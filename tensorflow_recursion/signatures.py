@@ -70,11 +70,11 @@ def mismatch(
     return TypeError(
         f"Function '{declared.name}' {verb} {type_names(expected)} by its declaration, "
         f"but its definition {where + ' ' if where else ''}{verb} {type_names(got)}"
-        f"{_number_hint(expected, got) if verb == 'returns' and not where else ''}"
+        f"{number_hint(expected, got) if verb == 'returns' and not where else ''}"
     )
 
 
-def _number_hint(expected: Sequence[tf.DType], got: Sequence[tf.DType]) -> str:
+def number_hint(expected: Sequence[tf.DType], got: Sequence[tf.DType]) -> str:
     """What may be the matter where a result has the dtype that a Python number gets in TensorFlow."""
     for want, have in zip(expected, got, strict=False):
         is_number = (want.is_integer and have == tf.int32) or (want.is_floating and have == tf.float32)

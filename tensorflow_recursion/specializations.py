@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, signatures
+from tensorflow_recursion import names, output_signatures, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -27,9 +27,8 @@ from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
-from tensorflow_recursion.errors import CallError, with_message
+from tensorflow_recursion.errors import CallError, of_results, with_message
 from tensorflow_recursion.explanations import explained, is_explained
-from tensorflow_recursion.results import checked
 from tensorflow_recursion.signatures import Signature
 
 # With so many kinds of its own arguments in a row, a recursion may be one that never ends.
@@ -226,13 +225,7 @@ class Specialization:
                 self._function = self._function or python_functions.frozen(function)
             finally:
                 graphs.forget(variables)
-        try:
-            return nests.to_tensors(returned, self.returns)
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"Function '{self.source.name}' returns {returned!r}, expected tensors, or what converts to them, in "
-                f"tuples, lists or dictionaries: {error}"
-            ) from error
+        return output_signatures.as_tensors(self.source.name, returned, self.returns)
 
     @contextlib.contextmanager
     def _as_when_called(self) -> Iterator[None]:
@@ -316,26 +309,23 @@ class Specialization:
 
     def _checked(self, returned: Any) -> list[tf.Tensor]:
         """The tensors of what a trace of the body returned; more general shapes than known are noted."""
-        found = nests.spec_of(returned)
-        try:
-            joined = nests.join(self.returns, found)
-        except ValueError as error:
-            how = "output_signature states" if self.source.has_signature else "other paths through its body return"
-            raise TypeError(
-                f"Function '{self.source.name}' returns {found}, but {how} {self.returns}; they differ in {error}"
-            ) from error
-        tensors = nests.tensors_of(returned)
+        name, known = self.source.name, self.returns
+        with of_results():
+            if self.source.has_signature:
+                return output_signatures.as_stated(name, returned, known)
+            self.returns = output_signatures.joined(name, returned, known, is_stated=False)
+        return nests.tensors_of(returned)
+
+    def contradiction(self, args: Sequence[tf.Tensor], declared: Signature | None) -> Exception | None:
+        """The error if what the body returns is not as its user states; None if it is, or nothing is stated."""
         if not self.source.has_signature:
-            self.returns = joined
-            return tensors
-        stated = self.output_shapes
-        for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True)):
-            if not tensor.shape.is_compatible_with(shape):
-                raise ValueError(
-                    f"Function '{self.source.name}': output {i} has shape {tensor.shape}, output_signature states "
-                    f"{shape}"
-                )
-        return [checked(i, tensor, shape) for i, (tensor, shape) in enumerate(zip(tensors, stated, strict=True))]
+            return None
+        returned = self.call(args)
+        try:
+            output_signatures.as_stated(self.source.name, returned, self.returns, is_of_path=True)
+        except (TypeError, ValueError) as error:
+            return error
+        return None
 
 
 def _came_out_of_inner_body(error: BaseException) -> bool:

@@ -56,6 +56,7 @@ class Body:
       captures: the tensors that calls append to the declared arguments; None while the trace is in progress.
       callees: name of each function the body calls -> what the first such call took for known.
       guess: the static shapes of the outputs, if its calls return what its other paths do.
+      may_differ: whether a branch returns an output of another shape than is stated.
       has_effects: whether the body, or a function it calls, has side effects; as far as it is known.
       is_ordered: whether the side effects are in their order.
       assigned: the kinds of variables that the body itself may assign to.
@@ -76,6 +77,7 @@ class Body:
     captures: Tensors | None = None
     callees: dict[str, Reliance] = dataclasses.field(default_factory=dict)
     guess: static_shapes.Shapes = ()
+    may_differ: bool = False
     has_effects: bool = False
     is_ordered: bool = False
     assigned: assignments.Kinds = frozenset()

@@ -26,6 +26,7 @@ import tensorflow as tf
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import assignments, functions, inferring, recorders, tapes
 from tensorflow_recursion.attempts import BodyTracer
+from tensorflow_recursion.contradictions import Contradictions
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
 from tensorflow_recursion.made_variables import VariableLog
 from tensorflow_recursion.result_shapes import ResultShapes
@@ -60,8 +61,9 @@ class Traces:
         # Names of functions that bodies call, which are to be traced once no trace is in progress.
         self._pending: list[str] = []
         self.result_shapes = ResultShapes(graph, registry)
+        self.contradictions = Contradictions(graph)
         self._variables: weakref.WeakKeyDictionary[Definition, VariableLog] = weakref.WeakKeyDictionary()
-        self._tracer = BodyTracer(graph, registry, self.result_shapes, self, while_building)
+        self._tracer = BodyTracer(graph, registry, self.result_shapes, self.contradictions, self, while_building)
 
     def get(self, name: str) -> Body | None:
         """The latest trace of a function; it may be in progress."""

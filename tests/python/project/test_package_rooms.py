@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 ORDER = """
     _build_info, _native
     _loader
-    names, errors, converted
+    names
+    errors, converted
     notices
     _tf
     _tf.attributes, _tf.replacements
@@ -35,7 +36,7 @@ ORDER = """
     ops, shapes, signatures, explanations
     vectorization, conversions, made_variables
     definitions, results
-    result_shapes, traced_bodies
+    result_shapes, traced_bodies, contradictions, output_signatures
     attempts, specializations, call_checks
     tracing
     endless, nested_calls, imports, installation, unresolved, inference, loop_errors
