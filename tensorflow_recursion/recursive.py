@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypedDict, overload
 
 import tensorflow as tf
 
-from tensorflow_recursion import calls, endless, notices, ops, signatures
+from tensorflow_recursion import calls, endless, notices, ops, output_signatures, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -157,7 +157,7 @@ class RecursiveFunction:
         """Call the function: at once in eager mode, else as a node of the default graph."""
         dataclass_nests.open_in((args, kwargs))
         if tf.executing_eagerly() and tf.config.functions_run_eagerly():
-            return self.python_function(*args, **kwargs)
+            return self._in_python(args, kwargs)
         try:
             if not tf.executing_eagerly():
                 return self._in_graph(*keras_scopes.read_variables((args, kwargs)))
@@ -264,6 +264,15 @@ class RecursiveFunction:
             autograph=False,
             reduce_retracing=self._options["reduce_retracing"],
         )
+
+    def _in_python(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Run the Python function. What its user states of the result holds as in graphs."""
+        returned, source = self.python_function(*args, **kwargs), self._source
+        if not source.has_signature:
+            return returned
+        result = output_signatures.as_tensors(source.name, returned, source.output_signature)
+        output_signatures.as_stated(source.name, result, source.output_signature)
+        return result
 
     def _in_graph(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Add a call to the default graph."""
