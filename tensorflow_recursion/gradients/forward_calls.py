@@ -68,8 +68,10 @@ class ForwardCalls:
         gradient call in the same graph reads it, it stays the same. It does, too, where it was made for tangents and
         the gradient is asked for once more by a tape.
         """
-        group = self._requested.group_of_forward(ops.forward_of(op))
-        if group is None or group.purpose is Purpose.FORWARD:
+        base, group = self._requested.of_forward(ops.forward_of(op))
+        if group is None or base is not definition:  # of a pair, the forward function itself is differentiated
+            return None
+        if group.purpose is Purpose.FORWARD:
             return group
         record = op.outputs[len(self._tracer.output_types(definition.user_name))]
         return group if record.consumers() else None

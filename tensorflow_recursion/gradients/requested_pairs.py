@@ -46,14 +46,13 @@ class RequestedPairs:
         self._by_forward[pair.forward] = (definition, group)
         return pair, group
 
-    def group_of_forward(self, forward: str) -> Group | None:
-        """The group of the forward function that is called `forward`; None if no gradient has asked for that one."""
-        _, group = self._by_forward.get(forward, (None, None))
-        return group
+    def of_forward(self, forward: str) -> tuple[Definition | None, Group | None]:
+        """The function whose forward function is called `forward`, and its group; None if no gradient asked for it."""
+        return self._by_forward.get(forward, (None, None))
 
     def differentiated_by(self, forward: str) -> Definition | None:
         """The function whose forward function is called `forward`; None if no gradient has asked for that one."""
-        definition, _ = self._by_forward.get(forward, (None, None))
+        definition, _ = self.of_forward(forward)
         return definition
 
     def of_backward(self, backward: str) -> tuple[Pair, Group] | None:
