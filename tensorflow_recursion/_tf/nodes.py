@@ -114,10 +114,19 @@ def sources_of(tensor: tf.Tensor) -> Iterator[tf.Operation]:
 
 
 def branch_outputs(result: tf.Tensor) -> list[tf.Tensor]:
-    """Where `result` is an output of a conditional: the outputs of its branches that it may be."""
+    """Where `result` is an output of a conditional: the outputs of its branches that it may be.
+
+    Of control flow v1 that is a Merge; one of a loop merges what the loop begins with and what an iteration makes.
+    """
+    if result.op.type == "Merge" and result.value_index == 0:
+        return [] if _is_of_loop(result.op) else list(result.op.inputs)
     if result.op.type not in BRANCHING:
         return []
     return [branch.outputs[result.value_index] for branch in branches(result.op)]
+
+
+def _is_of_loop(merge: tf.Operation) -> bool:
+    return any(source.op.type in ("Enter", "RefEnter", "NextIteration") for source in merge.inputs)
 
 
 def branches(op: tf.Operation) -> tuple[tf.Graph, ...]:

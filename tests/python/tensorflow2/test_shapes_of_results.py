@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import pytest
+import switches
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.ops import cond_v2
@@ -109,3 +110,49 @@ def test_conditional_of_many_results_is_looked_into_once(monkeypatch):
         results = increase(tf.constant(3), [tf.constant(float(i)) for i in range(50)])
     assert [result.numpy() for result in results] == [i + 3.0 for i in range(50)]
     assert 0 < len(asked) < 20
+
+
+def in_loop(f, x, n):
+    add = lambda i, a: (i + 1, a + f(x, n - 1))
+    return tf.cond(n < 1, lambda: x, lambda: tf.while_loop(lambda i, a: i < 2, add, [0, x])[1])
+
+
+SHAPED = {  # bodies, and what they return for [1, 2, 3] and 2
+    "cond": (lambda f, x, n: tf.cond(n < 1, lambda: x, lambda: x * f(x, n - 1)), [1.0, 8.0, 27.0]),
+    "result of the call": (lambda f, x, n: tf.cond(n < 1, lambda: x, lambda: f(x + 1.0, n - 1)), [3.0, 4.0, 5.0]),
+    "nested conds": (
+        lambda f, x, n: tf.cond(
+            n > 1, lambda: tf.cond(x[0] > 0.0, lambda: f(x, n - 1), lambda: -f(x, n - 2)), lambda: x * 2.0
+        ),
+        [2.0, 4.0, 6.0],
+    ),
+    "case": (
+        lambda f, x, n: tf.case([(n > 5, lambda: f(x, n - 1)), (n > 0, lambda: f(x, n - 1) * 2.0)], lambda: x),
+        [4.0, 8.0, 12.0],
+    ),
+    "switch_case": (
+        lambda f, x, n: tf.switch_case(n, [lambda: x, lambda: f(x, n - 1), lambda: 2.0 * f(x, n - 2)]),
+        [2.0, 4.0, 6.0],
+    ),
+    "loop": (in_loop, [7.0, 14.0, 21.0]),
+}
+
+
+@pytest.mark.parametrize("is_defun", [True, False], ids=["Defun", "recursive"])
+@pytest.mark.parametrize("is_v2", [True, False], ids=["v2", "v1"])
+@pytest.mark.parametrize("name", SHAPED)
+def test_shapes_are_found_whichever_control_flow(name, is_v2, is_defun):
+    body, expected = SHAPED[name]
+    with switches.control_flow_v2(is_v2):
+        if is_defun:
+            f = declare()
+            F = define(lambda x, n: body(f, x, n))
+        else:
+            F = tfr.recursive(lambda x, n: body(F, x, n))
+        y = F(tf.constant([1.0, 2.0, 3.0]), tf.constant(2))
+        repeat = lambda i, x: (i + 1, F(x, tf.constant(2)))
+        carried = tf.while_loop(lambda i, x: i < 1, repeat, [tf.constant(0), tf.constant([1.0, 2.0, 3.0])])[1]
+        scanned = tf.scan(lambda a, x: F(a, tf.constant(2)) + x, tf.constant([0.0]), tf.constant([1.0, 2.0, 3.0]))
+    assert y.shape.as_list() == [3]
+    for got in run([y, carried, scanned[0]]):
+        assert got.tolist() == expected
