@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import re
 import threading
 import traceback
 import types
@@ -35,6 +37,9 @@ _WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeho
 
 # What changes a table, or takes something out of a queue or a dataset's iterator, so that it is another one afterwards.
 _TAKES_AWAY = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport", "QueueDequeue", "IteratorGetNext")
+
+# How AutoGraph writes a part of a function that it does not know: `(<gast.gast.NamedExpr object at 0x7f>, (m := n))`.
+_SYNTAX_NODE = re.compile(r"^\(<gast\.gast\.(\w+) object at 0x[0-9a-f]+>, (.*)\)$")
 
 # Parts of a function that Python runs as functions of their own.
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -228,14 +233,14 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
     """
     walked = traceback.walk_tb(_before_autograph(error).__traceback__)
     frames = [frame for frame, _ in walked if not skip(frame.f_code.co_filename)]
-    frame = next((frame for frame in reversed(frames) if frame.f_code.co_name not in _COMPREHENSIONS), None)
-    if frame is None or is_converted(frame.f_code.co_filename):
+    inwards = [frame for frame in frames if frame.f_code.co_name not in _COMPREHENSIONS]
+    unconverted = list(itertools.takewhile(lambda frame: not is_converted(frame.f_code.co_filename), inwards[::-1]))
+    if not unconverted:
         return None
-    code = frame.f_code
+    frame, code = unconverted[0], unconverted[0].f_code
     if not _has_source(code):
-        name = getattr(code, "co_qualname", code.co_name).split("<locals>.")[-1].strip("<>")  # Python 3.10 has no A.f
         return (
-            f"AutoGraph could not convert '{name}', because Python finds no source of it: code "
+            f"AutoGraph could not convert '{_name_of(code)}', because Python finds no source of it: code "
             "that is typed in at a prompt, read from stdin or made by `exec` has none; put it into a file"
         )
     if code.co_name == "<lambda>" and not _can_be_told(code, frame.f_globals):
@@ -243,6 +248,9 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
             "AutoGraph could not convert a lambda, because several with the same arguments are in one line; give each "
             "a line of its own, or write `def`"
         )
+    for frame in unconverted:  # where a function is not converted, those are not that it makes
+        if (cause := _why_not_converted(frame.f_code, frame.f_globals)) is not None:
+            return f"AutoGraph could not convert '{_name_of(frame.f_code)}' ({cause}); write that in another way"
     return None
 
 
@@ -262,11 +270,29 @@ def _has_source(code: types.CodeType) -> bool:
         return False
 
 
+def _name_of(code: types.CodeType) -> str:
+    return getattr(code, "co_qualname", code.co_name).split("<locals>.")[-1].strip("<>")  # Python 3.10 has no A.f
+
+
+def _why_not_converted(code: types.CodeType, namespace: dict[str, Any]) -> str | None:
+    """What AutoGraph says where it fails to convert some code; None if it can convert that."""
+    try:
+        tf.autograph.to_graph(_function_of(code, namespace))
+    except Exception as error:  # of any kind: AutoGraph goes on with the function as it is, whatever it met
+        cause = error.__context__ if isinstance(error, api.ConversionError) and error.__context__ else error
+        return _SYNTAX_NODE.sub(r"\1: \2", " ".join(str(cause).split()))
+    return None
+
+
+def _function_of(code: types.CodeType, namespace: dict[str, Any]) -> types.FunctionType:
+    """A function that only AutoGraph reads."""
+    return types.FunctionType(code, namespace, closure=tuple(types.CellType() for _ in code.co_freevars))
+
+
 def _can_be_told(code: types.CodeType, namespace: dict[str, Any]) -> bool:
     """Whether AutoGraph can tell a lambda from others in its line."""
-    closure = tuple(types.CellType() for _ in code.co_freevars)
     try:
-        parser.parse_entity(types.FunctionType(code, namespace, closure=closure), ())
+        parser.parse_entity(_function_of(code, namespace), ())
     except errors.UnsupportedLanguageElementError:
         return False
     except (AttributeError, SyntaxError):  # which have other causes

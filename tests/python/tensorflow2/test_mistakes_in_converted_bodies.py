@@ -102,6 +102,57 @@ def test_lambda_that_autograph_cannot_tell_from_another_is_an_error_that_says_so
             function(tf.constant(3))
 
 
+def walrus(n):
+    if (m := n - 1) < 1:
+        return n
+    return m
+
+
+def late_options(n):
+    while n > 1:
+        n = n - 1
+        tf.autograph.experimental.set_loop_options(parallel_iterations=1)
+    return n
+
+
+def for_else(n):
+    for i in tf.range(n):
+        n = n + i
+    else:
+        n = n - 1
+    return n
+
+
+def makes_a_function(n):
+    def inner(m):
+        return m if m < 1 else m - 1
+
+    return inner(n) if (unused := 3) else unused
+
+
+FAILURES = {  # what AutoGraph says of them
+    walrus: "NamedExpr: (m := (n - 1))",
+    late_options: '"set_loop_options" must be the first statement in the loop block',
+    for_else: "for/else statement not yet supported",
+    makes_a_function: "NamedExpr: (unused := 3)",
+}
+
+
+@pytest.mark.parametrize("is_called", [False, True], ids=["the body", "called"])
+@pytest.mark.parametrize("function", FAILURES, ids=lambda function: function.__name__)
+def test_function_that_autograph_fails_to_convert_is_an_error_that_says_why(function, is_called):
+    failure = f"AutoGraph could not convert '{function.__name__}' ({FAILURES[function]}); write that in another way"
+
+    @tfr.recursive
+    def f(n):
+        return n if n < 1 else f(function(n))
+
+    called = f if is_called else tfr.recursive(function)
+    says = contains(f"Function '{called.__name__}' (test_mistakes", failure, "Unconverted, Python's")
+    with pytest.raises(TypeError, match=says):
+        called(tf.constant(3))
+
+
 @pytest.mark.parametrize("file", [*FILES, "converted"])
 def test_body_that_is_not_to_be_converted_says_nothing_of_its_source(file):
     def converted(n):
