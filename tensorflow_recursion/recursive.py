@@ -258,12 +258,14 @@ class RecursiveFunction:
         call.__wrapped__ = self._func  # type: ignore[attr-defined]  # what TensorFlow counts traces by
         call.__doc__ = self.__doc__
         call.__signature__ = self.__signature__  # type: ignore[attr-defined]
-        return tf.function(
+        entry = tf.function(
             call,
             input_signature=self.input_signature,
             autograph=False,
             reduce_retracing=self._options["reduce_retracing"],
         )
+        function_types.keep_ranks(entry)
+        return entry
 
     def _in_python(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run the Python function. What its user states of the result holds as in graphs."""

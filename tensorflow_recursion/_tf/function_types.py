@@ -6,14 +6,14 @@ from __future__ import annotations
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.core.function import trace_type
-from tensorflow.core.function.polymorphism import function_type, type_dispatch
-from tensorflow.core.function.trace_type import default_types
-from tensorflow.python.eager.polymorphic_function import function_type_utils
+from tensorflow.core.function.polymorphism import function_cache, function_type, type_dispatch
+from tensorflow.core.function.trace_type import custom_nest_trace_type, default_types
+from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
@@ -146,14 +146,20 @@ def _parameters(call_type: CallType) -> list[function_type.Parameter]:
 
 def _parts(kind: Any) -> Iterator[trace.TraceType]:
     """The kinds of all that is in a kind of arguments, or in several kinds, as far as they are no tensors."""
+    return (part for part in _all_parts(kind) if not isinstance(part, tf.TypeSpec))
+
+
+def _all_parts(kind: Any) -> Iterator[trace.TraceType]:
+    """The kinds of all that is in a kind of arguments, or in several kinds."""
     if isinstance(kind, (list, tuple)):
         for one in kind:
-            yield from _parts(one)
+            yield from _all_parts(one)
     elif isinstance(kind, dict):
-        yield from _parts(list(kind.values()))
-    elif isinstance(kind, trace.TraceType) and not isinstance(kind, tf.TypeSpec):
+        yield from _all_parts(list(kind.values()))
+    elif isinstance(kind, trace.TraceType):
         yield kind
-        yield from _parts(vars(kind))
+        if not isinstance(kind, tf.TypeSpec):
+            yield from _all_parts(vars(kind))
 
 
 def size_of_values(call_type: CallType) -> int:
@@ -273,7 +279,6 @@ class TypeTable:
 
     def __init__(self) -> None:
         self._table = type_dispatch.TypeDispatchTable()
-        self._of_ranks: dict[tuple[int | None, ...], type_dispatch.TypeDispatchTable] = {}
 
     def __len__(self) -> int:
         return len(list(self._table.targets))
@@ -288,10 +293,62 @@ class TypeTable:
 
         With `across_ranks` those may have other ranks. Then the rank is open, which much of TensorFlow has to know.
         """
-        ranks = tuple(spec.shape.rank for spec in _flat_specs(call_type))
-        of_ranks = self._of_ranks.setdefault(ranks, type_dispatch.TypeDispatchTable())
         if generalize:
-            call_type = (self._table if across_ranks else of_ranks).try_generalizing_function_type(call_type)
+            call_type = _generalized(call_type, self._table.targets, across_ranks=across_ranks)
         self._table.add_target(call_type)
-        of_ranks.add_target(call_type)
         return call_type
+
+
+def _generalized(call_type: CallType, known: Iterable[CallType], *, across_ranks: bool) -> CallType:
+    """`call_type`, or one that serves calls of `known` types as well, whose dimensions, or ranks, are others."""
+    for other in known:
+        joined: CallType | None = call_type.most_specific_common_subtype([other])
+        if joined is not None and _is_whole(joined) and (across_ranks or _open_ranks(joined) == _open_ranks(call_type)):
+            call_type = joined
+    return call_type
+
+
+def _is_whole(call_type: CallType) -> bool:
+    """Whether a type that TensorFlow has joined is one.
+
+    Of two dataclasses with parts that have no type in common, TensorFlow makes one with None for these parts.
+    """
+    kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
+    nests = (kind for kind in kinds if isinstance(kind, custom_nest_trace_type.CustomNestTraceType))
+    return all(component is not None for kind in nests for component in kind.components)
+
+
+def _open_ranks(call_type: CallType) -> int:
+    """How many of the tensors among the arguments have an unknown rank. A SparseTensor has one besides its parts'."""
+    kinds = _all_parts([parameter.type_constraint for parameter in _parameters(call_type)])
+    specs = [kind for kind in kinds if isinstance(kind, tf.TypeSpec)]
+    parts = [part for spec in specs for part in spec.flatten() if part is not spec]
+    shapes = [getattr(spec, "shape", None) for spec in (*specs, *parts)]
+    return sum(isinstance(shape, tf.TensorShape) and shape.rank is None for shape in shapes)
+
+
+class _Traces(function_cache.FunctionCache):  # type: ignore[misc]  # it has no types
+    """The traces of a `tf.function` that generalizes as `TypeTable` does outside of recursions: no ranks are open."""
+
+    __slots__ = ()
+
+    def generalize(self, context: Any, function_type: CallType) -> CallType:
+        table = self._dispatch_dict.get(context)
+        return function_type if table is None else _generalized(function_type, table.targets, across_ranks=False)
+
+
+class _KeepsRanks(polymorphic_function.Function):  # type: ignore[misc]  # it has no types
+    """A `tf.function` of such traces."""
+
+    def _generate_scoped_tracing_options(self, *args: Any) -> Any:
+        options = super()._generate_scoped_tracing_options(*args)
+        options.function_cache = _Traces()
+        return options
+
+
+def keep_ranks(function: Any) -> None:
+    """Let a `tf.function` that reduces retracing make a trace for each rank, and open only dimensions that differ.
+
+    Where the rank is open, a body's `x.shape.rank == 1` would be False by what other calls have passed before.
+    """
+    function.__class__ = _KeepsRanks

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,6 +61,27 @@ class Config:
 class Result:
     x: tf.Tensor
     n: tf.Tensor
+
+
+@dataclasses.dataclass
+class Mode:
+    x: tf.Tensor
+    training: bool = False
+    mask: Any = None
+
+
+class OwnNest:
+    """A class of the user's own, whose Python value is one of its parts."""
+
+    def __init__(self, x, training=False, mask=None):
+        self.x, self.training, self.mask = x, training, mask
+
+    def __tf_flatten__(self):
+        return (), (self.x, self.training, self.mask)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata, components):
+        return cls(*components)
 
 
 @dataclasses.dataclass
@@ -174,3 +196,52 @@ def test_body_that_returns_another_dataclass_than_stated_is_an_error(outermost):
 
     with pytest.raises(TypeError, match="'other' returns Result.*output_signature states State"):
         outermost(other)(tf.constant(1.0), tf.constant(3))
+
+
+IN_ANOTHER = {
+    "itself": lambda mode: mode,
+    "in a tuple": lambda mode: (1, mode),
+    "in a dictionary": lambda mode: {"mode": mode},
+    "in a dataclass": lambda mode: Outer(mode, 1.0, [mode.x]),
+}
+OUT_OF_ANOTHER = {
+    "itself": lambda nest: nest,
+    "in a tuple": lambda nest: nest[1],
+    "in a dictionary": lambda nest: nest["mode"],
+    "in a dataclass": lambda nest: nest.state,
+}
+
+
+@pytest.mark.parametrize("where", IN_ANOTHER)
+@pytest.mark.parametrize("kind", [Mode, OwnNest])
+@OUTERMOST
+def test_python_fields_differ_from_call_to_call(outermost, kind, where):
+    @tfr.recursive
+    def scaled(nest, n):
+        mode = OUT_OF_ANOTHER[where](nest)
+        if n < 1:
+            return mode.x if mode.mask is None else mode.x * mode.mask
+        return (2.0 if mode.training else 3.0) * scaled(nest, n - 1)
+
+    def call(x, mask):
+        modes = [(x,), (x, True), (x[:1], True), (x, True, mask), (x, False, mask), (x[:1], False, mask[:1])]
+        return [scaled(IN_ANOTHER[where](kind(*fields)), tf.constant(2)) for fields in modes]
+
+    got = outermost(call)(tf.constant([1.0, 2.0]), tf.constant([0.0, 1.0]))
+    assert [one.numpy().tolist() for one in got] == [[9.0, 18.0], [4.0, 8.0], [4.0], [0.0, 8.0], [0.0, 18.0], [0.0]]
+
+
+@OUTERMOST
+def test_python_field_counts_the_calls_of_a_recursion(outermost):
+    @dataclasses.dataclass
+    class Counted:
+        x: tf.Tensor
+        depth: int = 0
+
+    @tfr.recursive
+    def doubled_thrice(counted):
+        if counted.depth == 3:
+            return counted.x
+        return doubled_thrice(dataclasses.replace(counted, x=counted.x * 2.0, depth=counted.depth + 1))
+
+    assert float(outermost(lambda x: doubled_thrice(Counted(x)))(tf.constant(1.0))) == 8.0

@@ -304,3 +304,20 @@ def test_calls_of_other_ranks_are_of_other_kinds():
 
     call(*map(tf.ones, ([2, 3], [], [4], [5])))
     assert shapes == [[2, 3], [], [4], [None]]
+
+
+@pytest.mark.parametrize("kind", [tf.identity, tf.sparse.from_dense], ids=["dense", "sparse"])
+@pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+def test_body_knows_the_rank_whatever_calls_came_before(outermost, kind):
+    @tfr.recursive
+    def rank_and_rows(x, n):
+        if n > 0:
+            return rank_and_rows(x, n - 1)
+        if x.shape.rank == 1:
+            return 1, tf.shape(x)[0]
+        return 2, tf.shape(x)[0]
+
+    call = outermost(lambda *tensors: [rank_and_rows(kind(tensor), tf.constant(1)) for tensor in tensors])
+    found = call(*map(tf.ones, ([2, 3], [3], [4], [5, 2], [6], [7, 7])))
+    assert [(int(rank), int(rows)) for rank, rows in found] == [(2, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 7)]
+    assert rank_and_rows.experimental_get_tracing_count() == 4
