@@ -24,7 +24,8 @@ def show(kind: str, text: str) -> None:
     Args:
       kind: "fallback" if calls run dynamically although the switch is on, "no switch" if nobody has turned it on,
         "repeat" if a function that runs once more may do something else, "dense" if each call computes the gradient for
-        a whole weight, "unsaved" if a SavedModel lacks a gradient or a function.
+        a whole weight, "open rank" if a body reads a rank that no trace knows, "unsaved" if a SavedModel lacks a
+        gradient or a function.
       text: what happens, why, and what to do.
     """
     if kind == "no switch" and os.environ.get(SILENCE_VARIABLE, "0") not in ("", "0"):
@@ -32,12 +33,13 @@ def show(kind: str, text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=_levels_to_user())
 
 
-def _is_of_library(file: str) -> bool:
-    return file.startswith(_LIBRARIES) or is_converted(file)
+def is_of_library(file: str) -> bool:
+    """Whether a file of Python is a library's; one that AutoGraph has made is not."""
+    return file.startswith(_LIBRARIES) and not is_converted(file)
 
 
 def _levels_to_user() -> int:
     """How many frames above `show` the first one is that is of no library: Python may run `show` anywhere in them."""
     files = [info.filename for info in traceback.extract_stack()[-3::-1]]  # from the caller of `show` outwards
-    users = [level for level, file in enumerate(files, start=2) if not _is_of_library(file)]
+    users = [level for level, file in enumerate(files, start=2) if not is_of_library(file) and not is_converted(file)]
     return users[0] if users else 2

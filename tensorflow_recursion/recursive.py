@@ -309,7 +309,7 @@ class RecursiveFunction:
             generalize, is_inner = self._options["reduce_retracing"], bool(unrolled(self._source))
             self._num_traces += not is_inner
             found = known.table.add(call_type, generalize=generalize, across_ranks=is_inner)
-            known.by_type[found] = Specialization(self._source, found)
+            known.by_type[found] = Specialization(self._source, found, function_types.opened_ranks(call_type, found))
             library.keep(arguments.objects)
         function = known.by_type[found]
         if (caller := innermost_being_built()) is not None:

@@ -6,14 +6,16 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 import itertools
+import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, output_signatures, signatures
+from tensorflow_recursion import names, notices, output_signatures, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -21,6 +23,7 @@ from tensorflow_recursion._tf import (
     graphs,
     keras_scopes,
     nests,
+    open_ranks,
     python_functions,
 )
 from tensorflow_recursion._tf.attributes import Attribute
@@ -72,6 +75,7 @@ class Source:
       is_local: whether it was made by a body, which makes another one each time it is built.
       lasting_name: what it is called whenever that body is traced; None if it is not local.
       numbers: gives each of its specializations a number.
+      told: what the user has been told of it and need not be told again.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Source:
     is_local: bool
     lasting_name: str | None
     numbers: Iterator[int] = dataclasses.field(default_factory=itertools.count)
+    told: set[str] = dataclasses.field(default_factory=set)
 
 
 class _Building(threading.local):
@@ -123,7 +128,8 @@ class Specialization:
     orders_effects = True
     is_built_once = True
 
-    def __init__(self, source: Source, call_type: CallType) -> None:
+    def __init__(self, source: Source, call_type: CallType, opened_ranks: Sequence[int] = ()) -> None:
+        """Makes the function; of the tensors `opened_ranks`, calls have known the ranks, and it leaves them open."""
         self.user_name = names.of_trace(source.name)
         lasting = source.lasting_name
         self.lasting_name = self.user_name if lasting is None else f"{lasting}/{next(source.numbers)}"
@@ -135,6 +141,7 @@ class Specialization:
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
+        self._opened_ranks = opened_ranks
         arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))
         types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in self.specs]
         self.inputs = tuple(zip(arg_names, types, strict=True))
@@ -215,6 +222,9 @@ class Specialization:
         dataclass_nests.open_named_by(self.source.function)
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
+        parameters = function_types.parameter_names(self.call_type)
+        for i in self._opened_ranks:
+            open_ranks.watch(args[i], functools.partial(self._warn_of_open_rank, parameters[i]))
         positional, by_keyword = function_types.values(self.call_type, args)
         variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
         with self._explained(), self._being_built(), self._as_when_called():
@@ -226,6 +236,22 @@ class Specialization:
             finally:
                 graphs.forget(variables)
         return output_signatures.as_tensors(self.source.name, returned, self.returns)
+
+    def _warn_of_open_rank(self, parameter: str, file: str, line: int) -> None:
+        """Tell the user once that a line of the body reads the rank of an argument, and gets None."""
+        source = self.source
+        if notices.is_of_library(file) or "open rank" in source.told:
+            return
+        source.told.add("open rank")
+        file, line = bodies.users_line(file, line)
+        notices.show(
+            "open rank",
+            f"Function '{source.name}' ({os.path.basename(file)}, line {line}): the rank of '{parameter}' is read, as "
+            "x.shape.rank, and is None. Calls in the recursion pass tensors of several ranks, which one "
+            "trace serves, so that a test such as `x.shape.rank == 2` is False in all of them. Write tf.rank(x), which "
+            "each call computes, or let all calls pass one rank, and state it: "
+            "input_signature=[tf.TensorSpec([None, None], dtype), ...]",
+        )
 
     @contextlib.contextmanager
     def _as_when_called(self) -> Iterator[None]:

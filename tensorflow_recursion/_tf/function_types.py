@@ -352,3 +352,9 @@ def keep_ranks(function: Any) -> None:
     Where the rank is open, a body's `x.shape.rank == 1` would be False by what other calls have passed before.
     """
     function.__class__ = _KeepsRanks
+
+
+def opened_ranks(call_type: CallType, generalized: CallType) -> list[int]:
+    """Which tensors of a call have a rank that is open in the more general type."""
+    pairs = zip(tensor_specs(call_type), tensor_specs(generalized), strict=True)
+    return [i for i, (one, general) in enumerate(pairs) if one.shape.rank is not None and general.shape.rank is None]

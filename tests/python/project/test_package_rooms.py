@@ -24,7 +24,7 @@ ORDER = """
     _tf
     _tf.attributes, _tf.replacements
     _tf.recorders
-    _tf.typed, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
+    _tf.typed, _tf.open_ranks, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
     _tf.variable_scopes
     _tf.assignments, _tf.copies, _tf.importing, _tf.function_calls
     _tf.followed, _tf.origins, _tf.saving

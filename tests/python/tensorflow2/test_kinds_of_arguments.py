@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import threading
+import warnings
 
 import attr
 import numpy as np
@@ -321,3 +322,52 @@ def test_body_knows_the_rank_whatever_calls_came_before(outermost, kind):
     found = call(*map(tf.ones, ([2, 3], [3], [4], [5, 2], [6], [7, 7])))
     assert [(int(rank), int(rows)) for rank, rows in found] == [(2, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 7)]
     assert rank_and_rows.experimental_get_tracing_count() == 4
+
+
+def read_rank(x):
+    return x.shape.rank
+
+
+def read_ndims(x):
+    return x.get_shape().ndims
+
+
+def read_nothing(x):
+    return tf.rank(tf.squeeze(x))
+
+
+@pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
+@pytest.mark.parametrize("read", [read_rank, read_ndims, read_nothing])
+def test_reading_a_rank_that_a_recursion_leaves_open_is_a_warning_once(read, outermost):
+    @tfr.recursive
+    def scaled(x):
+        if tf.rank(x) == 0:
+            return x
+        if read(x) == 2 and read(x) == 2:
+            x = x * 10.0
+        return scaled(x[0])
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call = outermost(lambda x: scaled(x))
+        call(tf.ones([1, 1, 1]))
+        call(tf.ones([2, 1, 1]))
+    told = [str(one.message) for one in found if "rank" in str(one.message)]
+    assert len(told) == (0 if read is read_nothing else 1)
+    for text in told:
+        line = read.__code__.co_firstlineno + 1
+        assert text.startswith(f"Function 'scaled' (test_kinds_of_arguments.py, line {line}): the rank of 'x' is read")
+        assert "tf.rank(x)" in text and "input_signature" in text
+
+
+@pytest.mark.parametrize("signature", [[tf.TensorSpec(None)], [tf.TensorSpec([None, None])]], ids=["any", "two"])
+def test_reading_a_rank_that_the_user_states_is_no_warning(signature):
+    @tfr.recursive(input_signature=[*signature, tf.TensorSpec([], tf.int32)])
+    def scaled(x, n):
+        if n < 1 or read_rank(x) == 1:
+            return x
+        return scaled(x * 2.0, n - 1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert scaled(tf.ones([1, 1]), tf.constant(2)).numpy().tolist() == [[4.0]]
