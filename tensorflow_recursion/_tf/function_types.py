@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.core.function import trace_type
 from tensorflow.core.function.polymorphism import function_cache, function_type, type_dispatch
 from tensorflow.core.function.trace_type import custom_nest_trace_type, default_types
-from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
+from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
@@ -337,21 +337,12 @@ class _Traces(function_cache.FunctionCache):  # type: ignore[misc]  # it has no 
         return function_type if table is None else _generalized(function_type, table.targets, across_ranks=False)
 
 
-class _KeepsRanks(polymorphic_function.Function):  # type: ignore[misc]  # it has no types
-    """A `tf.function` of such traces."""
-
-    def _generate_scoped_tracing_options(self, *args: Any) -> Any:
-        options = super()._generate_scoped_tracing_options(*args)
-        options.function_cache = _Traces()
-        return options
-
-
 def keep_ranks(function: Any) -> None:
     """Let a `tf.function` that reduces retracing make a trace for each rank, and open only dimensions that differ.
 
     Where the rank is open, a body's `x.shape.rank == 1` would be False by what other calls have passed before.
     """
-    function.__class__ = _KeepsRanks
+    function._function_cache = _Traces()
 
 
 def opened_ranks(call_type: CallType, generalized: CallType) -> list[int]:
