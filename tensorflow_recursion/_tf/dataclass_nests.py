@@ -24,7 +24,7 @@ def open_in(value: Any) -> None:
             open_in(part)
     elif isinstance(value, dict):
         open_in(list(value.values()))
-    elif _is_closed(type(value)) and not _has_hash(value):
+    elif _is_opened(type(value)) or (_is_closed(type(value)) and not _has_hash(value)):
         _open(type(value))
         open_in([getattr(value, field.name) for field in dataclasses.fields(value)])
 
@@ -57,6 +57,10 @@ def _is_closed(kind: type) -> bool:
     return dataclasses.is_dataclass(kind) and not hasattr(kind, "__tf_flatten__")
 
 
+def _is_opened(kind: type) -> bool:
+    return getattr(kind, "__tf_flatten__", None) is _flatten
+
+
 def _has_hash(value: Any) -> bool:
     try:
         hash(value)
@@ -66,14 +70,17 @@ def _has_hash(value: Any) -> bool:
 
 
 def _open(kind: Any) -> None:
-    def flatten(instance: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        names = tuple(field.name for field in dataclasses.fields(instance))
-        return names, tuple(getattr(instance, name) for name in names)
+    if not _is_opened(kind):
+        kind.__tf_flatten__, kind.__tf_unflatten__ = _flatten, classmethod(_unflatten)
 
-    def unflatten(cls: Any, names: Sequence[str], values: Sequence[Any]) -> Any:
-        instance = object.__new__(cls)
-        for name, value in zip(names, values, strict=True):
-            object.__setattr__(instance, name, value)  # also where the class is frozen
-        return instance
 
-    kind.__tf_flatten__, kind.__tf_unflatten__ = flatten, classmethod(unflatten)
+def _flatten(instance: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    names = tuple(field.name for field in dataclasses.fields(instance))
+    return names, tuple(getattr(instance, name) for name in names)
+
+
+def _unflatten(cls: Any, names: Sequence[str], values: Sequence[Any]) -> Any:
+    instance = object.__new__(cls)
+    for name, value in zip(names, values, strict=True):
+        object.__setattr__(instance, name, value)  # also where the class is frozen
+    return instance

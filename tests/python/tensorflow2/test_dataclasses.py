@@ -139,6 +139,30 @@ def test_dataclass_in_another_beside_python_values(outermost):
 
 
 @OUTERMOST
+def test_new_dataclass_in_one_that_calls_have_passed_before(outermost):
+    @dataclasses.dataclass
+    class New(State):
+        pass
+
+    @dataclasses.dataclass
+    class Unrelated:
+        x: tf.Tensor
+        n: tf.Tensor
+
+    @tfr.recursive
+    def halved(outer):
+        if outer.state.n < 1:
+            return outer.state.x
+        state = outer.state
+        return halved(dataclasses.replace(outer, state=dataclasses.replace(state, x=state.x / 2.0, n=state.n - 1)))
+
+    def of_each(x):
+        return [halved(Outer(kind(x, tf.constant(2)), 1.0, [])) for kind in (State, New, Unrelated)]
+
+    assert list(map(float, outermost(of_each)(tf.constant(8.0)))) == [2.0, 2.0, 2.0]
+
+
+@OUTERMOST
 def test_dataclass_with_a_hash_is_one_object(outermost):
     assert float(outermost(lambda x: by_config(x, tf.constant(2), Config(3)))(tf.constant(1.0))) == 9.0
     assert not hasattr(Config, "__tf_flatten__")
