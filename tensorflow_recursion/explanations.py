@@ -253,7 +253,9 @@ _EXPLANATIONS = (
     _Explanation(
         r"^maximum recursion depth exceeded",
         "functions of Python call one another more often than Python lets them while the body is traced. One that "
-        "calls itself, and ends where a tensor says so, is traced without end: put @tfr.recursive above its `def`",
+        "calls itself, and ends where a tensor says so, is traced without end: put @tfr.recursive above its `def`. A "
+        "function that is made recursive under another name, g = tfr.recursive(f), is Python's own where it calls f: "
+        "write f = tfr.recursive(f)",
         of_results=True,
     ),
     _Explanation(

@@ -108,7 +108,6 @@ class RecursiveFunction:
         self._source = Source(
             self._name,
             func,
-            self,
             lambda func, args, kwargs: bodies.call(self._bound(func), args, kwargs, autograph=options["autograph"]),
             options["autograph"],
             func.__doc__,

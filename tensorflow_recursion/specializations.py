@@ -64,7 +64,6 @@ class Source:
     Attributes:
       name: what messages call it.
       function: the Python function.
-      recursive: what its name means in its body.
       call: calls the function, or one that does the same, with positional and keyword arguments; AutoGraph converts it
         then, if it is to.
       autograph: whether AutoGraph converts the function.
@@ -80,7 +79,6 @@ class Source:
 
     name: str
     function: Callable[..., Any]
-    recursive: Callable[..., Any]
     call: Callable[..., Any]
     autograph: bool
     doc: str | None
@@ -229,10 +227,8 @@ class Specialization:
         variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
         with self._explained(), self._being_built(), self._as_when_called():
             try:
-                source = self.source
-                function = self._function or python_functions.that_calls(source.recursive, source.function)
-                returned = source.call(function, positional, by_keyword)
-                self._function = self._function or python_functions.frozen(function)
+                returned = self.source.call(self._function or self.source.function, positional, by_keyword)
+                self._function = self._function or python_functions.frozen(self.source.function)
             finally:
                 graphs.forget(variables)
         return output_signatures.as_tensors(self.source.name, returned, self.returns)

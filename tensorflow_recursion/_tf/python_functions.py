@@ -89,13 +89,6 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
         return functools.partial(_copy(value.func, live, copies, replaced), *args, **keywords)
     if _is_bound(value):
         return type(value)(_copy(value.__func__, live, copies, replaced), _copy(value.__self__, live, copies, replaced))
-    return _function_copy(value, live, copies, replaced)
-
-
-def _function_copy(
-    value: types.FunctionType, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]
-) -> types.FunctionType:
-    """The same for a function of Python, whether or not it would be replaced."""
     of_module = {} if id(value.__globals__) in live else _globals(value)
     if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or of_module):
         return value
@@ -122,23 +115,6 @@ def _function_copy(
     copy.__dict__.update({name: _copy(one, live, copies, replaced) for name, one in value.__dict__.items()})
     copy.__module__, copy.__qualname__, copy.__doc__ = value.__module__, value.__qualname__, value.__doc__
     return copy
-
-
-def that_calls(recursive: Any, function: Any) -> Any:
-    """`function`, but where it refers to itself, it refers to `recursive`.
-
-    So `fast = tfr.recursive(fib)`, where `fib` calls `fib`, is a recursive function, as it is under its own name. So it
-    is where `fib` calls another function of Python that calls `fib`.
-    """
-
-    def replaced(value: Any) -> Any:
-        return recursive if value is function else None
-
-    module = _module_of(function)
-    refers = any(one is function for user in _all_of(function) for one in _referred_to(user, module))
-    if not refers or not isinstance(function, types.FunctionType):
-        return function
-    return _function_copy(function, _live(function), {}, replaced)
 
 
 class _Owner:
