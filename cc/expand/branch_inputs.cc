@@ -16,6 +16,7 @@
 #include "cc/expand/control_flow_nodes.h"
 #include "cc/expand/name_table.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/tensor_id.h"
 
@@ -29,9 +30,15 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-// Whether the outputs of `node` are those of a branch, or an iteration.
+// Whether the outputs of `node` are those of a branch, or an iteration. Of what a loop only reads that is so for
+// handles alone: TensorFlow knows other shapes there apart, and folds constants, which it could not behind a
+// BranchInput.
 bool HasBranchOutputs(const NodeDef& node) {
-  return node.op() == "Switch" || node.op() == "_SwitchN" || (node.op() == "Enter" && IsConstantEnter(node));
+  if (node.op() == "Switch" || node.op() == "_SwitchN") return true;
+  const auto type = node.attr().find("T");
+  const bool is_handle = type != node.attr().end() && (type->second.type() == tensorflow::DT_RESOURCE ||
+                                                       type->second.type() == tensorflow::DT_VARIANT);
+  return is_handle && IsConstantEnter(node);
 }
 
 // The names of nodes that some node reads, not only waits for.
@@ -46,10 +53,10 @@ std::unordered_set<std::string> NodesThatAreRead(const GraphDef& graph) {
   return read;
 }
 
-// Whether what reads a branch may tell of the shape. A pivot, which others only wait for, and a Merge, which has a
-// shape of its own, do not. `is_read` says whether something reads that, too.
+// Whether what reads a branch may tell of the shape. A pivot, which others only wait for, a Merge, which has a shape of
+// its own, and a BranchInput that is there already do not. `is_read` says whether something reads that, too.
 bool TellsOfShape(const NodeDef& reader, bool is_read) {
-  return !IsMerge(reader) && (is_read || reader.op() != "Identity");
+  return !IsMerge(reader) && reader.op() != kBranchInputOp && (is_read || reader.op() != "Identity");
 }
 
 // Whether a Switch makes pivots of the predicate itself, a scalar.

@@ -9,7 +9,7 @@
 
 namespace tensorflow_recursion {
 
-// Puts a BranchInput behind every output of a Switch that something reads, and behind what a loop only reads.
+// Puts a BranchInput behind every output of a Switch that something reads, and behind handles that a loop only reads.
 //
 // Grappler takes for granted that all operators run. In
 //

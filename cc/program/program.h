@@ -281,7 +281,7 @@ struct Region {
   // The gates of a branch.
   absl::Span<const OpId> GatesOf(const Op& branch) const {
     DCHECK(branch.kind == OpKind::kBranch);
-    return absl::MakeConstSpan(gates).subspan(branch.index, branch.gates_end - branch.index);
+    return {gates.data() + branch.index, branch.gates_end - branch.index};
   }
   // The operator's table of inputs, which has an entry for each of them.
   const Value* TableOf(const Op& op) const {

@@ -70,14 +70,29 @@ TEST(BranchInputsTest, HandlesHaveThem) {
   EXPECT_EQ(InputsOf(WithInputs(builder), "read"), Inputs{kInside});
 }
 
-TEST(BranchInputsTest, SoHasWhatALoopOnlyReads) {
+TEST(BranchInputsTest, SoHaveHandlesThatALoopOnlyReads) {
   for (const bool is_constant : {true, false}) {
     GraphBuilder builder;
-    builder.Const("x").Node("enter", "Enter", {"x"},
-                            {{"T", kInt}, {"frame_name", "loop"}, {"is_constant", is_constant}});
-    builder.Node("read", "Neg", {"enter"}, {{"T", kInt}});
+    builder.Node("v", "VarHandleOp", {}, {{"dtype", kInt}, {"shape", tensorflow::PartialTensorShape({-1})}});
+    builder.Node("enter", "Enter", {"v"},
+                 {{"T", tensorflow::DT_RESOURCE}, {"frame_name", "loop"}, {"is_constant", is_constant}});
+    builder.Node("read", "ReadVariableOp", {"enter"}, {{"dtype", kInt}});
     EXPECT_EQ(InputsOf(WithInputs(builder), "read"), Inputs{is_constant ? "enter/branch_input_0" : "enter"});
   }
+}
+
+TEST(BranchInputsTest, ConstantsThatALoopReadsHaveNone) {
+  GraphBuilder builder;
+  builder.Const("x").Node("enter", "Enter", {"x"}, {{"T", kInt}, {"frame_name", "loop"}, {"is_constant", true}});
+  builder.Node("read", "Neg", {"enter"}, {{"T", kInt}});
+  EXPECT_EQ(InputsOf(WithInputs(builder), "read"), Inputs{"enter"}) << "TensorFlow computes it once";
+}
+
+TEST(BranchInputsTest, OneIsEnough) {
+  GraphDef once = WithInputs(Branch());
+  GraphDef twice = once;
+  AddBranchInputs(&twice);
+  EXPECT_EQ(NodesOf(twice, kBranchInputOp).size(), NodesOf(once, kBranchInputOp).size());
 }
 
 TEST(BranchInputsTest, EachSideOfACaseHasItsOwn) {
