@@ -166,14 +166,8 @@ class RecursiveFunction:
             if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
             if str(error).startswith("A KerasTensor "):
-                self._refuse_keras_tensors(error)
+                _refuse_keras_tensors(self._name, error)
             raise with_users_frames(error) from error.__cause__
-
-    def _refuse_keras_tensors(self, error: Exception) -> NoReturn:
-        raise CallError(
-            f"Call of '{self._name}': it is given a KerasTensor, which has no value before a functional model of Keras "
-            "is made; call the function in the `call` of a keras.layers.Layer of your own, or in a keras.layers.Lambda"
-        ) from error
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
@@ -203,22 +197,12 @@ class RecursiveFunction:
         key, methods = id(instance), self._methods
         with _making:
             if key not in methods:
-                is_gone = self._watched(instance, lambda _: methods.pop(key, None))
+                is_gone = _watched(self._name, instance, lambda _: methods.pop(key, None))
                 # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
                 is_local = self._source.is_local
                 made = RecursiveFunction(self._func, self._options, owner=instance, is_local=is_local)
                 methods[key] = (is_gone, made)
             return methods[key][1]
-
-    def _watched(self, instance: Any, forget: Callable[[Any], object]) -> weakref.ref[Any]:
-        try:
-            return weakref.ref(instance, forget)
-        except TypeError as error:
-            raise TypeError(
-                f"Function '{self._name}' is a method of a {type(instance).__name__}, which weak references cannot "
-                "point to, so it cannot have a function of its own; where the class has __slots__, add '__weakref__' "
-                "to them"
-            ) from error
 
     @property
     def _eagerly(self) -> Any:
@@ -345,6 +329,24 @@ class Method:
 
     def __repr__(self) -> str:
         return repr(self._function)
+
+
+def _refuse_keras_tensors(name: str, error: Exception) -> NoReturn:
+    raise CallError(
+        f"Call of '{name}': it is given a KerasTensor, which has no value before a functional model of Keras "
+        "is made; call the function in the `call` of a keras.layers.Layer of your own, or in a keras.layers.Lambda"
+    ) from error
+
+
+def _watched(name: str, instance: Any, forget: Callable[[Any], object]) -> weakref.ref[Any]:
+    try:
+        return weakref.ref(instance, forget)
+    except TypeError as error:
+        raise TypeError(
+            f"Function '{name}' is a method of a {type(instance).__name__}, which weak references cannot "
+            "point to, so it cannot have a function of its own; where the class has __slots__, add '__weakref__' "
+            "to them"
+        ) from error
 
 
 def _warn_of_unsaved(attributes: Sequence[str], error: Exception) -> None:
