@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/control_flow_nodes.h"
 #include "cc/expand/placement.h"
 
 namespace tensorflow_recursion {
@@ -72,7 +73,8 @@ void FollowInputs(tensorflow::Graph* graph) {
   for (bool changed = true; changed;) {
     changed = false;
     for (Node* node : graph->op_nodes()) {
-      if (!node->requested_device().empty() || !(node->IsIdentity() || node->IsSwitch() || node->IsMerge())) continue;
+      const bool hands_on = node->IsIdentity() || IsBranchInput(node->def()) || node->IsSwitch() || node->IsMerge();
+      if (!node->requested_device().empty() || !hands_on) continue;
       const std::string device = DeviceOfInputs(*node);
       if (device.empty() || device == DeviceOf(*node)) continue;
       Move(node, device);
@@ -118,8 +120,8 @@ void CountReaders(const Node& argument, std::vector<Port>* callees, std::map<std
     for (const Edge* edge : node->out_edges()) {
       const Node* reader = edge->dst();
       if (edge->IsControlEdge() || !reader->IsOp()) continue;
-      const bool follows =
-          reader->IsSwitch() ? edge->dst_input() == 0 : reader->IsIdentity() && reader->requested_device().empty();
+      const bool hands_on = reader->IsIdentity() || IsBranchInput(reader->def());
+      const bool follows = reader->IsSwitch() ? edge->dst_input() == 0 : hands_on && reader->requested_device().empty();
       if (follows) {
         if (seen.insert(reader).second) work.push_back(reader);
       } else if (IsInvoke(reader->def())) {

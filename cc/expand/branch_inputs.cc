@@ -30,15 +30,14 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-// Whether the outputs of `node` are those of a branch, or an iteration. Of what a loop only reads that is so for
-// handles alone: TensorFlow knows other shapes there apart, and folds constants, which it could not behind a
-// BranchInput.
+// Whether the outputs of `node` are those of a branch, or an iteration, and tell of shapes. Of what a loop only reads
+// that is so for variables alone: TensorFlow knows other shapes there apart, and folds constants, which it could not
+// behind a BranchInput. Elements of a list have shapes of their own each time they are read.
 bool HasBranchOutputs(const NodeDef& node) {
-  if (node.op() == "Switch" || node.op() == "_SwitchN") return true;
   const auto type = node.attr().find("T");
-  const bool is_handle = type != node.attr().end() && (type->second.type() == tensorflow::DT_RESOURCE ||
-                                                       type->second.type() == tensorflow::DT_VARIANT);
-  return is_handle && IsConstantEnter(node);
+  if (type == node.attr().end() || type->second.type() == tensorflow::DT_VARIANT) return false;
+  if (node.op() == "Switch" || node.op() == "_SwitchN") return true;
+  return IsConstantEnter(node) && type->second.type() == tensorflow::DT_RESOURCE;
 }
 
 // The names of nodes that some node reads, not only waits for.

@@ -9,7 +9,8 @@
 
 namespace tensorflow_recursion {
 
-// Puts a BranchInput behind every output of a Switch that something reads, and behind handles that a loop only reads.
+// Puts a BranchInput behind every output of a Switch that something reads, and behind handles of variables that a loop
+// only reads.
 //
 // Grappler takes for granted that all operators run. In
 //
@@ -20,7 +21,8 @@ namespace tensorflow_recursion {
 // `tf.reshape` says that x has one element, and so Grappler replaces tf.size(x) by 1: every call took the first branch.
 // So it does in a tf.function, of which the conditionals have become Switches before Grappler sees it. A BranchInput
 // has the static shape of what it hands on, but its open dimensions are others: nothing that is said of them holds
-// outside of the branch. So it is with what a handle tells of the shape of a variable, or of the elements of a list.
+// outside of the branch. So it is with what a handle tells of the shape of a variable, or of the elements
+// of a TensorArray of control flow v1.
 void AddBranchInputs(tensorflow::GraphDef* graph);
 absl::Status AddBranchInputs(tensorflow::Graph* graph);
 

@@ -3,6 +3,7 @@
 #ifndef TENSORFLOW_RECURSION_CC_EXPAND_CONTROL_FLOW_NODES_H_
 #define TENSORFLOW_RECURSION_CC_EXPAND_CONTROL_FLOW_NODES_H_
 
+#include "cc/base/names.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace tensorflow_recursion {
@@ -17,6 +18,10 @@ inline bool IsSwitch(const tensorflow::NodeDef& node) {
 inline bool IsNextIteration(const tensorflow::NodeDef& node) {
   return node.op() == "NextIteration" || node.op() == "RefNextIteration";
 }
+
+// It stands in the main graph behind Switches and Enters while TensorFlow's optimizers look (branch_inputs.h), and only
+// hands a value on.
+inline bool IsBranchInput(const tensorflow::NodeDef& node) { return node.op() == kBranchInputOp; }
 
 // Whether the node brings into a loop what is the same in all of its iterations, and lives in each of them.
 inline bool IsConstantEnter(const tensorflow::NodeDef& node) {

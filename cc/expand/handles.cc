@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cc/expand/call_nodes.h"
+#include "cc/expand/control_flow_nodes.h"
 #include "cc/expand/placement.h"
 
 namespace tensorflow_recursion {
@@ -16,7 +17,7 @@ using tensorflow::Node;
 
 bool ForwardsItsInput(const Node& node) {
   return node.IsIdentity() || node.IsSwitch() || node.IsMerge() || node.IsEnter() || node.IsExit() ||
-         node.IsNextIteration();
+         node.IsNextIteration() || IsBranchInput(node.def());
 }
 
 Node* OutputOf(const tensorflow::Graph& body, int index) {

@@ -28,7 +28,7 @@ bool ComesFromOutside(const NodeList& list, std::string input) {
   while (true) {
     const NodeDef& node = list.nodes[list.ProducerOf(input)];
     if (IsEnter(node)) return IsConstantEnter(node);
-    const bool stays_in_loop = node.op() == "Identity" || IsSwitch(node);
+    const bool stays_in_loop = node.op() == "Identity" || IsBranchInput(node) || IsSwitch(node);
     if (!stays_in_loop || node.input_size() == 0) return false;
     input = node.input(0);
   }

@@ -191,9 +191,9 @@ MISTAKES = {
     range_of_tensor: "`range`.* tf.while_loop",
     condition_inside_branch: "Python's `if`, .* write tf.cond",
     waits_for_outer_operation: "'outer' .*is not an element of this graph; put the tf.control_dependencies around",
-    none_in_branch: r"branches of a tf\.cond return different numbers of tensors",
+    none_in_branch: r"returns \(int32\) by its declaration, but .* returns None; return a tensor on every path",
     none_in_case: r"branches of a tf\.cond return different numbers of tensors.* tf\.switch_case",
-    pair_in_branch: r"branches of a tf\.cond return different numbers of tensors",
+    pair_in_branch: r"has 1 out_names, but its body returns 2 outputs",
 }
 
 
