@@ -191,9 +191,7 @@ MISTAKES = {
     range_of_tensor: "`range`.* tf.while_loop",
     condition_inside_branch: "Python's `if`, .* write tf.cond",
     waits_for_outer_operation: "'outer' .*is not an element of this graph; put the tf.control_dependencies around",
-    none_in_branch: r"returns \(int32\) by its declaration, but .* returns None; return a tensor on every path",
     none_in_case: r"branches of a tf\.cond return different numbers of tensors.* tf\.switch_case",
-    pair_in_branch: r"has 1 out_names, but its body returns 2 outputs",
 }
 
 
@@ -221,6 +219,26 @@ def test_mistake_in_body_says_function_line_and_remedy(control_flow, body, throu
     assert int(line) in lines_of(body)
     assert message.count("Function '") == 1
     assert caught.value.__cause__ is not None and type(caught.value) is type(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    "body, text",
+    [
+        (none_in_branch, r"returns \(int32\) by its declaration, but .* returns None; return a tensor on every path"),
+        (pair_in_branch, r"has 1 out_names, but its body returns 2 outputs"),
+    ],
+)
+@pytest.mark.parametrize("through", ["another", "gradient", "call"])
+def test_branch_that_contradicts_the_declaration_says_function_line_and_both(control_flow, body, text, through):
+    call, define = recursive("F", [I32], [I32], [[]])
+    define(lambda n: body(n, call))
+    outer_call, define_outer = recursive("Outer", [I32], [I32], [[]])
+    define_outer(lambda n: call(n))
+    where = "|".join(map(str, lines_of(body)))
+    with pytest.raises((TypeError, ValueError), match=rf"^Function 'F' \(test_messages.py, line (?:{where})\) {text}"):
+        if through == "gradient":
+            tf.gradients(tf.cast(call(3), F32), tf.constant(1.0))
+        (outer_call if through == "another" else call)(3)
 
 
 @pytest.mark.parametrize("in_branch", [False, True], ids=["in the body", "in a branch"])
