@@ -46,7 +46,7 @@ _MAX_NEW_CAPTURES = 8
 
 
 class _Attempt(enum.Enum):
-    """What an attempt begins with; the module's docstring has a table."""
+    """What an attempt begins with; the module's docstring says more."""
 
     FIRST = enum.auto()
     INFORMED = enum.auto()

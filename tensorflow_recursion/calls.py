@@ -346,7 +346,7 @@ class Library:
 
 
 def _may_run_again(definition: Definition | None) -> bool:
-    """Whether a derivative of the second order may run a function once more; None if it is not defined yet."""
+    """Whether a derivative of the second order may run a function once more. One that is not defined yet (None) may."""
     return definition is None or has_built_gradient(definition)
 
 

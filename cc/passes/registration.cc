@@ -41,7 +41,8 @@ REGISTER_OPTIMIZATION(Grouping::PRE_PLACEMENT, 1000, PrepareGraphPass);
 // This runs right after placement, because nobody else is to see the stand-ins that calls read instead of resources
 // during placement.
 REGISTER_OPTIMIZATION(Grouping::POST_PLACEMENT, 0, AttachHandlesPass);
-// Grappler comes next, which would take for granted that every branch is taken. Placement need not see what is added.
+// Grappler comes next, which takes what one branch says of a shape for true everywhere. Placement need not see what is
+// added.
 REGISTER_OPTIMIZATION(Grouping::POST_PLACEMENT, 1, AddBranchInputsPass);
 
 // 3. Grappler, which has pruned the graph to what the fetches need.

@@ -18,7 +18,7 @@ class CallKind(enum.Enum):
 
     BACKWARD = enum.auto()
     IMPORTED_BACKWARD = enum.auto()
-    OF_TEMPLATE = enum.auto()
+    OF_PAIR = enum.auto()
     FORWARD = enum.auto()
     DEFINED = enum.auto()
     IMPORTED = enum.auto()
@@ -32,7 +32,7 @@ def classify(op: tf.Operation, requested: RequestedPairs, groups: Groups, regist
     | ----------------- | ----------------------------------------------- | ------------------------------------------ |
     | BACKWARD          | `f__backward1`, for which a gradient asked here | what `tf.gradients(f(x), x)` has made      |
     | IMPORTED_BACKWARD | one that came along with a graph                | the same, in a SavedModel that was loaded  |
-    | OF_TEMPLATE       | a function of a pair that has gradients in turn | the body of `f__grad` (higher_orders.py)   |
+    | OF_PAIR           | a function of a pair that has gradients in turn | the body of `f__grad` (higher_orders.py)   |
     | FORWARD           | `f__forward1`, as a gradient reads its record   | a `tf.function` with two gradients of f(x) |
     | DEFINED           | `f`, which is defined in this graph             | f(x)                                       |
     | IMPORTED          | one that may have come along with a graph       | f(x), in a SavedModel that was loaded      |
@@ -43,13 +43,13 @@ def classify(op: tf.Operation, requested: RequestedPairs, groups: Groups, regist
     differentiated: then it has no gradient, and the user is told so.
     """
     callee = ops.callee_of(op)
-    is_of_template = groups.pair_function(callee) is not None
-    if requested.of_backward(callee) is not None and (ops.carries_arguments(op) or not is_of_template):
+    is_of_pair = groups.pair_function(callee) is not None
+    if requested.of_backward(callee) is not None and (ops.carries_arguments(op) or not is_of_pair):
         return CallKind.BACKWARD
-    if groups.innermost is None and ops.is_gradient(op) and not is_of_template:
+    if groups.innermost is None and ops.is_gradient(op) and not is_of_pair:
         return CallKind.IMPORTED_BACKWARD
-    if is_of_template:
-        return CallKind.OF_TEMPLATE
+    if is_of_pair:
+        return CallKind.OF_PAIR
     if requested.differentiated_by(callee) is not None:
         return CallKind.FORWARD
     if registry.by_graph_name(callee) is not None:

@@ -106,7 +106,7 @@ class Differentiation:
     def _definition(self, op: tf.Operation, kind: CallKind) -> Definition | None:
         """The function that a call of this kind is differentiated as a call of; None if it is not defined here."""
         callee = ops.callee_of(op)
-        if kind is CallKind.OF_TEMPLATE:
+        if kind is CallKind.OF_PAIR:
             return self._groups.pair_function(callee)
         if kind is CallKind.FORWARD:
             return self._requested.differentiated_by(callee)

@@ -56,7 +56,7 @@ def test_first_derivative_meets_calls_of_functions_that_are_defined(met):
 
 def test_second_derivative_meets_calls_of_backward_functions_and_of_what_is_made_of_templates(met):
     assert value(derivative(cube(), 2)) == 12
-    assert met == {CallKind.DEFINED, CallKind.BACKWARD, CallKind.OF_TEMPLATE}
+    assert met == {CallKind.DEFINED, CallKind.BACKWARD, CallKind.OF_PAIR}
 
 
 def test_second_gradient_of_a_call_meets_a_forward_function(met):
