@@ -92,6 +92,7 @@ class InvariantKeeper {
   // The arguments in their new order, in which the invariants come last.
   static std::vector<int> OrderOf(const InvariantRecursion& recursion, RegionId function, size_t num_arguments) {
     std::vector<int> kept;
+    kept.reserve(recursion.invariants.size());
     for (const auto& invariant : recursion.invariants) kept.push_back(invariant.at(function));
     std::vector<int> order;
     for (int i = 0; i < static_cast<int>(num_arguments); ++i) {
