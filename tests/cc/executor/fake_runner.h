@@ -175,7 +175,8 @@ struct Outcome {
 class PendingRun {
  public:
   // `on_error`, if given, is called before the run counts as ended with an error.
-  void Start(const RunEnvironment& environment, std::vector<Value> arguments, std::function<void()> on_error = {}) {
+  void Start(const RunEnvironment& environment, std::vector<Value> arguments,
+             const std::function<void()>& on_error = {}) {
     RunProgram(environment, std::move(arguments),
                [this, ended = ended_, on_error](const absl::Status& status, std::vector<Value> retvals) {
                  outcome_.status = status;

@@ -30,8 +30,9 @@ struct BuiltProgram {
 inline BuiltProgram Build(const StaticGraph& graph) {
   BuiltProgram built;
   built.status = Construct(graph.graph(), &built.graph);
-  if (built.status.ok())
+  if (built.status.ok()) {
     built.status = BuildProgram(*built.graph, DeviceMemory(), VariableReads::kInEveryFrame, &built.program);
+  }
   return built;
 }
 
@@ -50,8 +51,9 @@ inline BuiltProgram BuildCompiled(const StaticGraph& graph) {
   }
   BuiltProgram built;
   built.status = Construct(compiled, &built.graph);
-  if (built.status.ok())
+  if (built.status.ok()) {
     built.status = BuildProgram(*built.graph, DeviceMemory(), VariableReads::kInEveryFrame, &built.program);
+  }
   EXPECT_TRUE(built.status.ok()) << built.status;
   return built;
 }
