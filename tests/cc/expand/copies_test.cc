@@ -217,7 +217,7 @@ TEST(CopiesTest, ReportsAFunctionThatWouldBeCopiedWithoutEnd) {
   Inputs first, rotated, swapped;
   std::vector<std::string> arguments;
   for (int i = 0; i < 14; ++i) {
-    first.push_back(i < 7 ? "v" : "w");
+    first.emplace_back(i < 7 ? "v" : "w");
     arguments.push_back(absl::StrCat("a", i, ": resource"));
     rotated.push_back(absl::StrCat("a", (i + 1) % 14));
     swapped.push_back(absl::StrCat("a", i == 0 ? 1 : i == 1 ? 0 : i));
