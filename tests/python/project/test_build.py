@@ -133,9 +133,9 @@ def test_source_distribution_has_every_tracked_file(tmp_path):
     shutil.copytree(
         ROOT, tmp_path / "tree", ignore=shutil.ignore_patterns(".*", "build", "bazel-*", "*.egg-info", "*.so")
     )
-    for name in (".bazelrc", ".bazelignore", ".clang-format", ".clang-tidy"):
+    for name in (".bazelrc", ".bazelignore", ".clang-format", ".clang-tidy", "tests/cc/.clang-tidy"):
         if (ROOT / name).exists():
-            shutil.copy(ROOT / name, tmp_path / "tree")
+            shutil.copy(ROOT / name, tmp_path / "tree" / name)
     command = [sys.executable, "-W", "ignore", "setup.py", "-q", "sdist", "--formats=tar", "--dist-dir", str(tmp_path)]
     subprocess.run(command, cwd=tmp_path / "tree", check=True, capture_output=True)
     with tarfile.open(next(tmp_path.glob("*.tar"))) as archive:
