@@ -148,7 +148,6 @@ class Library:
     def call(self, name: str, inputs: Sequence[Named], args: Sequence[Any], node_name: str | None) -> Result:
         """Add a call of the function `name` to the default graph, which is this library's or nested in it."""
         if inferring.is_inferring():
-            self._traces.result_shapes.check_not_inferred(name)
             self.check_not_left_out(name)
         op, captures = self._make_call(name, inputs, args, node_name)
         is_final = body_around(op.graph) is not None or self._traces.is_closed(name)
@@ -156,7 +155,8 @@ class Library:
 
     def check_not_left_out(self, name: str) -> None:
         """Raises Unknown if the graph that is being built looks at the paths through a body that do not call `name`."""
-        self._traces.contradictions.check_not_left_out(name)
+        for look in (self._traces.result_shapes.look, self._traces.contradictions.look):
+            look.check_not_left_out(name)
 
     def require(self, name: str) -> Body | None:
         """The trace of `name`, made and added to the graph if need be; None if the function is not defined here yet."""

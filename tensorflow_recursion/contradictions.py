@@ -18,6 +18,7 @@ from tensorflow_recursion._tf import inferring, nodes
 from tensorflow_recursion.definitions import Definition, MadeDefinition
 from tensorflow_recursion.errors import is_of_results, note_of_results, with_message
 from tensorflow_recursion.explanations import place
+from tensorflow_recursion.looks import Look
 from tensorflow_recursion.signatures import Signature
 
 # What errors say that may come of two paths which return different things: an explanation of one, or TensorFlow's text.
@@ -32,14 +33,7 @@ class Contradictions:
 
     def __init__(self, graph: tf.Graph) -> None:
         """Bodies are those of functions in `graph`."""
-        self._graph = graph
-        # Whether a call of a function is left out, by its name; None if no body is being looked at.
-        self._leaves_out: Callable[[str], bool] | None = None
-
-    def check_not_left_out(self, name: str) -> None:
-        """Raises Unknown if a call of the function `name` has to be left out now."""
-        if self._leaves_out is not None and self._leaves_out(name):
-            raise inferring.Unknown(name)
+        self.look = Look(graph)
 
     def behind(
         self,
@@ -52,7 +46,7 @@ class Contradictions:
 
         Each body is built inside a `building(definition)`.
         """
-        if self._leaves_out is not None or isinstance(definition, MadeDefinition):
+        if self.look.is_in_progress or isinstance(definition, MadeDefinition):
             return None
         if not _OF_BRANCHES.search(str(error)) or not _is_new(error):
             return None
@@ -76,7 +70,7 @@ class Contradictions:
         Only calls of the function itself are left out: by another one, it may come to a path that returns the right
         shape. Where some paths do, a run may take these alone.
         """
-        if self._leaves_out is not None:
+        if self.look.is_in_progress:
             return None
         return self._found(definition, declared, building, lambda callee: callee == definition.user_name)
 
@@ -89,14 +83,11 @@ class Contradictions:
     ) -> Exception | None:
         shapes = definition.arg_shapes or [tf.TensorShape(None)] * len(definition.inputs)
         specs = [tf.TensorSpec(shape, dtype) for shape, (_, dtype) in zip(shapes, definition.inputs, strict=True)]
-        self._leaves_out = leaves_out
         try:
-            with inferring.inferring(self._graph, definition.user_name), building(definition):
+            with self.look.at(definition.user_name, leaves_out, building(definition)):
                 return definition.contradiction(inferring.placeholders(specs), declared)
         except (inferring.Unknown, Exception):  # no path is without calls, or it is something else that is wrong
             return None
-        finally:
-            self._leaves_out = None
 
 
 def may_differ(output: tf.Tensor) -> bool:

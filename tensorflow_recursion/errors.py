@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tensorflow_recursion import names
+from tensorflow_recursion._tf.attributes import Attribute
+
+_IS_OF_RESULTS: Attribute[bool] = Attribute(names.IS_OF_RESULTS)  # of errors
 
 
 class CallError(TypeError, ValueError):
@@ -37,12 +40,12 @@ def of_results() -> Iterator[None]:
 
 def note_of_results(error: BaseException) -> None:
     """Note that nothing more is to be found out of what a function returns that this error is about."""
-    setattr(error, names.IS_OF_RESULTS, True)
+    _IS_OF_RESULTS.set(error, True)
 
 
 def is_of_results(error: BaseException) -> bool:
     """Whether that was noted."""
-    return hasattr(error, names.IS_OF_RESULTS)
+    return _IS_OF_RESULTS.is_set(error)
 
 
 def with_message(error: Exception, message: str) -> Exception:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import inferring
 from tensorflow_recursion.definitions import Definition, Registry
+from tensorflow_recursion.looks import Look
 from tensorflow_recursion.shapes import Shapes
 from tensorflow_recursion.signatures import Signature
 
@@ -27,12 +28,10 @@ class ResultShapes:
 
     def __init__(self, graph: tf.Graph, registry: Registry) -> None:
         """Starts without knowledge of the functions of `registry`, which are traced in `graph`."""
-        self._graph = graph
         self._registry = registry
         self._known: dict[str, Shapes] = {}
         self._all_are_wanted = False
-        # The function whose results are being inferred.
-        self._inferred: str | None = None
+        self.look = Look(graph)  # at functions whose results are being inferred
 
     def get(self, name: str) -> Shapes | None:
         """The static shapes of what a function returns, as far as traces tell; None if they say nothing."""
@@ -65,23 +64,15 @@ class ResultShapes:
         The body is built inside `building`, and thrown away.
         """
         name = definition.user_name
-        if not self._are_open(definition, declared) or self._inferred or name in self._known:
+        if not self._are_open(definition, declared) or self.look.is_in_progress or name in self._known:
             return False
-        self._inferred = name
         try:
-            with inferring.inferring(self._graph, name), building:
+            with self.look.at(name, lambda callee: callee == name, building):
                 args = inferring.placeholders([tf.TensorSpec(None, dtype) for _, dtype in definition.inputs])
                 self._known[name] = tuple(tensor.shape for tensor in definition.build(args, declared))
         except (inferring.Unknown, ValueError):
             return False
-        finally:
-            self._inferred = None
         return True
-
-    def check_not_inferred(self, name: str) -> None:
-        """Raises Unknown if a call of `name` has to be left out, as its results are looked for."""
-        if name == self._inferred:
-            raise inferring.Unknown(name)
 
     def want_all(self, guesses: Mapping[str, Shapes]) -> bool:
         """Want the shapes of all functions, and begin with these guesses; returns whether that is new."""

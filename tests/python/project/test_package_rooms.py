@@ -19,10 +19,11 @@ ORDER = """
     _build_info, _native
     _loader
     names
+    _tf
+    _tf.attributes
     errors, converted
     notices
-    _tf
-    _tf.attributes, _tf.replacements
+    _tf.replacements
     _tf.recorders
     _tf.typed, _tf.open_ranks, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
     _tf.variable_scopes
@@ -35,7 +36,7 @@ ORDER = """
     _tf.tracing
     ops, shapes, signatures, explanations
     vectorization, conversions, made_variables
-    definitions, results
+    definitions, results, looks
     result_shapes, traced_bodies, contradictions, output_signatures
     attempts, specializations, call_checks
     tracing
