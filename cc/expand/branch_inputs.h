@@ -21,8 +21,8 @@ namespace tensorflow_recursion {
 // `tf.reshape` says that x has one element, and so Grappler replaces tf.size(x) by 1: every call took the first branch.
 // So it does in a tf.function, of which the conditionals have become Switches before Grappler sees it. A BranchInput
 // has the static shape of what it hands on, but its open dimensions are others: nothing that is said of them holds
-// outside of the branch. So it is with what a handle tells of the shape of a variable, or of the elements
-// of a TensorArray of control flow v1.
+// outside of the branch. So it is with what a handle tells of the shape of a variable, or of the elements of a
+// TensorArray of control flow v1.
 void AddBranchInputs(tensorflow::GraphDef* graph);
 absl::Status AddBranchInputs(tensorflow::Graph* graph);
 

@@ -303,7 +303,11 @@ def _generalized(call_type: CallType, known: Iterable[CallType], *, across_ranks
     """`call_type`, or one that serves calls of `known` types as well, whose dimensions, or ranks, are others."""
     for other in known:
         joined: CallType | None = call_type.most_specific_common_subtype([other])
-        if joined is not None and _is_whole(joined) and (across_ranks or _open_ranks(joined) == _open_ranks(call_type)):
+        if (
+            joined is not None
+            and _is_whole(joined)
+            and (across_ranks or _num_open_ranks(joined) == _num_open_ranks(call_type))
+        ):
             call_type = joined
     return call_type
 
@@ -318,7 +322,7 @@ def _is_whole(call_type: CallType) -> bool:
     return all(component is not None for kind in nests for component in kind.components)
 
 
-def _open_ranks(call_type: CallType) -> int:
+def _num_open_ranks(call_type: CallType) -> int:
     """How many of the tensors among the arguments have an unknown rank. A SparseTensor has one besides its parts'."""
     kinds = _all_parts([parameter.type_constraint for parameter in _parameters(call_type)])
     specs = [kind for kind in kinds if isinstance(kind, tf.TypeSpec)]

@@ -5,7 +5,8 @@ TensorFlow does in every thread that does not need it. Their classes say what th
 `inferring` and `bodies`.
 
 `replace_for_good` is for what a user of this package needs at any time. What replaces a function calls that function,
-unless something of ours is concerned. This is all that is replaced for good, by the modules that do it:
+unless something of ours is concerned, or TensorFlow errs. This is all that is replaced for good, by the modules that do
+it:
 
 - `recorders`, so that it is known which tapes, accumulators and watchers are active: `tape.push_new_tape`,
   `tape.push_tape`, `tape.pop_tape`, `forwardprop.ForwardAccumulator._push_accumulator`,

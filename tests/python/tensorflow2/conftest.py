@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import pytest
+import tensorflow as tf
 from tensorflow.python.eager import context
 
 import tensorflow_recursion as tfr
@@ -21,3 +22,10 @@ def static_or_error():
     tfr.config.set_options(on_fallback="error")
     yield
     tfr.config.set_options(**before)
+
+
+@pytest.fixture
+def functions_run_eagerly():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)

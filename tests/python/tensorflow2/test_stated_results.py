@@ -224,3 +224,25 @@ def test_path_that_contradicts_output_shapes_is_named():
     assert call(2).numpy().tolist() == [0, 0]
     with pytest.raises(ValueError, match="Function 'F'.*output 0 has shape .3,., output_shapes states .2,."):
         call(3)
+
+
+@pytest.mark.parametrize("signature, error", [
+    (tf.float32, TypeError),
+    ((tf.int32, tf.int32), TypeError),
+    ({"n": tf.int32}, TypeError),
+    (tf.TensorSpec([2], tf.int32), ValueError),
+])  # fmt: skip
+def test_result_is_checked_as_in_graphs_where_functions_run_eagerly(functions_run_eagerly, signature, error):
+    with pytest.raises(error, match=r"(?s)Function 'f'.*output_signature states"):
+        early_return(signature, lambda n: n)(tf.constant(3))
+
+
+def test_result_is_converted_as_in_graphs_where_functions_run_eagerly(functions_run_eagerly):
+    variable = tf.Variable([1.0, 2.0])
+    number, pair = early_return(tf.int64, lambda n: 7), early_return((tf.float32, tf.float64), lambda n: (variable, 1))
+    assert number(tf.constant(2)).dtype == tf.int64
+    first, second = pair(tf.constant(2))
+    assert tf.is_tensor(first) and first.numpy().tolist() == [1.0, 2.0]
+    assert second.dtype == tf.float64
+    with pytest.raises(TypeError, match=r"Function 'f' returns .*, expected tensors"):
+        early_return(tf.int32, lambda n: object())(tf.constant(2))
