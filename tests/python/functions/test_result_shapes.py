@@ -170,7 +170,7 @@ def calls_itself(result_shapes, base):
     """A body whose second path calls the function; the library makes the same check at each call."""
 
     def call():
-        result_shapes.check_not_inferred("F")
+        result_shapes.look.check_not_left_out("F")
         raise AssertionError("a call was built whose results are being looked for")
 
     return lambda x: tf.cond(tf.size(x) < 1, base, call) if base else call()
@@ -180,13 +180,13 @@ def test_inference_goes_by_the_paths_without_a_call(result_shapes, registry):
     body = calls_itself(result_shapes, lambda: tf.zeros([3, 2]))
     assert infer(result_shapes, define(registry, body=body))
     assert known(result_shapes) == [[3, 2]]
-    result_shapes.check_not_inferred("F")  # it is known now
+    result_shapes.look.check_not_left_out("F")  # it is known now
 
 
 def test_inference_fails_where_each_path_calls(result_shapes, registry):
     assert not infer(result_shapes, define(registry, body=calls_itself(result_shapes, None)))
     assert result_shapes.get("F") is None
-    result_shapes.check_not_inferred("F")  # nobody looks for it any more
+    result_shapes.look.check_not_left_out("F")  # nobody looks for it any more
 
 
 def test_inference_keeps_what_a_trace_has_told(result_shapes, registry):
@@ -219,7 +219,7 @@ def test_call_is_left_out_only_while_its_function_is_inferred(result_shapes, reg
     def body(x):
         for name in ("F", "G"):
             with contextlib.suppress(inferring.Unknown):
-                result_shapes.check_not_inferred(name)
+                result_shapes.look.check_not_left_out(name)
                 continue
             left_out.append(name)
         return tf.zeros([2])
