@@ -100,6 +100,7 @@ with tf1.Session(config=tfr.session_config()) as session:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [CALL, GRADIENT, SESSION], ids=["eager", "gradient", "session"])
 def test_endless_recursion_on_large_tensors_is_an_error(program):
     done = processes.run_python("-c", BEGIN + program)
@@ -115,6 +116,7 @@ def test_endless_recursion_on_large_tensors_is_an_error(program):
         assert text in done.stdout, done.stderr
 
 
+@pytest.mark.thorough
 def test_recursion_whose_calls_are_open_before_their_tensors_are_there_is_an_error():
     done = processes.run_python("-c", BEGIN + AHEAD)
     assert done.returncode == 0, done.stderr
@@ -122,6 +124,7 @@ def test_recursion_whose_calls_are_open_before_their_tensors_are_there_is_an_err
         assert text in done.stdout, done.stderr
 
 
+@pytest.mark.thorough
 def test_recursion_is_not_watched_without_a_reserve(monkeypatch):
     """It has a result, however little is available."""
     monkeypatch.setenv("TENSORFLOW_RECURSION_MEMORY_RESERVE", "0")

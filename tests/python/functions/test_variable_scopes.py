@@ -10,8 +10,6 @@ import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 
-pytestmark = pytest.mark.every_case
-
 _SHAPE = tf.TensorSpec([2, 2])
 _ONES = tf1.ones_initializer()
 

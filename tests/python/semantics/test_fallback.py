@@ -358,6 +358,7 @@ def test_session_without_switch_is_silent_when_told_so_or_without_calls(monkeypa
     assert texts == []
 
 
+@pytest.mark.thorough
 def test_script_prints_the_warning(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -68,6 +68,7 @@ def recursive_pair(interrupting):
     return even
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "tf_function"])
 def test_interrupt_while_functions_and_their_gradients_are_traced(in_function):
     def program(interrupting):
@@ -86,6 +87,7 @@ def test_interrupt_while_functions_and_their_gradients_are_traced(in_function):
     assert of_every_point(program) > 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["recursive", "defun"])
 def test_interrupt_while_a_graph_is_made(kind):
     def program(interrupting, kind):

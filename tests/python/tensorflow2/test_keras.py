@@ -141,6 +141,7 @@ def test_training_moves_the_weights_that_bodies_capture(data):
     assert all(np.any(old != new.numpy()) for old, new in zip(before, model.trainable_weights, strict=True))
 
 
+@pytest.mark.thorough
 def test_model_is_saved_and_loaded(data, tmp_path):
     model, _ = trained(functional, data)
     expected = model.predict(data[0], verbose=0)

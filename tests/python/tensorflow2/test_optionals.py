@@ -109,6 +109,7 @@ def check_tapes_around(conditional, weights, place, order, in_function):
     check((tf.function(of) if in_function else of)(recursive), of(plain))
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "tf_function"])
@@ -169,6 +170,7 @@ def test_optionals_of_users(kind, order):
     check(tf.function(of)(recursive), of(plain))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", [1, 2])
 def test_captured_optional(order):
     v, x, captured = tf.Variable(1.3), tf.constant(0.6), Optional.from_value(tf.constant(0.7))

@@ -134,6 +134,7 @@ def test_derivative_of_a_jacobian(program, use, in_function, x, weight):
     check(program, use, x, weight, 1, in_function)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("program", "order"), [(vectorized_forces, 2), (vectorized_gradients, 1)])
@@ -142,6 +143,7 @@ def test_derivatives_of_gradients_that_are_vectorized(program, order, use, x, we
     check(program, use, x, weight, order, True)
 
 
+@pytest.mark.thorough
 def test_log_determinant_of_a_jacobian(x, weight):
     """As flows have it; the call is in a `tf.function` of its own, which keeps the terms for gradients."""
 
@@ -184,6 +186,7 @@ def in_scan(net, x, weight):
     return tf.scan(lambda x, factor: x - factor * force(net, x), tf.constant([0.1, 0.2], F64), initializer=x)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
@@ -196,6 +199,7 @@ def test_third_derivative_through_control_flow(program, use, in_function, x, wei
     check(program, use, x, weight, 2, in_function)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", [in_cond, in_loop_for_weight])
 def test_third_derivative_through_control_flow_in_a_body(place, x, weight):
     """The gradient for the terms is a value of the body then, which its own gradient may keep in a record."""

@@ -36,6 +36,7 @@ def derivative(f, which, order):
     return nested(order).numpy()
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", [2, 3])

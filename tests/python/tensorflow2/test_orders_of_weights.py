@@ -58,6 +58,7 @@ def hessian(net, weight, pfor):
     return outer.jacobian(gradient, weight, experimental_use_pfor=pfor)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
@@ -103,6 +104,7 @@ def by_rows(x, w):
 USES = {"sum": (by_sum, [3]), "product": (by_product, [3, 3]), "rows": (by_rows, [4, 3])}
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_variable", [False, True], ids=["tensor", "variable"])

@@ -50,6 +50,7 @@ def module_with(**attributes):
     return module
 
 
+@pytest.mark.thorough
 def test_fresh_process_calls_and_differentiates_what_it_loads(tmp_path):
     saved(module_with(fib=fib, power=Power()), tmp_path)
     program = """

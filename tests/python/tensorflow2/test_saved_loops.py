@@ -172,6 +172,7 @@ def test_derivatives_are_as_before_saving(tmp_path, program):
     check_orders(tf.saved_model.load(str(tmp_path / "again")), net, (1,))
 
 
+@pytest.mark.thorough
 def test_gradient_of_loop_in_fresh_process(tmp_path):
     net = Net(mapped)
     tf.saved_model.save(net, str(tmp_path))

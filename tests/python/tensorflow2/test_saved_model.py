@@ -70,6 +70,7 @@ print(json.dumps([float(next(iter(value.values())) if isinstance(value, dict) el
 EXPECTED = [V * X**N, V * N * X ** (N - 1), X**N, V * N * (N - 1) * X ** (N - 2), V * 3 * X**2, V * X**2]
 
 
+@pytest.mark.thorough
 def test_loaded_module_runs_and_has_gradients(saved):
     assert in_fresh_process(LOAD + RUN, saved) == EXPECTED
 
