@@ -46,14 +46,15 @@ class Inference:
         self._loops: dict[Specialization, str] = {}
 
     def result_of(self, function: Specialization, tensors: Sequence[tf.Tensor]) -> Any:
-        """What a call with these tensors returns in a graph that is built for inference, in a nest."""
-        self.require(function)
+        """What a call of a function of known results returns in a graph that is built for inference, in a nest."""
         reads = self._reads_when_traced(function.user_name) or self._reads.get(function, Reads())
         tapes.note_reads(reads.variables)
         return inferring.any_of(function.returns, [*tensors, *reads.captures], is_partial=not reads.are_all)
 
     def require(self, function: Specialization) -> None:
         """Find out what `function` returns unless it is known.
+
+        If the function turns out to be none that can be traced, it `is_given_up`, and is to be asked for anew.
 
         Raises:
           Unknown: if it is not known, and a body is being built to find out about another function.
@@ -67,20 +68,42 @@ class Inference:
         hopeless: list[Specialization] = []  # as long as nothing more is known than now
         circle: list[Specialization] = []  # in which the first of these is: each needs the results of the next one
         while waiting:
-            needed = self._look_at(waiting[-1])
-            if not needed:
+            needed = self._look_at_last(waiting)
+            if needed is None:
+                waiting = [known for known in waiting if not known.is_given_up]
+                hopeless.clear()
+            elif not needed:
                 waiting.pop()
                 hopeless.clear()
             elif self._open:
                 raise Unknown(*needed)
             elif following := [known for known in needed if known not in waiting and known not in hopeless]:
                 waiting.append(following[0])
+            elif waiting[-1].source.has_signature:
+                waiting.pop().is_known = True
             else:
                 if not hopeless:
                     circle = waiting[waiting.index(needed[0]) :]
                 hopeless.append(waiting.pop())
         if hopeless:
-            raise self._error(circle)
+            error = self._error(circle)
+            if not any(known.give_up(error) for known in reversed(hopeless)):
+                raise error
+            if not function.is_given_up:
+                self.require(function)
+
+    def _look_at_last(self, waiting: Sequence[Specialization]) -> list[Specialization] | None:
+        """Look at the last of these functions, which wait for the results of the next one.
+
+        Returns the functions whose results it needs; None if it, or one that waits for it, is given up now.
+        """
+        try:
+            needed = self._look_at(waiting[-1])
+        except Exception as error:
+            if any(known.give_up(error) for known in waiting):
+                return None
+            raise
+        return None if any(known.give_up(None) for known in waiting) else needed
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
         """Build the body of a function, to learn what it returns.
@@ -100,6 +123,11 @@ class Inference:
                 raise
             if unknown.loop:
                 self._loops[function] = unknown.loop
+            if function.source.has_signature:
+                if function.may_give_up_sharing and needed == [function]:
+                    raise _endless(function) from None
+                needed = [known for known in needed if known is not function]
+                function.is_known = not needed
             return needed
         finally:
             self._open.pop()

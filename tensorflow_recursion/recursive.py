@@ -31,10 +31,11 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
+from tensorflow_recursion.ranks import Ranks
 from tensorflow_recursion.specializations import (
     Source,
     Specialization,
-    innermost_being_built,
+    note_call,
     unrolled,
 )
 from tensorflow_recursion.traced_bodies import lasting_name
@@ -60,8 +61,30 @@ class _Known:
     """The specializations of one function in one outermost graph."""
 
     def __init__(self) -> None:
-        self.table = TypeTable()
+        self._table = TypeTable()
         self.by_type: dict[CallType, Specialization] = {}
+        self._of_inner = Ranks()
+
+    def find(self, call_type: CallType) -> Specialization | None:
+        """The function that serves such a call, None if there is none."""
+        found = self._table.find(call_type)
+        if found is None or self.by_type[found].is_given_up:
+            for known in [known for known, function in self.by_type.items() if function.is_given_up]:
+                self._table.remove(known)
+                del self.by_type[known]
+            found = self._table.find(call_type)
+        return None if found is None else self.by_type[found]
+
+    def add(self, source: Source, call_type: CallType, *, generalize: bool, is_inner: bool) -> Specialization:
+        """Make a function that serves such a call, and others if it is to `generalize`.
+
+        `is_inner` says whether the call is one of its own recursion.
+        """
+        across_ranks = is_inner and self._of_inner.are_shared
+        known = self._table.add(call_type, generalize=generalize, across_ranks=across_ranks)
+        opened = function_types.opened_ranks(call_type, known)
+        self.by_type[known] = Specialization(source, known, self._of_inner if is_inner else None, opened)
+        return self.by_type[known]
 
 
 class RecursiveFunction:
@@ -263,13 +286,10 @@ class RecursiveFunction:
         """Add a call to the default graph."""
         arguments = self._bind(args, kwargs)
         library = calls.current_library()
-        function = self._specialization(library, arguments)
+        function = self._required(library, arguments)
         tensors = arguments.tensors(function.call_type)
-        library.note_scope(function)
         if inferring.is_inferring():
-            library.check_not_left_out(function.user_name)
             return library.inference.result_of(function, tensors)
-        library.inference.require(function)
         library.declare(function.signature)
         library.adopt(function, is_local=self._source.is_local)
         result = library.call(function.user_name, function.inputs, tensors, self._name)
@@ -281,24 +301,30 @@ class RecursiveFunction:
         except TypeError as error:
             raise CallError(f"Call of '{self._name}': {error}; the function takes {self._parameters.names}") from None
 
+    def _required(self, library: Library, arguments: Arguments) -> Specialization:
+        """The function of a graph that serves a call with such arguments, of which it is known what it returns."""
+        while True:
+            function = self._specialization(library, arguments)
+            library.note_scope(function)
+            if inferring.is_inferring():
+                library.check_not_left_out(function.user_name)
+            library.inference.require(function)
+            if not function.is_given_up:
+                return function
+
     def _specialization(self, library: Library, arguments: Arguments) -> Specialization:
         """The function of a graph that serves a call with such arguments."""
         call_type = arguments.type
         known = self._known.setdefault(library, {}).setdefault((graphs.replica(), keras_scopes.kind()), _Known())
-        found = known.table.find(call_type)
-        is_new = found is None
-        if found is None:
+        function = known.find(call_type)
+        is_new = function is None
+        if function is None:
             endless.check_end(self._source, call_type)
             generalize, is_inner = self._options["reduce_retracing"], bool(unrolled(self._source))
             self._num_traces += not is_inner
-            found = known.table.add(call_type, generalize=generalize, across_ranks=is_inner)
-            known.by_type[found] = Specialization(self._source, found, function_types.opened_ranks(call_type, found))
+            function = known.add(self._source, call_type, generalize=generalize, is_inner=is_inner)
             library.keep(arguments.objects)
-        function = known.by_type[found]
-        if (caller := innermost_being_built()) is not None:
-            caller.note_call(function, is_new=is_new)
-        else:
-            function.is_called_outside = True
+        note_call(function, is_new=is_new)
         return function
 
     def __repr__(self) -> str:

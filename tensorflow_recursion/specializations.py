@@ -8,14 +8,13 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, notices, output_signatures, signatures
+from tensorflow_recursion import names, notices, output_signatures, ranks, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -32,6 +31,7 @@ from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_message
 from tensorflow_recursion.explanations import explained, is_explained
+from tensorflow_recursion.ranks import Ranks
 from tensorflow_recursion.signatures import Signature
 
 # With so many kinds of its own arguments in a row, a recursion may be one that never ends.
@@ -114,6 +114,8 @@ class Specialization:
       has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
       caller: the function whose body was the first to call it; None if that was no body.
       is_called_outside: whether something has called it that is no body.
+      opened_ranks: which tensors among the arguments have an open rank, though calls know it.
+      reads_open_rank: whether a look at it, or at what it calls, has found that one of these is read.
     """
 
     base = None
@@ -126,8 +128,17 @@ class Specialization:
     orders_effects = True
     is_built_once = True
 
-    def __init__(self, source: Source, call_type: CallType, opened_ranks: Sequence[int] = ()) -> None:
-        """Makes the function; of the tensors `opened_ranks`, calls have known the ranks, and it leaves them open."""
+    def __init__(
+        self, source: Source, call_type: CallType, of_inner: Ranks | None = None, opened_ranks: Sequence[int] = ()
+    ) -> None:
+        """Makes the function.
+
+        Args:
+          source: the Python function.
+          call_type: the kind of its arguments.
+          of_inner: what traces for calls from the recursion do; None if this is for a call from elsewhere.
+          opened_ranks: the tensors among the arguments whose rank it leaves open, though calls know it.
+        """
         self.user_name = names.of_trace(source.name)
         lasting = source.lasting_name
         self.lasting_name = self.user_name if lasting is None else f"{lasting}/{next(source.numbers)}"
@@ -139,12 +150,17 @@ class Specialization:
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
-        self._opened_ranks = opened_ranks
+        if self.caller is not None and self.caller.opened_ranks:  # they may come from there
+            opened_ranks = [i for i, spec in enumerate(self.specs) if spec.shape.rank is None]
+        self.opened_ranks: Sequence[int] = opened_ranks
+        self.reads_open_rank = False
+        self._of_inner = of_inner
+        self._was_given_up = False
         arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))
         types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in self.specs]
         self.inputs = tuple(zip(arg_names, types, strict=True))
         self.returns: Any = source.output_signature
-        self.is_known = source.has_signature
+        self.is_known = source.has_signature and not (of_inner is not None and of_inner.need_looks(opened_ranks))
         self.has_effects = False
         self._function: Any = None  # as it was when the body was first built
         self._calls: dict[Specialization, bool] = {}  # what the last build has called, and whether that was new
@@ -221,8 +237,8 @@ class Specialization:
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
         parameters = function_types.parameter_names(self.call_type)
-        for i in self._opened_ranks:
-            open_ranks.watch(args[i], functools.partial(self._warn_of_open_rank, parameters[i]))
+        for i in self.opened_ranks:
+            open_ranks.watch(args[i], functools.partial(self._rank_is_read, parameters[i]))
         positional, by_keyword = function_types.values(self.call_type, args)
         variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
         with self._explained(), self._being_built(), self._as_when_called():
@@ -233,21 +249,16 @@ class Specialization:
                 graphs.forget(variables)
         return output_signatures.as_tensors(self.source.name, returned, self.returns)
 
-    def _warn_of_open_rank(self, parameter: str, file: str, line: int) -> None:
-        """Tell the user once that a line of the body reads the rank of an argument, and gets None."""
-        source = self.source
-        if notices.is_of_library(file) or "open rank" in source.told:
+    def _rank_is_read(self, parameter: str, file: str, line: int) -> None:
+        """Note that a line of the body reads an open rank if a look is being taken at it; if not, tell the user."""
+        if notices.is_of_library(file):
             return
-        source.told.add("open rank")
-        file, line = bodies.users_line(file, line)
-        notices.show(
-            "open rank",
-            f"Function '{source.name}' ({os.path.basename(file)}, line {line}): the rank of '{parameter}' is read, as "
-            "x.shape.rank, and is None. Calls in the recursion pass tensors of several ranks, which one "
-            "trace serves, so that a test such as `x.shape.rank == 2` is False in all of them. Write tf.rank(x), which "
-            "each call computes, or let all calls pass one rank, and state it: "
-            "input_signature=[tf.TensorSpec([None, None], dtype), ...]",
-        )
+        looked_at = [function for function in _callers(self) if function.may_give_up_sharing]
+        for function in looked_at:
+            function.reads_open_rank = True
+        if not looked_at and "open rank" not in self.source.told:
+            self.source.told.add("open rank")
+            ranks.warn(self.source.name, parameter, file, line)
 
     @contextlib.contextmanager
     def _as_when_called(self) -> Iterator[None]:
@@ -321,8 +332,30 @@ class Specialization:
 
     def learn(self, returned: Any) -> None:
         """Take what inference found the function to return."""
-        self.returns = nests.spec_of(returned)
+        if not self.source.has_signature:
+            self.returns = nests.spec_of(returned)
         self.is_known = True
+
+    @property
+    def may_give_up_sharing(self) -> bool:
+        """Whether a look is being taken at this trace of several ranks, which is given up if it reads one of them."""
+        is_shared = self._of_inner is not None and self._of_inner.may_be_kept
+        return is_shared and bool(self.opened_ranks) and not self.is_known
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether other traces are made in place of this one, or of one that led to it."""
+        return self._was_given_up or (self.caller is not None and self.caller.is_given_up)
+
+    def give_up(self, error: Exception | None) -> bool:
+        """Give the function up after a look at it, or at what it calls, if ranks are to be treated otherwise.
+
+        Returns whether that is so. `error` is what the look has raised, None if nothing.
+        """
+        self._was_given_up = self._of_inner is not None and self._of_inner.reject(
+            leaves_open=bool(self.opened_ranks), reads=self.reads_open_rank, error=error
+        )
+        return self._was_given_up
 
     def trace_options(self) -> TraceOptions:
         """The options of a function without names of outputs or a device of its own."""
@@ -370,6 +403,14 @@ def _shortened(spec: Any) -> str:
 def innermost_being_built() -> Specialization | None:
     """The function whose body is being built in this thread, None if there is none."""
     return _building.functions[-1] if _building.functions else None
+
+
+def note_call(callee: Specialization, *, is_new: bool) -> None:
+    """Note that a call of `callee`, which may be new, is being made: in a body, or else outside of all bodies."""
+    if (caller := innermost_being_built()) is not None:
+        caller.note_call(callee, is_new=is_new)
+    else:
+        callee.is_called_outside = True
 
 
 def unrolled(source: Source) -> list[Specialization]:

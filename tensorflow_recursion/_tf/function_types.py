@@ -288,6 +288,10 @@ class TypeTable:
         found: CallType | None = self._table.dispatch(call_type)
         return found
 
+    def remove(self, call_type: CallType) -> None:
+        """Forget a type."""
+        self._table.delete(call_type)
+
     def add(self, call_type: CallType, *, generalize: bool, across_ranks: bool) -> CallType:
         """Enter a type; to `generalize` makes it serve calls of known types, too, whose shapes are others.
 

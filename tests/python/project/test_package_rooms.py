@@ -34,7 +34,7 @@ ORDER = """
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.bodies
     _tf.tracing
-    ops, shapes, signatures, explanations
+    ops, shapes, signatures, explanations, ranks
     vectorization, conversions, made_variables
     definitions, results, looks
     result_shapes, traced_bodies, contradictions, output_signatures
