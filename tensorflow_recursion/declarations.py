@@ -23,8 +23,8 @@ from tensorflow_recursion.defined import (
     argument_names,
 )
 from tensorflow_recursion.definitions import graph_name
+from tensorflow_recursion.made_variables import lasting_name
 from tensorflow_recursion.signatures import Signature
-from tensorflow_recursion.traced_bodies import lasting_name
 
 __all__ = ["Declare", "Defun"]
 

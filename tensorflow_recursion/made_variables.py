@@ -1,4 +1,4 @@
-"""The variables that bodies make, which are the same ones in all traces of a body."""
+"""The variables that bodies make, which are the same ones in all traces of a body, and what functions they make."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -32,16 +32,18 @@ class VariableLog:
 
     Attributes:
       graph: the outermost graph, in which the variables are.
+      name: the lasting name of the function.
     """
 
-    def __init__(self, graph: tf.Graph, *, is_kept: bool) -> None:
-        """Starts empty, for a body that is traced in `graph`.
+    def __init__(self, graph: tf.Graph, name: str, *, is_kept: bool) -> None:
+        """Starts empty, for the body of the function `name` that is traced in `graph`.
 
         `is_kept` says that the body keeps each `tf.Variable` that it makes, as that of a tf.function has to; these are
         not logged then. All traces start with the variable scope that is current now, in the body in progress if there
         is one.
         """
         self.graph = graph
+        self.name = name
         self._is_kept = is_kept
         outer = _replaying.log
         is_in_body = outer is not None and outer.graph is graph
@@ -87,8 +89,8 @@ class VariableLog:
                 kwargs["initial_value"] = _with(kwargs.get("initial_value"), noted)
             return next_creator(**kwargs)
 
-        outer = _replaying.log, _replaying.body
-        _replaying.log, _replaying.body = self, body
+        outer = vars(_replaying).copy()
+        _replaying.log, _replaying.body, _replaying.counts = self, body, collections.Counter()
         try:
             with (
                 variable_scope,
@@ -97,7 +99,7 @@ class VariableLog:
             ):
                 yield
         finally:
-            _replaying.log, _replaying.body = outer
+            vars(_replaying).update(outer)
             around.clear()  # frames refer to this one
 
     def _variable_scope(self, body: tf.Graph, around: list[FrameType]) -> contextlib.AbstractContextManager[None]:
@@ -121,13 +123,23 @@ class VariableLog:
 
 
 class _Replaying(threading.local):
-    """The log of the innermost body that is being built in this thread, and its function graph."""
+    """The log of the innermost body that is being built in this thread, its graph, and what functions it has made."""
 
-    log: VariableLog | None = None
-    body: tf.Graph | None = None
+    def __init__(self) -> None:
+        self.log: VariableLog | None = None
+        self.body: tf.Graph | None = None
+        self.counts: collections.Counter[str] = collections.Counter()  # by their names
 
 
 _replaying = _Replaying()
+
+
+def lasting_name(name: str) -> str | None:
+    """What a function that is made now is called whenever the body that makes it is built; None outside of bodies."""
+    if _replaying.log is None or _replaying.body not in graphs.enclosing_graphs(tf1.get_default_graph()):
+        return None
+    _replaying.counts[name] += 1
+    return f"{_replaying.log.name}/{name}{_replaying.counts[name]}"
 
 
 def _with(initial_value: Any, change: Callable[[Any], Any]) -> Any:

@@ -31,6 +31,7 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
+from tensorflow_recursion.made_variables import lasting_name
 from tensorflow_recursion.ranks import Ranks
 from tensorflow_recursion.specializations import (
     Source,
@@ -38,7 +39,6 @@ from tensorflow_recursion.specializations import (
     note_call,
     unrolled,
 )
-from tensorflow_recursion.traced_bodies import lasting_name
 
 __all__ = ["recursive"]
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 from collections.abc import Hashable, Iterator
@@ -63,7 +62,6 @@ class Body:
       output_types: dtypes of the traced outputs.
       output_handles: what is known of the lists among the traced outputs.
       made_here: names of functions that were defined inside the body.
-      counts: how many functions of each name the body has made so far.
       variables_read: the trainable variables that the body reads itself.
       read_before: those that the trace before has read.
       watching: how many tapes and other watchers of variables were active when the body began.
@@ -84,7 +82,6 @@ class Body:
     output_types: list[tf.DType] = dataclasses.field(default_factory=list)
     output_handles: list[handles.HandleData | None] = dataclasses.field(default_factory=list)
     made_here: list[str] = dataclasses.field(default_factory=list)
-    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     variables_read: tapes.Variables = dataclasses.field(default_factory=list)
     read_before: tapes.Variables = dataclasses.field(default_factory=list)
     watching: int = 0
@@ -117,12 +114,3 @@ def body_around(graph: tf.Graph) -> Body | None:
 def body_of(graph: tf.Graph) -> Body | None:
     """The body that the whole of `graph` is; None if it is none."""
     return _BODY.of(graph)
-
-
-def lasting_name(name: str) -> str | None:
-    """What a function that is made now is called in every trace of the body that makes it; None outside of bodies."""
-    body = None if tf.executing_eagerly() else body_around(tf1.get_default_graph())
-    if body is None:
-        return None
-    body.counts[name] += 1
-    return f"{body.definition.lasting_name}/{name}{body.counts[name]}"

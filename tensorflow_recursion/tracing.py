@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import weakref
 from collections.abc import Callable, Hashable, Iterator
 
 import tensorflow as tf
@@ -62,7 +61,8 @@ class Traces:
         self._pending: list[str] = []
         self.result_shapes = ResultShapes(graph, registry)
         self.contradictions = Contradictions(graph)
-        self._variables: weakref.WeakKeyDictionary[Definition, VariableLog] = weakref.WeakKeyDictionary()
+        # By lasting names: a function that a body makes is another one in each trace, and makes the same variables.
+        self._variables: dict[str, VariableLog] = {}
         self._tracer = BodyTracer(graph, registry, self.result_shapes, self.contradictions, self, while_building)
 
     def get(self, name: str) -> Body | None:
@@ -257,10 +257,10 @@ class Traces:
 
     def _log(self, definition: Definition) -> VariableLog:
         original = original_of(definition)
-        if original not in self._variables:
+        if original.lasting_name not in self._variables:
             is_kept = original.orders_effects and tf1.executing_eagerly_outside_functions()
-            self._variables[original] = VariableLog(self._graph, is_kept=is_kept)
-        return self._variables[original]
+            self._variables[original.lasting_name] = VariableLog(self._graph, original.lasting_name, is_kept=is_kept)
+        return self._variables[original.lasting_name]
 
     def trace(self, definition: Definition) -> None:
         """Trace a function, again if it was before."""

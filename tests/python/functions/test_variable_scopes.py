@@ -44,6 +44,30 @@ def by_recursive_with_signature(body):
 WAYS = [by_defun, by_recursive, by_recursive_with_signature]
 
 
+def by_defun_in_a_body(body):
+    """The inner function is another one in each trace of the outer one."""
+
+    def call_inner(x):
+        @tfr.Defun(_SHAPE)
+        def inner(x):
+            return body(x)
+
+        return inner(x)
+
+    return by_defun(call_inner)
+
+
+def by_recursive_in_a_body(body):
+    def call_inner(x):
+        @tfr.recursive(autograph=False)
+        def inner(n, x):
+            return tf1.cond(n < 1, lambda: body(x), lambda: inner(n - 1, x))
+
+        return inner(tf.constant(1), x)
+
+    return by_recursive(call_inner)
+
+
 def product(x, name="w", shape=(2, 2), initializer=_ONES, **options):
     weight = tf1.get_variable(name, shape, initializer=initializer, **options)
     return tf.matmul(x, tf.cast(weight, x.dtype))
@@ -110,12 +134,34 @@ def outcome(way, body, **options):
         return made, [loss.name for loss in losses], tf.nest.map_structure(np.sum, values)
 
 
+BODIES = [scoped, layers, shared, template, doubled, parts, local, by_scope]
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("body", [scoped, layers, shared, template, doubled, parts, local, by_scope])
+@pytest.mark.parametrize("body", BODIES)
 def test_bodies_make_the_variables_that_code_makes_outside(way, body, control_flow):
     with switches.control_flow_v2(control_flow == "v2"):
         options = {"initializer": tf1.constant_initializer(0.5)}
         assert outcome(way, body, **options) == outcome(inline, body, **options)
+
+
+@pytest.mark.parametrize("way", [by_defun_in_a_body, by_recursive_in_a_body])
+@pytest.mark.parametrize("body", BODIES)
+def test_functions_made_in_bodies_make_their_variables_once(way, body):
+    """Outer bodies are traced again for gradients."""
+    options = {"initializer": tf1.constant_initializer(0.5)}
+    assert outcome(way, body, **options) == outcome(inline, body, **options)
+
+
+def variable_of_body(x):
+    return tf.matmul(x, tf.Variable([[1.0, 2.0], [3.0, 4.0]], use_resource=True))
+
+
+@pytest.mark.parametrize("way", [by_defun_in_a_body, by_recursive_in_a_body])
+def test_functions_made_in_bodies_make_other_variables_once(way):
+    (made, *found), (expected_made, *expected) = outcome(way, variable_of_body), outcome(inline, variable_of_body)
+    assert len(made) == len(expected_made)
+    assert found == expected
 
 
 @pytest.mark.parametrize("way", WAYS)
