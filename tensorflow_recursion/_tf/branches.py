@@ -8,11 +8,15 @@ called as others are here, which is an error.
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.ops import control_flow_util, control_flow_util_v2
+from tensorflow.core.function.capture import capture_container
+from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.ops import cond_v2, control_flow_util, control_flow_util_v2, while_v2
 
 from tensorflow_recursion import names
+from tensorflow_recursion._tf import graphs
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import replace_for_good
 
@@ -54,4 +58,29 @@ def _follow() -> None:
     replace_for_good(control_flow_util_v2, "unique_fn_name", named_anew)
 
 
+def _take_eager_tensors() -> None:
+    """Let the gradients of branches and loops take an eager tensor from the graph around, which takes it as it is.
+
+    The gradient of a call reads the table of which the body gathers rows from where a function has captured it
+    (`GradientCalls.with_captured_tables`). TensorFlow's own gradients read what the function returns.
+    """
+    replace_for_good(cond_v2._CondGradFuncGraph, "capture", _capture)
+    replace_for_good(while_v2._WhileBodyGradFuncGraph, "capture", _capture)
+
+
+def _capture(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
+    is_eager, around = graphs.is_eager_tensor(tensor), gradient.outer_graph
+    if is_eager and not is_small(tensor) and graphs.is_func_graph(around):
+        return graphs.capture_in(gradient, around.capture(tensor))
+    captured: tf.Tensor = FuncGraph.capture(gradient, tensor, *args, **kwargs)
+    return captured
+
+
+def is_small(tensor: tf.Tensor) -> bool:
+    """Whether TensorFlow makes a constant of an eager tensor that a function captures."""
+    is_value = tensor.dtype in capture_container.dtypes.TF_VALUE_DTYPES
+    return bool(is_value and tensor.shape.num_elements() <= capture_container._EAGER_CONST_THRESHOLD)
+
+
 _follow()
+_take_eager_tensors()

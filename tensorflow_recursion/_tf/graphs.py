@@ -320,11 +320,6 @@ def is_gradient_of(graph: tf.Graph, other: tf.Graph) -> bool:
     return is_func_graph(graph) and is_func_graph(other) and graph.name.startswith(f"{_BACKWARD}{other.name}_")
 
 
-def is_gradient_of_branch(chain: Sequence[tf.Graph]) -> bool:
-    """Whether the innermost of these graphs is part of the gradient of a branch or loop that is in no body."""
-    return all(map(is_func_graph, chain)) and any(differentiated_graph(graph) is not None for graph in chain)
-
-
 def capture_in(graph: tf.Graph, tensor: tf.Tensor) -> tf.Tensor:
     """What stands for `tensor`, of the graph around `graph`, in `graph`.
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.function.capture import capture_container
 from tensorflow.python.eager import backprop_util
 from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
@@ -26,7 +25,7 @@ from tensorflow.python.ops import (
 )
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import copies, function_calls, graphs, handles, nodes, recorders
+from tensorflow_recursion._tf import branches, copies, function_calls, graphs, handles, nodes, recorders
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import Replacements
 
@@ -242,7 +241,7 @@ def _capture_in_loop(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any
     source = tensor
     if not graphs.is_eager_tensor(tensor):
         tensor = _in_copy(tensor, gradient._forward_graph)
-    elif _is_small(tensor):
+    elif branches.is_small(tensor):
         tensor = graphs.constant_of(tensor, gradient)
     else:  # TensorFlow lets the gradient take an eager tensor, and forgets that it has to return it, too
         tensor = gradient.outer_graph.capture(tensor)
@@ -250,12 +249,6 @@ def _capture_in_loop(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any
     captured.set_shape(tensor.shape)  # the list that it comes from may not tell
     recorders.record_same(captured, source)
     return captured
-
-
-def _is_small(tensor: tf.Tensor) -> bool:
-    """Whether TensorFlow makes a constant of an eager tensor that a function captures."""
-    is_value = tensor.dtype in capture_container.dtypes.TF_VALUE_DTYPES
-    return is_value and tensor.shape.num_elements() <= capture_container._EAGER_CONST_THRESHOLD
 
 
 def _empty_list(element_shape: Any, element_dtype: tf.DType, **kwargs: Any) -> tf.Tensor:

@@ -16,7 +16,8 @@ it:
   `concrete_function._ForwardBackwardCall.record`, `concrete_function.ConcreteFunction._call_flat`.
 - `function_calls`, so that a trace that calls cannot run is made anew: `function_cache.FunctionCache.lookup`.
 - `branches`, so that bodies have If and While, and branches names of their own:
-  `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`.
+  `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`; and so that their gradients take
+  eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`.
 - `bodies`, so that functions leave out what nothing reads, and errors our own lines:
   `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`; and because TensorFlow errs in the lines of
   errors: `traceback_utils._process_traceback_frames`.

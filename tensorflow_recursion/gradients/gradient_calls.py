@@ -132,12 +132,11 @@ class GradientCalls:
         """A captured tensor for a call that a gradient makes: the gradients of branches only capture step by step.
 
         Args:
-          capture: a tensor of the outermost graph, or an eager one, which the gradient of a branch cannot capture.
+          capture: a tensor of the outermost graph, or an eager one.
           chain: the graphs around the call, from inside out.
         """
-        is_first = graphs.is_eager_tensor(capture) and graphs.is_gradient_of_branch(chain)
-        if self._modes.in_gradient or is_first:
-            for graph in reversed(chain if is_first else chain[:-1]):
+        if self._modes.in_gradient:
+            for graph in reversed(chain[:-1]):
                 capture = graphs.capture_in(graph, capture)
         return capture
 

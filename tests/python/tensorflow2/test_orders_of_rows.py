@@ -51,3 +51,67 @@ def test_derivatives_are_those_of_the_function_unrolled(body, which, order):
         return body(unrolled, sparse, w, n)
 
     np.testing.assert_allclose(derivative(recursive, which, order), derivative(unrolled, which, order), rtol=1e-5)
+
+
+def in_map(f, x, table, ids):
+    return tf.map_fn(lambda i: f(x, table, i, tf.constant(1)), ids, fn_output_signature=tf.float32)
+
+
+def in_while_loop(f, x, table, ids):
+    def step(i, total):
+        return i + 1, total + f(x, table, ids[i], tf.constant(1)) * total
+
+    return tf.while_loop(lambda i, _: i < 3, step, [tf.constant(0), tf.constant(1.0)])[1]
+
+
+def in_cond(f, x, table, ids):
+    return tf.cond(x > 0.0, lambda: f(x, table, ids[0], tf.constant(1)), lambda: x)
+
+
+def in_loop_in_cond(f, x, table, ids):
+    return tf.cond(x > 0.0, lambda: in_while_loop(f, x, table, ids), lambda: x)
+
+
+def in_cond_in_map(f, x, table, ids):
+    return tf.map_fn(lambda i: tf.cond(i > 1, lambda: f(x, table, i, tf.constant(1)), lambda: x), ids, tf.float32)
+
+
+def in_scan(f, x, table, ids):
+    return tf.scan(lambda total, i: total * f(x, table, i, tf.constant(1)), ids, x)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("place", [in_map, in_while_loop, in_cond, in_loop_in_cond, in_cond_in_map, in_scan])
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "tf.function"])
+def test_second_derivatives_by_eager_tapes_around_control_flow_whose_calls_gather(place, is_compiled):
+    """Of nested tapes, TensorFlow makes a conditional or loop of a `tf.function` a function of its own."""
+
+    def body(f, x, table, i, n):
+        row = tf.gather(table, i)
+        if n < 1:
+            return tf.reduce_sum(row * tf.sin(x))
+        return f(x * tf.reduce_sum(row), table, i, n - 1) * x
+
+    @tfr.recursive
+    def recursive(x, table, i, n):
+        return body(recursive, x, table, i, n)
+
+    def unrolled(x, table, i, n):
+        return body(unrolled, x, table, i, 1 if isinstance(n, tf.Tensor) else n)
+
+    def derivatives(f, compiled):
+        x, ids = tf.constant(0.7), tf.constant([1, 3, 0])
+        table = tf.Variable(np.arange(12, dtype=np.float32).reshape(6, 2) / 10)
+        in_function = compiled(lambda: place(f, x, table, ids))
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.reduce_sum(in_function())
+            first, by_table = inner.gradient(y, [x, table])
+            first += tf.reduce_sum(tf.convert_to_tensor(by_table) ** 2)
+        return [tf.convert_to_tensor(found) for found in (first, *outer.gradient(first, [x, table]))]
+
+    found = derivatives(recursive, tf.function if is_compiled else lambda function: function)
+    for got, want in zip(found, derivatives(unrolled, lambda function: function), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4)
