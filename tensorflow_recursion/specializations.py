@@ -75,7 +75,7 @@ class Source:
       lasting_name: what it is called whenever that body is traced; None if it is not local.
       numbers: gives each of its specializations a number.
       told: what the user has been told of it and need not be told again.
-      read: what its body has read of the static shapes of arguments, where calls knew it, and what it has to know.
+      read: what its body has read of the static shapes of arguments, where calls knew it.
     """
 
     name: str
@@ -358,7 +358,8 @@ class Specialization:
         Returns whether that is so. `error` is what the look has raised, None if nothing.
         """
         if self._of_inner is not None and (self.reads_opened or error is not None):
-            self._was_given_up = self._of_inner.reject(self.opened, error)
+            is_noted = not self.source.read.isdisjoint(self.opened)
+            self._was_given_up = self._of_inner.reject(opened=self.opened, is_noted=is_noted, error=error)
         return self._was_given_up
 
     def trace_options(self) -> TraceOptions:

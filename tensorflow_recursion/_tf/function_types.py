@@ -35,16 +35,19 @@ OpenPart: TypeAlias = tuple[int, Part]
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """What a type does not leave open to serve calls that differ in it: all ranks, or some parts of shapes.
+    """What a type does not leave open to serve calls that differ in it: all ranks, all shapes, or some parts of them.
 
     Much of TensorFlow has to know ranks.
     """
 
     ranks: bool = False
+    shapes: bool = False
     parts: Collection[OpenPart] = ()
 
     def allows(self, opened: Collection[OpenPart]) -> bool:
         """Whether a type may leave these open."""
+        if self.shapes and opened:
+            return False
         of_open_rank = {i for i, part in opened if part is None}
         return not (of_open_rank and self.ranks) and not any(
             (i, part) in opened or i in of_open_rank for i, part in self.parts
