@@ -32,7 +32,7 @@ from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.made_variables import lasting_name
-from tensorflow_recursion.sharing import Sharing
+from tensorflow_recursion.ranks import Ranks
 from tensorflow_recursion.specializations import (
     Source,
     Specialization,
@@ -60,11 +60,10 @@ class Options(TypedDict):
 class _Known:
     """The specializations of one function in one outermost graph."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self) -> None:
         self._table = TypeTable()
         self.by_type: dict[CallType, Specialization] = {}
-        self._of_inner = Sharing(source.read)
+        self._of_inner = Ranks()
 
     def find(self, call_type: CallType) -> Specialization | None:
         """The function that serves such a call, None if there is none."""
@@ -76,23 +75,15 @@ class _Known:
             found = self._table.find(call_type)
         return None if found is None else self.by_type[found]
 
-    def add(self, call_type: CallType, *, generalize: bool) -> Specialization:
+    def add(self, source: Source, call_type: CallType, *, generalize: bool, is_inner: bool) -> Specialization:
         """Make a function that serves such a call, and others if it is to `generalize`.
 
-        Raises:
-          CallError: if the call seems to be one of a recursion without end.
+        `is_inner` says whether the call is one of its own recursion.
         """
-        num_unrolled = len(unrolled(self._source))
-        if num_unrolled < function_types.MAX_KEPT or not self._of_inner.share_at_last():
-            endless.check_end(self._source, call_type)
-        if not generalize:
-            known = self._table.add(call_type, None)
-        elif num_unrolled > 0:
-            known = self._of_inner.add_to(self._table, call_type)
-        else:
-            known = self._table.add(call_type, function_types.kept_outside(self._source.read, len(self._table)))
-        of_inner, opened = self._of_inner if num_unrolled > 0 else None, function_types.opened(call_type, known)
-        self.by_type[known] = Specialization(self._source, known, of_inner, opened)
+        across_ranks = is_inner and self._of_inner.are_shared
+        known = self._table.add(call_type, generalize=generalize, across_ranks=across_ranks)
+        opened = function_types.opened_ranks(call_type, known)
+        self.by_type[known] = Specialization(source, known, self._of_inner if is_inner else None, opened)
         return self.by_type[known]
 
 
@@ -279,7 +270,7 @@ class RecursiveFunction:
             autograph=False,
             reduce_retracing=self._options["reduce_retracing"],
         )
-        function_types.keep_read_shapes(entry, self._source.read)
+        function_types.keep_ranks(entry)
         return entry
 
     def _in_python(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -324,13 +315,14 @@ class RecursiveFunction:
     def _specialization(self, library: Library, arguments: Arguments) -> Specialization:
         """The function of a graph that serves a call with such arguments."""
         call_type = arguments.type
-        here = (graphs.replica(), keras_scopes.kind())
-        known = self._known.setdefault(library, {}).setdefault(here, _Known(self._source))
+        known = self._known.setdefault(library, {}).setdefault((graphs.replica(), keras_scopes.kind()), _Known())
         function = known.find(call_type)
         is_new = function is None
         if function is None:
-            self._num_traces += not unrolled(self._source)
-            function = known.add(call_type, generalize=self._options["reduce_retracing"])
+            endless.check_end(self._source, call_type)
+            generalize, is_inner = self._options["reduce_retracing"], bool(unrolled(self._source))
+            self._num_traces += not is_inner
+            function = known.add(self._source, call_type, generalize=generalize, is_inner=is_inner)
             library.keep(arguments.objects)
         note_call(function, is_new=is_new)
         return function

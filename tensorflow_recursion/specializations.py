@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, output_signatures, sharing, signatures
+from tensorflow_recursion import names, notices, output_signatures, ranks, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -22,16 +22,16 @@ from tensorflow_recursion._tf import (
     graphs,
     keras_scopes,
     nests,
+    open_ranks,
     python_functions,
-    read_shapes,
 )
 from tensorflow_recursion._tf.attributes import Attribute
-from tensorflow_recursion._tf.function_types import CallType, OpenPart
+from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_message
 from tensorflow_recursion.explanations import explained, is_explained
-from tensorflow_recursion.sharing import Sharing
+from tensorflow_recursion.ranks import Ranks
 from tensorflow_recursion.signatures import Signature
 
 # With so many kinds of its own arguments in a row, a recursion may be one that never ends.
@@ -75,7 +75,6 @@ class Source:
       lasting_name: what it is called whenever that body is traced; None if it is not local.
       numbers: gives each of its specializations a number.
       told: what the user has been told of it and need not be told again.
-      read: what its body has read of the static shapes of arguments, where calls knew it.
     """
 
     name: str
@@ -90,7 +89,6 @@ class Source:
     lasting_name: str | None
     numbers: Iterator[int] = dataclasses.field(default_factory=itertools.count)
     told: set[str] = dataclasses.field(default_factory=set)
-    read: set[OpenPart] = dataclasses.field(default_factory=set)
 
 
 class _Building(threading.local):
@@ -116,8 +114,8 @@ class Specialization:
       has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
       caller: the function whose body was the first to call it; None if that was no body.
       is_called_outside: whether something has called it that is no body.
-      opened: what it leaves open of the shapes of its arguments, though calls know it.
-      reads_opened: whether a look at it, or at what it calls, has found that one of these is read.
+      opened_ranks: which tensors among the arguments have an open rank, though calls know it.
+      reads_open_rank: whether a look at it, or at what it calls, has found that one of these is read.
     """
 
     base = None
@@ -131,7 +129,7 @@ class Specialization:
     is_built_once = True
 
     def __init__(
-        self, source: Source, call_type: CallType, of_inner: Sharing | None = None, opened: Sequence[OpenPart] = ()
+        self, source: Source, call_type: CallType, of_inner: Ranks | None = None, opened_ranks: Sequence[int] = ()
     ) -> None:
         """Makes the function.
 
@@ -139,7 +137,7 @@ class Specialization:
           source: the Python function.
           call_type: the kind of its arguments.
           of_inner: what traces for calls from the recursion do; None if this is for a call from elsewhere.
-          opened: what it leaves open of the shapes of its arguments, though calls know it.
+          opened_ranks: the tensors among the arguments whose rank it leaves open, though calls know it.
         """
         self.user_name = names.of_trace(source.name)
         lasting = source.lasting_name
@@ -152,17 +150,17 @@ class Specialization:
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
-        self.opened = opened
-        self.reads_opened = False
+        if self.caller is not None and self.caller.opened_ranks:  # they may come from there
+            opened_ranks = [i for i, spec in enumerate(self.specs) if spec.shape.rank is None]
+        self.opened_ranks: Sequence[int] = opened_ranks
+        self.reads_open_rank = False
         self._of_inner = of_inner
         self._was_given_up = False
         arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))
         types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in self.specs]
         self.inputs = tuple(zip(arg_names, types, strict=True))
         self.returns: Any = source.output_signature
-        is_of_look = any(function.may_give_up_sharing for function in _callers(self.caller))  # which sees what it reads
-        needs_look = is_of_look or (of_inner is not None and of_inner.needs_looks(opened))
-        self.is_known = source.has_signature and not needs_look
+        self.is_known = source.has_signature and not (of_inner is not None and of_inner.need_looks(opened_ranks))
         self.has_effects = False
         self._function: Any = None  # as it was when the body was first built
         self._calls: dict[Specialization, bool] = {}  # what the last build has called, and whether that was new
@@ -239,10 +237,11 @@ class Specialization:
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
         parameters = function_types.parameter_names(self.call_type)
-        tells = [functools.partial(self._is_read, i, parameter) for i, parameter in enumerate(parameters)]
+        for i in self.opened_ranks:
+            open_ranks.watch(args[i], functools.partial(self._rank_is_read, parameters[i]))
         positional, by_keyword = function_types.values(self.call_type, args)
         variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
-        with self._explained(), self._being_built(), self._as_when_called(), read_shapes.watched(args, tells):
+        with self._explained(), self._being_built(), self._as_when_called():
             try:
                 returned = self.source.call(self._function or self.source.function, positional, by_keyword)
                 self._function = self._function or python_functions.frozen(self.source.function)
@@ -250,20 +249,16 @@ class Specialization:
                 graphs.forget(variables)
         return output_signatures.as_tensors(self.source.name, returned, self.returns)
 
-    def _is_read(self, i: int, parameter: str, part: read_shapes.Part, file: str, line: int) -> None:
-        """Note that a line reads a part of the shape of a tensor; tell the user if the part is left open for good."""
-        shape = self.specs[i].shape
-        if shape.rank is None:
-            part = None
-        elif part is None or shape[part] is not None:
-            self.source.read.add((i, part))
+    def _rank_is_read(self, parameter: str, file: str, line: int) -> None:
+        """Note that a line of the body reads an open rank if a look is being taken at it; if not, tell the user."""
+        if notices.is_of_library(file):
             return
         looked_at = [function for function in _callers(self) if function.may_give_up_sharing]
         for function in looked_at:
-            function.reads_opened = True
-        self.source.read.update({(i, part)}.intersection(self.opened))
-        if not looked_at and ((i, part) in self.source.read or any(function.opened for function in _callers(self))):
-            sharing.warn(self.source.name, self.source.told, parameter, part, file, line)
+            function.reads_open_rank = True
+        if not looked_at and "open rank" not in self.source.told:
+            self.source.told.add("open rank")
+            ranks.warn(self.source.name, parameter, file, line)
 
     @contextlib.contextmanager
     def _as_when_called(self) -> Iterator[None]:
@@ -343,9 +338,9 @@ class Specialization:
 
     @property
     def may_give_up_sharing(self) -> bool:
-        """Whether a look is being taken at this trace of several shapes, which is given up if it reads of them."""
-        is_final = self._of_inner is None or self._of_inner.is_final
-        return bool(self.opened) and not is_final and not self.is_known
+        """Whether a look is being taken at this trace of several ranks, which is given up if it reads one of them."""
+        is_shared = self._of_inner is not None and self._of_inner.may_be_kept
+        return is_shared and bool(self.opened_ranks) and not self.is_known
 
     @property
     def is_given_up(self) -> bool:
@@ -353,13 +348,13 @@ class Specialization:
         return self._was_given_up or (self.caller is not None and self.caller.is_given_up)
 
     def give_up(self, error: Exception | None) -> bool:
-        """Give the function up after a look at it, or at what it calls, if other shapes are to be left open.
+        """Give the function up after a look at it, or at what it calls, if ranks are to be treated otherwise.
 
         Returns whether that is so. `error` is what the look has raised, None if nothing.
         """
-        if self._of_inner is not None and (self.reads_opened or error is not None):
-            is_noted = not self.source.read.isdisjoint(self.opened)
-            self._was_given_up = self._of_inner.reject(opened=self.opened, is_noted=is_noted, error=error)
+        self._was_given_up = self._of_inner is not None and self._of_inner.reject(
+            leaves_open=bool(self.opened_ranks), reads=self.reads_open_rank, error=error
+        )
         return self._was_given_up
 
     def trace_options(self) -> TraceOptions:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -19,39 +18,11 @@ from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
 from tensorflow_recursion._tf import python_functions
-from tensorflow_recursion._tf.read_shapes import Part
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
 CallType: TypeAlias = function_type.FunctionType
 # What is no tensor, no nest and not hashable, in TensorFlow's words.
 _UNKNOWN_KIND = re.compile(r"(?s)Could not generate a generic TraceType for (.*?)\.\s*Please verify")
-
-# How many traces a function may have that differ only in what Python has read of shapes.
-MAX_KEPT = 16
-
-# A tensor among the arguments, by its number, and a part of its shape, which a type may leave open.
-OpenPart: TypeAlias = tuple[int, Part]
-
-
-@dataclasses.dataclass(frozen=True)
-class Kept:
-    """What a type does not leave open to serve calls that differ in it: all ranks, all shapes, or some parts of them.
-
-    Much of TensorFlow has to know ranks.
-    """
-
-    ranks: bool = False
-    shapes: bool = False
-    parts: Collection[OpenPart] = ()
-
-    def allows(self, opened: Collection[OpenPart]) -> bool:
-        """Whether a type may leave these open."""
-        if self.shapes and opened:
-            return False
-        of_open_rank = {i for i, part in opened if part is None}
-        return not (of_open_rank and self.ranks) and not any(
-            (i, part) in opened or i in of_open_rank for i, part in self.parts
-        )
 
 
 class Parameters:
@@ -321,30 +292,25 @@ class TypeTable:
         """Forget a type."""
         self._table.delete(call_type)
 
-    def add(self, call_type: CallType, kept: Kept | None) -> CallType:
-        """Enter a type, or one that serves calls of known types, too, and leaves open what differs.
+    def add(self, call_type: CallType, *, generalize: bool, across_ranks: bool) -> CallType:
+        """Enter a type; to `generalize` makes it serve calls of known types, too, whose shapes are others.
 
-        That is not done for what is `kept`; None keeps the type as it is.
+        With `across_ranks` those may have other ranks. Then the rank is open, which much of TensorFlow has to know.
         """
-        if kept is not None:
-            call_type = self.generalized(call_type, kept)
+        if generalize:
+            call_type = _generalized(call_type, self._table.targets, across_ranks=across_ranks)
         self._table.add_target(call_type)
         return call_type
 
-    def generalized(self, call_type: CallType, kept: Kept) -> CallType:
-        """The type that `add` would enter."""
-        return _generalized(call_type, self._table.targets, kept)
 
-
-def _generalized(call_type: CallType, known: Iterable[CallType], kept: Kept) -> CallType:
-    """`call_type`, or one that serves calls of `known` types as well, but for what is `kept`."""
+def _generalized(call_type: CallType, known: Iterable[CallType], *, across_ranks: bool) -> CallType:
+    """`call_type`, or one that serves calls of `known` types as well, whose dimensions, or ranks, are others."""
     for other in known:
         joined: CallType | None = call_type.most_specific_common_subtype([other])
         if (
             joined is not None
             and _is_whole(joined)
-            and kept.allows(opened(call_type, joined))
-            and not (kept.ranks and _num_open_ranks(joined) != _num_open_ranks(call_type))
+            and (across_ranks or _num_open_ranks(joined) == _num_open_ranks(call_type))
         ):
             call_type = joined
     return call_type
@@ -370,41 +336,24 @@ def _num_open_ranks(call_type: CallType) -> int:
 
 
 class _Traces(function_cache.FunctionCache):  # type: ignore[misc]  # it has no types
-    """The traces of a `tf.function`, which generalize as `TypeTable` does for calls from outside of a recursion."""
+    """The traces of a `tf.function` that generalizes as `TypeTable` does outside of recursions: no ranks are open."""
 
-    __slots__ = ("_read",)
-
-    def __init__(self, read: Collection[OpenPart]) -> None:
-        super().__init__()
-        self._read = read
+    __slots__ = ()
 
     def generalize(self, context: Any, function_type: CallType) -> CallType:
         table = self._dispatch_dict.get(context)
-        if table is None:
-            return function_type
-        return _generalized(function_type, table.targets, kept_outside(self._read, len(table.targets)))
+        return function_type if table is None else _generalized(function_type, table.targets, across_ranks=False)
 
 
-def kept_outside(read: Collection[OpenPart], num_known: int) -> Kept:
-    """What types of calls from outside of a recursion keep if its body has `read` these parts of shapes."""
-    return Kept(ranks=True, parts=read if num_known < MAX_KEPT else ())
+def keep_ranks(function: Any) -> None:
+    """Let a `tf.function` that reduces retracing make a trace for each rank, and open only dimensions that differ.
 
-
-def keep_read_shapes(function: Any, read: Collection[OpenPart]) -> None:
-    """Let a `tf.function` that reduces retracing make a trace for each rank, and for what is `read` at that time.
-
-    Where a size is open, a body's `x.shape[0] == 1` would be False by what other calls have passed before.
+    Where the rank is open, a body's `x.shape.rank == 1` would be False by what other calls have passed before.
     """
-    function._function_cache = _Traces(read)
+    function._function_cache = _Traces()
 
 
-def opened(call_type: CallType, generalized: CallType) -> list[OpenPart]:
-    """What a more general type leaves open of the shapes of a call."""
-    found: list[OpenPart] = []
-    for i, (one, general) in enumerate(zip(tensor_specs(call_type), tensor_specs(generalized), strict=False)):
-        if general.shape.rank is not None:
-            sizes = zip(one.shape.as_list(), general.shape.as_list(), strict=True)
-            found += [(i, axis) for axis, (a, b) in enumerate(sizes) if a is not None and b is None]
-        elif one.shape.rank is not None:
-            found.append((i, None))
-    return found
+def opened_ranks(call_type: CallType, generalized: CallType) -> list[int]:
+    """Which tensors of a call have a rank that is open in the more general type."""
+    pairs = zip(tensor_specs(call_type), tensor_specs(generalized), strict=True)
+    return [i for i, (one, general) in enumerate(pairs) if one.shape.rank is not None and general.shape.rank is None]
