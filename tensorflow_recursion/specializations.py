@@ -116,6 +116,8 @@ class Specialization:
       is_called_outside: whether something has called it that is no body.
       opened_ranks: which tensors among the arguments have an open rank, though calls know it.
       reads_open_rank: whether a look at it, or at what it calls, has found that one of these is read.
+      was_given_up: whether other traces are made in place of it.
+      in_doubt: which of it, and of those that led to it, may be given up.
     """
 
     base = None
@@ -155,7 +157,9 @@ class Specialization:
         self.opened_ranks: Sequence[int] = opened_ranks
         self.reads_open_rank = False
         self._of_inner = of_inner
-        self._was_given_up = False
+        self.was_given_up = False
+        before = () if self.caller is None else self.caller.in_doubt
+        self.in_doubt: tuple[Specialization, ...] = before if of_inner is None else (*before, self)
         arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))
         types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in self.specs]
         self.inputs = tuple(zip(arg_names, types, strict=True))
@@ -345,17 +349,17 @@ class Specialization:
     @property
     def is_given_up(self) -> bool:
         """Whether other traces are made in place of this one, or of one that led to it."""
-        return self._was_given_up or (self.caller is not None and self.caller.is_given_up)
+        return any(function.was_given_up for function in self.in_doubt)
 
     def give_up(self, error: Exception | None) -> bool:
         """Give the function up after a look at it, or at what it calls, if ranks are to be treated otherwise.
 
         Returns whether that is so. `error` is what the look has raised, None if nothing.
         """
-        self._was_given_up = self._of_inner is not None and self._of_inner.reject(
+        self.was_given_up = self._of_inner is not None and self._of_inner.reject(
             leaves_open=bool(self.opened_ranks), reads=self.reads_open_rank, error=error
         )
-        return self._was_given_up
+        return self.was_given_up
 
     def trace_options(self) -> TraceOptions:
         """The options of a function without names of outputs or a device of its own."""

@@ -145,6 +145,7 @@ def test_bodies_make_the_variables_that_code_makes_outside(way, body, control_fl
         assert outcome(way, body, **options) == outcome(inline, body, **options)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("way", [by_defun_in_a_body, by_recursive_in_a_body])
 @pytest.mark.parametrize("body", BODIES)
 def test_functions_made_in_bodies_make_their_variables_once(way, body):

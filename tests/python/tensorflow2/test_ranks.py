@@ -110,7 +110,7 @@ def value_and_gradient(function):
     return y, tape.gradient(y, x)
 
 
-@pytest.mark.every_program
+@pytest.mark.each_value
 @pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 @pytest.mark.parametrize("options", [{}, {"output_signature": tf.TensorSpec([])}], ids=["inferred", "stated"])
 def test_values_and_gradients_are_those_of_python(functions, options, outermost, monkeypatch, no_warnings):
