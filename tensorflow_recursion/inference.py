@@ -79,7 +79,7 @@ class Inference:
                 raise Unknown(*needed)
             elif following := [known for known in needed if known not in waiting and known not in hopeless]:
                 waiting.append(following[0])
-            elif waiting[-1].source.has_signature:
+            elif waiting[-1].source.has_signature:  # it is looked at for what it reads alone
                 waiting.pop().is_known = True
             else:
                 if not hopeless:
@@ -123,7 +123,7 @@ class Inference:
                 raise
             if unknown.loop:
                 self._loops[function] = unknown.loop
-            if function.source.has_signature:
+            if function.source.has_signature:  # its own results are known, and not in the graph of the look
                 if function.may_give_up_sharing and needed == [function]:
                     raise _endless(function) from None
                 needed = [known for known in needed if known is not function]

@@ -63,7 +63,7 @@ class _Known:
     def __init__(self) -> None:
         self._table = TypeTable()
         self.by_type: dict[CallType, Specialization] = {}
-        self._of_inner = Ranks()
+        self._inner_ranks = Ranks()
 
     def find(self, call_type: CallType) -> Specialization | None:
         """The function that serves such a call, None if there is none."""
@@ -80,10 +80,10 @@ class _Known:
 
         `is_inner` says whether the call is one of its own recursion.
         """
-        across_ranks = is_inner and self._of_inner.are_shared
+        across_ranks = is_inner and self._inner_ranks.are_shared
         known = self._table.add(call_type, generalize=generalize, across_ranks=across_ranks)
         opened = function_types.opened_ranks(call_type, known)
-        self.by_type[known] = Specialization(source, known, self._of_inner if is_inner else None, opened)
+        self.by_type[known] = Specialization(source, known, self._inner_ranks if is_inner else None, opened)
         return self.by_type[known]
 
 

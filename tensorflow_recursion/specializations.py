@@ -131,14 +131,14 @@ class Specialization:
     is_built_once = True
 
     def __init__(
-        self, source: Source, call_type: CallType, of_inner: Ranks | None = None, opened_ranks: Sequence[int] = ()
+        self, source: Source, call_type: CallType, inner_ranks: Ranks | None = None, opened_ranks: Sequence[int] = ()
     ) -> None:
         """Makes the function.
 
         Args:
           source: the Python function.
           call_type: the kind of its arguments.
-          of_inner: what traces for calls from the recursion do; None if this is for a call from elsewhere.
+          inner_ranks: what traces for calls from the recursion do; None if this is for a call from elsewhere.
           opened_ranks: the tensors among the arguments whose rank it leaves open, though calls know it.
         """
         self.user_name = names.of_trace(source.name)
@@ -156,15 +156,15 @@ class Specialization:
             opened_ranks = [i for i, spec in enumerate(self.specs) if spec.shape.rank is None]
         self.opened_ranks: Sequence[int] = opened_ranks
         self.reads_open_rank = False
-        self._of_inner = of_inner
+        self._inner_ranks = inner_ranks
         self.was_given_up = False
         before = () if self.caller is None else self.caller.in_doubt
-        self.in_doubt: tuple[Specialization, ...] = before if of_inner is None else (*before, self)
+        self.in_doubt: tuple[Specialization, ...] = before if inner_ranks is None else (*before, self)
         arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))
         types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in self.specs]
         self.inputs = tuple(zip(arg_names, types, strict=True))
         self.returns: Any = source.output_signature
-        self.is_known = source.has_signature and not (of_inner is not None and of_inner.need_looks(opened_ranks))
+        self.is_known = source.has_signature and not (inner_ranks is not None and inner_ranks.need_looks(opened_ranks))
         self.has_effects = False
         self._function: Any = None  # as it was when the body was first built
         self._calls: dict[Specialization, bool] = {}  # what the last build has called, and whether that was new
@@ -209,7 +209,7 @@ class Specialization:
         try:
             return bodies.in_order(build) if self.has_effects else build()
         except ValueError as error:
-            if isinstance(error, CallError) or _came_out_of_inner_body(error) or not self._guesses_sizes():
+            if isinstance(error, CallError) or _came_out_inner_ranks_body(error) or not self._guesses_sizes():
                 raise
             raise TraceAgain(error, self._open_guessed_sizes) from error
 
@@ -343,7 +343,7 @@ class Specialization:
     @property
     def may_give_up_sharing(self) -> bool:
         """Whether a look is being taken at this trace of several ranks, which is given up if it reads one of them."""
-        is_shared = self._of_inner is not None and self._of_inner.may_be_kept
+        is_shared = self._inner_ranks is not None and self._inner_ranks.may_be_kept
         return is_shared and bool(self.opened_ranks) and not self.is_known
 
     @property
@@ -356,7 +356,7 @@ class Specialization:
 
         Returns whether that is so. `error` is what the look has raised, None if nothing.
         """
-        self.was_given_up = self._of_inner is not None and self._of_inner.reject(
+        self.was_given_up = self._inner_ranks is not None and self._inner_ranks.reject(
             leaves_open=bool(self.opened_ranks), reads=self.reads_open_rank, error=error
         )
         return self.was_given_up
@@ -387,7 +387,7 @@ class Specialization:
         return None
 
 
-def _came_out_of_inner_body(error: BaseException) -> bool:
+def _came_out_inner_ranks_body(error: BaseException) -> bool:
     """Note that an error comes out of a body; returns whether it came out of one before that this one had traced."""
     is_inner = False
     cause: BaseException | None = error

@@ -1,4 +1,4 @@
-"""How TensorFlow makes functions of branches and loop bodies: in which graphs, and what it calls them.
+"""How TensorFlow makes functions of branches and loop bodies: in which graphs, what it calls them, what gradients take.
 
 It numbers them from 1 in every process. So a graph that comes from another process may bring functions along that are
 called as others are here, which is an error.

@@ -19,22 +19,22 @@ class _OpenShape(tf.TensorShape):  # type: ignore[misc]  # it has no types
         super().__init__(None)
         self._tell = tell
 
-    def tell(self, level: int) -> None:
-        """Tell the line of the function that is so many `level`s above."""
-        reader = sys._getframe(level + 1)
+    def tell(self) -> None:
+        """Tell the line that has called the function which calls this."""
+        reader = sys._getframe(2)
         self._tell(reader.f_code.co_filename, reader.f_lineno)
 
     @property
     def rank(self) -> None:
-        self.tell(1)
+        self.tell()
 
     @property
     def ndims(self) -> None:
-        self.tell(1)
+        self.tell()
 
     @property
     def dims(self) -> None:
-        self.tell(1)
+        self.tell()
 
 
 def watch(argument: tf.Tensor, tell: Callable[[str, int], None]) -> None:
@@ -52,7 +52,7 @@ def watch_ndim() -> None:
     def ndim(tensor: tf.Tensor) -> int:
         shape = tensor.shape
         if isinstance(shape, _OpenShape):
-            shape.tell(1)
+            shape.tell()
         found: int = stock(tensor)
         return found
 
