@@ -7,8 +7,10 @@ import collections
 import contextlib
 import functools
 import inspect
+import itertools
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from types import FrameType, FunctionType
 from typing import Any, TypeAlias
 
@@ -19,16 +21,17 @@ from tensorflow_recursion.explanations import is_ours
 
 tf1 = tf.compat.v1
 
-# Files and lines of the user's that Python is in, the innermost first.
-Lines: TypeAlias = tuple[tuple[str, int], ...]
+# The places in the user's files that Python is in, the innermost first.
+Places: TypeAlias = tuple[Hashable, ...]
 
 
 class VariableLog:
     """The variables a body made, so that tracing it again finds the same ones instead of making more.
 
     A body may also keep a variable, and make it only where it has none yet, as a Keras layer does at its first call.
-    Traced again, it makes those alone that no trace has come to before. So a logged variable stands in for one that the
-    same lines make again, in the innermost of the bodies that are being built.
+    Traced again, it makes those alone that no trace has come to before. So a logged variable stands in for one that is
+    made at the same place again, in the innermost of the bodies that are being built. Functions that the body makes are
+    told apart likewise, and not by their order: a look leaves out paths of the body.
 
     Attributes:
       graph: the outermost graph, in which the variables are.
@@ -48,13 +51,14 @@ class VariableLog:
         outer = _replaying.log
         is_in_body = outer is not None and outer.graph is graph
         self._scope = variable_scopes.Surroundings(graph, _replaying.body if is_in_body else None)
-        self._by_name: dict[str, tuple[Any, Lines]] = {}  # with the lines that made it
-        self._created: dict[Lines, list[Any]] = {}
+        self._by_name: dict[str, tuple[Any, Places]] = {}  # with where it was made
+        self._created: dict[Places, list[Any]] = {}
+        self._functions: dict[Hashable, int] = {}  # the numbers of those that the body makes, by name and place
 
     @contextlib.contextmanager
     def replay(self) -> Iterator[None]:
         """Give logged variables to the code inside, which asks for them again, and log those that it makes besides."""
-        made: collections.Counter[Lines] = collections.Counter()
+        made: collections.Counter[Places] = collections.Counter()
         initial_values: list[Any] = []  # of the first component of the variable that is being made
         around, body = _frames(), tf1.get_default_graph()
         variable_scope = self._variable_scope(body, around)
@@ -65,9 +69,9 @@ class VariableLog:
                 kwargs["initial_value"] = _with(kwargs.get("initial_value"), _checked)
             if self._is_kept or _replaying.log is not self:
                 return next_creator(**kwargs)
-            lines = _users_lines(around)
-            created, number = self._created.setdefault(lines, []), made[lines]
-            made[lines] += 1
+            places = _users_places(around)
+            created, number = self._created.setdefault(places, []), made[places]
+            made[places] += 1
             if number == len(created):
                 created.append(next_creator(**kwargs))
             return created[number]
@@ -90,7 +94,8 @@ class VariableLog:
             return next_creator(**kwargs)
 
         outer = vars(_replaying).copy()
-        _replaying.log, _replaying.body, _replaying.counts = self, body, collections.Counter()
+        _replaying.log, _replaying.body, _replaying.around = self, body, around
+        _replaying.counts = collections.Counter()
         try:
             with (
                 variable_scope,
@@ -108,27 +113,37 @@ class VariableLog:
         found: set[str] = set()
 
         def get_variable(name: str, *args: Any, **kwargs: Any) -> Any:
-            lines, is_new = _users_lines(around), kwargs.get("reuse") is False
+            places, is_new = _users_places(around), kwargs.get("reuse") is False
             is_again = name in found
             found.add(name)
             if name not in logged or (is_new and is_again):  # the latter is TensorFlow's error
                 variable = scope.get(body, name, *args, **kwargs)
-                return self._by_name.setdefault(name, (variable, lines))[0]
-            variable, first_lines = logged[name]
-            if is_new and lines != first_lines:
+                return self._by_name.setdefault(name, (variable, places))[0]
+            variable, first_places = logged[name]
+            if is_new and places != first_places:
                 raise ValueError(f"variable '{name}' was made by other lines in an earlier trace")
             return variable
 
         return scope.around(body, get_variable)
 
+    def number_of(self, *function: Hashable) -> int:
+        """A number for a function that the body makes, which is told by `function` from others that it makes."""
+        return self._functions.setdefault(function, len(self._functions) + 1)
+
 
 class _Replaying(threading.local):
-    """The log of the innermost body that is being built in this thread, its graph, and what functions it has made."""
+    """The log of the innermost body that is being built in this thread, its graph, and what functions it has made.
+
+    Attributes:
+      around: the frames of Python that the body is built in.
+      counts: how many functions of a name were made at a place.
+    """
 
     def __init__(self) -> None:
         self.log: VariableLog | None = None
         self.body: tf.Graph | None = None
-        self.counts: collections.Counter[str] = collections.Counter()  # by their names
+        self.around: list[FrameType] = []
+        self.counts: collections.Counter[Hashable] = collections.Counter()
 
 
 _replaying = _Replaying()
@@ -138,8 +153,9 @@ def lasting_name(name: str) -> str | None:
     """What a function that is made now is called whenever the body that makes it is built; None outside of bodies."""
     if _replaying.log is None or _replaying.body not in graphs.enclosing_graphs(tf1.get_default_graph()):
         return None
-    _replaying.counts[name] += 1
-    return f"{_replaying.log.name}/{name}{_replaying.counts[name]}"
+    place = name, _users_places(_replaying.around)
+    _replaying.counts[place] += 1
+    return f"{_replaying.log.name}/{name}{_replaying.log.number_of(*place, _replaying.counts[place])}"
 
 
 def _with(initial_value: Any, change: Callable[[Any], Any]) -> Any:
@@ -181,15 +197,19 @@ def _frames() -> list[FrameType]:
     return found
 
 
-def _users_lines(around: list[FrameType]) -> Lines:
-    """The user's lines on Python's stack, from here out to the frames `around`.
+def _users_places(around: list[FrameType]) -> Places:
+    """Where Python is in the user's files, from here out to the frames `around`.
 
-    TensorFlow's lines are left out: they differ from trace to trace where a branch is built in another way.
+    TensorFlow's files are left out: they differ from trace to trace where a branch is built in another way.
     """
-    known, lines = set(map(id, around)), []
-    for frame in _frames():
-        if id(frame) in known:
-            break
-        if not is_ours(frame.f_code.co_filename):
-            lines.append((frame.f_code.co_filename, frame.f_lineno))
-    return tuple(lines)
+    known = set(map(id, around))
+    inside = itertools.takewhile(lambda frame: id(frame) not in known, _frames())
+    return tuple(_place(frame) for frame in inside if not is_ours(frame.f_code.co_filename))
+
+
+def _place(frame: FrameType) -> Hashable:
+    """Which call a frame is in. A line may have several, as in `tf.cond(b, lambda: f(x), lambda: g(x))`."""
+    code, number = frame.f_code, frame.f_lasti // 2
+    if sys.version_info < (3, 11):
+        return code.co_filename, frame.f_lineno, number
+    return code.co_filename, next(itertools.islice(code.co_positions(), number, None))

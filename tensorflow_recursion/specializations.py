@@ -7,7 +7,6 @@ import collections
 import contextlib
 import dataclasses
 import functools
-import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -73,7 +72,7 @@ class Source:
       max_depth: how deep calls may nest, None if that is not stated.
       is_local: whether it was made by a body, which makes another one each time it is built.
       lasting_name: what it is called whenever that body is traced; None if it is not local.
-      numbers: gives each of its specializations a number.
+      counts: how many specializations it has for tensors of one kind.
       told: what the user has been told of it and need not be told again.
     """
 
@@ -87,8 +86,19 @@ class Source:
     max_depth: int | None
     is_local: bool
     lasting_name: str | None
-    numbers: Iterator[int] = dataclasses.field(default_factory=itertools.count)
+    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     told: set[str] = dataclasses.field(default_factory=set)
+
+    def lasting_name_for(self, specs: Sequence[tf.TensorSpec]) -> str | None:
+        """What the next specialization for such tensors is called whenever the body that makes it is traced.
+
+        It is not numbered among all of them: a look leaves out paths of the body, and the calls on them.
+        """
+        if self.lasting_name is None:
+            return None
+        kind = ",".join(f"{spec.dtype.name}{spec.shape}" for spec in specs)
+        self.counts[kind] += 1
+        return f"{self.lasting_name}/{kind}/{self.counts[kind]}"
 
 
 class _Building(threading.local):
@@ -142,8 +152,6 @@ class Specialization:
           opened_ranks: the tensors among the arguments whose rank it leaves open, though calls know it.
         """
         self.user_name = names.of_trace(source.name)
-        lasting = source.lasting_name
-        self.lasting_name = self.user_name if lasting is None else f"{lasting}/{next(source.numbers)}"
         self.source = source
         self.caller = innermost_being_built()
         self.is_called_outside = False
@@ -152,6 +160,7 @@ class Specialization:
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
+        self.lasting_name = source.lasting_name_for(self.specs) or self.user_name
         if self.caller is not None and self.caller.opened_ranks:  # they may come from there
             opened_ranks = [i for i, spec in enumerate(self.specs) if spec.shape.rank is None]
         self.opened_ranks: Sequence[int] = opened_ranks
