@@ -253,9 +253,10 @@ _EXPLANATIONS = (
     _Explanation(
         r"^maximum recursion depth exceeded",
         "functions of Python call one another more often than Python lets them while the body is traced. One that "
-        "calls itself, and ends where a tensor says so, is traced without end: put @tfr.recursive above its `def`. A "
-        "function that is made recursive under another name, g = tfr.recursive(f), is Python's own where it calls f: "
-        "write f = tfr.recursive(f)",
+        "calls itself, and ends where a tensor says so, is traced without end: put @tfr.recursive above its `def`. "
+        "Where a method, a functools.partial, a tf.function, or a function that assigns global variables or has "
+        "attributes is made recursive under another name, g = tfr.recursive(f), its body still calls f: write "
+        "f = tfr.recursive(f)",
         of_results=True,
     ),
     _Explanation(

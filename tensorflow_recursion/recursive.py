@@ -131,7 +131,9 @@ class RecursiveFunction:
         self._source = Source(
             self._name,
             func,
-            lambda func, args, kwargs: bodies.call(self._bound(func), args, kwargs, autograph=options["autograph"]),
+            lambda func, args, kwargs: bodies.call(
+                python_functions.with_itself(self._bound(func), self), args, kwargs, autograph=options["autograph"]
+            ),
             options["autograph"],
             func.__doc__,
             output_spec,

@@ -89,6 +89,13 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
         return functools.partial(_copy(value.func, live, copies, replaced), *args, **keywords)
     if _is_bound(value):
         return type(value)(_copy(value.__func__, live, copies, replaced), _copy(value.__self__, live, copies, replaced))
+    return _copy_of_function(value, live, copies, replaced)
+
+
+def _copy_of_function(
+    value: types.FunctionType, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]
+) -> types.FunctionType:
+    """A copy of a function, whatever stands for it elsewhere; arguments as those of `_copy`."""
     of_module = {} if id(value.__globals__) in live else _globals(value)
     if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or of_module):
         return value
@@ -96,11 +103,11 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
     is_live = [id(cell) in live or _content(cell) is _EMPTY for cell in around]
     cells = tuple(cell if stays else types.CellType() for cell, stays in zip(around, is_live, strict=True))
     around_module = value.__globals__
-    if of_module:  # not all, which may be large, and would be kept
+    if of_module:  # not all, which may be large, and would be kept; but one for all copies of functions of the module
         annotating = _names_in_annotations(value.__code__) if value.__annotations__ else ()
-        around_module = {
-            name: one for name, one in around_module.items() if name.startswith("__") or name in annotating
-        }
+        kept = {name: one for name, one in around_module.items() if name.startswith("__") or name in annotating}
+        around_module = copies.setdefault(id(around_module), {})
+        around_module.update({name: one for name, one in kept.items() if name not in around_module})
     copy = types.FunctionType(value.__code__, around_module, value.__name__, None, cells)
     copies[id(value)] = copy
     for name, old in of_module.items():
@@ -115,6 +122,19 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
     copy.__dict__.update({name: _copy(one, live, copies, replaced) for name, one in value.__dict__.items()})
     copy.__module__, copy.__qualname__, copy.__doc__ = value.__module__, value.__qualname__, value.__doc__
     return copy
+
+
+def with_itself(function: Any, itself: Any) -> Any:
+    """A copy of `function` that means `itself` by its own name; `function` where it does not refer to itself.
+
+    A function that refers to `function`, and that this one refers to, is copied, too. What `_live` names is not.
+    """
+    if not isinstance(function, types.FunctionType) or not is_followed(function):
+        return function
+    module = _module_of(function)
+    if not any(other is function for one in _reached(function) for other in _referred_to(one, module)):
+        return function
+    return _copy_of_function(function, _live(function), {}, lambda value: itself if value is function else None)
 
 
 class _Owner:
@@ -254,6 +274,11 @@ def with_owners(function: Any, tensors: Sequence[tf.Tensor]) -> Any:
 
 def _all_of(function: Any) -> list[types.FunctionType]:
     """The function and all that it refers to, as far as they are functions of Python."""
+    return [one for one in _reached(function) if isinstance(one, types.FunctionType)]
+
+
+def _reached(function: Any) -> list[Any]:
+    """The function and all that it refers to, as far as that refers to other things in turn."""
     found: dict[int, Any] = {}
     pending, module = [function], _module_of(function)
     while pending:
@@ -262,7 +287,7 @@ def _all_of(function: Any) -> list[types.FunctionType]:
             continue
         found[id(one)] = one
         pending += _referred_to(one, module)
-    return [one for one in found.values() if isinstance(one, types.FunctionType)]
+    return list(found.values())
 
 
 def _cells(function: types.FunctionType) -> list[tuple[str, Any]]:
