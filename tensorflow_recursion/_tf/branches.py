@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.function.capture import capture_container
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, control_flow_util, control_flow_util_v2, while_v2
 
@@ -61,25 +60,21 @@ def _follow() -> None:
 def _take_eager_tensors() -> None:
     """Let the gradients of branches and loops take an eager tensor from the graph around, which takes it as it is.
 
-    The gradient of a call reads the table of which the body gathers rows from where a function has captured it
+    TensorFlow lets such a gradient take it, and forgets that a loop has to return it, too. The gradient of a call reads
+    the table of which the body gathers rows from where a function has captured it
     (`GradientCalls.with_captured_tables`). TensorFlow's own gradients read what the function returns.
     """
-    replace_for_good(cond_v2._CondGradFuncGraph, "capture", _capture)
-    replace_for_good(while_v2._WhileBodyGradFuncGraph, "capture", _capture)
+    replace_for_good(cond_v2._CondGradFuncGraph, "capture", capture)
+    replace_for_good(while_v2._WhileBodyGradFuncGraph, "capture", capture)
 
 
-def _capture(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
-    is_eager, around = graphs.is_eager_tensor(tensor), gradient.outer_graph
-    if is_eager and not is_small(tensor) and graphs.is_func_graph(around):
-        return graphs.capture_in(gradient, around.capture(tensor))
+def capture(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
+    """What stands for a tensor in the gradient of a branch or a loop; an eager one comes from the graph around."""
+    around = gradient.outer_graph
+    if graphs.is_eager_tensor(tensor) and hasattr(around, "capture"):
+        return graphs.capture_in(gradient, graphs.capture_in(around, tensor))
     captured: tf.Tensor = FuncGraph.capture(gradient, tensor, *args, **kwargs)
     return captured
-
-
-def is_small(tensor: tf.Tensor) -> bool:
-    """Whether TensorFlow makes a constant of an eager tensor that a function captures."""
-    is_value = tensor.dtype in capture_container.dtypes.TF_VALUE_DTYPES
-    return bool(is_value and tensor.shape.num_elements() <= capture_container._EAGER_CONST_THRESHOLD)
 
 
 _follow()

@@ -238,16 +238,10 @@ def _control_dependencies(
 
 def _capture_in_loop(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.Tensor:
     """Let the gradient of a loop's body take a tensor; one of the body, if that is a copy of the tensor's graph."""
-    source = tensor
-    if not graphs.is_eager_tensor(tensor):
-        tensor = _in_copy(tensor, gradient._forward_graph)
-    elif branches.is_small(tensor):
-        tensor = graphs.constant_of(tensor, gradient)
-    else:  # TensorFlow lets the gradient take an eager tensor, and forgets that it has to return it, too
-        tensor = gradient.outer_graph.capture(tensor)
-    captured: tf.Tensor = FuncGraph.capture(gradient, tensor, *args, **kwargs)
-    captured.set_shape(tensor.shape)  # the list that it comes from may not tell
-    recorders.record_same(captured, source)
+    here = tensor if graphs.is_eager_tensor(tensor) else _in_copy(tensor, gradient._forward_graph)
+    captured = branches.capture(gradient, here, *args, **kwargs)
+    captured.set_shape(here.shape)  # the list that it comes from may not tell
+    recorders.record_same(captured, tensor)
     return captured
 
 

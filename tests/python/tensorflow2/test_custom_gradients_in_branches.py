@@ -90,3 +90,46 @@ def test_derivatives_are_those_of_the_function_unrolled(step, is_static, static_
             expected = nested_derivative(at_depth(unrolled(step)), x, order)
             got = nested_derivative(at_depth(f), x, order)
             np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=f"order {order}")
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("is_of_function", [False, True], ids=["in_a_body", "around_a_call"])
+@pytest.mark.parametrize("size", [2, 200])
+@pytest.mark.parametrize("kind", ["branch", "loop"])
+def test_derivative_by_an_eager_tensor_that_a_custom_gradient_reads(kind, size, is_of_function):
+    """TensorFlow raises an error for such gradients of branches and loops, as around a call."""
+    factors = tf.range(1.0, size + 1)
+
+    @tf.custom_gradient
+    def scaled(x):
+        return x * tf.reduce_sum(factors), lambda dy: dy * tf.reduce_sum(factors)
+
+    def step(x):
+        if kind == "loop":
+            for _ in tf.range(2):
+                x = scaled(x)
+        elif x > 0.0:
+            x = scaled(x)
+        return x
+
+    @tfr.recursive
+    def recursion(x, n):
+        if n < 1:
+            return x
+        return recursion(x, n - 1) if is_of_function else step(recursion(x, n - 1))
+
+    @tf.function
+    def function(x):
+        y = recursion(x, tf.constant(1))
+        return step(y) if is_of_function else y
+
+    x, total = tf.constant(1.0), size * (size + 1) / 2
+    for run in (lambda x: recursion(x, tf.constant(1)), function)[is_of_function:]:
+        with tf.GradientTape() as outer:
+            outer.watch(factors)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = run(x)
+            slope = tape.gradient(y, x)
+        np.testing.assert_allclose(slope, total**2 if kind == "loop" else total)
+        np.testing.assert_allclose(outer.gradient(slope, factors), [2 * total if kind == "loop" else 1.0] * size)
