@@ -17,7 +17,7 @@ from tensorflow_recursion import (  # noqa: E402
     vectorization,
 )
 from tensorflow_recursion._build_info import VERSION as __version__  # noqa: E402
-from tensorflow_recursion._tf import datasets, followed, lists, loops, open_ranks, pools  # noqa: E402
+from tensorflow_recursion._tf import datasets, followed, lists, loops, pools, read_shapes  # noqa: E402
 from tensorflow_recursion.config import session_config  # noqa: E402
 from tensorflow_recursion.debugging import bytecode, is_static, transform_graph  # noqa: E402
 from tensorflow_recursion.declarations import Declare, Defun  # noqa: E402
@@ -33,7 +33,7 @@ imports.register()
 loop_errors.explain_loops()
 lists.mend_gathers()
 loops.mend_invariants()
-open_ranks.watch_ndim()
+read_shapes.watch_ndim()
 pools.mend_second_derivatives()
 vectorization.register()
 

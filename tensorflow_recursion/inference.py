@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tensorflow_recursion._tf import inferring, tapes
 from tensorflow_recursion._tf.inferring import Reads, Unknown
+from tensorflow_recursion.sharing import give_up_one
 from tensorflow_recursion.specializations import Specialization
 
 
@@ -87,10 +88,32 @@ class Inference:
                 hopeless.append(waiting.pop())
         if hopeless:
             error = self._error(circle)
-            if not any(known.give_up(error) for known in reversed(hopeless)):
+            if not give_up_one(hopeless, error):
                 raise error
             if not function.is_given_up:
                 self.require(function)
+
+    def check(self, function: Specialization) -> None:
+        """Look at the whole of a function whose results are known, and of those that it calls, if they are in doubt.
+
+        Before, branches with calls were given up. What is read there of shapes, and whether these branches can be built
+        for shapes that are kept, comes out now. If something has to be made otherwise, `function` `is_given_up`.
+        """
+        unchecked = [] if self._open else [function]
+        while unchecked and not function.is_given_up:
+            last = unchecked[-1]
+            if last.is_checked:
+                unchecked.pop()
+                continue
+            try:
+                for unknown in self._look_at_whole(last):
+                    self.require(unknown)
+            except Exception as error:
+                if not give_up_one(last.in_doubt, error):
+                    raise
+            else:
+                give_up_one(last.in_doubt, None)
+                unchecked += [] if last.is_given_up else last.callees
 
     def _look_at_last(self, waiting: Sequence[Specialization]) -> list[Specialization] | None:
         """Look at the last of these functions, which wait for the results of the next one.
@@ -100,10 +123,10 @@ class Inference:
         try:
             needed = self._look_at(waiting[-1])
         except Exception as error:
-            if any(known.give_up(error) for known in waiting):
+            if give_up_one(waiting, error):
                 return None
             raise
-        return None if any(known.give_up(None) for known in waiting) else needed
+        return None if give_up_one(waiting, None) else needed
 
     def _look_at(self, function: Specialization) -> list[Specialization]:
         """Build the body of a function, to learn what it returns.
@@ -111,32 +134,57 @@ class Inference:
         Returns the functions whose results it needs for that. One of them has to be known first; if there is none, what
         `function` returns is known now.
         """
-        self._open.append(function)
         self._loops.pop(function, None)
         try:
-            with inferring.inferring(self._graph, function.user_name) as reads, self._building(function):
+            with self._looking_at(function) as reads:
                 function.learn(function.call(inferring.placeholders(function.specs)))
             self._reads[function] = reads
         except Unknown as unknown:
-            needed = [known for known in unknown.of if isinstance(known, Specialization)]
+            needed = _specializations(unknown)
             if not needed:  # what is needed is a Defun, which is looked at elsewhere
                 raise
             if unknown.loop:
                 self._loops[function] = unknown.loop
             if function.source.has_signature:  # its own results are known, and not in the graph of the look
-                if function.may_give_up_sharing and needed == [function]:
+                if function.opens and needed == [function]:
                     raise _endless(function) from None
                 needed = [known for known in needed if known is not function]
                 function.is_known = not needed
             return needed
+        return []
+
+    def _look_at_whole(self, function: Specialization) -> list[Specialization]:
+        """Build a body and give no branch up; returns functions of which more has to be known first, if any."""
+        try:
+            with self._looking_at(function, is_whole=True):
+                function.call(inferring.placeholders(function.specs))
+        except Unknown as unknown:
+            if needed := _specializations(unknown):
+                return needed
+        function.is_checked = True
+        return []
+
+    @contextlib.contextmanager
+    def _looking_at(self, function: Specialization, *, is_whole: bool = False) -> Iterator[Reads]:
+        """Inside, the body is built in a graph that is thrown away."""
+        self._open.append(function)
+        try:
+            with (
+                inferring.inferring(self._graph, function.user_name, is_whole=is_whole) as reads,
+                self._building(function),
+            ):
+                yield reads
         finally:
             self._open.pop()
-        return []
 
     def _error(self, circle: Sequence[Specialization]) -> TypeError:
         """What to say of functions each of which needs the results of the next one, and the last of the first one."""
         in_loop = [function for function in circle if function in self._loops]
         return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circle[0])
+
+
+def _specializations(unknown: Unknown) -> list[Specialization]:
+    return [known for known in unknown.of if isinstance(known, Specialization)]
 
 
 def _unknown_in_loop(function: Specialization, variable: str) -> TypeError:

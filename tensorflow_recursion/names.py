@@ -75,6 +75,7 @@ NESTED_CALLS = "_recursion_nested_calls"
 COPY = "_recursion_copy"
 CONTROL_FLOW_V2 = "_recursion_control_flow_v2"
 IS_FOR_INFERENCE = "_recursion_is_for_inference"
+IS_WHOLE_LOOK = "_recursion_is_whole_look"
 IS_PARTIAL = "_recursion_is_partial"  # of operations, too
 IS_CALLED_EAGERLY = "_recursion_is_called_eagerly"
 HAS_CHANGED = "_recursion_has_changed"

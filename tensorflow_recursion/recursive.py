@@ -26,13 +26,13 @@ from tensorflow_recursion._tf import (
     python_functions,
     saved_attributes,
 )
-from tensorflow_recursion._tf.function_types import Arguments, CallType, TypeTable
+from tensorflow_recursion._tf.function_types import Arguments, CallType
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.made_variables import lasting_name
-from tensorflow_recursion.ranks import Ranks
+from tensorflow_recursion.sharing import Sharing
 from tensorflow_recursion.specializations import (
     Source,
     Specialization,
@@ -60,30 +60,32 @@ class Options(TypedDict):
 class _Known:
     """The specializations of one function in one outermost graph."""
 
-    def __init__(self) -> None:
-        self._table = TypeTable()
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._sharing = Sharing(source.reads)
         self.by_type: dict[CallType, Specialization] = {}
-        self._inner_ranks = Ranks()
 
     def find(self, call_type: CallType) -> Specialization | None:
         """The function that serves such a call, None if there is none."""
-        found = self._table.find(call_type)
+        found = self._sharing.find(call_type)
         if found is None or self.by_type[found].is_given_up:
             for known in [known for known, function in self.by_type.items() if function.is_given_up]:
-                self._table.remove(known)
+                self._sharing.remove(known)
                 del self.by_type[known]
-            found = self._table.find(call_type)
+            found = self._sharing.find(call_type)
         return None if found is None else self.by_type[found]
 
-    def add(self, source: Source, call_type: CallType, *, generalize: bool, is_inner: bool) -> Specialization:
+    def add(self, call_type: CallType, *, generalize: bool, is_inner: bool) -> Specialization:
         """Make a function that serves such a call, and others if it is to `generalize`.
 
         `is_inner` says whether the call is one of its own recursion.
         """
-        across_ranks = is_inner and self._inner_ranks.are_shared
-        known = self._table.add(call_type, generalize=generalize, across_ranks=across_ranks)
-        opened = function_types.opened_ranks(call_type, known)
-        self.by_type[known] = Specialization(source, known, self._inner_ranks if is_inner else None, opened)
+        if generalize:
+            known = self._sharing.add(call_type, is_inner=is_inner)
+        else:
+            known = self._sharing.add_exactly(call_type)
+        opens = function_types.opened(call_type, known)
+        self.by_type[known] = Specialization(self._source, known, self._sharing, opens)
         return self.by_type[known]
 
 
@@ -186,7 +188,7 @@ class RecursiveFunction:
             if not tf.executing_eagerly():
                 return self._in_graph(*keras_scopes.read_variables((args, kwargs)))
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-            return self._eagerly(*to_pass, **by_keyword)
+            return self._source.reads.or_shared(lambda: self._eagerly(*to_pass, **by_keyword))
         except Exception as error:
             if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
@@ -272,7 +274,7 @@ class RecursiveFunction:
             autograph=False,
             reduce_retracing=self._options["reduce_retracing"],
         )
-        function_types.keep_ranks(entry)
+        function_types.generalize_by(entry, self._source.reads.generalized_outside)
         return entry
 
     def _in_python(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -311,20 +313,22 @@ class RecursiveFunction:
             if inferring.is_inferring():
                 library.check_not_left_out(function.user_name)
             library.inference.require(function)
+            library.inference.check(function)
             if not function.is_given_up:
                 return function
 
     def _specialization(self, library: Library, arguments: Arguments) -> Specialization:
         """The function of a graph that serves a call with such arguments."""
         call_type = arguments.type
-        known = self._known.setdefault(library, {}).setdefault((graphs.replica(), keras_scopes.kind()), _Known())
+        here = (graphs.replica(), keras_scopes.kind())
+        known = self._known.setdefault(library, {}).setdefault(here, _Known(self._source))
         function = known.find(call_type)
         is_new = function is None
         if function is None:
             endless.check_end(self._source, call_type)
             generalize, is_inner = self._options["reduce_retracing"], bool(unrolled(self._source))
             self._num_traces += not is_inner
-            function = known.add(self._source, call_type, generalize=generalize, is_inner=is_inner)
+            function = known.add(call_type, generalize=generalize, is_inner=is_inner)
             library.keep(arguments.objects)
         note_call(function, is_new=is_new)
         return function

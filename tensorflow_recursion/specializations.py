@@ -8,12 +8,12 @@ import contextlib
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, notices, output_signatures, ranks, signatures
+from tensorflow_recursion import names, output_signatures, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -21,16 +21,17 @@ from tensorflow_recursion._tf import (
     graphs,
     keras_scopes,
     nests,
-    open_ranks,
     python_functions,
+    read_shapes,
 )
 from tensorflow_recursion._tf.attributes import Attribute
-from tensorflow_recursion._tf.function_types import CallType
+from tensorflow_recursion._tf.function_types import CallType, OpenPart
 from tensorflow_recursion._tf.inferring import Unknown
+from tensorflow_recursion._tf.read_shapes import Part
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_message
 from tensorflow_recursion.explanations import explained, is_explained
-from tensorflow_recursion.ranks import Ranks
+from tensorflow_recursion.sharing import Reads, Sharing
 from tensorflow_recursion.signatures import Signature
 
 # With so many kinds of its own arguments in a row, a recursion may be one that never ends.
@@ -73,7 +74,7 @@ class Source:
       is_local: whether it was made by a body, which makes another one each time it is built.
       lasting_name: what it is called whenever that body is traced; None if it is not local.
       counts: how many specializations it has for tensors of one kind.
-      told: what the user has been told of it and need not be told again.
+      reads: what its body reads of the shapes of arguments.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Source:
     is_local: bool
     lasting_name: str | None
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    told: set[str] = dataclasses.field(default_factory=set)
+    reads: Reads = dataclasses.field(default_factory=Reads)
 
     def lasting_name_for(self, specs: Sequence[tf.TensorSpec]) -> str | None:
         """What the next specialization for such tensors is called whenever the body that makes it is traced.
@@ -124,8 +125,10 @@ class Specialization:
       has_effects: whether a trace has found side effects in the body; they are in order from the next trace on.
       caller: the function whose body was the first to call it; None if that was no body.
       is_called_outside: whether something has called it that is no body.
-      opened_ranks: which tensors among the arguments have an open rank, though calls know it.
-      reads_open_rank: whether a look at it, or at what it calls, has found that one of these is read.
+      opens: which ranks and sizes of arguments it leaves open, though the call that it was made for knows them.
+      open_parts: these, and those that its caller has left open.
+      reads_open_part: whether a look at it, or at what it calls, has found that one of these is read.
+      is_checked: whether no look can show any more that it has to be given up.
       was_given_up: whether other traces are made in place of it.
       in_doubt: which of it, and of those that led to it, may be given up.
     """
@@ -140,16 +143,14 @@ class Specialization:
     orders_effects = True
     is_built_once = True
 
-    def __init__(
-        self, source: Source, call_type: CallType, inner_ranks: Ranks | None = None, opened_ranks: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, source: Source, call_type: CallType, sharing: Sharing, opens: Collection[OpenPart]) -> None:
         """Makes the function.
 
         Args:
           source: the Python function.
           call_type: the kind of its arguments.
-          inner_ranks: what traces for calls from the recursion do; None if this is for a call from elsewhere.
-          opened_ranks: the tensors among the arguments whose rank it leaves open, though calls know it.
+          sharing: what traces of the Python function leave open.
+          opens: which ranks and sizes this one leaves open, though the call knows them.
         """
         self.user_name = names.of_trace(source.name)
         self.source = source
@@ -161,19 +162,25 @@ class Specialization:
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
         self.lasting_name = source.lasting_name_for(self.specs) or self.user_name
-        if self.caller is not None and self.caller.opened_ranks:  # they may come from there
-            opened_ranks = [i for i, spec in enumerate(self.specs) if spec.shape.rank is None]
-        self.opened_ranks: Sequence[int] = opened_ranks
-        self.reads_open_rank = False
-        self._inner_ranks = inner_ranks
+        unknown = function_types.open_parts(self.specs)
+        is_from_caller = self.caller is not None and bool(self.caller.open_parts)
+        self.opens = opens
+        self.open_parts: Collection[OpenPart] = {
+            *opens,
+            *(unknown if is_from_caller else unknown.intersection(source.reads.opened_outside)),
+        }
+        self.reads_open_part = False
+        self._sharing = sharing
         self.was_given_up = False
-        before = () if self.caller is None else self.caller.in_doubt
-        self.in_doubt: tuple[Specialization, ...] = before if inner_ranks is None else (*before, self)
+        may_change = sharing.may_change(opens)
+        before = () if self.caller is None else tuple(one for one in self.caller.in_doubt if not one.is_checked)
+        self.in_doubt: tuple[Specialization, ...] = (*before, self) if may_change else before
+        self.is_checked: bool = not self.in_doubt
         arg_names = _unique(signatures.legal_argument_names(function_types.parameter_names(call_type)))
         types = [tf.as_dtype(spec.dtype.as_datatype_enum) for spec in self.specs]
         self.inputs = tuple(zip(arg_names, types, strict=True))
         self.returns: Any = source.output_signature
-        self.is_known = source.has_signature and not (inner_ranks is not None and inner_ranks.need_looks(opened_ranks))
+        self.is_known = source.has_signature and not may_change
         self.has_effects = False
         self._function: Any = None  # as it was when the body was first built
         self._calls: dict[Specialization, bool] = {}  # what the last build has called, and whether that was new
@@ -250,11 +257,16 @@ class Specialization:
         for tensor, spec in zip(args, self.specs, strict=True):
             tensor.set_shape(spec.shape)
         parameters = function_types.parameter_names(self.call_type)
-        for i in self.opened_ranks:
-            open_ranks.watch(args[i], functools.partial(self._rank_is_read, parameters[i]))
+        tells = [functools.partial(self._argument_is_read, i, parameter) for i, parameter in enumerate(parameters)]
+        of_computed = functools.partial(self._note_read, "what the body computes") if self.open_parts else None
         positional, by_keyword = function_types.values(self.call_type, args)
         variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
-        with self._explained(), self._being_built(), self._as_when_called():
+        with (
+            self._explained(),
+            self._being_built(),
+            self._as_when_called(),
+            read_shapes.watched(args, tells, of_computed),
+        ):
             try:
                 returned = self.source.call(self._function or self.source.function, positional, by_keyword)
                 self._function = self._function or python_functions.frozen(self.source.function)
@@ -262,16 +274,21 @@ class Specialization:
                 graphs.forget(variables)
         return output_signatures.as_tensors(self.source.name, returned, self.returns)
 
-    def _rank_is_read(self, parameter: str, file: str, line: int) -> None:
-        """Note that a line of the body reads an open rank if a look is being taken at it; if not, tell the user."""
-        if notices.is_of_library(file):
-            return
-        looked_at = [function for function in _callers(self) if function.may_give_up_sharing]
+    def _argument_is_read(self, i: int, parameter: str, part: Part, file: str, line: int) -> None:
+        """Note that a line of the body reads a part of the shape of an argument."""
+        is_known = (i, part) not in function_types.open_parts(self.specs)
+        if is_known or (i, part) in self.open_parts:
+            self.source.reads.note([(i, part)])
+        if (i, part) in self.open_parts:
+            self._note_read(f"'{parameter}'", part, file, line)
+
+    def _note_read(self, what: str, part: Part, file: str, line: int) -> None:
+        """Note that a line reads what may be unknown because a trace leaves shapes open; if no look is at one, warn."""
+        looked_at = [function for function in _callers(self) if function.opens and not function.is_checked]
         for function in looked_at:
-            function.reads_open_rank = True
-        if not looked_at and "open rank" not in self.source.told:
-            self.source.told.add("open rank")
-            ranks.warn(self.source.name, parameter, file, line)
+            function.reads_open_part = True
+        if not looked_at:
+            self.source.reads.warn(self.source.name, what, part, file, line)
 
     @contextlib.contextmanager
     def _as_when_called(self) -> Iterator[None]:
@@ -291,6 +308,11 @@ class Specialization:
             raise
         finally:
             _building.functions.pop()
+
+    @property
+    def callees(self) -> Collection[Specialization]:
+        """What the last build of the body has called."""
+        return self._calls.keys()
 
     def note_call(self, callee: Specialization, *, is_new: bool) -> None:
         """Note that the body, which is being built, calls `callee`, and whether that one is new."""
@@ -350,24 +372,16 @@ class Specialization:
         self.is_known = True
 
     @property
-    def may_give_up_sharing(self) -> bool:
-        """Whether a look is being taken at this trace of several ranks, which is given up if it reads one of them."""
-        is_shared = self._inner_ranks is not None and self._inner_ranks.may_be_kept
-        return is_shared and bool(self.opened_ranks) and not self.is_known
-
-    @property
     def is_given_up(self) -> bool:
         """Whether other traces are made in place of this one, or of one that led to it."""
         return any(function.was_given_up for function in self.in_doubt)
 
     def give_up(self, error: Exception | None) -> bool:
-        """Give the function up after a look at it, or at what it calls, if ranks are to be treated otherwise.
+        """Give the function up after a look at it, or at what it calls, if other shapes are to be left open.
 
         Returns whether that is so. `error` is what the look has raised, None if nothing.
         """
-        self.was_given_up = self._inner_ranks is not None and self._inner_ranks.reject(
-            leaves_open=bool(self.opened_ranks), reads=self.reads_open_rank, error=error
-        )
+        self.was_given_up = self._sharing.reject(self.opens, is_read=self.reads_open_part, error=error)
         return self.was_given_up
 
     def trace_options(self) -> TraceOptions:

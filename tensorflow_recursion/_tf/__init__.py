@@ -5,7 +5,7 @@ TensorFlow asks for changes here alone:
 
 - `typed`: decorators of TensorFlow that keep the types of what they decorate.
 - `graphs`: which graph stands in which, and what kind of graph it is.
-- `open_ranks`: who reads the rank of an argument that a trace leaves open.
+- `read_shapes`: which parts of static shapes the user's Python reads.
 - `nodes`: operations that are changed after they were made.
 - `functions`: the function library of a graph.
 - `function_calls`: calls of tf.functions in graphs.

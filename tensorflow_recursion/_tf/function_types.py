@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -18,11 +19,33 @@ from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
 from tensorflow_recursion._tf import python_functions
+from tensorflow_recursion._tf.read_shapes import Part
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
 CallType: TypeAlias = function_type.FunctionType
 # What is no tensor, no nest and not hashable, in TensorFlow's words.
 _UNKNOWN_KIND = re.compile(r"(?s)Could not generate a generic TraceType for (.*?)\.\s*Please verify")
+
+# A tensor among the arguments, by its number, and a part of its shape, which a type may leave open.
+OpenPart: TypeAlias = tuple[int, Part]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What a type does not leave open to serve calls that differ in it: all ranks, or some parts of shapes.
+
+    Much of TensorFlow has to know ranks.
+    """
+
+    ranks: bool = False
+    parts: Collection[OpenPart] = ()
+
+    def allows(self, opened: Collection[OpenPart]) -> bool:
+        """Whether a type may leave these open."""
+        of_open_rank = {i for i, part in opened if part is None}
+        return not (of_open_rank and self.ranks) and not any(
+            (i, part) in opened or i in of_open_rank for i, part in self.parts
+        )
 
 
 class Parameters:
@@ -277,8 +300,9 @@ def _with_kind(leaf: Any, kept: list[Any]) -> Any:
 class TypeTable:
     """The types of calls for which a function has been traced, and which of them serves a call."""
 
-    def __init__(self) -> None:
-        self._table = type_dispatch.TypeDispatchTable()
+    def __init__(self, table: Any = None) -> None:
+        """A new table, or one of TensorFlow's, a `TypeDispatchTable`."""
+        self._table = type_dispatch.TypeDispatchTable() if table is None else table
 
     def __len__(self) -> int:
         return len(list(self._table.targets))
@@ -288,29 +312,28 @@ class TypeTable:
         found: CallType | None = self._table.dispatch(call_type)
         return found
 
+    def add(self, call_type: CallType) -> None:
+        """Enter a type."""
+        self._table.add_target(call_type)
+
     def remove(self, call_type: CallType) -> None:
         """Forget a type."""
         self._table.delete(call_type)
 
-    def add(self, call_type: CallType, *, generalize: bool, across_ranks: bool) -> CallType:
-        """Enter a type; to `generalize` makes it serve calls of known types, too, whose shapes are others.
-
-        With `across_ranks` those may have other ranks. Then the rank is open, which much of TensorFlow has to know.
-        """
-        if generalize:
-            call_type = _generalized(call_type, self._table.targets, across_ranks=across_ranks)
-        self._table.add_target(call_type)
-        return call_type
+    def generalized(self, call_type: CallType, kept: Kept) -> CallType:
+        """`call_type`, or one that serves calls of known types, too: what differs is open, unless it is `kept`."""
+        return _generalized(call_type, self._table.targets, kept)
 
 
-def _generalized(call_type: CallType, known: Iterable[CallType], *, across_ranks: bool) -> CallType:
-    """`call_type`, or one that serves calls of `known` types as well, whose dimensions, or ranks, are others."""
+def _generalized(call_type: CallType, known: Iterable[CallType], kept: Kept) -> CallType:
+    """`call_type`, or one that serves calls of `known` types as well, but for what is `kept`."""
     for other in known:
         joined: CallType | None = call_type.most_specific_common_subtype([other])
         if (
             joined is not None
             and _is_whole(joined)
-            and (across_ranks or _num_open_ranks(joined) == _num_open_ranks(call_type))
+            and kept.allows(opened(call_type, joined))
+            and not (kept.ranks and _num_open_ranks(joined) != _num_open_ranks(call_type))
         ):
             call_type = joined
     return call_type
@@ -336,24 +359,38 @@ def _num_open_ranks(call_type: CallType) -> int:
 
 
 class _Traces(function_cache.FunctionCache):  # type: ignore[misc]  # it has no types
-    """The traces of a `tf.function` that generalizes as `TypeTable` does outside of recursions: no ranks are open."""
+    """The traces of a `tf.function`, where it is ours to say which calls share one."""
 
-    __slots__ = ()
+    __slots__ = ("_generalized",)
+
+    def __init__(self, generalized: Callable[[TypeTable, CallType], CallType]) -> None:
+        super().__init__()
+        self._generalized = generalized
 
     def generalize(self, context: Any, function_type: CallType) -> CallType:
         table = self._dispatch_dict.get(context)
-        return function_type if table is None else _generalized(function_type, table.targets, across_ranks=False)
+        return function_type if table is None else self._generalized(TypeTable(table), function_type)
 
 
-def keep_ranks(function: Any) -> None:
-    """Let a `tf.function` that reduces retracing make a trace for each rank, and open only dimensions that differ.
-
-    Where the rank is open, a body's `x.shape.rank == 1` would be False by what other calls have passed before.
-    """
-    function._function_cache = _Traces()
+def generalize_by(function: Any, generalized: Callable[[TypeTable, CallType], CallType]) -> None:
+    """Let a `tf.function` that reduces retracing trace for what `generalized(known types, type of a call)` returns."""
+    function._function_cache = _Traces(generalized)
 
 
-def opened_ranks(call_type: CallType, generalized: CallType) -> list[int]:
-    """Which tensors of a call have a rank that is open in the more general type."""
-    pairs = zip(tensor_specs(call_type), tensor_specs(generalized), strict=True)
-    return [i for i, (one, general) in enumerate(pairs) if one.shape.rank is not None and general.shape.rank is None]
+def opened(call_type: CallType, generalized: CallType) -> list[OpenPart]:
+    """What a more general type leaves open of the shapes of a call."""
+    found: list[OpenPart] = []
+    for i, (one, general) in enumerate(zip(tensor_specs(call_type), tensor_specs(generalized), strict=False)):
+        if general.shape.rank is not None:
+            sizes = zip(one.shape.as_list(), general.shape.as_list(), strict=True)
+            found += [(i, axis) for axis, (a, b) in enumerate(sizes) if a is not None and b is None]
+        elif one.shape.rank is not None:
+            found.append((i, None))
+    return found
+
+
+def open_parts(specs: Sequence[tf.TensorSpec]) -> set[OpenPart]:
+    """What is not known of the shapes of tensors."""
+    of_rank = {(i, None) for i, spec in enumerate(specs) if spec.shape.rank is None}
+    known = [(i, spec.shape.as_list()) for i, spec in enumerate(specs) if spec.shape.rank is not None]
+    return {*of_rank, *((i, axis) for i, sizes in known for axis, size in enumerate(sizes) if size is None)}

@@ -4,6 +4,9 @@ In such a graph it may turn up that something is not known yet: a call of the fu
 Then `Unknown` is raised, and what is being built is given up, up to the innermost conditional. That one goes by its
 other branches: what they return is what the conditional returns. Loops return what they begin with.
 
+A *whole* look is taken at what is known already, to see whether it can be built: nothing is given up, and an iteration
+of each loop is built.
+
 Gradients are taken in such graphs, too. What a loop, a branch that was given up or a function that is not traced yet
 reads is known in part, or not at all. Where TensorFlow finds no way from the result of one of them, a *partial* one, to
 a source, and would return None, the gradient is taken for a tensor. For example, of a variable that a loop reads:
@@ -48,6 +51,7 @@ _JACOBIAN = tf.GradientTape.jacobian
 _Branch: TypeAlias = Callable[[], Any]
 
 _IS_FOR_INFERENCE: Attribute[bool] = Attribute(names.IS_FOR_INFERENCE)
+_IS_WHOLE: Attribute[bool] = Attribute(names.IS_WHOLE_LOOK)
 _IS_PARTIAL: Attribute[bool] = Attribute(names.IS_PARTIAL)  # of operations, and of graphs in which there are such
 
 
@@ -91,13 +95,20 @@ def is_for_inference(graph: tf.Graph) -> bool:
     return _IS_FOR_INFERENCE.is_set(graph)
 
 
+def _is_whole() -> bool:
+    """Whether a whole look is being taken."""
+    return _IS_WHOLE.is_set(tf1.get_default_graph())
+
+
 @contextlib.contextmanager
-def inferring(outer: tf.Graph, name: str) -> Iterator[Reads]:
+def inferring(outer: tf.Graph, name: str, *, is_whole: bool = False) -> Iterator[Reads]:
     """Inside, the default graph is one for inference, of a function in `outer`. What that reads is known at the end."""
     reads = Reads()
     with outer.as_default(), outer.control_dependencies(None):
         graph = FuncGraph(name)
         _IS_FOR_INFERENCE.set(graph, True)
+        if is_whole:
+            _IS_WHOLE.set(graph, True)
         with graph.as_default(), _replacements.active(), tapes.watching(reads.variables):
             yield reads
     reads.captures = graph.external_captures
@@ -225,6 +236,8 @@ def _one_of(branches: Sequence[_Branch], build: Callable[[Sequence[_Branch]], An
             known.append(nests.to_tensors(result))
             known_branches.append(branch)
         except Unknown as unknown:
+            if _is_whole():
+                raise
             needed += unknown.of
             loop = loop or unknown.loop
     if not known:
@@ -263,6 +276,9 @@ def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **
     if shape_invariants is not None:
         spec = nest.map_structure_up_to(spec, _with_shape, spec, shape_invariants)
     result = any_of(spec, nests.tensors_of(start), is_partial=True)
+    if _is_whole():
+        cond(*result)
+        body(*result)
     flat = nest.flatten(result, expand_composites=True)
     return flat[0] if len(flat) == 1 and not options.get("return_same_structure", True) else result
 
@@ -282,11 +298,13 @@ def _first_iteration(
 
     AutoGraph builds it in a graph of its own, which is for inference if the one around it is.
     """
-    is_for_inference_too = is_inferring()
+    is_for_inference_too, is_whole_too = is_inferring(), _is_whole()
 
     def marked_body() -> None:
         if is_for_inference_too:
             _IS_FOR_INFERENCE.set(tf1.get_default_graph(), True)
+        if is_whole_too:
+            _IS_WHOLE.set(tf1.get_default_graph(), True)
         body()
 
     try:

@@ -29,7 +29,7 @@ it:
   `atomic_function.InterpolateRuntimeError`.
 - `datasets`, so that recursive functions of datasets do no harm: `atomic_function.from_func_graph`,
   `snapshot_op._snapshot`.
-- `open_ranks`, to see who reads a rank that is open: `ops.SymbolicTensor.ndim`.
+- `read_shapes`, to see who reads a rank: `ops.SymbolicTensor.ndim`.
 - `importing`, so that imported calls are static: `importer._ProcessGraphDefParam`.
 - `saving`, so that calls and gradients are saved: `save._fill_meta_graph_def`, `save._iterate_op_types`,
   `save._trace_gradient_functions`.

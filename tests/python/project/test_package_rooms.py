@@ -25,7 +25,7 @@ ORDER = """
     notices
     _tf.replacements
     _tf.recorders
-    _tf.typed, _tf.open_ranks, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
+    _tf.typed, _tf.read_shapes, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
     _tf.variable_scopes
     _tf.assignments, _tf.copies, _tf.importing, _tf.function_calls
     _tf.followed, _tf.origins, _tf.saving
@@ -34,7 +34,7 @@ ORDER = """
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.bodies
     _tf.tracing
-    ops, shapes, signatures, explanations, ranks
+    ops, shapes, signatures, explanations, sharing
     vectorization, conversions, made_variables
     definitions, results, looks
     result_shapes, traced_bodies, contradictions, output_signatures

@@ -230,7 +230,7 @@ def test_gradient_is_of_the_body_for_the_shapes_that_it_is_traced_for(length, is
 
     @tfr.recursive(input_signature=[tf.TensorSpec([None], tf.int32)] if is_stated else None)
     def weighed(rows):
-        seen.add(rows.shape[0])
+        seen.add(str(rows.shape))  # rows.shape[0], where Python reads it, would be known in each trace
         if tf.size(rows) == 0:
             return tf.zeros([1])
         return tf.gather(table, rows[0]) + 2.0 * weighed(rows[1:])
@@ -240,7 +240,7 @@ def test_gradient_is_of_the_body_for_the_shapes_that_it_is_traced_for(length, is
             y = outermost(lambda rows: weighed(rows))(tf.range(length))
         got = tf.convert_to_tensor(tape.gradient(y, table))
         assert got.numpy().ravel().tolist() == [2.0**i if i < length else 0.0 for i in range(3)]
-    assert seen <= ({None} if is_stated else {None, length, length - 1})
+    assert seen <= ({"(None,)"} if is_stated else {"(None,)", f"({length},)", f"({length - 1},)"})
 
 
 @tfr.recursive

@@ -182,13 +182,13 @@ def test_recursion_on_shorter_slices_ends_with_two_kinds_of_arguments():
 
     @tfr.recursive
     def total(x):
-        shapes.append(x.shape.as_list())
+        shapes.append(str(x.shape))  # x.shape[0], where Python reads it, would be known in each trace
         if len(x) == 0:
             return 0.0
         return x[0] + total(x[1:])
 
     assert float(total(tf.constant([1.0, 2.0, 3.0, 4.0]))) == 10.0
-    assert {tuple(shape) for shape in shapes} == {(4,), (None,)}
+    assert set(shapes) == {"(4,)", "(None,)"}
 
 
 def test_eager_calls_are_traced_once_for_each_kind_of_arguments():
