@@ -1,10 +1,13 @@
 """Runs the stages of `make check`, `make test`, `make test-all` and `.ci/run` one by one, and says at the end what ran.
 
-    stages.py [--limit SECONDS] NAME COMMAND [[--limit SECONDS] NAME COMMAND]..
+    stages.py [--resume FILE] [--limit SECONDS] NAME COMMAND [[--limit SECONDS] NAME COMMAND]..
 
 All stages run, also after one that fails; the exit status is then 1. A stage that takes longer than the limit before it
 is ended, and has failed. What a stage prints is passed on as it comes. The last line counts the tests of pytest and of
 GoogleTest in all stages: "812 passed, 0 failed".
+
+With --resume, stages that pass are noted in the file. Started again, it skips those that have passed on just the files
+that there are now, and counts them as noted. When all stages have passed on these files, the notes are dropped.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -18,6 +21,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from typing import NamedTuple
+
+from passed_stages import Passed, PassedStages, current_tree
 
 _COUNTS = {
     "passed": re.compile(r"^\[  PASSED  \] (\d+) tests?|\b(\d+) passed"),
@@ -99,37 +105,87 @@ def _signal(process: subprocess.Popen[str], number: int) -> bool:
     return True
 
 
-def stages(arguments: list[str]) -> list[tuple[str, str, float | None]]:
-    """The name, the command and the limit of each stage."""
-    found: list[tuple[str, str, float | None]] = []
+class Stage(NamedTuple):
+    """What is to run, and how many seconds it may take."""
+
+    name: str
+    command: str
+    limit: float | None
+
+
+class Result(NamedTuple):
+    """What a stage came to, now or, if it is skipped, before."""
+
+    name: str
+    status: str
+    seconds: float
+    counts: dict[str, int]
+    is_skipped: bool = False
+
+
+def stages(arguments: list[str]) -> list[Stage]:
+    """The stages that arguments of the command line name."""
+    found = []
     rest = list(arguments)
     while rest:
         limit = None
         if rest[0] == "--limit":
             limit, rest = float(rest[1]), rest[2:]
         name, command, *rest = rest
-        found.append((name, command, limit))
+        found.append(Stage(name, command, limit))
     return found
 
 
-def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda number, _: _signals.append(number))
-    rows, total = [], dict.fromkeys(_COUNTS, 0)
-    for name, command, limit in stages(arguments):
-        print(f"\n== {name}: {command}", flush=True)
-        start = time.monotonic()
-        status, counts = run(command, limit)
-        seconds = f"{time.monotonic() - start:.0f} s"
-        print(f"== {name}: {status}, {seconds}", flush=True)
-        tests = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        rows.append((name, status, seconds, tests))
-        for kind, count in counts.items():
-            total[kind] += count
+def perform(stage: Stage, notes: PassedStages | None) -> Result:
+    """Runs a stage and notes it if it passes; skips it if it is noted for the files as they are."""
+    print(f"\n== {stage.name}: {stage.command}", flush=True)
+    before = notes.find(stage.command) if notes else None
+    if before:
+        print(f"== {stage.name}: passed before on this tree, {before.seconds:.0f} s", flush=True)
+        return Result(stage.name, "ok", *before, is_skipped=True)
+    start = time.monotonic()
+    status, counts = run(stage.command, stage.limit)
+    seconds = time.monotonic() - start
+    print(f"== {stage.name}: {status}, {seconds:.0f} s", flush=True)
+    if notes and status == "ok" and not notes.add(stage.command, Passed(seconds, counts)):
+        print(f"== {stage.name}: not noted as passed, because files have changed since the first stage", flush=True)
+    return Result(stage.name, status, seconds, counts)
+
+
+def summarize(results: list[Result]) -> None:
+    """Prints a table of what ran, and how many tests there were."""
+    total = dict.fromkeys(_COUNTS, 0)
     print("\n== Summary")
-    for row in rows:
-        print("{:<34}{:<10}{:>8}  {}".format(*row).rstrip())
+    for result in results:
+        tests = ", ".join(f"{count} {kind}" for kind, count in result.counts.items() if count)
+        remark = f"{tests} (before)".lstrip() if result.is_skipped else tests
+        print(f"{result.name:<34}{result.status:<10}{result.seconds:>6.0f} s  {remark}".rstrip())
+        for kind, count in result.counts.items():
+            total[kind] += count
     print(", ".join(f"{count} {kind}" for kind, count in total.items()))
-    return int(any(row[1] != "ok" for row in rows))
+
+
+def _notes(file: str) -> PassedStages | None:
+    """The notes in the file on the files as they are; None, and a line that says so, where git does not see these."""
+    tree = current_tree()
+    if tree is None:
+        print("This is not the top of a git checkout: all stages run, and none is noted.", flush=True)
+        return None
+    return PassedStages(file, tree)
+
+
+def main(arguments: list[str]) -> int:
+    """Does what the command line asks for; returns the exit status."""
+    signal.signal(signal.SIGTERM, lambda number, _: _signals.append(number))
+    notes = None
+    if arguments[:1] == ["--resume"]:
+        notes, arguments = _notes(arguments[1]), arguments[2:]
+    to_run = stages(arguments)
+    results = [perform(stage, notes) for stage in to_run]
+    summarize(results)
+    if notes and all(notes.find(stage.command) for stage in to_run):
+        notes.drop()
+    return int(any(result.status != "ok" for result in results))
 
 
 if __name__ == "__main__":
