@@ -62,8 +62,9 @@ test: build
 	@$(STAGES) "C++ tests" "$(TWO_PARTS) $(MAKE_COMMAND) test-cc" "Python tests" "$(PYTEST) --matrix=pairs" \
 	  "Python tests, fake GPU" "$(PYTEST) --matrix=pairs --fake-gpu"
 
+# Three hours: a second run skips what has passed on the files as they are, and is done when all has.
 test-all: build
-	@$(STAGES) "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "C++ tests" "$(MAKE_COMMAND) test-cc" \
+	@$(STAGES) --resume build/test-all.json "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "C++ tests" "$(MAKE_COMMAND) test-cc" \
 	  "C++ tests, sanitizers" "$(MAKE_COMMAND) sanitize" "Python tests, full matrix" "$(PYTEST)" \
 	  "Python tests, fake GPU" "$(MAKE_COMMAND) test-gpu" "slow tests, fuzzers" "$(MAKE_COMMAND) test-slow" \
 	  $(foreach version,$(TENSORFLOWS),"TensorFlow $(version)" "$(MAKE_COMMAND) test-tensorflow VERSION=$(version)")
