@@ -102,18 +102,19 @@ class Inference:
         unchecked = [] if self._open else [function]
         while unchecked and not function.is_given_up:
             last = unchecked[-1]
-            if last.is_checked:
+            if last.is_checked or last.is_given_up:
                 unchecked.pop()
                 continue
             try:
-                for unknown in self._look_at_whole(last):
-                    self.require(unknown)
+                unknown = [callee for callee in last.callees if not (callee.is_known or callee.is_given_up)]
+                for callee in unknown or self._look_at_whole(last):
+                    self.require(callee)
             except Exception as error:
                 if not give_up_one(last.in_doubt, error):
                     raise
             else:
-                give_up_one(last.in_doubt, None)
-                unchecked += [] if last.is_given_up else last.callees
+                if not give_up_one(last.in_doubt, None) and last.is_checked:
+                    unchecked += last.callees
 
     def _look_at_last(self, waiting: Sequence[Specialization]) -> list[Specialization] | None:
         """Look at the last of these functions, which wait for the results of the next one.

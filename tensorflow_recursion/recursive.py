@@ -312,8 +312,9 @@ class RecursiveFunction:
             library.note_scope(function)
             if inferring.is_inferring():
                 library.check_not_left_out(function.user_name)
-            library.inference.require(function)
-            library.inference.check(function)
+            with contextlib.nullcontext() if inferring.is_inferring() else self._source.reads.final():
+                library.inference.require(function)
+                library.inference.check(function)
             if not function.is_given_up:
                 return function
 

@@ -12,15 +12,17 @@ Which one it is comes out when `inference` looks at a body:
 1. Traces share what nobody has read. A trace that leaves open what Python then reads is given up. So is one that fails,
    for example in an operator that has to know the rank: what it leaves open counts as read from then on.
 2. What is read is kept: there is a trace for each size or rank, also of calls from outside of the recursion.
-3. If a trace for one size fails, or there are too many, all that is read is shared in spite of that, from then on and
+3. If a trace for one size fails, or there are many, all that is read is shared in spite of that, from then on and
    wherever the function is called, and the user is told what is read.
+4. If that fails, too, as it does where Python ends the recursion, very many traces are made.
 """
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from tensorflow_recursion import notices
@@ -28,10 +30,12 @@ from tensorflow_recursion._tf import bodies, function_types
 from tensorflow_recursion._tf.function_types import CallType, Kept, OpenPart, TypeTable
 from tensorflow_recursion._tf.read_shapes import Part
 
-# How many traces a recursion may have that differ only in what Python reads of shapes, and how many the calls from
-# outside of it.
-_MAX_KEPT = 50
-MAX_KEPT_OUTSIDE = 16
+# How many traces a recursion may have that differ only in what Python reads of shapes: where they may as well share one,
+# and where they may not.
+_MANY = 8
+_VERY_MANY = 50
+# How many there may be for calls from outside.
+_MANY_OUTSIDE = 16
 
 
 class Reads:
@@ -39,11 +43,13 @@ class Reads:
 
     Attributes:
       are_kept: whether there is a trace for each rank and size that is read.
+      limit: how many of these there may be in a recursion.
       opened_outside: what is read and yet left open to serve calls from outside.
     """
 
     def __init__(self) -> None:
         self.are_kept = True
+        self.limit = _MANY
         self.opened_outside: set[OpenPart] = set()
         self._read: set[OpenPart] = set()
         self._num_outside = 0  # types of calls from outside that serve fewer calls because something is kept
@@ -64,12 +70,21 @@ class Reads:
         kept = table.generalized(call_type, Kept(ranks=True, parts=self.kept))
         if kept == shared:
             return shared
-        if len(table) < MAX_KEPT_OUTSIDE:
+        if len(table) < _MANY_OUTSIDE:
             self._num_outside += 1
             return kept
         self.are_kept = False
         self.opened_outside.update(self._read.intersection(function_types.opened(call_type, shared)))
         return shared
+
+    @contextlib.contextmanager
+    def final(self) -> Iterator[None]:
+        """Inside, it is found out what can be shared. If an error comes, sharing was no help, and is not done again."""
+        try:
+            yield
+        except Exception:
+            self.are_kept = True
+            raise
 
     def or_shared(self, call: Callable[[], Any]) -> Any:
         """What a call from outside returns; where it cannot be traced because of what is kept, nothing is."""
@@ -77,7 +92,7 @@ class Reads:
         try:
             return call()
         except (TypeError, ValueError) as error:
-            if not self.are_kept or self._num_outside == before:
+            if self._num_outside == before:
                 raise
             self.are_kept = False
             try:
@@ -131,7 +146,7 @@ class Sharing:
         shared = self._table.generalized(call_type, Kept())
         kept = self._table.generalized(call_type, Kept(parts=self.reads.kept))
         self._num_kept += kept != shared
-        if self._num_kept > _MAX_KEPT:
+        if self._num_kept > self.reads.limit:
             self.reads.are_kept = False
             kept = shared
         return self.add_exactly(kept)
@@ -143,7 +158,9 @@ class Sharing:
 
     def may_change(self, opened: Collection[OpenPart]) -> bool:
         """Whether a look at a trace that leaves this open may show that traces have to be made otherwise."""
-        return self.reads.are_kept and (bool(opened) or self._num_kept > 0)
+        if self.reads.are_kept:
+            return bool(opened) or self._num_kept > 0
+        return bool(opened) and self.reads.limit < _VERY_MANY
 
     def reject(self, opened: Collection[OpenPart], *, is_read: bool, error: Exception | None) -> bool:
         """Whether traces have to be made otherwise, after a look at one.
@@ -156,7 +173,9 @@ class Sharing:
         Raises:
           Exception: what a trace for one shape had raised, if traces that share shapes fail, too.
         """
-        if not self.reads.are_kept:
+        if opened and error and self.reads.limit < _VERY_MANY:
+            self.reads.are_kept, self.reads.limit = True, _VERY_MANY
+        elif not self.reads.are_kept:
             if error and self._error:
                 raise self._error
             return False

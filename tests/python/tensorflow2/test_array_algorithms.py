@@ -109,6 +109,16 @@ def test_values_are_numpys_for_arrays_of_several_sizes(name, in_function):
         np.testing.assert_allclose(called(*map(tf.constant, args)), of_numpy(*args), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.thorough
+def test_recursion_that_python_ends_has_as_many_traces_as_it_needs():
+    x = random(512)
+    expected = x @ hadamard_matrix(512)
+    np.testing.assert_allclose(walsh_hadamard(tf.constant(x)), expected, rtol=1e-3, atol=1e-3)
+    with pytest.raises(TypeError, match="what it returns cannot be found out"):
+        cholesky(tf.constant(positive(60)))
+    np.testing.assert_allclose(cholesky(tf.constant(positive(3)))[0, 1], 0.0)
+
+
 def test_gradient_of_a_determinant_is_its_cofactors():
     matrix = tf.constant(positive(4))
     with tf.GradientTape() as tape:
