@@ -188,7 +188,7 @@ class RecursiveFunction:
             if not tf.executing_eagerly():
                 return self._in_graph(*keras_scopes.read_variables((args, kwargs)))
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-            return self._source.reads.or_shared(lambda: self._eagerly(*to_pass, **by_keyword))
+            return self._source.reads.or_otherwise(lambda: self._eagerly(*to_pass, **by_keyword))
         except Exception as error:
             if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
@@ -312,7 +312,7 @@ class RecursiveFunction:
             library.note_scope(function)
             if inferring.is_inferring():
                 library.check_not_left_out(function.user_name)
-            with contextlib.nullcontext() if inferring.is_inferring() else self._source.reads.final():
+            with contextlib.nullcontext() if inferring.is_inferring() else self._source.reads.decided():
                 library.inference.require(function)
                 library.inference.check(function)
             if not function.is_given_up:

@@ -21,6 +21,7 @@ Which one it is comes out when `inference` looks at a body:
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
@@ -30,12 +31,19 @@ from tensorflow_recursion._tf import bodies, function_types
 from tensorflow_recursion._tf.function_types import CallType, Kept, OpenPart, TypeTable
 from tensorflow_recursion._tf.read_shapes import Part
 
-# How many traces a recursion may have that differ only in what Python reads of shapes: where they may as well share one,
-# and where they may not.
+# How many traces a recursion may have that differ only in what Python reads of shapes: where one could serve in their
+# place, and where it could not.
 _MANY = 8
 _VERY_MANY = 50
 # How many there may be for calls from outside.
 _MANY_OUTSIDE = 16
+
+
+class _Choice(enum.Enum):
+    """What was done for a call from outside of the recursion."""
+
+    KEEP = enum.auto()
+    SHARE = enum.auto()
 
 
 class Reads:
@@ -43,16 +51,16 @@ class Reads:
 
     Attributes:
       are_kept: whether there is a trace for each rank and size that is read.
-      limit: how many of these there may be in a recursion.
+      cannot_be_shared: whether a trace that shares what is read was seen to fail.
       opened_outside: what is read and yet left open to serve calls from outside.
     """
 
     def __init__(self) -> None:
         self.are_kept = True
-        self.limit = _MANY
+        self.cannot_be_shared = False
         self.opened_outside: set[OpenPart] = set()
         self._read: set[OpenPart] = set()
-        self._num_outside = 0  # types of calls from outside that serve fewer calls because something is kept
+        self._last_choice: _Choice | None = None  # for a call from outside, since such a call began
         self._is_told = False
 
     @property
@@ -60,9 +68,23 @@ class Reads:
         """What traces do not leave open."""
         return tuple(self._read) if self.are_kept else ()
 
+    @property
+    def limit(self) -> int:
+        """How many traces a recursion may have that differ in what is kept."""
+        return _VERY_MANY if self.cannot_be_shared else _MANY
+
     def note(self, parts: Collection[OpenPart]) -> None:
         """Keep these from now on."""
         self._read.update(parts)
+
+    def share(self) -> None:
+        """Keep nothing from now on."""
+        self.are_kept = False
+
+    def keep(self) -> None:
+        """Keep what is read from now on, as traces that share it fail."""
+        self.are_kept = self.cannot_be_shared = True
+        self.opened_outside.clear()
 
     def generalized_outside(self, table: TypeTable, call_type: CallType) -> CallType:
         """The type of a call from outside of the recursion, or one that serves others of the table, too."""
@@ -70,36 +92,42 @@ class Reads:
         kept = table.generalized(call_type, Kept(ranks=True, parts=self.kept))
         if kept == shared:
             return shared
-        if len(table) < _MANY_OUTSIDE:
-            self._num_outside += 1
+        if len(table) < _MANY_OUTSIDE or self.cannot_be_shared:
+            self._last_choice = _Choice.KEEP
             return kept
-        self.are_kept = False
+        self._last_choice = _Choice.SHARE
+        self.share()
         self.opened_outside.update(self._read.intersection(function_types.opened(call_type, shared)))
         return shared
 
-    @contextlib.contextmanager
-    def final(self) -> Iterator[None]:
-        """Inside, it is found out what can be shared. If an error comes, sharing was no help, and is not done again."""
-        try:
-            yield
-        except Exception:
-            self.are_kept = True
-            raise
+    def or_otherwise(self, call: Callable[[], Any]) -> Any:
+        """What a call from outside returns. If it cannot be traced, it is called again, and what was kept is shared.
 
-    def or_shared(self, call: Callable[[], Any]) -> Any:
-        """What a call from outside returns; where it cannot be traced because of what is kept, nothing is."""
-        before = self._num_outside
+        Or, if that was shared, it is kept.
+        """
+        self._last_choice = None
         try:
             return call()
         except (TypeError, ValueError) as error:
-            if self._num_outside == before:
+            choice = self._last_choice
+            if choice is None:
                 raise
-            self.are_kept = False
+            self.share() if choice is _Choice.KEEP else self.keep()
             try:
                 return call()
             except Exception:
-                self.are_kept = True
+                self.keep()
                 raise error from error.__cause__
+
+    @contextlib.contextmanager
+    def decided(self) -> Iterator[None]:
+        """Inside, it is found out what to keep. If there is an error, sharing was no help."""
+        try:
+            yield
+        except Exception:
+            if not self.are_kept:
+                self.keep()
+            raise
 
     def warn(self, function: str, tensor: str, part: Part, file: str, line: int) -> None:
         """Tell the user, once, that a line of `function` reads a part of the shape of a tensor, and gets None."""
@@ -125,7 +153,8 @@ class Sharing:
     def __init__(self, reads: Reads) -> None:
         self.reads = reads
         self._table = TypeTable()
-        self._num_kept = 0
+        self._num_kept = 0  # traces for calls from the recursion that are other ones because something is kept
+        self._has_kept = False  # whether there are such traces
         self._error: Exception | None = None  # of a trace for one shape
 
     def find(self, call_type: CallType) -> CallType | None:
@@ -141,15 +170,16 @@ class Sharing:
 
         Calls from outside keep ranks: much of TensorFlow has to know them.
         """
+        shared = self._table.generalized(call_type, Kept(ranks=not is_inner))
         if not is_inner:
-            return self.add_exactly(self.reads.generalized_outside(self._table, call_type))
-        shared = self._table.generalized(call_type, Kept())
-        kept = self._table.generalized(call_type, Kept(parts=self.reads.kept))
-        self._num_kept += kept != shared
-        if self._num_kept > self.reads.limit:
-            self.reads.are_kept = False
-            kept = shared
-        return self.add_exactly(kept)
+            found = self.reads.generalized_outside(self._table, call_type)
+        elif (found := self._table.generalized(call_type, Kept(parts=self.reads.kept))) != shared:
+            self._num_kept += 1
+            if self._num_kept > self.reads.limit:
+                self.reads.share()
+                found = shared
+        self._has_kept |= found != shared
+        return self.add_exactly(found)
 
     def add_exactly(self, call_type: CallType) -> CallType:
         """Enter a type."""
@@ -159,8 +189,8 @@ class Sharing:
     def may_change(self, opened: Collection[OpenPart]) -> bool:
         """Whether a look at a trace that leaves this open may show that traces have to be made otherwise."""
         if self.reads.are_kept:
-            return bool(opened) or self._num_kept > 0
-        return bool(opened) and self.reads.limit < _VERY_MANY
+            return bool(opened) or self._has_kept
+        return bool(opened) and not self.reads.cannot_be_shared
 
     def reject(self, opened: Collection[OpenPart], *, is_read: bool, error: Exception | None) -> bool:
         """Whether traces have to be made otherwise, after a look at one.
@@ -173,8 +203,8 @@ class Sharing:
         Raises:
           Exception: what a trace for one shape had raised, if traces that share shapes fail, too.
         """
-        if opened and error and self.reads.limit < _VERY_MANY:
-            self.reads.are_kept, self.reads.limit = True, _VERY_MANY
+        if opened and error and not self.reads.cannot_be_shared:
+            self.reads.keep()
         elif not self.reads.are_kept:
             if error and self._error:
                 raise self._error
@@ -183,9 +213,10 @@ class Sharing:
             if not set(opened).intersection(self.reads.kept):  # then it was not read by the function itself
                 self.reads.note([one for one in opened if one[1] is None] or opened)
             return True
-        if error is None or self._num_kept == 0:
+        if error is None or not self._has_kept:
             return False
-        self.reads.are_kept, self._error = False, error
+        self.reads.share()
+        self._error = error
         return True
 
 

@@ -397,6 +397,28 @@ def test_many_sizes_of_calls_from_outside_share_a_trace_at_last_and_the_user_is_
     assert first.experimental_get_tracing_count() < 20
 
 
+def test_as_many_sizes_as_calls_from_outside_pass_have_traces_where_python_ends_the_recursion(no_warnings):
+    @tfr.recursive
+    def total(x):
+        return x[0] if x.shape[0] == 1 else total(x[:-1]) + x[-1]
+
+    for size in range(1, 6):
+        for columns in range(1, 5):
+            found = total(tf.ones([size, columns]))
+            assert found.numpy().tolist() == [size] * columns
+
+
+def test_calls_in_one_function_of_a_size_that_cannot_be_built_by_itself_share_a_trace():
+    @tfr.recursive
+    def first(x, n):
+        if n > 0:
+            return first(x, n - 1)
+        return tf.constant(-1.0) if tf.size(x) == 0 else x[0] * (2.0 if x.shape[0] == 1 else 1.0)
+
+    call = tf.function(lambda *vectors: [first(vector, tf.constant(1)) for vector in vectors])
+    assert [float(one) for one in call(*(tf.ones([size]) for size in (1, 2, 0)))] == [2, 1, -1]
+
+
 @pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 def test_sizes_are_open_where_one_of_them_cannot_be_built(outermost):
     """The trace for no rows would have the row of an empty matrix in it, behind the call."""
@@ -425,6 +447,24 @@ def test_call_from_outside_of_a_size_that_cannot_be_built_by_itself_shares_a_tra
     assert first(tf.ones([1]), tf.constant(1)) == 2
     assert first(tf.ones([2]), tf.constant(1)) == 1
     assert first(tf.ones([0]), tf.constant(1)) == -1
+
+
+def test_error_of_one_call_changes_nothing_for_others(no_warnings):
+    @tfr.recursive
+    def halves(x):
+        n = x.shape[0]
+        if n == 1:
+            return x[0]
+        if n % 2 == 1:
+            raise ValueError(f"{n} is odd")
+        return halves(x[: n // 2]) + halves(x[n // 2 :])
+
+    for size, odd in ((4, 0), (6, 3), (8, 0), (5, 5), (2, 0), (40, 5), (16, 0)):
+        if odd:
+            with pytest.raises(ValueError, match=f"{odd} is odd"):
+                halves(tf.ones([size]))
+        else:
+            assert halves(tf.ones([size])) == size
 
 
 def test_users_own_open_sizes_are_no_matter_for_a_warning(no_warnings):
