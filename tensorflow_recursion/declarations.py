@@ -23,7 +23,7 @@ from tensorflow_recursion.defined import (
     argument_names,
 )
 from tensorflow_recursion.definitions import graph_name
-from tensorflow_recursion.made_variables import lasting_name
+from tensorflow_recursion.made_variables import made_function
 from tensorflow_recursion.signatures import Signature
 
 __all__ = ["Declare", "Defun"]
@@ -285,7 +285,8 @@ class Defun(Generic[Made]):
           TypeError: if the definition does not match its declaration.
         """
         name = self._name or _unique_name(func)
-        lasting = None if self._name else lasting_name(_python_name(func))
+        made = None if self._name else made_function(_python_name(func))
+        lasting = None if made is None else made.lasting_name
         arg_names = argument_names(name, func, len(self._input_types))
         if len(arg_names) > len(self._input_types):
             if self._input_types:

@@ -10,7 +10,7 @@ import inspect
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from types import FrameType, FunctionType
 from typing import Any, TypeAlias
 
@@ -53,7 +53,7 @@ class VariableLog:
         self._scope = variable_scopes.Surroundings(graph, _replaying.body if is_in_body else None)
         self._by_name: dict[str, tuple[Any, Places]] = {}  # with where it was made
         self._created: dict[Places, list[Any]] = {}
-        self._functions: dict[Hashable, int] = {}  # the numbers of those that the body makes, by name and place
+        self._functions: dict[Hashable, _Kinds] = {}  # of those that the body makes, by name and place
 
     @contextlib.contextmanager
     def replay(self) -> Iterator[None]:
@@ -126,9 +126,70 @@ class VariableLog:
 
         return scope.around(body, get_variable)
 
-    def number_of(self, *function: Hashable) -> int:
-        """A number for a function that the body makes, which is told by `function` from others that it makes."""
-        return self._functions.setdefault(function, len(self._functions) + 1)
+    def made(self, name: str, *told_by: Hashable) -> MadeFunction:
+        """A function that the body makes, which is told from others of its name by what else is given."""
+        kinds = self._functions.setdefault((name, *told_by), _Kinds(len(self._functions) + 1))
+        return MadeFunction(f"{self.name}/{name}{kinds.number}", kinds)
+
+
+class _Kinds:
+    """What is known of a function that a body makes, from all builds of that body.
+
+    Attributes:
+      number: the number of the function among those of the body.
+      found: its specializations: what tells them for sure, and the shapes of tensors that builds had for them.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.found: list[tuple[Hashable, list[Sequence[tf.TensorShape]]]] = []
+
+
+class MadeFunction:
+    """A function that a body makes in one build.
+
+    Attributes:
+      lasting_name: what it is called whenever the body is built.
+    """
+
+    def __init__(self, lasting_name: str, kinds: _Kinds) -> None:
+        self.lasting_name = lasting_name
+        self._kinds = kinds
+        self._taken: set[int] = set()
+
+    def name_for(self, told_by: Hashable, shapes: Sequence[tf.TensorShape]) -> str:
+        """What the next specialization is called whenever the body is built.
+
+        Specializations are not told by their order: a look leaves out paths of the body, and the calls on them. Nor are
+        they by shapes alone: a build may know less of these than the one before, as results are found to be of other
+        shapes.
+
+        Args:
+          told_by: what is the same in all builds.
+          shapes: those of the tensors.
+        """
+        number = self._number_of(told_by, shapes)
+        self._taken.add(number)
+        return f"{self.lasting_name}/{number}"
+
+    def _number_of(self, told_by: Hashable, shapes: Sequence[tf.TensorShape]) -> int:
+        found = self._kinds.found
+        left = [i for i, (other, _) in enumerate(found) if other == told_by and i not in self._taken]
+        for is_known in (_are_same, _are_more_general):
+            for i in left:
+                if any(is_known(shapes, known) for known in found[i][1]):
+                    found[i][1].append(shapes)
+                    return i
+        found.append((told_by, [shapes]))
+        return len(found) - 1
+
+
+def _are_same(shapes: Sequence[tf.TensorShape], known: Sequence[tf.TensorShape]) -> bool:
+    return [str(shape) for shape in shapes] == [str(shape) for shape in known]
+
+
+def _are_more_general(shapes: Sequence[tf.TensorShape], known: Sequence[tf.TensorShape]) -> bool:
+    return all(one.is_subtype_of(shape) for one, shape in zip(known, shapes, strict=True))
 
 
 class _Replaying(threading.local):
@@ -149,13 +210,13 @@ class _Replaying(threading.local):
 _replaying = _Replaying()
 
 
-def lasting_name(name: str) -> str | None:
-    """What a function that is made now is called whenever the body that makes it is built; None outside of bodies."""
+def made_function(name: str) -> MadeFunction | None:
+    """A function that is made now, as far as it is the same whenever its body is built; None outside of bodies."""
     if _replaying.log is None or _replaying.body not in graphs.enclosing_graphs(tf1.get_default_graph()):
         return None
     place = name, _users_places(_replaying.around)
     _replaying.counts[place] += 1
-    return f"{_replaying.log.name}/{name}{_replaying.log.number_of(*place, _replaying.counts[place])}"
+    return _replaying.log.made(*place, _replaying.counts[place])
 
 
 def _with(initial_value: Any, change: Callable[[Any], Any]) -> Any:

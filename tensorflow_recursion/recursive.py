@@ -31,7 +31,7 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
-from tensorflow_recursion.made_variables import lasting_name
+from tensorflow_recursion.made_variables import made_function
 from tensorflow_recursion.sharing import Sharing
 from tensorflow_recursion.specializations import (
     Source,
@@ -142,7 +142,7 @@ class RecursiveFunction:
             has_signature,
             options["max_depth"],
             is_local,
-            lasting_name(self._name) if is_local else None,
+            made_function(self._name) if is_local else None,
         )
         self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
         self._num_traces = 0

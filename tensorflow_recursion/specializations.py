@@ -31,6 +31,7 @@ from tensorflow_recursion._tf.read_shapes import Part
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_message
 from tensorflow_recursion.explanations import explained, is_explained
+from tensorflow_recursion.made_variables import MadeFunction
 from tensorflow_recursion.sharing import Reads, Sharing
 from tensorflow_recursion.signatures import Signature
 
@@ -72,8 +73,7 @@ class Source:
       has_signature: whether the user stated that.
       max_depth: how deep calls may nest, None if that is not stated.
       is_local: whether it was made by a body, which makes another one each time it is built.
-      lasting_name: what it is called whenever that body is traced; None if it is not local.
-      counts: how many specializations it has for tensors of one kind.
+      made: what it is in all builds of that body; None if it is not local.
       reads: what its body reads of the shapes of arguments.
     """
 
@@ -86,20 +86,16 @@ class Source:
     has_signature: bool
     max_depth: int | None
     is_local: bool
-    lasting_name: str | None
-    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    made: MadeFunction | None
     reads: Reads = dataclasses.field(default_factory=Reads)
 
-    def lasting_name_for(self, specs: Sequence[tf.TensorSpec]) -> str | None:
-        """What the next specialization for such tensors is called whenever the body that makes it is traced.
-
-        It is not numbered among all of them: a look leaves out paths of the body, and the calls on them.
-        """
-        if self.lasting_name is None:
+    def lasting_name_for(self, call_type: CallType) -> str | None:
+        """What a new specialization is called whenever the body that makes the function is built."""
+        if self.made is None:
             return None
-        kind = ",".join(f"{spec.dtype.name}{spec.shape}" for spec in specs)
-        self.counts[kind] += 1
-        return f"{self.lasting_name}/{kind}/{self.counts[kind]}"
+        specs = function_types.tensor_specs(call_type)
+        told_by = (*(spec.dtype.name for spec in specs), *function_types.plain_values(call_type))
+        return self.made.name_for(told_by, [spec.shape for spec in specs])
 
 
 class _Building(threading.local):
@@ -161,7 +157,7 @@ class Specialization:
         self.max_depth = source.max_depth
         self.call_type = call_type
         self.specs = function_types.tensor_specs(call_type)
-        self.lasting_name = source.lasting_name_for(self.specs) or self.user_name
+        self.lasting_name = source.lasting_name_for(call_type) or self.user_name
         unknown = function_types.open_parts(self.specs)
         is_from_caller = self.caller is not None and bool(self.caller.open_parts)
         self.opens = opens

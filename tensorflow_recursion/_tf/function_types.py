@@ -48,6 +48,10 @@ class Kept:
         )
 
 
+# Classes of Python values that are written alike where they are equal.
+_PLAIN = (int, bool, float, complex, str, bytes, type(None))
+
+
 class Parameters:
     """The parameters of a Python function, some of which an `input_signature` restricts."""
 
@@ -190,6 +194,13 @@ def size_of_values(call_type: CallType) -> int:
     kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
     values = (getattr(kind, "value", None) for kind in kinds)
     return sum(len(value) if isinstance(value, str | bytes) else 1 for value in values)
+
+
+def plain_values(call_type: CallType) -> list[str]:
+    """The numbers, strings and so on among the arguments, as Python writes them; no objects of other classes."""
+    kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
+    values = [kind.value for kind in kinds if isinstance(kind, default_types.Literal)]
+    return [repr(value) for value in values if type(value) in _PLAIN]
 
 
 def depth_of_functions(call_type: CallType) -> int:

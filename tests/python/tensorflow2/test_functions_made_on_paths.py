@@ -211,6 +211,40 @@ def one_function_for_arguments_of_two_kinds(variable):
 
 
 @program()
+def one_function_for_two_python_values(variable):
+    @tfr.recursive
+    def outer(n, x):
+        @tfr.recursive
+        def helper(z, is_last):
+            return z * (variable("last", 3.0) if is_last else variable("inner", 2.0))
+
+        if n > 0:
+            y = outer(n - 1, x)
+            return helper(y, False)
+        return helper(x, True)
+
+    return outer
+
+
+@program(last=())
+def argument_whose_shape_turns_out_to_be_open(variable):
+    """The first trace takes `outer` to return one number, the second one to return any tensor."""
+
+    @tfr.recursive
+    def outer(n, x):
+        @tfr.recursive
+        def helper(z):
+            return z * variable("inner", 2.0)
+
+        if n > 0:
+            y = outer(n - 1, x)
+            return helper(y)[tf.newaxis]
+        return x
+
+    return lambda n, x: tf.reduce_sum(outer(n, x))
+
+
+@program()
 def defuns(variable):
     @tfr.recursive
     def outer(n, x):
