@@ -269,7 +269,12 @@ def _users_places(around: list[FrameType]) -> Places:
 
 
 def _place(frame: FrameType) -> Hashable:
-    """Which call a frame is in. A line may have several, as in `tf.cond(b, lambda: f(x), lambda: g(x))`."""
+    """Which call a frame is in. A line may have several, as in `tf.cond(b, lambda: f(x), lambda: g(x))`.
+
+    It is told by file, line and columns, not by the instruction alone: the code of a `finally:` has several copies, one
+    for each way to leave the `try`. What AutoGraph makes of a function is made once, so its files are the same in all
+    builds.
+    """
     code, number = frame.f_code, frame.f_lasti // 2
     if sys.version_info < (3, 11):
         return code.co_filename, frame.f_lineno, number
