@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import inferring, tapes
 from tensorflow_recursion._tf.inferring import Reads, Unknown
-from tensorflow_recursion.sharing import give_up_one
+from tensorflow_recursion.sharing import deciding, give_up_one
 from tensorflow_recursion.specializations import Specialization
 
 
@@ -51,6 +51,12 @@ class Inference:
         reads = self._reads_when_traced(function.user_name) or self._reads.get(function, Reads())
         tapes.note_reads(reads.variables)
         return inferring.any_of(function.returns, [*tensors, *reads.captures], is_partial=not reads.are_all)
+
+    def settle(self, function: Specialization) -> None:
+        """Find out what `function` returns, and whether traces can be made as they are to be; as `require`, `check`."""
+        with deciding():
+            self.require(function)
+            self.check(function)
 
     def require(self, function: Specialization) -> None:
         """Find out what `function` returns unless it is known.

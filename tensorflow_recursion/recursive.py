@@ -32,7 +32,7 @@ from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.made_variables import made_function
-from tensorflow_recursion.sharing import Sharing
+from tensorflow_recursion.sharing import Reads, Sharing
 from tensorflow_recursion.specializations import (
     Source,
     Specialization,
@@ -62,7 +62,7 @@ class _Known:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._sharing = Sharing(source.reads)
+        self._sharing = Sharing(source.name, source.reads)
         self.by_type: dict[CallType, Specialization] = {}
 
     def find(self, call_type: CallType) -> Specialization | None:
@@ -102,12 +102,19 @@ class RecursiveFunction:
     """
 
     def __init__(
-        self, func: Callable[..., Any], options: Options, owner: Any = None, *, is_local: bool | None = None
+        self,
+        func: Callable[..., Any],
+        options: Options,
+        owner: Any = None,
+        *,
+        is_local: bool | None = None,
+        reads: Reads | None = None,
     ) -> None:
         """Makes a function of `func`; if there is an `owner`, of the method of that object which `func` is.
 
         `is_local` says whether the code of a body makes the function, which is another one each time that body is
-        traced. By default that is so if a body is being built now.
+        traced. By default that is so if a body is being built now. `reads` is what is known of the shapes that the body
+        reads, by other objects' functions.
         """
         self._func = func
         self._options = options
@@ -143,6 +150,7 @@ class RecursiveFunction:
             options["max_depth"],
             is_local,
             made_function(self._name) if is_local else None,
+            reads=reads or Reads(),
         )
         self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
         self._num_traces = 0
@@ -188,7 +196,7 @@ class RecursiveFunction:
             if not tf.executing_eagerly():
                 return self._in_graph(*keras_scopes.read_variables((args, kwargs)))
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-            return self._source.reads.or_otherwise(lambda: self._eagerly(*to_pass, **by_keyword))
+            return self._source.reads.eager_call(lambda: self._eagerly(*to_pass, **by_keyword))
         except Exception as error:
             if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
@@ -200,7 +208,8 @@ class RecursiveFunction:
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
         dataclass_nests.open_in((args, kwargs))
         to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-        return self._eagerly.get_concrete_function(*to_pass, **by_keyword)
+        trace = self._eagerly.get_concrete_function
+        return self._source.reads.eager_call(lambda: trace(*to_pass, **by_keyword))
 
     def pretty_printed_signature(self) -> str:
         """The parameters and results of what has been traced in eager mode, as text."""
@@ -227,7 +236,8 @@ class RecursiveFunction:
                 is_gone = _watched(self._name, instance, lambda _: methods.pop(key, None))
                 # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
                 is_local = self._source.is_local
-                made = RecursiveFunction(self._func, self._options, owner=instance, is_local=is_local)
+                reads = self._source.reads
+                made = RecursiveFunction(self._func, self._options, owner=instance, is_local=is_local, reads=reads)
                 methods[key] = (is_gone, made)
             return methods[key][1]
 
@@ -262,7 +272,7 @@ class RecursiveFunction:
 
     def _make_entry(self) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._in_graph(args, kwargs)
+            return self._source.reads.checked(self._in_graph(args, kwargs))
 
         call.__name__ = call.__qualname__ = self._name
         call.__wrapped__ = self._func  # type: ignore[attr-defined]  # what TensorFlow counts traces by
@@ -274,7 +284,7 @@ class RecursiveFunction:
             autograph=False,
             reduce_retracing=self._options["reduce_retracing"],
         )
-        function_types.generalize_by(entry, self._source.reads.generalized_outside)
+        function_types.generalize_by(entry, self._source.reads.generalized)
         return entry
 
     def _in_python(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -312,9 +322,7 @@ class RecursiveFunction:
             library.note_scope(function)
             if inferring.is_inferring():
                 library.check_not_left_out(function.user_name)
-            with contextlib.nullcontext() if inferring.is_inferring() else self._source.reads.decided():
-                library.inference.require(function)
-                library.inference.check(function)
+            library.inference.settle(function)
             if not function.is_given_up:
                 return function
 

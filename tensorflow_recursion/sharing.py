@@ -21,8 +21,8 @@ Which one it is comes out when `inference` looks at a body:
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -30,20 +30,39 @@ from tensorflow_recursion import notices
 from tensorflow_recursion._tf import bodies, function_types
 from tensorflow_recursion._tf.function_types import CallType, Kept, OpenPart, TypeTable
 from tensorflow_recursion._tf.read_shapes import Part
+from tensorflow_recursion.errors import CallError
 
 # How many traces a recursion may have that differ only in what Python reads of shapes: where one could serve in their
 # place, and where it could not.
 _MANY = 8
-_VERY_MANY = 50
-# How many there may be for calls from outside.
+_VERY_MANY = 100
+# How many there may be for eager calls.
 _MANY_OUTSIDE = 16
 
 
-class _Choice(enum.Enum):
-    """What was done for a call from outside of the recursion."""
+class _Retrace(Exception):
+    """Raised by the trace of an eager call that leaves open what the body turns out to read."""
 
-    KEEP = enum.auto()
-    SHARE = enum.auto()
+
+class _EagerCall:
+    """An eager call while it is made.
+
+    Attributes:
+      opens: what the trace that is made for it leaves open to serve others.
+      is_kept: whether that trace serves fewer calls because something is kept.
+      reads_open_part: whether the body, or a function that it calls, has read what that trace leaves open.
+    """
+
+    def __init__(self) -> None:
+        self.opens: Collection[OpenPart] = ()
+        self.is_kept = False
+        self.reads_open_part = False
+
+
+class _EagerCalls(threading.local):
+    """The eager call of a function that this thread makes, if any."""
+
+    now: _EagerCall | None = None
 
 
 class Reads:
@@ -52,7 +71,7 @@ class Reads:
     Attributes:
       are_kept: whether there is a trace for each rank and size that is read.
       cannot_be_shared: whether a trace that shares what is read was seen to fail.
-      opened_outside: what is read and yet left open to serve calls from outside.
+      opened_outside: what traces for eager calls leave open, or have left.
     """
 
     def __init__(self) -> None:
@@ -60,7 +79,7 @@ class Reads:
         self.cannot_be_shared = False
         self.opened_outside: set[OpenPart] = set()
         self._read: set[OpenPart] = set()
-        self._last_choice: _Choice | None = None  # for a call from outside, since such a call began
+        self._eager_calls = _EagerCalls()
         self._is_told = False
 
     @property
@@ -79,55 +98,81 @@ class Reads:
 
     def share(self) -> None:
         """Keep nothing from now on."""
+        _decisions.note(self)
         self.are_kept = False
 
     def keep(self) -> None:
         """Keep what is read from now on, as traces that share it fail."""
+        _decisions.note(self)
         self.are_kept = self.cannot_be_shared = True
-        self.opened_outside.clear()
 
-    def generalized_outside(self, table: TypeTable, call_type: CallType) -> CallType:
-        """The type of a call from outside of the recursion, or one that serves others of the table, too."""
+    def generalized(self, table: TypeTable, call_type: CallType) -> CallType:
+        """The type of an eager call, or one that serves others of the table, too."""
         shared = table.generalized(call_type, Kept(ranks=True))
-        kept = table.generalized(call_type, Kept(ranks=True, parts=self.kept))
-        if kept == shared:
-            return shared
-        if len(table) < _MANY_OUTSIDE or self.cannot_be_shared:
-            self._last_choice = _Choice.KEEP
-            return kept
-        self._last_choice = _Choice.SHARE
-        self.share()
-        self.opened_outside.update(self._read.intersection(function_types.opened(call_type, shared)))
-        return shared
+        found = table.generalized(call_type, Kept(ranks=True, parts=self.kept))
+        is_kept = found != shared
+        if is_kept and not self.cannot_be_shared and table.num_joined(call_type) >= _MANY_OUTSIDE:
+            self.share()
+            found, is_kept = shared, False
+        opens = function_types.opened(call_type, found)
+        self.opened_outside.update(opens)
+        if (now := self._eager_calls.now) is not None:
+            now.opens, now.is_kept, now.reads_open_part = opens, is_kept, False
+        return found
 
-    def or_otherwise(self, call: Callable[[], Any]) -> Any:
-        """What a call from outside returns. If it cannot be traced, it is called again, and what was kept is shared.
+    def eager_call(self, call: Callable[[], Any]) -> Any:
+        """What a call from outside returns. It is traced anew if it turns out that shapes are to be kept, or shared.
 
-        Or, if that was shared, it is kept.
+        That is so if its trace leaves open what the body reads, or fails.
         """
-        self._last_choice = None
+        before, self._eager_calls.now = self._eager_calls.now, (now := _EagerCall())
         try:
-            return call()
+            return self._retraced(now, call)
         except (TypeError, ValueError) as error:
-            choice = self._last_choice
-            if choice is None:
+            if not (now.opens or (now.is_kept and not self.cannot_be_shared)):
                 raise
-            self.share() if choice is _Choice.KEEP else self.keep()
+            return self._otherwise(now, error, call)
+        finally:
+            self._eager_calls.now = before
+
+    def _retraced(self, now: _EagerCall, call: Callable[[], Any]) -> Any:
+        """What a call returns whose trace leaves nothing open that the body reads, unless that is to be shared."""
+        while True:
             try:
                 return call()
-            except Exception:
-                self.keep()
-                raise error from error.__cause__
+            except _Retrace:
+                self.note(now.opens)
 
-    @contextlib.contextmanager
-    def decided(self) -> Iterator[None]:
-        """Inside, it is found out what to keep. If there is an error, sharing was no help."""
+    def _otherwise(self, now: _EagerCall, error: Exception, call: Callable[[], Any]) -> Any:
+        """What a call returns whose trace failed that was shared, or kept; if both fail, the error of the latter."""
+        before = set(self._read), self.cannot_be_shared
+        was_shared = bool(now.opens)
+        if was_shared:
+            self.note(now.opens)
+            self.keep()
+        else:
+            self.share()
         try:
-            yield
+            return self._retraced(now, call)
         except Exception:
-            if not self.are_kept:
-                self.keep()
-            raise
+            self._read, self.cannot_be_shared = before
+            self.are_kept = True
+            if was_shared:
+                raise
+            raise error from error.__cause__
+
+    def note_open_read(self) -> bool:
+        """Note that a function reads what the trace of an eager call leaves open; returns whether it is made anew."""
+        if (now := self._eager_calls.now) is None or not (now.opens and self.are_kept):
+            return False
+        now.reads_open_part = True
+        return True
+
+    def checked(self, result: Any) -> Any:
+        """The result of the trace of an eager call; raises _Retrace if that has to be made anew."""
+        if (now := self._eager_calls.now) is not None and now.reads_open_part and self.are_kept:
+            raise _Retrace
+        return result
 
     def warn(self, function: str, tensor: str, part: Part, file: str, line: int) -> None:
         """Tell the user, once, that a line of `function` reads a part of the shape of a tensor, and gets None."""
@@ -147,10 +192,41 @@ class Reads:
         )
 
 
+class _Decisions(threading.local):
+    """What was so before it was decided otherwise, for each function, while this thread is inside of `deciding`."""
+
+    before: dict[Reads, tuple[bool, bool]] | None = None
+
+    def note(self, reads: Reads) -> None:
+        if self.before is not None:
+            self.before.setdefault(reads, (reads.are_kept, reads.cannot_be_shared))
+
+
+_decisions = _Decisions()
+
+
+@contextlib.contextmanager
+def deciding() -> Iterator[None]:
+    """Inside, looks show what to keep and what to share. If there is an error, nothing is decided."""
+    if _decisions.before is not None:
+        yield
+        return
+    _decisions.before = {}
+    try:
+        yield
+    except Exception:
+        for reads, (are_kept, cannot_be_shared) in _decisions.before.items():
+            reads.are_kept, reads.cannot_be_shared = are_kept, cannot_be_shared
+        raise
+    finally:
+        _decisions.before = None
+
+
 class Sharing:
     """What the traces of one function leave open in one outermost graph."""
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, function: str, reads: Reads) -> None:
+        self._function = function
         self.reads = reads
         self._table = TypeTable()
         self._num_kept = 0  # traces for calls from the recursion that are other ones because something is kept
@@ -169,17 +245,29 @@ class Sharing:
         """Enter the type of a call, or one that serves others, too. `is_inner` says whether it is from the recursion.
 
         Calls from outside keep ranks: much of TensorFlow has to know them.
+
+        Raises:
+          CallError: if there are very many shapes, and each needs a trace.
         """
         shared = self._table.generalized(call_type, Kept(ranks=not is_inner))
-        if not is_inner:
-            found = self.reads.generalized_outside(self._table, call_type)
-        elif (found := self._table.generalized(call_type, Kept(parts=self.reads.kept))) != shared:
+        found = self._table.generalized(call_type, Kept(ranks=not is_inner, parts=self.reads.kept))
+        if is_inner and found != shared:
             self._num_kept += 1
             if self._num_kept > self.reads.limit:
+                self._refuse_many()
                 self.reads.share()
                 found = shared
         self._has_kept |= found != shared
         return self.add_exactly(found)
+
+    def _refuse_many(self) -> None:
+        if self.reads.cannot_be_shared:
+            raise CallError(
+                f"Function '{self._function}': its calls pass more than {_VERY_MANY} shapes in one recursion, and each "
+                "makes a trace, because the body reads sizes in Python, as x.shape[0], and cannot be traced without "
+                "them. Write tf.shape(x)[0], which each call computes; let a condition on it end the recursion. Or "
+                "state a shape with None for the dimensions that differ: input_signature=[tf.TensorSpec([None], dtype)]"
+            )
 
     def add_exactly(self, call_type: CallType) -> CallType:
         """Enter a type."""
@@ -213,7 +301,7 @@ class Sharing:
             if not set(opened).intersection(self.reads.kept):  # then it was not read by the function itself
                 self.reads.note([one for one in opened if one[1] is None] or opened)
             return True
-        if error is None or not self._has_kept:
+        if error is None or not self._has_kept or self.reads.cannot_be_shared:
             return False
         self.reads.share()
         self._error = error

@@ -283,7 +283,8 @@ class Specialization:
         looked_at = [function for function in _callers(self) if function.opens and not function.is_checked]
         for function in looked_at:
             function.reads_open_part = True
-        if not looked_at:
+        *_, outermost = _callers(self)
+        if not (looked_at or outermost.source.reads.note_open_read()):
             self.source.reads.warn(self.source.name, what, part, file, line)
 
     @contextlib.contextmanager
@@ -377,7 +378,7 @@ class Specialization:
 
         Returns whether that is so. `error` is what the look has raised, None if nothing.
         """
-        self.was_given_up = self._sharing.reject(self.opens, is_read=self.reads_open_part, error=error)
+        self.was_given_up |= self._sharing.reject(self.opens, is_read=self.reads_open_part, error=error)
         return self.was_given_up
 
     def trace_options(self) -> TraceOptions:

@@ -315,8 +315,10 @@ class TypeTable:
         """A new table, or one of TensorFlow's, a `TypeDispatchTable`."""
         self._table = type_dispatch.TypeDispatchTable() if table is None else table
 
-    def __len__(self) -> int:
-        return len(list(self._table.targets))
+    def num_joined(self, call_type: CallType) -> int:
+        """How many of the types could be served by one that serves `call_type`, too."""
+        joined = (call_type.most_specific_common_subtype([other]) for other in self._table.targets)
+        return sum(one is not None and _is_whole(one) for one in joined)
 
     def find(self, call_type: CallType) -> CallType | None:
         """The closest type that serves such a call, or None."""

@@ -21,6 +21,7 @@ from tensorflow.python.framework import tensor as tensors
 
 from tensorflow_recursion import notices
 from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
+from tensorflow_recursion._tf.typed import not_converted
 
 # A part of a shape: the size along an axis, or with None the rank.
 Part: TypeAlias = int | None
@@ -30,12 +31,16 @@ Tell: TypeAlias = Callable[[Part, str, int], None]
 
 _AUTOGRAPH = os.path.join(os.path.dirname(autograph.__file__), "")
 
+# The libraries whose own code reads shapes.
+_TENSORFLOW, _OURS = (os.path.dirname(os.path.abspath(file)) for file in (tf.__file__, notices.__file__))
+_KERAS = [os.path.join(os.path.dirname(_TENSORFLOW), name) for name in ("keras", "tf_keras")]
+_READERS = tuple(os.path.join(folder, "") for folder in (_TENSORFLOW, _OURS, *_KERAS))
+
 
 class _WatchedShape(tf.TensorShape):  # type: ignore[misc]  # it has no types
     """A shape that tells which parts of it a user's line reads. An unknown size is None, and `None == 1` is False."""
 
     __slots__ = ("_tell",)
-    __hash__ = tf.TensorShape.__hash__
 
     def __init__(self, shape: tf.TensorShape, tell: Tell) -> None:
         super().__init__(shape)
@@ -82,29 +87,62 @@ class _WatchedShape(tf.TensorShape):  # type: ignore[misc]  # it has no types
             self.tell([None, *axes[key]])
         else:
             axis = operator.index(key)
-            self.tell([axes[axis]] if -len(axes) <= axis < len(axes) else [None])
+            if not _is_unused(_reader())(0):
+                self.tell([axes[axis]] if -len(axes) <= axis < len(axes) else [None])
         return super().__getitem__(key)
 
     def __iter__(self) -> Iterator[Any]:
-        unused = _unused_of_unpacked(_reader())
-        self.tell([part for part in self._all() if part not in unused])
+        is_unused = _is_unused(_reader())
+        self.tell([part for part in self._all() if part is None or not is_unused(part)])
         return super().__iter__()  # type: ignore[no-any-return]
 
+    @not_converted
     def as_list(self) -> Any:
-        self.tell()
+        axis = _axis_taken(_reader())
+        axes: range = range(len(self._dims or ()))
+        self.tell(None if axis is None or not -len(axes) <= axis < len(axes) else [axes[axis]])
         return super().as_list()
 
+    @not_converted
     def num_elements(self) -> Any:
         self.tell()
         return super().num_elements()
 
+    @not_converted
     def is_fully_defined(self) -> Any:
         self.tell()
         return super().is_fully_defined()
 
+    @not_converted
     def is_compatible_with(self, other: Any) -> Any:
         self.tell()
         return super().is_compatible_with(other)
+
+    @not_converted
+    def merge_with(self, other: Any) -> Any:
+        self.tell()
+        return super().merge_with(other)
+
+    @not_converted
+    def concatenate(self, other: Any) -> Any:
+        self.tell()
+        return super().concatenate(other)
+
+    def __add__(self, other: Any) -> Any:
+        self.tell()
+        return super().__add__(other)
+
+    def __radd__(self, other: Any) -> Any:
+        self.tell()
+        return super().__radd__(other)
+
+    def __reduce__(self) -> Any:
+        self.tell()
+        return super().__reduce__()
+
+    def __hash__(self) -> int:
+        self.tell()
+        return super().__hash__()  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
         self.tell()
@@ -116,26 +154,54 @@ class _WatchedShape(tf.TensorShape):  # type: ignore[misc]  # it has no types
 
 
 def _reader() -> types.FrameType:
-    """Who reads a shape. AutoGraph calls builtins in place of the user, compares for him, and goes over loops."""
+    """Who reads a shape. AutoGraph calls builtins in place of the user, compares for him, and goes over loops.
+
+    TensorFlow and Keras read for themselves; other libraries, such as NumPy, do what the user wants.
+    """
     frame = sys._getframe(1)
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         frame = frame.f_back
     if frame.f_code.co_filename == api.__file__ or frame.f_code.co_name.startswith("_py_"):
         while frame.f_code.co_filename.startswith(_AUTOGRAPH) and frame.f_back is not None:
             frame = frame.f_back
+    while frame.f_back is not None and _reads_for_others(frame.f_code.co_filename):
+        frame = frame.f_back
     return frame
 
 
-def _unused_of_unpacked(frame: types.FrameType) -> set[int]:
-    """Which of the values are not used that a line is unpacking: 0 for `rows, columns = x.shape` if `rows` is not."""
+def _reads_for_others(file: str) -> bool:
+    return notices.is_of_library(file) and not file.startswith(_READERS)
+
+
+def _from_now(frame: types.FrameType) -> list[dis.Instruction]:
+    """The instruction that a frame is in, and those behind it."""
     instructions = list(dis.get_instructions(frame.f_code))
-    now = next((i for i, one in enumerate(instructions) if one.offset == frame.f_lasti), None)
-    if now is None or instructions[now].opname != "UNPACK_SEQUENCE":
-        return set()
-    count = instructions[now].argval
-    used = {one.argval for one in instructions if one.opname.startswith("LOAD_")}
-    targets = instructions[now + 1 : now + 1 + count]
-    return {i for i, one in enumerate(targets) if one.opname == "STORE_FAST" and one.argval not in used}
+    now = [i for i, one in enumerate(instructions) if one.offset <= frame.f_lasti]
+    return instructions[now[-1] :] if now else []
+
+
+def _is_unused(frame: types.FrameType) -> Callable[[int], bool]:
+    """Whether a value is not used that a line is storing just now.
+
+    In `rows, columns = x.shape`, that is value 0 if no line of the function reads `rows`; in `rows = x.shape[0]`, which
+    has one value, it is that one.
+    """
+    instructions = _from_now(frame)
+    if not instructions or (now := instructions[0]).opname not in ("UNPACK_SEQUENCE", "BINARY_SUBSCR"):
+        return lambda _: False
+    count = now.argval if now.opname == "UNPACK_SEQUENCE" else 1
+    targets = instructions[1 : 1 + count]
+    used = {one.argval for one in dis.get_instructions(frame.f_code) if one.opname.startswith("LOAD_")}
+    unused = {i for i, one in enumerate(targets) if one.opname == "STORE_FAST" and one.argval not in used}
+    return unused.__contains__
+
+
+def _axis_taken(frame: types.FrameType) -> int | None:
+    """Which part of what a call returns is taken right away, -1 in `x.shape.as_list()[-1]`; None if all are."""
+    taken = _from_now(frame)[1:3]
+    if [one.opname for one in taken] != ["LOAD_CONST", "BINARY_SUBSCR"] or not isinstance(taken[0].argval, int):
+        return None
+    return taken[0].argval
 
 
 class _Computed(Replacements):

@@ -367,6 +367,7 @@ def test_sizes_that_a_line_unpacks_and_nobody_uses_are_open(no_warnings):
     @tfr.recursive
     def total(x):
         rows, columns = x.shape
+        size = x.shape[0]  # noqa: F841
         return tf.zeros([columns]) if tf.shape(x)[0] < 1 else total(x[1:]) + x[0]
 
     for size in range(1, 9):
@@ -397,15 +398,102 @@ def test_many_sizes_of_calls_from_outside_share_a_trace_at_last_and_the_user_is_
     assert first.experimental_get_tracing_count() < 20
 
 
+def test_sizes_that_a_function_reads_in_place_of_its_caller_are_known():
+    @tfr.recursive
+    def total(x):
+        return x[0] if x.shape[0] == 1 else total(x[:-1]) + x[-1]
+
+    @tfr.recursive
+    def mean(x):
+        return total(x) / 2.0
+
+    @tfr.recursive
+    def scaled(x):
+        y = tf.sin(x)
+        return tf.reduce_sum(x) * (10.0 if y.shape[0] == 3 else 1.0)
+
+    @tfr.recursive
+    def rescaled(x, n):
+        return scaled(x) if n < 1 else rescaled(x, n - 1)
+
+    for size in (2, 3, 4, 3, 5):
+        assert mean(tf.ones([size])) == size / 2
+        assert scaled(tf.ones([size])) == rescaled(tf.ones([size]), tf.constant(2)) == (30 if size == 3 else size)
+
+
+def test_sizes_that_numpy_reads_are_known():
+    @tfr.recursive
+    def total(x):
+        if np.prod(x.shape) == 4:
+            return tf.reduce_sum(x) * 10.0
+        return total(x[:-1]) if tf.shape(x)[0] > 1 else tf.reduce_sum(x)
+
+    assert [float(total(tf.ones([size, 2]))) for size in (3, 2, 1, 4)] == [40, 40, 2, 40]
+
+
+def test_python_values_and_calls_in_a_graph_do_not_count_as_sizes():
+    @tfr.recursive
+    def total(x, k):
+        return x[0] * k if x.shape[0] == 1 else total(x[:-1], k) + x[-1] * k
+
+    for k in range(1, 18):
+        assert total(tf.ones([2]), k) == 2 * k
+    assert [float(total(tf.ones([size]), 1)) for size in (3, 4)] == [3, 4]
+    both = tf.function(lambda: total(tf.ones([20]), 1) + total(tf.ones([25]), 1))
+    assert both() == 45
+
+
+def test_given_up_callee_of_two_shapes_is_looked_at_anew():
+    """The size of `y` cannot be left open; that comes out behind two calls."""
+
+    @tfr.recursive
+    def f(x, y):
+        if x.shape[0] == 1:
+            return tf.reduce_sum(y)
+        if tf.size(y) < 100:
+            return f(x[::2], y) + f(x[::2], y[1:]) + tf.reduce_sum(tf.ones(y.shape) * y)
+        return tf.reduce_sum(y)
+
+    def plain(x, y):
+        return y if x == 1 else plain(x // 2, y) + plain(x // 2, y - 1) + y
+
+    assert f(tf.ones([8]), tf.ones([8])) == plain(8, 8)
+
+
+@pytest.mark.thorough
+def test_sizes_too_many_for_traces_are_an_error_that_says_so():
+    @tfr.recursive
+    def common(a, b):
+        """The longest common subsequence."""
+        if a.shape[0] == 0 or b.shape[0] == 0:
+            return tf.constant(0)
+        both = common(a[1:], b[1:]) + 1
+        return both if a[0] == b[0] else tf.maximum(common(a[1:], b), common(a, b[1:]))
+
+    assert common(tf.constant([1, 2, 3]), tf.constant([2, 3, 4])) == 2
+    with pytest.raises(ValueError, match="'common': its calls pass more than 100 shapes"):
+        common(tf.range(11), tf.range(11))
+    assert common(tf.constant([1, 2]), tf.constant([2])) == 1
+
+
 def test_as_many_sizes_as_calls_from_outside_pass_have_traces_where_python_ends_the_recursion(no_warnings):
     @tfr.recursive
     def total(x):
         return x[0] if x.shape[0] == 1 else total(x[:-1]) + x[-1]
 
-    for size in range(1, 6):
-        for columns in range(1, 5):
-            found = total(tf.ones([size, columns]))
-            assert found.numpy().tolist() == [size] * columns
+    for columns in range(1, 20):
+        found = total(tf.ones([columns % 3 + 1, columns]) if columns != 18 else tf.ones([7, columns]))
+        assert found.numpy().tolist() == [7 if columns == 18 else columns % 3 + 1] * columns
+
+
+def test_last_of_all_sizes_may_be_read_where_the_first_ones_are_many(no_warnings):
+    @tfr.recursive
+    def total(x):
+        n = x.shape.as_list()[-1]
+        return x[:, 0] if n == 1 else total(x[:, : n // 2]) + total(x[:, n // 2 :])
+
+    for batch in range(1, 20):
+        assert total(tf.ones([batch, 4])).numpy().tolist() == [4] * batch
 
 
 def test_calls_in_one_function_of_a_size_that_cannot_be_built_by_itself_share_a_trace():
