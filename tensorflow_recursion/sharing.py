@@ -51,12 +51,14 @@ class _EagerCall:
       opens: what the trace that is made for it leaves open to serve others.
       is_kept: whether that trace serves fewer calls because something is kept.
       reads_open_part: whether the body, or a function that it calls, has read what that trace leaves open.
+      warnings: what to tell the user if the call succeeds; None if he is told at once.
     """
 
     def __init__(self) -> None:
         self.opens: Collection[OpenPart] = ()
         self.is_kept = False
         self.reads_open_part = False
+        self.warnings: list[str] | None = None
 
 
 class _EagerCalls(threading.local):
@@ -152,14 +154,18 @@ class Reads:
             self.keep()
         else:
             self.share()
+        now.warnings = []
         try:
-            return self._retraced(now, call)
+            result = self._retraced(now, call)
         except Exception:
             self._read, self.cannot_be_shared = before
             self.are_kept = True
             if was_shared:
                 raise
             raise error from error.__cause__
+        for text in now.warnings:
+            self._show(text)
+        return result
 
     def note_open_read(self) -> bool:
         """Note that a function reads what the trace of an eager call leaves open; returns whether it is made anew."""
@@ -176,20 +182,25 @@ class Reads:
 
     def warn(self, function: str, tensor: str, part: Part, file: str, line: int) -> None:
         """Tell the user, once, that a line of `function` reads a part of the shape of a tensor, and gets None."""
-        if self._is_told:
-            return
-        self._is_told = True
         file, line = bodies.users_line(file, line)
         what, code, instead = ("the rank", "x.shape.rank", "tf.rank(x)")
         if part is not None:
             what, code, instead = (f"size {part}", f"x.shape[{part}]", f"tf.shape(x)[{part}]")
-        notices.show(
-            "open shape",
+        text = (
             f"Function '{function}' ({os.path.basename(file)}, line {line}): {what} of {tensor} is read, as "
             f"{code}, and is None. Calls pass tensors of many shapes, which one trace serves, so that a test such as "
             f"`{code} == 2` is False in all of them. Write {instead}, which each call computes; or let all calls pass "
-            "one shape, and state it: input_signature=[tf.TensorSpec([None, 3], dtype), ...]",
+            "one shape, and state it: input_signature=[tf.TensorSpec([None, 3], dtype), ...]"
         )
+        if (now := self._eager_calls.now) is not None and now.warnings is not None:
+            now.warnings.append(text)
+        else:
+            self._show(text)
+
+    def _show(self, text: str) -> None:
+        if not self._is_told:
+            self._is_told = True
+            notices.show("open shape", text)
 
 
 class _Decisions(threading.local):
