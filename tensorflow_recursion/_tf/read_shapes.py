@@ -191,7 +191,8 @@ def _is_unused(frame: types.FrameType) -> Callable[[int], bool]:
         return lambda _: False
     count = now.argval if now.opname == "UNPACK_SEQUENCE" else 1
     targets = instructions[1 : 1 + count]
-    used = {one.argval for one in dis.get_instructions(frame.f_code) if one.opname.startswith("LOAD_")}
+    others = [one.argval for one in dis.get_instructions(frame.f_code) if one.opname != "STORE_FAST"]
+    used = {name for value in others for name in (value if isinstance(value, tuple) else (value,))}  # some load several
     unused = {i for i, one in enumerate(targets) if one.opname == "STORE_FAST" and one.argval not in used}
     return unused.__contains__
 
