@@ -197,10 +197,11 @@ _EXPLANATIONS = (
         r"not supported between instances of (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
         r"|unsupported operand type\(s\) for \S+: (?:'NoneType' and '(?:int|float)'|'(?:int|float)' and 'NoneType')"
         r"|'NoneType' object cannot be interpreted as an integer",
-        "Python takes a number here and gets None; if that is a part of x.shape, which is None where calls pass "
-        "tensors of several shapes, write tf.shape(x)[i] for x.shape[i], or state the shape: "
-        "tfr.recursive(reduce_retracing=False) traces a function for each shape, Defun(tf.TensorSpec(shape, dtype)) "
-        "for one; if it is the result of a call, let each `return` of that function return a value; if it is a "
+        "Python takes a number here and gets None; if that is a part of x.shape, which is None where the signature "
+        "leaves it open or one trace serves tensors of many shapes, write tf.shape(x)[i] for x.shape[i], or state the "
+        "shape: input_signature=[tf.TensorSpec(shape, dtype)], Defun(tf.TensorSpec(shape, dtype)); without a "
+        "signature, tfr.recursive makes a trace for each size that the body reads; if it is the result of a call, let "
+        "each `return` of that function return a value; if it is a "
         "gradient of what the target does not depend on, ask for zeros: "
         "unconnected_gradients=tf.UnconnectedGradients.ZERO",
         quotes=True,

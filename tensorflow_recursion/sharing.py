@@ -147,7 +147,7 @@ class Reads:
 
     def _otherwise(self, now: _EagerCall, error: Exception, call: Callable[[], Any]) -> Any:
         """What a call returns whose trace failed that was shared, or kept; if both fail, the error of the latter."""
-        before = set(self._read), self.cannot_be_shared
+        before = set(self._read), self.are_kept, self.cannot_be_shared
         was_shared = bool(now.opens)
         if was_shared:
             self.note(now.opens)
@@ -158,8 +158,7 @@ class Reads:
         try:
             result = self._retraced(now, call)
         except Exception:
-            self._read, self.cannot_be_shared = before
-            self.are_kept = True
+            self._read, self.are_kept, self.cannot_be_shared = before
             if was_shared:
                 raise
             raise error from error.__cause__

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import itertools
 import operator
 import os
 import sys
@@ -50,26 +51,24 @@ class _WatchedShape(tf.TensorShape):  # type: ignore[misc]  # it has no types
         """Tell no more."""
         self._tell = None
 
-    def tell(self, parts: Iterable[Part] | None = None) -> None:
-        """Tell that these parts are read, by default all of them, if it is a user's line that does."""
-        if self._tell is None:
+    def tell(self, parts: Callable[[types.FrameType], Iterable[Part]] | None = None) -> None:
+        """Tell which parts a user's line reads: all, or what `parts` says of it. Libraries' lines do not count."""
+        if self._tell is None or notices.is_of_library((reader := _reader()).f_code.co_filename):
             return
-        reader = _reader()
-        if not notices.is_of_library(reader.f_code.co_filename):
-            for part in self._all() if parts is None else parts:
-                self._tell(part, reader.f_code.co_filename, reader.f_lineno)
+        for part in self._all() if parts is None else parts(reader):
+            self._tell(part, reader.f_code.co_filename, reader.f_lineno)
 
     def _all(self) -> list[Part]:
         return [None, *range(len(self._dims or ()))]
 
     @property
     def rank(self) -> int | None:
-        self.tell([None])
+        self.tell(_rank)
         return None if self._dims is None else len(self._dims)
 
     @property
     def ndims(self) -> int | None:
-        self.tell([None])
+        self.tell(_rank)
         return None if self._dims is None else len(self._dims)
 
     @property
@@ -78,29 +77,28 @@ class _WatchedShape(tf.TensorShape):  # type: ignore[misc]  # it has no types
         return super().dims
 
     def __len__(self) -> int:
-        self.tell([None])
+        self.tell(_rank)
         return super().__len__()  # type: ignore[no-any-return]
 
+    def _part(self, axis: int) -> Part:
+        """The size along an axis, which may be counted from the end; the rank if there is no such axis."""
+        axes = range(len(self._dims or ()))
+        return axes[axis] if -len(axes) <= axis < len(axes) else None
+
     def __getitem__(self, key: Any) -> Any:
-        axes: range = range(len(self._dims or ()))
         if isinstance(key, slice):
-            self.tell([None, *axes[key]])
+            self.tell(lambda _: [None, *range(len(self._dims or ()))[key]])
         else:
-            axis = operator.index(key)
-            if not _is_unused(_reader())(0):
-                self.tell([axes[axis]] if -len(axes) <= axis < len(axes) else [None])
+            self.tell(lambda reader: [] if _is_unused(reader)(0) else [self._part(operator.index(key))])
         return super().__getitem__(key)
 
     def __iter__(self) -> Iterator[Any]:
-        is_unused = _is_unused(_reader())
-        self.tell([part for part in self._all() if part is None or not is_unused(part)])
+        self.tell(lambda reader: itertools.filterfalse(_is_unused(reader), self._all()))
         return super().__iter__()  # type: ignore[no-any-return]
 
     @not_converted
     def as_list(self) -> Any:
-        axis = _axis_taken(_reader())
-        axes: range = range(len(self._dims or ()))
-        self.tell(None if axis is None or not -len(axes) <= axis < len(axes) else [axes[axis]])
+        self.tell(lambda reader: self._all() if (axis := _axis_taken(reader)) is None else [self._part(axis)])
         return super().as_list()
 
     @not_converted
@@ -153,6 +151,10 @@ class _WatchedShape(tf.TensorShape):  # type: ignore[misc]  # it has no types
         return super().__ne__(other)  # type: ignore[no-any-return]
 
 
+def _rank(_: types.FrameType) -> Iterable[Part]:
+    return [None]
+
+
 def _reader() -> types.FrameType:
     """Who reads a shape. AutoGraph calls builtins in place of the user, compares for him, and goes over loops.
 
@@ -180,7 +182,7 @@ def _from_now(frame: types.FrameType) -> list[dis.Instruction]:
     return instructions[now[-1] :] if now else []
 
 
-def _is_unused(frame: types.FrameType) -> Callable[[int], bool]:
+def _is_unused(frame: types.FrameType) -> Callable[[Part], bool]:
     """Whether a value is not used that a line is storing just now.
 
     In `rows, columns = x.shape`, that is value 0 if no line of the function reads `rows`; in `rows = x.shape[0]`, which
@@ -274,7 +276,7 @@ def watch_ndim() -> None:
     def ndim(tensor: tf.Tensor) -> int:
         shape = tensor.shape
         if isinstance(shape, _WatchedShape):
-            shape.tell([None])
+            shape.tell(_rank)
         found: int = stock(tensor)
         return found
 

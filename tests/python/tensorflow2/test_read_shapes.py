@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion import sharing
 
 NUMBERS = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4) / 8
 
@@ -385,7 +386,9 @@ def test_many_sizes_share_a_trace_at_last_and_the_user_is_told():
         assert total(tf.ones([200])) == 201
 
 
-def test_many_sizes_of_calls_from_outside_share_a_trace_at_last_and_the_user_is_told():
+def test_many_sizes_of_calls_from_outside_share_a_trace_at_last_and_the_user_is_told(monkeypatch):
+    monkeypatch.setattr(sharing, "_MANY_OUTSIDE", 6)
+
     @tfr.recursive
     def first(x, n):
         if n > 0:
@@ -393,9 +396,9 @@ def test_many_sizes_of_calls_from_outside_share_a_trace_at_last_and_the_user_is_
         return x[0] * (2.0 if x.shape[0] == 5 else 1.0)
 
     with pytest.warns(RuntimeWarning, match=OPEN):
-        for size in range(1, 30):
+        for size in range(1, 12):
             assert first(tf.ones([size]), tf.constant(1)) == (2 if size == 5 else 1)
-    assert first.experimental_get_tracing_count() < 20
+    assert first.experimental_get_tracing_count() < 9
 
 
 def test_sizes_that_a_function_reads_in_place_of_its_caller_are_known():
@@ -431,16 +434,18 @@ def test_sizes_that_numpy_reads_are_known():
     assert [float(total(tf.ones([size, 2]))) for size in (3, 2, 1, 4)] == [40, 40, 2, 40]
 
 
-def test_python_values_and_calls_in_a_graph_do_not_count_as_sizes():
+def test_python_values_and_calls_in_a_graph_do_not_count_as_sizes(monkeypatch):
+    monkeypatch.setattr(sharing, "_MANY_OUTSIDE", 4)
+
     @tfr.recursive
     def total(x, k):
         return x[0] * k if x.shape[0] == 1 else total(x[:-1], k) + x[-1] * k
 
-    for k in range(1, 18):
+    for k in range(1, 6):
         assert total(tf.ones([2]), k) == 2 * k
     assert [float(total(tf.ones([size]), 1)) for size in (3, 4)] == [3, 4]
-    both = tf.function(lambda: total(tf.ones([20]), 1) + total(tf.ones([25]), 1))
-    assert both() == 45
+    both = tf.function(lambda: total(tf.ones([5]), 1) + total(tf.ones([7]), 1))
+    assert both() == 12
 
 
 def test_given_up_callee_of_two_shapes_is_looked_at_anew():
@@ -460,8 +465,9 @@ def test_given_up_callee_of_two_shapes_is_looked_at_anew():
     assert f(tf.ones([8]), tf.ones([8])) == plain(8, 8)
 
 
-@pytest.mark.thorough
-def test_sizes_too_many_for_traces_are_an_error_that_says_so():
+def test_sizes_too_many_for_traces_are_an_error_that_says_so(monkeypatch):
+    monkeypatch.setattr(sharing, "_VERY_MANY", 20)
+
     @tfr.recursive
     def common(a, b):
         """The longest common subsequence."""
@@ -471,8 +477,8 @@ def test_sizes_too_many_for_traces_are_an_error_that_says_so():
         return both if a[0] == b[0] else tf.maximum(common(a[1:], b), common(a, b[1:]))
 
     assert common(tf.constant([1, 2, 3]), tf.constant([2, 3, 4])) == 2
-    with pytest.raises(ValueError, match="'common': its calls pass more than 100 shapes"):
-        common(tf.range(11), tf.range(11))
+    with pytest.raises(ValueError, match="'common': its calls pass more than 20 shapes"):
+        common(tf.range(5), tf.range(5))
     assert common(tf.constant([1, 2]), tf.constant([2])) == 1
 
 

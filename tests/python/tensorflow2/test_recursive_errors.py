@@ -114,19 +114,19 @@ def test_return_in_a_loop_says_so_where_the_base_case_is_known(called):
         called(lambda: search(tf.constant(3)))
 
 
-def sums(retraced):
-    @tfr.recursive(reduce_retracing=not retraced)
+def sums(signature):
+    @tfr.recursive(input_signature=signature)
     def sum_of(x):
         return sum_of(x[1:]) + x[0] if x.shape[0] > 1 else x[0]
 
-    return sum_of(tf.ones([60]))
+    return sum_of(tf.ones([6]))
 
 
-def test_number_that_is_none_in_a_trace_for_several_shapes_is_an_error_whose_remedy_works(called):
-    message = contains("Function 'sum_of'", "gets None", "reduce_retracing=False", "'NoneType' and 'int'")
+def test_number_that_is_none_because_a_signature_leaves_it_open_is_an_error_whose_remedy_works(called):
+    message = contains("Function 'sum_of'", "gets None", "without a signature", "'NoneType' and 'int'")
     with pytest.raises(TypeError, match=message):
-        called(lambda: sums(retraced=False))
-    assert called(lambda: sums(retraced=True)) == 60
+        called(lambda: sums([tf.TensorSpec([None])]))
+    assert called(lambda: sums(None)) == 6
 
 
 def test_return_in_a_loop_of_a_function_that_another_one_calls_names_that_one(called):
