@@ -32,7 +32,7 @@ from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.made_variables import made_function
-from tensorflow_recursion.sharing import Reads, Sharing
+from tensorflow_recursion.sharing import ShapeReads, Sharing
 from tensorflow_recursion.specializations import (
     Source,
     Specialization,
@@ -108,7 +108,7 @@ class RecursiveFunction:
         owner: Any = None,
         *,
         is_local: bool | None = None,
-        reads: Reads | None = None,
+        reads: ShapeReads | None = None,
     ) -> None:
         """Makes a function of `func`; if there is an `owner`, of the method of that object which `func` is.
 
@@ -150,7 +150,7 @@ class RecursiveFunction:
             options["max_depth"],
             is_local,
             made_function(self._name) if is_local else None,
-            reads=reads or Reads(),
+            reads or ShapeReads(),
         )
         self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
         self._num_traces = 0

@@ -67,7 +67,7 @@ class _EagerCalls(threading.local):
     now: _EagerCall | None = None
 
 
-class Reads:
+class ShapeReads:
     """What the body of one function reads of the static shapes of its arguments.
 
     Attributes:
@@ -205,9 +205,9 @@ class Reads:
 class _Decisions(threading.local):
     """What was so before it was decided otherwise, for each function, while this thread is inside of `deciding`."""
 
-    before: dict[Reads, tuple[bool, bool]] | None = None
+    before: dict[ShapeReads, tuple[bool, bool]] | None = None
 
-    def note(self, reads: Reads) -> None:
+    def note(self, reads: ShapeReads) -> None:
         if self.before is not None:
             self.before.setdefault(reads, (reads.are_kept, reads.cannot_be_shared))
 
@@ -235,7 +235,7 @@ def deciding() -> Iterator[None]:
 class Sharing:
     """What the traces of one function leave open in one outermost graph."""
 
-    def __init__(self, function: str, reads: Reads) -> None:
+    def __init__(self, function: str, reads: ShapeReads) -> None:
         self._function = function
         self.reads = reads
         self._table = TypeTable()

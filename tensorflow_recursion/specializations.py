@@ -32,7 +32,7 @@ from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_message
 from tensorflow_recursion.explanations import explained, is_explained
 from tensorflow_recursion.made_variables import MadeFunction
-from tensorflow_recursion.sharing import Reads, Sharing
+from tensorflow_recursion.sharing import ShapeReads, Sharing
 from tensorflow_recursion.signatures import Signature
 
 # With so many kinds of its own arguments in a row, a recursion may be one that never ends.
@@ -87,7 +87,7 @@ class Source:
     max_depth: int | None
     is_local: bool
     made: MadeFunction | None
-    reads: Reads = dataclasses.field(default_factory=Reads)
+    reads: ShapeReads
 
     def lasting_name_for(self, call_type: CallType) -> str | None:
         """What a new specialization is called whenever the body that makes the function is built."""
