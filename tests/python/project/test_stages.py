@@ -140,7 +140,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("change", CHANGES)
 def test_resumed_run_repeats_what_has_passed_when_files_have_changed(checkout, change):
     run(*RESUME, *FIRST, *SECOND, directory=checkout)
@@ -159,7 +158,6 @@ SAME = {
 }
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("change", SAME)
 def test_resumed_run_skips_what_has_passed_when_files_are_the_same(checkout, change):
     run(*RESUME, *FIRST, *SECOND, directory=checkout)
@@ -174,7 +172,6 @@ def test_resumed_run_repeats_a_stage_when_its_command_differs(checkout):
     assert "passed before" not in output and "\nfirst runs" in output
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "flags, is_skipped",
     [(" -- SANITIZERS=asan", False), ("i", False), (" -j4 --jobserver-auth=3,4", True)],

@@ -267,7 +267,6 @@ def variables_of_one_line(variable):
     return outer
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("variable", [variable, unnamed], ids=["get_variable", "Variable"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_functions_made_on_several_paths_have_variables_of_their_own(name, variable):
