@@ -470,7 +470,8 @@ def recursive(
       output_signature: a `tf.TensorSpec`, a dtype, or a nest of such: what the function returns. Left out, it is found
         from the paths through the body that do not recurse.
       autograph: whether AutoGraph converts the body.
-      reduce_retracing: whether a function that is called with several shapes is traced for dimensions that are open.
+      reduce_retracing: whether a function that is called with several shapes is traced for dimensions that are open,
+        but for those that the body reads in Python, as `x.shape[0]`; if False, it is traced for each shape.
       name: what messages and graphs call the function; by default the Python function's name.
       max_depth: how deep calls may nest before the run ends in `ResourceExhaustedError`.
 

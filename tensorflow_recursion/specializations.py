@@ -376,7 +376,7 @@ class Specialization:
     def give_up(self, error: Exception | None) -> bool:
         """Give the function up after a look at it, or at what it calls, if other shapes are to be left open.
 
-        Returns whether that is so. `error` is what the look has raised, None if nothing.
+        Returns whether it is given up, now or before. `error` is what the look has raised, None if nothing.
         """
         self.was_given_up |= self._sharing.reject(self.opens, is_read=self.reads_open_part, error=error)
         return self.was_given_up

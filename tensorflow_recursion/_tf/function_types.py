@@ -26,6 +26,9 @@ CallType: TypeAlias = function_type.FunctionType
 # What is no tensor, no nest and not hashable, in TensorFlow's words.
 _UNKNOWN_KIND = re.compile(r"(?s)Could not generate a generic TraceType for (.*?)\.\s*Please verify")
 
+# Classes of Python values that are written alike where they are equal.
+_PLAIN = (int, bool, float, complex, str, bytes, type(None))
+
 # A tensor among the arguments, by its number, and a part of its shape, which a type may leave open.
 OpenPart: TypeAlias = tuple[int, Part]
 
@@ -46,10 +49,6 @@ class Kept:
         return not (of_open_rank and self.ranks) and not any(
             (i, part) in opened or i in of_open_rank for i, part in self.parts
         )
-
-
-# Classes of Python values that are written alike where they are equal.
-_PLAIN = (int, bool, float, complex, str, bytes, type(None))
 
 
 class Parameters:

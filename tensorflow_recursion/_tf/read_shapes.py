@@ -194,7 +194,8 @@ def _is_unused(frame: types.FrameType) -> Callable[[Part], bool]:
     count = now.argval if now.opname == "UNPACK_SEQUENCE" else 1
     targets = instructions[1 : 1 + count]
     others = [one.argval for one in dis.get_instructions(frame.f_code) if one.opname != "STORE_FAST"]
-    used = {name for value in others for name in (value if isinstance(value, tuple) else (value,))}  # some load several
+    # One instruction may load several names.
+    used = {name for value in others for name in (value if isinstance(value, tuple) else (value,))}
     unused = {i for i, one in enumerate(targets) if one.opname == "STORE_FAST" and one.argval not in used}
     return unused.__contains__
 

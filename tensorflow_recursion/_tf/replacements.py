@@ -2,7 +2,7 @@
 
 `Replacements` are there for the whole process, as long as any thread needs them. But what replaces a function does what
 TensorFlow does in every thread that does not need it. Their classes say what they replace, in `patches`, `inlining`,
-`inferring` and `bodies`.
+`inferring`, `read_shapes` and `bodies`.
 
 `replace_for_good` is for what a user of this package needs at any time. What replaces a function calls that function,
 unless something of ours is concerned, or TensorFlow errs. This is all that is replaced for good, by the modules that do
