@@ -94,10 +94,12 @@ sanitize: $(addprefix sanitize-,$(SANITIZERS))
 sanitize-%: $(READY)
 	$(PY) tools/native.py test --preset $*
 
+# Lengths of files and functions and the glossary's words go with it, as a comment alone can break their limits.
 lint: $(READY)
 	$(PY) -m ruff check $(wildcard $(PYTHON_DIRS))
 	$(PY) -m ruff format --check $(wildcard $(PYTHON_DIRS))
 	@echo "clang-format, $(words $(CC_FILES)) files"; $(VENV)/bin/clang-format --dry-run --Werror $(CC_FILES)
+	$(PY) -m pytest --noconftest tests/python/project/test_sizes.py tests/python/project/test_words.py
 
 # clang-tidy on the C++ files that differ from the main branch (on it, from the commit before) and on includers of headers
 # that do, or on FILES; .clang-tidy has the rules.

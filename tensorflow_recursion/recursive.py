@@ -467,8 +467,7 @@ def recursive(
       func: the Python function, or the `input_signature`, which needs no name where it comes first.
       input_signature: a `tf.TensorSpec` (or a nest of such) for each argument. Left out, the function is traced for
         each kind of arguments: dtypes and shapes of tensors, and values of all others, as with `tf.function`.
-      output_signature: a `tf.TensorSpec`, a dtype, or a nest of such: what the function returns. Left out, it is found
-        from the paths through the body that do not recurse.
+      output_signature: a `tf.TensorSpec`, a dtype, or a nest of such, for what is returned. Left out, it is inferred.
       autograph: whether AutoGraph converts the body.
       reduce_retracing: whether a function that is called with several shapes is traced for dimensions that are open,
         but for those that the body reads in Python, as `x.shape[0]`; if False, it is traced for each shape.
