@@ -346,6 +346,7 @@ def test_gradient_through_control_flow_in_body(run, control_flow, build):
     check_gradients(run, function, oracle, [0.7, 0])
 
 
+@pytest.mark.thorough
 def test_loop_keeps_vectors_of_branches_that_are_not_taken(run, control_flow):
     """The loop's lists know the shape of what they keep, and look at that of what a branch did not compute, too."""
     f, define = recursive("Branch", [I32, F64], [F64])

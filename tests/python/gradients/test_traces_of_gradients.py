@@ -98,6 +98,7 @@ def test_body_is_traced_once_for_a_gradient_that_nothing_contradicts(states_shap
     assert len(runs) == before + 1 + again
 
 
+@pytest.mark.thorough
 def test_number_of_traces_of_third_derivatives(monkeypatch):
     traces = collections.Counter()
     make = Group._make

@@ -116,6 +116,7 @@ def test_recursion_that_python_ends_has_as_many_traces_as_it_needs():
     np.testing.assert_allclose(walsh_hadamard(tf.constant(x)), expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.thorough
 def test_gradient_of_a_determinant_is_its_cofactors():
     matrix = tf.constant(positive(4))
     with tf.GradientTape() as tape:

@@ -96,6 +96,7 @@ def test_gradient_of_a_call_that_came_before_the_tangent_of_another():
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_gradient_of_one_call_again_under_an_accumulator():
     w = tf.Variable(W)
 

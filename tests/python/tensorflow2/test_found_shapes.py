@@ -74,6 +74,7 @@ def twos_and_more(n):
     return tf.concat([known, [known[-1] + known[-2]]], 0)
 
 
+@pytest.mark.thorough
 def test_body_that_needs_other_shapes_than_the_paths_without_calls_return():
     np.testing.assert_array_equal(fibonacci_numbers(tf.constant(5)), [1, 1, 2, 3, 5, 8])
     np.testing.assert_array_equal(twos_and_more(tf.constant(5)), [1, 1, 1, 2, 1, 3])

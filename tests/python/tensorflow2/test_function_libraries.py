@@ -84,6 +84,7 @@ def test_function_that_is_traced_again_leaves_no_traces_behind(slope):
     assert not functions() - before
 
 
+@pytest.mark.thorough
 def test_functions_stay_as_long_as_they_are_needed():
     """The graph that holds the gradient outlives the recursive function."""
 

@@ -59,6 +59,7 @@ def test_derivatives_are_those_of_each_shape_when_defun_states_none(kind, known)
         np.testing.assert_allclose(found, by_hand(x), rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_eager_derivatives_are_those_of_each_shape_when_defun_states_none():
     cube = define("EagerCube")
     for of, by_hand in DERIVATIVES.values():

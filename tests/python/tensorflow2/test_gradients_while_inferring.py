@@ -269,6 +269,7 @@ def test_a_tape_from_outside_is_used_more_than_once(weights):
 
 
 @pytest.mark.parametrize("source", ["argument", "variable"])
+@pytest.mark.thorough
 def test_a_function_takes_the_gradient_of_one_that_calls_it(source, weights):
     """The gradient in the body of `slope` is made while it is not known yet what that captures by its call."""
 

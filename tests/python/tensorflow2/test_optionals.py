@@ -188,6 +188,7 @@ def test_captured_optional(order):
     check(tf.function(of)(recursive), of(plain))
 
 
+@pytest.mark.thorough
 def test_list_that_a_branch_of_an_inner_tf_function_returns():
     """What the elements are is told by the branches of the function that is called last."""
 

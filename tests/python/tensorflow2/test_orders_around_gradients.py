@@ -130,6 +130,7 @@ def check(program, use, x, weight, order, in_function):
 @pytest.mark.parametrize("program", JACOBIANS)
 @uses
 @in_function
+@pytest.mark.thorough
 def test_derivative_of_a_jacobian(program, use, in_function, x, weight):
     check(program, use, x, weight, 1, in_function)
 

@@ -434,6 +434,7 @@ def test_sizes_that_numpy_reads_are_known():
     assert [float(total(tf.ones([size, 2]))) for size in (3, 2, 1, 4)] == [40, 40, 2, 40]
 
 
+@pytest.mark.thorough
 def test_python_values_and_calls_in_a_graph_do_not_count_as_sizes(monkeypatch):
     monkeypatch.setattr(sharing, "_MANY_OUTSIDE", 4)
 
@@ -465,6 +466,7 @@ def test_given_up_callee_of_two_shapes_is_looked_at_anew():
     assert f(tf.ones([8]), tf.ones([8])) == plain(8, 8)
 
 
+@pytest.mark.thorough
 def test_sizes_too_many_for_traces_are_an_error_that_says_so(monkeypatch):
     monkeypatch.setattr(sharing, "_VERY_MANY", 20)
 

@@ -316,6 +316,7 @@ def test_number_too_large_for_a_kind_of_arguments_is_an_error_that_says_what_to_
 
 
 @pytest.mark.sampled(2)
+@pytest.mark.thorough
 def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called):
     @tfr.recursive
     def doubled(x, n):

@@ -238,6 +238,7 @@ def test_vectorized_derivatives(differentiate):
     np.testing.assert_allclose(step(), 6 * 2.0 * 6)
 
 
+@pytest.mark.thorough
 def test_loaded_function(tmp_path):
     module = tf.Module()
     module.weight = tf.Variable(2.0)
@@ -328,6 +329,7 @@ def test_rows_that_a_body_assigns_are_as_they_were_and_assigned_once(run_by, is_
         np.testing.assert_array_equal(table, [k, k, k, 0.0])
 
 
+@pytest.mark.thorough
 def test_second_derivative_of_what_a_table_remembers():
     table = tf.Variable(tf.fill([6], -1.0))
 

@@ -218,6 +218,7 @@ def test_defuns_take_the_same_gradients(reads, captured):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("reads", [conditional, branch_that_reads_a_tensor])
+@pytest.mark.thorough
 def test_accumulators_follow_captures(reads, captured):
     def tangent(x):
         tangents = [tf.constant(1.0), tf.constant(0.5)]

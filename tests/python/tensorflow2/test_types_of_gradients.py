@@ -206,6 +206,7 @@ def test_gradient_is_of_the_type_that_reads_have_without_recursion(read, way, ta
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.thorough
 def test_gradient_of_gathered_table_is_of_the_type_that_it_has_without_recursion(way, tables):
     ids = tf.constant(IDS)
     stock = way(unrolled_loss(gathered, tables), tables)(ids)
