@@ -62,10 +62,13 @@ test: build
 	@$(STAGES) "C++ tests" "$(TWO_PARTS) $(MAKE_COMMAND) test-cc" "Python tests" "$(PYTEST) --matrix=pairs" \
 	  "Python tests, fake GPU" "$(PYTEST) --matrix=pairs --fake-gpu"
 
-# Three hours: a second run skips what has passed on the files as they are, and is done when all has.
+# Three hours: a second run skips what has passed on the files as they are, and is done when all has. Of the C++ tests
+# alone, that is the files from which they are built.
+CC_TESTS_ARE_OF = cc tests/cc cmake tools CMakeLists.txt CMakePresets.json Makefile requirements-dev.txt
 test-all: build
-	@$(STAGES) --resume build/test-all.json "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "C++ tests" "$(MAKE_COMMAND) test-cc" \
-	  "C++ tests, sanitizers" "$(MAKE_COMMAND) sanitize" "Python tests, full matrix" "$(PYTEST)" \
+	@$(STAGES) --resume build/test-all.json "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" \
+	  --of "$(CC_TESTS_ARE_OF)" "C++ tests" "$(MAKE_COMMAND) test-cc" \
+	  --of "$(CC_TESTS_ARE_OF)" "C++ tests, sanitizers" "$(MAKE_COMMAND) sanitize" "Python tests, full matrix" "$(PYTEST)" \
 	  "Python tests, fake GPU" "$(MAKE_COMMAND) test-gpu" "slow tests, fuzzers" "$(MAKE_COMMAND) test-slow" \
 	  $(foreach version,$(TENSORFLOWS),"TensorFlow $(version)" "$(MAKE_COMMAND) test-tensorflow VERSION=$(version)")
 

@@ -35,3 +35,9 @@ def room():
         visibility = ["//cc/%s:__pkg__" % other for other in above] + ["//:__pkg__", "//tests/cc:__pkg__"],
         deps = ["//cc/" + other for other in ROOMS[name]] + ["@tensorflow//:framework"],
     )
+    native.cc_library(  # for the Python module, which finds the rooms themselves in the operator library
+        name = "headers",
+        hdrs = native.glob(["*.h"]),
+        visibility = ["//cc/%s:__pkg__" % other for other in above],
+        deps = ["//cc/%s:headers" % other for other in ROOMS[name]] + ["@tensorflow//:headers"],
+    )

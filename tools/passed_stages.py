@@ -9,6 +9,7 @@ import os
 import pathlib
 import stat
 import subprocess
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 # Variables of the environment, by how they begin, that choose what a stage runs. MAKEFLAGS has what make was given.
@@ -23,31 +24,34 @@ class Passed(NamedTuple):
 
 
 class PassedStages:
-    """The stages that have passed on one tree, in a file.
+    """The stages that have passed, in a file, each with the tree that it has passed on.
 
-    `find` looks for a stage before it runs, `add` notes it once it has passed, `drop` forgets all of them. The tree is
-    that of the beginning, for which make has built the library: once files differ from it, nothing is found or noted.
-    The file must be one that git ignores, or each note would change the tree.
+    `find` looks for a stage before it runs, `add` notes it once it has passed, `drop` forgets all of them. A stage is
+    given by its command and by what it is about: paths, or none for the whole checkout. Its tree is what these were at
+    the beginning, when make had built the library of them: once files differ from that, the stage is neither found nor
+    noted. The file must be one that git ignores, or each note would change the tree.
     """
 
-    def __init__(self, file: str, tree: str):
+    def __init__(self, file: str, abouts: Iterable[tuple[str, ...]]):
         self._file = pathlib.Path(file)
-        self._tree = tree
+        self._trees = {about: current_tree(about) for about in abouts}
 
-    def find(self, command: str) -> Passed | None:
+    def find(self, command: str, about: tuple[str, ...]) -> Passed | None:
         """What is noted of a command that has passed on the tree; None if nothing is, or files have changed."""
-        passed = self._read().get(_with_settings(command))
-        return Passed(**passed) if passed and current_tree() == self._tree else None
+        note = self._read().get(_with_settings(command))
+        is_same = note and note["tree"] == self._trees[about] == current_tree(about)
+        return Passed(note["seconds"], note["counts"]) if is_same else None
 
-    def add(self, command: str, passed: Passed) -> bool:
-        """Notes that a command has passed, and drops notes on other trees. Returns False if files have changed."""
-        if current_tree() != self._tree:
+    def add(self, command: str, about: tuple[str, ...], passed: Passed) -> bool:
+        """Notes that a command has passed. Returns False if files have changed."""
+        tree = current_tree(about)
+        if tree != self._trees[about]:
             return False
-        notes = {**self._read(), _with_settings(command): passed._asdict()}
+        notes = {**self._read(), _with_settings(command): {"tree": tree, **passed._asdict()}}
         self._file.parent.mkdir(parents=True, exist_ok=True)
         # The file is replaced as a whole: an interruption leaves the old one or the new one.
         new = self._file.with_name(self._file.name + ".new")
-        new.write_text(json.dumps({"tree": self._tree, "passed": notes}, indent=1) + "\n")
+        new.write_text(json.dumps(notes, indent=1) + "\n")
         new.replace(self._file)
         return True
 
@@ -56,24 +60,27 @@ class PassedStages:
         self._file.unlink(missing_ok=True)
 
     def _read(self) -> dict[str, Any]:
-        """The notes on the tree by command. A file that is damaged has none."""
+        """The notes by command. A file that is damaged, or of another form, has none."""
         try:
             notes = json.loads(self._file.read_text())
         except (OSError, ValueError):
             return {}
-        return notes["passed"] if notes["tree"] == self._tree else {}
+        is_ours = isinstance(notes, dict) and all(
+            isinstance(note, dict) and {"tree", *Passed._fields} == set(note) for note in notes.values()
+        )
+        return notes if is_ours else {}
 
 
-def current_tree() -> str | None:
+def current_tree(about: Sequence[str] = ()) -> str | None:
     """A hash of the files that git tracks, or would by `git add --all`: names, contents, and which of them are tracked.
 
     It writes nothing, and sees the files themselves, whatever is in git's index. Which are tracked counts because some
-    stages take only those. None if the working directory is not the top of a git checkout: in a copy below one, files
-    may be ignored that matter.
+    stages take only those. `about` names the files and directories that count, by default all. None if the working
+    directory is not the top of a git checkout: in a copy below one, files may be ignored that matter.
     """
     if _git("rev-parse", "--show-cdup") != b"\n":
         return None
-    listed = _git("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
+    listed = _git("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", "--", *about)
     if listed is None:
         return None
     entries = sorted(set(listed.split(b"\0")) - {b""})  # such as b"H setup.py": H is for tracked files, ? for others

@@ -1,13 +1,14 @@
 """Runs the stages of `make check`, `make test`, `make test-all` and `.ci/run` one by one, and says at the end what ran.
 
-    stages.py [--resume FILE] [--limit SECONDS] NAME COMMAND [[--limit SECONDS] NAME COMMAND]..
+    stages.py [--resume FILE] STAGE..      where each STAGE is [--limit SECONDS] [--of PATHS] NAME COMMAND
 
 All stages run, also after one that fails; the exit status is then 1. A stage that takes longer than the limit before it
 is ended, and has failed. What a stage prints is passed on as it comes. The last line counts the tests of pytest and of
 GoogleTest in all stages: "812 passed, 0 failed".
 
 With --resume, stages that pass are noted in the file. Started again, it skips those that have passed on just the files
-that there are now, and counts them as noted. When all stages have passed on these files, the notes are dropped.
+that there are now, and counts them as noted. When all stages have passed on these files, the notes are dropped. A stage
+is about all files of the checkout, or about those in PATHS, which are separated by blanks: --of "cc tests/cc".
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -106,11 +107,12 @@ def _signal(process: subprocess.Popen[str], number: int) -> bool:
 
 
 class Stage(NamedTuple):
-    """What is to run, and how many seconds it may take."""
+    """What is to run, how many seconds it may take, and which paths it is about, if not all."""
 
     name: str
     command: str
     limit: float | None
+    about: tuple[str, ...]
 
 
 class Result(NamedTuple):
@@ -128,26 +130,28 @@ def stages(arguments: list[str]) -> list[Stage]:
     found = []
     rest = list(arguments)
     while rest:
-        limit = None
-        if rest[0] == "--limit":
-            limit, rest = float(rest[1]), rest[2:]
+        options = {"--limit": "", "--of": ""}
+        while rest[0] in options:
+            option, options[option], *rest = rest
         name, command, *rest = rest
-        found.append(Stage(name, command, limit))
+        limit = float(options["--limit"]) if options["--limit"] else None
+        found.append(Stage(name, command, limit, tuple(options["--of"].split())))
     return found
 
 
 def perform(stage: Stage, notes: PassedStages | None) -> Result:
     """Runs a stage and notes it if it passes; skips it if it is noted for the files as they are."""
     print(f"\n== {stage.name}: {stage.command}", flush=True)
-    before = notes.find(stage.command) if notes else None
+    before = notes.find(stage.command, stage.about) if notes else None
     if before:
-        print(f"== {stage.name}: passed before on this tree, {before.seconds:.0f} s", flush=True)
+        files = f"the same {' '.join(stage.about)}" if stage.about else "this tree"
+        print(f"== {stage.name}: passed before on {files}, {before.seconds:.0f} s", flush=True)
         return Result(stage.name, "ok", *before, is_skipped=True)
     start = time.monotonic()
     status, counts = run(stage.command, stage.limit)
     seconds = time.monotonic() - start
     print(f"== {stage.name}: {status}, {seconds:.0f} s", flush=True)
-    if notes and status == "ok" and not notes.add(stage.command, Passed(seconds, counts)):
+    if notes and status == "ok" and not notes.add(stage.command, stage.about, Passed(seconds, counts)):
         print(f"== {stage.name}: not noted as passed, because files have changed since the first stage", flush=True)
     return Result(stage.name, status, seconds, counts)
 
@@ -165,25 +169,23 @@ def summarize(results: list[Result]) -> None:
     print(", ".join(f"{count} {kind}" for kind, count in total.items()))
 
 
-def _notes(file: str) -> PassedStages | None:
+def _notes(file: str, to_run: list[Stage]) -> PassedStages | None:
     """The notes in the file on the files as they are; None, and a line that says so, where git does not see these."""
-    tree = current_tree()
-    if tree is None:
+    if current_tree() is None:
         print("This is not the top of a git checkout: all stages run, and none is noted.", flush=True)
         return None
-    return PassedStages(file, tree)
+    return PassedStages(file, {stage.about for stage in to_run})
 
 
 def main(arguments: list[str]) -> int:
     """Does what the command line asks for; returns the exit status."""
     signal.signal(signal.SIGTERM, lambda number, _: _signals.append(number))
-    notes = None
-    if arguments[:1] == ["--resume"]:
-        notes, arguments = _notes(arguments[1]), arguments[2:]
-    to_run = stages(arguments)
+    is_resumed = arguments[:1] == ["--resume"]
+    to_run = stages(arguments[2:] if is_resumed else arguments)
+    notes = _notes(arguments[1], to_run) if is_resumed else None
     results = [perform(stage, notes) for stage in to_run]
     summarize(results)
-    if notes and all(notes.find(stage.command) for stage in to_run):
+    if notes and all(notes.find(stage.command, stage.about) for stage in to_run):
         notes.drop()
     return int(any(result.status != "ok" for result in results))
 

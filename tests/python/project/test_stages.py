@@ -167,6 +167,19 @@ def test_resumed_run_skips_what_has_passed_when_files_are_the_same(checkout, cha
     assert "== first: passed before" in output
 
 
+def test_a_stage_about_some_files_is_skipped_when_others_have_changed(checkout):
+    (checkout / "below").mkdir()
+    (checkout / "below" / "file").touch()
+    of_some = ["--of", "link below", *FIRST]
+    run(*RESUME, *of_some, *SECOND, directory=checkout)
+    (checkout / "tracked").write_text("new")
+    _, output = run(*RESUME, *of_some, *SECOND, directory=checkout)
+    assert "== first: passed before on the same link below, " in output and "\nfirst runs" not in output
+    (checkout / "below" / "file").write_text("new")
+    _, output = run(*RESUME, *of_some, *SECOND, directory=checkout)
+    assert "passed before" not in output and "\nfirst runs" in output
+
+
 def test_resumed_run_repeats_a_stage_when_its_command_differs(checkout):
     run(*RESUME, *FIRST, *SECOND, directory=checkout)
     _, output = run(*RESUME, "first", "echo first runs", *SECOND, directory=checkout)
@@ -213,9 +226,10 @@ def test_stage_that_has_passed_runs_again_when_one_before_it_changes_files(check
     assert "passed before" not in output and "\nfirst runs" in output
 
 
-def test_resumed_run_runs_all_stages_when_its_notes_are_damaged(checkout):
+@pytest.mark.parametrize("notes", ['{"tree": ', '{"tree": "0", "passed": {}}', "[]"])
+def test_resumed_run_runs_all_stages_when_its_notes_are_damaged(checkout, notes):
     run(*RESUME, *FIRST, *SECOND, directory=checkout)
-    (checkout / "build" / "notes" / "passed.json").write_text('{"tree": ')
+    (checkout / "build" / "notes" / "passed.json").write_text(notes)
     _, output = run(*RESUME, *FIRST, *SECOND, directory=checkout)
     assert "passed before" not in output and "\nfirst runs" in output
 
