@@ -436,7 +436,7 @@ OF_OPEN_SHAPE = {
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("first", [0.5, -0.5])
 @pytest.mark.parametrize("depth", [0, 2])
 @pytest.mark.parametrize("name", OF_OPEN_SHAPE)

@@ -73,7 +73,7 @@ PROGRAMS = {
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.thorough
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("build", PROGRAMS.values(), ids=PROGRAMS)

@@ -162,7 +162,7 @@ OF_ANY_SIZE = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sizes", [[0, TIMES], [BATCH, 0], [1, 1], [3, 2]], ids=str)
 @pytest.mark.parametrize("use", OF_ANY_SIZE.values(), ids=list(OF_ANY_SIZE))
 def test_batches_may_be_empty(run, use, sizes):

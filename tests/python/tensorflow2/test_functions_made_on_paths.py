@@ -267,6 +267,7 @@ def variables_of_one_line(variable):
     return outer
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variable", [variable, unnamed], ids=["get_variable", "Variable"])
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.thorough

@@ -189,7 +189,7 @@ def in_scan(net, x, weight):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "program",
     [in_cond, in_branch_not_taken, in_switch_case, in_while_loop, in_loop_for_weight, in_map, in_scan],

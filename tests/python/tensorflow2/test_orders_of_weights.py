@@ -106,7 +106,7 @@ USES = {"sum": (by_sum, [3]), "product": (by_product, [3, 3]), "rows": (by_rows,
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.full_matrix
 @pytest.mark.parametrize("is_variable", [False, True], ids=["tensor", "variable"])
 @pytest.mark.parametrize("use", list(USES))
 def test_third_derivative_of_a_body_with_a_tape(use, is_variable):

@@ -218,7 +218,7 @@ def calls_recursion(x):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize(
     "function", [calls_one, calls_two, sine, calls_function, calls_recursion], ids=lambda one: one.__name__
@@ -276,7 +276,7 @@ CALLED = {
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("called", CALLED.values(), ids=list(CALLED))
 def test_function_that_a_loaded_body_calls_has_derivatives(tmp_path, called, place):
@@ -457,7 +457,7 @@ def slopes_of(module, order):
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("make", VARIABLES, ids=lambda make: make.__name__)
 def test_gradient_may_read_the_variables_that_the_function_reads(tmp_path, make, place):

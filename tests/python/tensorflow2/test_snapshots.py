@@ -307,6 +307,7 @@ ROWS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.each_value
 @EXECUTION
