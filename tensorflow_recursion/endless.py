@@ -7,14 +7,19 @@ own, for which the body is traced, and calls f with the next one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tensorflow_recursion import passed_numbers
 from tensorflow_recursion._tf import function_types
 from tensorflow_recursion._tf.function_types import CallType
-from tensorflow_recursion.errors import CallError
-from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, unrolled
+from tensorflow_recursion.errors import CallError, EndlessError
+from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Specialization, unrolled
 
 # How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
 # that never ends.
 _MAX_UNROLLED = 64
+# The same for other Python numbers each time, where TensorFlow seems to end the recursion: they may be tensors instead.
+_MANY_NUMBERS = 16
 # How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
 _MAX_GROWN = 1000
 # In so many calls in a row, the functions among the arguments may refer to more and more others. To trace the last one
@@ -28,14 +33,19 @@ _MAX_SIZE = 10_000
 def check_end(source: Source, call_type: CallType) -> None:
     """Raises CallError if a call of a new kind seems to be one of a recursion on ever other kinds of arguments.
 
+    Python numbers that change are noted.
+
     Args:
       source: the function that is called.
       call_type: the kind of its arguments.
     """
     earlier = unrolled(source)
-    if len(earlier) >= _MAX_UNROLLED:
+    changing = function_types.changing_numbers(earlier[0].call_type, call_type) if earlier else {}
+    source.numbers.note(changing)
+    may_be_tensors = bool(changing) and _is_ended_by_tensorflow(source, earlier)
+    if len(earlier) >= _MAX_UNROLLED or (may_be_tensors and passed_numbers.ends_early()):
         how = function_types.difference(earlier[0].call_type, call_type)
-        raise CallError(
+        raise EndlessError(
             f"Call of '{source.name}': one led to the next one with other kinds of arguments {len(earlier)} times "
             f"in a row, and here is another one{how}. {REMEDY_FOR_KINDS}"
         )
@@ -62,3 +72,11 @@ def check_end(source: Source, call_type: CallType) -> None:
             "characters and values. What grows from call to call of a recursion makes it trace without end; pass "
             "it as a tensor, tf.constant(text) for example"
         )
+
+
+def _is_ended_by_tensorflow(source: Source, earlier: Sequence[Specialization]) -> bool:
+    """Whether many calls in a row seem not to be ended by Python.
+
+    What the first call returns is known from a path that leads to no other call, so TensorFlow chooses between paths.
+    """
+    return len(earlier) >= _MANY_NUMBERS and earlier[-1].is_known and not source.has_signature

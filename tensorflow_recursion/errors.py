@@ -21,6 +21,10 @@ class CallError(TypeError, ValueError):
     __init__ = Exception.__init__  # so AutoGraph, which makes errors anew with the lines of the user, keeps the kind
 
 
+class EndlessError(CallError):
+    """Calls lead to one another with ever other kinds of arguments."""
+
+
 class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]  # it has no types
     """A graph cannot have a definition: the name has one already, or too many outputs are named."""
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypedDict, overload
 
 import tensorflow as tf
 
-from tensorflow_recursion import calls, endless, notices, ops, output_signatures, signatures
+from tensorflow_recursion import calls, endless, notices, ops, output_signatures, passed_numbers, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -106,15 +106,12 @@ class RecursiveFunction:
         func: Callable[..., Any],
         options: Options,
         owner: Any = None,
-        *,
-        is_local: bool | None = None,
-        reads: ShapeReads | None = None,
+        like: Source | None = None,
     ) -> None:
         """Makes a function of `func`; if there is an `owner`, of the method of that object which `func` is.
 
-        `is_local` says whether the code of a body makes the function, which is another one each time that body is
-        traced. By default that is so if a body is being built now. `reads` is what is known of the shapes that the body
-        reads, by other objects' functions.
+        `like` is what other objects' functions of that method have in common. Without it, the code of a body makes the
+        function, another one each time that the body is traced, if a body is being built now.
         """
         self._func = func
         self._options = options
@@ -130,7 +127,7 @@ class RecursiveFunction:
         self.input_signature = options["input_signature"]
         self.output_signature = options["output_signature"]
         has_signature = self.output_signature is not None
-        is_local = calls.is_in_body() if is_local is None else is_local
+        is_local = calls.is_in_body() if like is None else like.is_local
         dataclass_nests.open_in([self.input_signature, self.output_signature])
         try:
             self._parameters = function_types.Parameters(python_function, self.input_signature)
@@ -150,7 +147,8 @@ class RecursiveFunction:
             options["max_depth"],
             is_local,
             made_function(self._name) if is_local else None,
-            reads or ShapeReads(),
+            ShapeReads() if like is None else like.reads,
+            passed_numbers.of(self._name, func, is_local=is_local) if like is None else like.numbers,
         )
         self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
         self._num_traces = 0
@@ -194,9 +192,10 @@ class RecursiveFunction:
             return self._in_python(args, kwargs)
         try:
             if not tf.executing_eagerly():
-                return self._in_graph(*keras_scopes.read_variables((args, kwargs)))
+                to_pass, by_keyword = keras_scopes.read_variables((args, kwargs))
+                return passed_numbers.make_call(lambda: self._in_graph(to_pass, by_keyword))
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-            return self._source.reads.eager_call(lambda: self._eagerly(*to_pass, **by_keyword))
+            return self._source.call_from_outside(lambda: self._eagerly(*to_pass, **by_keyword))
         except Exception as error:
             if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
                 self._bind(args, kwargs)  # says which function it is
@@ -209,7 +208,7 @@ class RecursiveFunction:
         dataclass_nests.open_in((args, kwargs))
         to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
         trace = self._eagerly.get_concrete_function
-        return self._source.reads.eager_call(lambda: trace(*to_pass, **by_keyword))
+        return self._source.call_from_outside(lambda: trace(*to_pass, **by_keyword))
 
     def pretty_printed_signature(self) -> str:
         """The parameters and results of what has been traced in eager mode, as text."""
@@ -235,9 +234,7 @@ class RecursiveFunction:
             if key not in methods:
                 is_gone = _watched(self._name, instance, lambda _: methods.pop(key, None))
                 # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
-                is_local = self._source.is_local
-                reads = self._source.reads
-                made = RecursiveFunction(self._func, self._options, owner=instance, is_local=is_local, reads=reads)
+                made = RecursiveFunction(self._func, self._options, instance, self._source)
                 methods[key] = (is_gone, made)
             return methods[key][1]
 
@@ -311,7 +308,7 @@ class RecursiveFunction:
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
         try:
-            return self._parameters.bind(args, kwargs)
+            return self._parameters.bind(args, kwargs, self._source.numbers.as_tensors)
         except TypeError as error:
             raise CallError(f"Call of '{self._name}': {error}; the function takes {self._parameters.names}") from None
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, output_signatures, signatures
+from tensorflow_recursion import names, output_signatures, passed_numbers, signatures
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -32,6 +32,7 @@ from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_message
 from tensorflow_recursion.explanations import explained, is_explained
 from tensorflow_recursion.made_variables import MadeFunction
+from tensorflow_recursion.passed_numbers import PassedNumbers
 from tensorflow_recursion.sharing import ShapeReads, Sharing
 from tensorflow_recursion.signatures import Signature
 
@@ -75,6 +76,7 @@ class Source:
       is_local: whether it was made by a body, which makes another one each time it is built.
       made: what it is in all builds of that body; None if it is not local.
       reads: what its body reads of the shapes of arguments.
+      numbers: which of its parameters take Python numbers as tensors.
     """
 
     name: str
@@ -88,6 +90,11 @@ class Source:
     is_local: bool
     made: MadeFunction | None
     reads: ShapeReads
+    numbers: PassedNumbers
+
+    def call_from_outside(self, call: Callable[[], Any]) -> Any:
+        """What a call from outside of graphs returns. It is traced anew if arguments are to be passed otherwise."""
+        return passed_numbers.make_call(lambda: self.reads.eager_call(call))
 
     def lasting_name_for(self, call_type: CallType) -> str | None:
         """What a new specialization is called whenever the body that makes the function is built."""

@@ -32,6 +32,9 @@ _PLAIN = (int, bool, float, complex, str, bytes, type(None))
 # A tensor among the arguments, by its number, and a part of its shape, which a type may leave open.
 OpenPart: TypeAlias = tuple[int, Part]
 
+# The parameters whose Python numbers are passed as tensors: by name, the dtypes of integers and of other numbers.
+AsTensors: TypeAlias = Mapping[str, tuple[tf.DType, tf.DType]]
+
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
@@ -65,8 +68,8 @@ class Parameters:
         """The parameters as they are written, for messages."""
         return str(self._signature)
 
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
-        """The arguments of a call.
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], as_tensors: AsTensors | None = None) -> Arguments:
+        """The arguments of a call, with tensors for Python numbers of parameters that are in `as_tensors`.
 
         Raises:
           TypeError: if they do not fit the parameters, or are not what the `input_signature` says.
@@ -86,6 +89,8 @@ class Parameters:
             call_type, _ = function_type_utils.make_canonicalized_monomorphic_type(typed, by_keyword, {}, self._type)
         except (TypeError, ValueError) as error:
             raise TypeError(_explained(error)) from error
+        if as_tensors and _numbers(call_type, as_tensors):
+            return self.bind(*_with_tensors(call_type, bound, as_tensors))
         return Arguments(call_type, bound)
 
 
@@ -206,6 +211,46 @@ def depth_of_functions(call_type: CallType) -> int:
     """How many Python functions among the arguments refer to one another in a row at most."""
     kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
     return max((kind.depth for kind in kinds if isinstance(kind, python_functions.FunctionKind)), default=0)
+
+
+def changing_numbers(before: CallType, after: CallType) -> dict[str, list[int | float]]:
+    """The Python numbers of the second call, by parameter, for which the first one passes others."""
+    old, new = (_numbers(kind, kind.parameters) for kind in (before, after))
+    return {name: numbers for name, numbers in new.items() if name in old and old[name] != numbers}
+
+
+def _numbers(call_type: CallType, names: Collection[str]) -> dict[str, list[int | float]]:
+    """The Python numbers that these parameters are or hold, by parameter, as far as there are any."""
+    kinds = [(parameter.name, parameter.type_constraint) for parameter in _parameters(call_type)]
+    found: dict[str, list[int | float]] = {}
+    for name, kind in kinds:
+        values: list[Any] = [getattr(part, "value", None) for part in _parts(kind)]
+        if name in names and any(map(_is_number, values)):
+            found[name] = list(filter(_is_number, values))
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)  # True is an int, too
+
+
+def _with_tensors(
+    call_type: CallType, bound: inspect.BoundArguments, as_tensors: AsTensors
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call, with tensors in place of the Python numbers of these parameters."""
+
+    def of_parameter(name: str, argument: Any) -> Any:
+        if name not in as_tensors:
+            return argument
+        integer, other = as_tensors[name]
+        return nest.map_structure(
+            lambda leaf: tf.constant(leaf, integer if type(leaf) is int else other) if _is_number(leaf) else leaf,
+            argument,
+        )
+
+    by_position = zip(call_type.parameters, bound.args, strict=False)
+    by_keyword = {name: of_parameter(name, argument) for name, argument in bound.kwargs.items()}
+    return [of_parameter(*pair) for pair in by_position], by_keyword
 
 
 def _flat_specs(call_type: CallType) -> list[tf.TensorSpec]:

@@ -35,7 +35,7 @@ ORDER = """
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.bodies
     _tf.tracing
-    ops, shapes, signatures, explanations, sharing
+    ops, shapes, signatures, explanations, sharing, passed_numbers
     vectorization, conversions, made_variables
     definitions, results, looks
     result_shapes, traced_bodies, contradictions, output_signatures

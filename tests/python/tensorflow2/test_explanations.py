@@ -151,11 +151,11 @@ def dictionary_of_results():
 def python_index():
     @tfr.recursive
     def total(x, i):
-        if x[i] < 0.0:
+        if tf.size(x) <= i:
             return 0.0
-        return x[i] + total(x, i + 1)
+        return x[i] + total(x[1:], i)
 
-    return total, [tf.constant([1.0, 2.0, -1.0]), 0]
+    return total, [tf.constant([1.0, 2.0]), 3]
 
 
 @mistake("'product'", "one dtype", "int32", "taken to return", "float32", "output_signature")

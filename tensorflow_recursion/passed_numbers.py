@@ -1,0 +1,192 @@
+"""Python numbers that change from call to call of a recursion: whether a trace has their values, or takes tensors.
+
+Take a continued fraction, called as `fraction(a, 0)`:
+
+    @tfr.recursive
+    def fraction(a, i):
+        if i == tf.size(a) - 1:
+            return a[i]
+        return a[i] + 1.0 / fraction(a, i + 1)
+
+Each Python number makes a trace, as with `tf.function`. That is right where Python ends the recursion, as by
+`if depth == 0:`. Here TensorFlow does, so that each trace leads to one for the next number: there would be no end of
+them, or an error, as none can be made for an index that `a` does not have. Then the call is made again with `i` as a
+tensor in all calls of `fraction`, as if the user had written `tf.constant(0)`. If that fails, too, nothing has changed.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from tensorflow_recursion import notices
+from tensorflow_recursion.errors import CallError, EndlessError, with_message
+
+# The dtypes of tensors in the place of Python integers, and of other numbers.
+Dtypes: TypeAlias = tuple[tf.DType, tf.DType]
+
+# What is told of numbers that are passed as tensors.
+_AS_TENSORS = (
+    "Each would need a trace of its own; so that one serves all, integers are passed as tensors of {integer}, other "
+    "numbers of {other}. Pass a tensor in the first call, as tf.constant(0), to say that, or to choose the dtype"
+)
+
+
+class PassedNumbers:
+    """Which parameters of a function take Python numbers as tensors.
+
+    Attributes:
+      as_tensors: for each of these parameters, by name, the dtypes of integers and of other numbers.
+    """
+
+    def __init__(self, function: str) -> None:
+        self.as_tensors: Mapping[str, Dtypes] = {}
+        self._function = function
+
+    def note(self, changing: Mapping[str, Sequence[int | float]]) -> None:
+        """Note the numbers, by parameter, in which a call differs from the one that led to it."""
+        if changing and (attempt := _attempts.now) is not None:
+            attempt.changing.setdefault(self, set()).update(changing)
+            attempt.numbers.extend(itertools.chain(*changing.values()))
+
+    def take(self, names: Collection[str], dtypes: Dtypes) -> Callable[[], None]:
+        """Take the numbers of these parameters as tensors, too; returns what undoes that."""
+        before = self.as_tensors
+        self.as_tensors = {**before, **dict.fromkeys(names, dtypes)}
+
+        def undo() -> None:
+            self.as_tensors = before
+
+        return undo
+
+    def text(self, names: Collection[str]) -> str:
+        """What to tell the user of parameters whose numbers change."""
+        these = " and ".join(f"'{name}'" for name in sorted(names))
+        return f"Function '{self._function}': its calls pass another Python number as {these} each time"
+
+
+class _Attempt:
+    """One way to make an outermost call.
+
+    Attributes:
+      may_end_early: whether it is to end where numbers change and may do so without end.
+      has_ended_early: whether it has.
+      changing: the parameters of functions in whose numbers calls of a recursion differ.
+      numbers: these numbers.
+    """
+
+    def __init__(self, *, may_end_early: bool) -> None:
+        self.may_end_early = may_end_early
+        self.has_ended_early = False
+        self.changing: dict[PassedNumbers, set[str]] = {}
+        self.numbers: list[int | float] = []
+
+    def take(self, dtypes: Dtypes) -> Callable[[], None]:
+        """Take all numbers that change as tensors; returns what undoes that."""
+        changes = [numbers.take(names, dtypes) for numbers, names in self.changing.items()]
+
+        def undo() -> None:
+            for undo_one in changes:
+                undo_one()
+
+        return undo
+
+    def dtypes(self) -> Iterator[Dtypes]:
+        """The dtypes to try: what TensorFlow makes of numbers, then what has more digits, for those that there are."""
+        integers = [number for number in self.numbers if isinstance(number, int)]
+        kept = [dtype for dtype in (tf.int32, tf.int64) if all(dtype.min <= one <= dtype.max for one in integers)]
+        others = (tf.float32, tf.float64) if len(integers) < len(self.numbers) else (tf.float32,)
+        yield from itertools.product(kept if integers else (tf.int32,), others)
+
+    def text(self) -> str:
+        """What to tell the user."""
+        return "; ".join(numbers.text(names) for numbers, names in self.changing.items())
+
+
+class _Attempts(threading.local):
+    """The outermost call that this thread makes, if any."""
+
+    now: _Attempt | None = None
+
+
+_attempts = _Attempts()
+
+# What is known of functions that bodies make: a function is another one in each build, of the same code.
+_of_code: weakref.WeakKeyDictionary[CodeType, PassedNumbers] = weakref.WeakKeyDictionary()
+
+
+def of(name: str, func: Callable[..., Any], *, is_local: bool) -> PassedNumbers:
+    """What is known of a function that is made of `func`; `is_local` says whether a body makes it."""
+    code = getattr(func, "__code__", None) if is_local else None
+    return PassedNumbers(name) if code is None else _of_code.setdefault(code, PassedNumbers(name))
+
+
+def ends_early() -> bool:
+    """Whether a call whose numbers change, maybe without end, fails now, to be tried with tensors."""
+    if (attempt := _attempts.now) is None or not attempt.may_end_early:
+        return False
+    attempt.has_ended_early = True
+    return True
+
+
+def make_call(call: Callable[[], Any]) -> Any:
+    """What an outermost call returns; of a call that is made in another one, that one decides.
+
+    If tracing fails where numbers have changed from call to call of a recursion, these are passed as tensors.
+    """
+    if _attempts.now is not None:
+        return call()
+    attempt = _Attempt(may_end_early=True)
+    try:
+        return _made(attempt, call)
+    except tf.errors.OpError:  # of a run, not of a trace
+        raise
+    except Exception as error:
+        is_final = isinstance(error, CallError) and not isinstance(error, EndlessError)
+        if is_final or not attempt.changing:
+            raise
+        return _made_with_tensors(attempt, error, call)
+
+
+def _made(attempt: _Attempt, call: Callable[[], Any]) -> Any:
+    _attempts.now = attempt
+    try:
+        return call()
+    finally:
+        _attempts.now = None
+
+
+def _made_with_tensors(attempt: _Attempt, error: Exception, call: Callable[[], Any]) -> Any:
+    """What a call returns that has failed as this attempt, if the numbers that changed are passed as tensors."""
+    errors = []
+    for dtypes in attempt.dtypes():
+        undo = attempt.take(dtypes)
+        try:
+            result = make_call(call)
+        except tf.errors.OpError:
+            _warn(attempt, dtypes)
+            raise
+        except Exception as further:
+            errors.append(further)
+            undo()
+        else:
+            _warn(attempt, dtypes)
+            return result
+    if attempt.has_ended_early:
+        return _made(_Attempt(may_end_early=False), call)
+    if isinstance(error, EndlessError) or not errors:  # says what to do
+        raise error from error.__cause__
+    note = f"{attempt.text()}. Passed as a tensor, it fails, too: {errors[0]}"
+    raise with_message(error, f"{error}\n\n{note}") from error.__cause__
+
+
+def _warn(attempt: _Attempt, dtypes: Dtypes) -> None:
+    integer, other = (dtype.name for dtype in dtypes)
+    notices.show("number", f"{attempt.text()}. {_AS_TENSORS.format(integer=integer, other=other)}")
