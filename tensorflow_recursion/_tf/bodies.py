@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2
+from tensorflow.python.autograph.converters.conditional_expressions import ConditionalExpressionTransformer
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api
 from tensorflow.python.autograph.pyct import errors, parser
@@ -154,6 +155,19 @@ def first_that_changes(traced: TracedFunction) -> tuple[str, str, str] | None:
         if node.op.startswith(_TAKES_AWAY):
             return node.name, node.op, "do it outside of the function, and pass it what is needed"
     return None
+
+
+def _convert_inner_conditionals() -> None:
+    """Let AutoGraph convert a conditional expression in another one too: `a if b else (c if d else e)`."""
+    convert = ConditionalExpressionTransformer.visit_IfExp
+
+    def with_parts(self: ConditionalExpressionTransformer, node: Any) -> Any:
+        return convert(self, self.generic_visit(node))
+
+    replace_for_good(ConditionalExpressionTransformer, "visit_IfExp", with_parts)
+
+
+_convert_inner_conditionals()
 
 
 def note_reader(op_type: str) -> None:

@@ -20,7 +20,8 @@ it:
   eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`.
 - `bodies`, so that functions leave out what nothing reads, and errors our own lines:
   `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`; and because TensorFlow errs in the lines of
-  errors: `traceback_utils._process_traceback_frames`.
+  errors, and in conditional expressions: `traceback_utils._process_traceback_frames`,
+  `ConditionalExpressionTransformer.visit_IfExp`.
 - `inlining`, so that graphs of loaded branches and loops are made once: `cond_v2.get_func_graphs`,
   `while_v2._get_graph`.
 - `loops`, for what errors say, and because TensorFlow errs: `while_v2._check_shapes_compat`,

@@ -247,3 +247,18 @@ def in_conditions(recursive):
         return 3
 
     return walk
+
+
+@program((3, 11), (2, 0), (5, 1))
+def nested_conditions(recursive):
+    """A conditional expression in another one, on each side of `else`, and in a condition."""
+
+    @recursive
+    def power(x, n):
+        return (x if n == 1 else power(x, n - 1) * x) if n % 2 == 1 else (1 if n == 0 else power(x * x, n // 2))
+
+    @recursive
+    def either(x, n):
+        return power(x, n) if (x > 2 if n > 1 else n > 0) else x
+
+    return either
