@@ -180,7 +180,7 @@ def long_integers(recursive):
 
 
 @pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
-@pytest.mark.sampled(2)
+@pytest.mark.each_value
 @OUTERMOST
 @pytest.mark.parametrize("make", PROGRAMS.values(), ids=list(PROGRAMS))
 def test_values_and_gradients_are_those_of_python(make, outermost, functions_run_eagerly):
@@ -286,6 +286,7 @@ def test_numbers_are_values_again_after_a_call_that_failed():
     assert float(product(tf.constant(1.0), 0, True)) == 6.0
 
 
+@pytest.mark.thorough
 def test_numbers_that_no_tensor_holds_stay_values():
     @tfr.recursive
     def multiplied(x, number):
