@@ -67,6 +67,26 @@ _EXPLANATIONS = (
         "tf.gather(list, index), or tf.switch_case for parts of different shapes",
     ),
     _Explanation(
+        r"Tensor' object does not support item assignment",
+        "a tensor cannot be changed in place; write x = tf.tensor_scatter_nd_update(x, [[i]], [value]) for x[i] = "
+        "value, or let a tf.Variable or a tf.TensorArray hold what changes",
+    ),
+    _Explanation(
+        r"(?s)Tensor object has no attribute '(\w+)'.*numpy-related methods",
+        "a tensor has no '{1}', which is NumPy's; write TensorFlow's operators: tf.cast(x, dtype) for x.astype(dtype), "
+        "tf.round(x) for round(x), tf.reshape(x, shape) for x.reshape(shape)",
+    ),
+    _Explanation(
+        r"unsupported operand type\(s\) for divmod\(\): .*Tensor",
+        "Python's `divmod` takes no tensors; write a // b and a % b",
+    ),
+    _Explanation(
+        r"^'(\S+)' must also be initialized in the (?:main|else) branch",
+        "'{1}' has a value on one path of an `if` alone, and is used behind it; give it a value before the `if`, or on "
+        "the other path. If that one returns, this `if` is in a `with`, a `try` or a loop, from where AutoGraph does "
+        "not go on to what follows: put what follows under `else`, or assign the result and return it at the end",
+    ),
+    _Explanation(
         r"^Tensor is unhashable",
         "Python's dictionaries and sets cannot look up a tensor, which has no value before the graph runs; write "
         "tf.switch_case, or tf.gather for numbers; a table of results that are known already is a "

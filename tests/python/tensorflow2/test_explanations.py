@@ -158,6 +158,61 @@ def python_index():
     return total, [tf.constant([1.0, 2.0]), 3]
 
 
+@mistake("'repeat'", "'result' has a value on one path", "before the `if`")
+def variable_of_one_path():
+    @tfr.recursive
+    def repeat(x, n):
+        if n > 0:
+            result = repeat(x, n - 1)
+        return result * x
+
+    return repeat, [tf.constant(2.0), tf.constant(3)]
+
+
+@mistake("'repeat'", "in a `with`, a `try` or a loop", "under `else`")
+def return_in_a_scope():
+    @tfr.recursive
+    def repeat(x, n):
+        with tf.name_scope("scope"):
+            if n < 1:
+                return x
+            result = repeat(x, n - 1)
+        return result * x
+
+    return repeat, [tf.constant(2.0), tf.constant(3)]
+
+
+@mistake("'marked'", "cannot be changed in place", "tf.tensor_scatter_nd_update")
+def assignment_to_a_part():
+    @tfr.recursive
+    def marked(x, n):
+        if n < 1:
+            return x
+        x[n] = 1.0
+        return marked(x, n - 1)
+
+    return marked, [tf.zeros([4]), tf.constant(3)]
+
+
+@mistake("'rounded'", "has no 'astype', which is NumPy's", "tf.round(x)")
+def method_of_numpy():
+    @tfr.recursive
+    def rounded(x, n):
+        return round(x) if n < 1 else rounded(x * 2.0, n - 1)
+
+    return rounded, [tf.constant(0.3), tf.constant(3)]
+
+
+@mistake("'bits'", "a // b and a % b")
+def quotient_and_remainder():
+    @tfr.recursive
+    def bits(n):
+        rest, bit = divmod(n, 2)
+        return bit if rest == 0 else bits(rest) + bit
+
+    return bits, [tf.constant(5)]
+
+
 @mistake("'product'", "one dtype", "int32", "taken to return", "float32", "output_signature")
 def product_of_two_dtypes():
     @tfr.recursive
@@ -183,7 +238,9 @@ def functional_model():
 def test_mistake_is_an_error_that_says_what_to_write(name):
     make, texts = MISTAKES[name]
     function, args = make()
-    with pytest.raises((TypeError, ValueError), match="(?s)" + ".*".join(map(re.escape, texts))) as error:
+    with pytest.raises(
+        (TypeError, ValueError, AttributeError), match="(?s)" + ".*".join(map(re.escape, texts))
+    ) as error:
         function(*args)
     is_of_results = "taken to return" in texts
     assert ("taken to return" in str(error.value)) == is_of_results
