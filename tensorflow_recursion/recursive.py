@@ -225,7 +225,11 @@ class RecursiveFunction:
         """The function as a method of `instance`."""
         if instance is None:
             return self
-        return Method(self._bound_to(instance), instance)
+        return Method(self, self._bound_to(instance), instance)
+
+    def __reduce__(self) -> str:
+        """What `copy` and `pickle` make of it: itself, by its name in its module, as of a Python function."""
+        return self.__qualname__
 
     def _bound_to(self, instance: Any) -> RecursiveFunction:
         """The function of one instance, which does not keep that one alive."""
@@ -346,7 +350,9 @@ class RecursiveFunction:
 class Method:
     """A recursive function as a method of an instance, as long as that one is asked for it."""
 
-    def __init__(self, function: RecursiveFunction, instance: Any) -> None:
+    def __init__(self, attribute: RecursiveFunction, function: RecursiveFunction, instance: Any) -> None:
+        """Makes what the `attribute` of a class is for an `instance`: its `function`."""
+        self._attribute = attribute
         self._function = self.__func__ = function
         self.__self__ = instance
 
@@ -361,6 +367,10 @@ class Method:
 
     def __hash__(self) -> int:
         return hash(self.__func__)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """What `copy` and `pickle` make of it: the method of the instance that they make, as of Python's methods."""
+        return RecursiveFunction.__get__, (self._attribute, self.__self__)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)

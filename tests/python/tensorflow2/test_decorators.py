@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import abc
+import copy
 import functools
 import inspect
+import pickle
 
 import pytest
 import tensorflow as tf
@@ -67,3 +69,48 @@ def test_function_is_itself_as_an_argument_of_a_tf_function():
 
     assert [float(apply(power, tf.constant(x))) for x in (2.0, 3.0)] == [8.0, 27.0]
     assert traced == [power]
+
+
+class Scaled(tf.Module):
+    def __init__(self):
+        self.factor = tf.Variable(2.0)
+        self.functions = [halved, self.power]
+
+    @tfr.recursive
+    def power(self, n):
+        if n < 1:
+            return tf.ones([])
+        return self.factor * self.power(n - 1)
+
+
+@tfr.recursive
+def halved(n):
+    if n < 1:
+        return tf.ones([])
+    return halved(n - 1) / 2.0
+
+
+def test_objects_with_functions_are_copied_as_those_with_python_functions_are():
+    scaled = Scaled()
+    assert float(scaled.functions[1](tf.constant(2))) == 4.0
+    copied = copy.deepcopy(scaled)
+    copied.factor.assign(3.0)
+    assert [float(function(tf.constant(2))) for function in copied.functions] == [0.25, 9.0]
+    assert float(scaled.power(tf.constant(2))) == 4.0
+    assert copied.functions[0] is copy.copy(halved) is halved
+    assert copy.copy(scaled.power) == scaled.power
+    with tf.GradientTape() as tape:
+        result = copied.functions[1](tf.constant(2))
+    assert float(tape.gradient(result, copied.factor)) == 6.0
+
+
+def test_functions_are_pickled_by_their_names_as_python_functions_are():
+    assert pickle.loads(pickle.dumps({"f": halved}))["f"] is halved
+    assert pickle.loads(pickle.dumps(Scaled.power)) is Scaled.power
+
+    @tfr.recursive
+    def local(n):
+        return n
+
+    with pytest.raises((AttributeError, pickle.PicklingError), match="local"):
+        pickle.dumps(local)
