@@ -32,6 +32,7 @@ class _Explanation:
       text: what they mean; `{1}` is the pattern's first group.
       quotes: whether TensorFlow's own message is worth reading as well.
       is_converted: whether AutoGraph converts what they are about, so that they come up where it could not.
+      in_converted: what they mean where AutoGraph has converted the code, if that is something else.
       of_results: whether it may help to know what calls are taken to return.
     """
 
@@ -39,6 +40,7 @@ class _Explanation:
     text: str
     quotes: bool = False
     is_converted: bool = False
+    in_converted: str | None = None
     of_results: bool = False
 
 
@@ -54,6 +56,10 @@ _EXPLANATIONS = (
         "runs; write tf.cond or tf.while_loop (tf.logical_and, tf.logical_or, tf.logical_not). Nor can `assert`; "
         "write tf.debugging.assert_...",
         is_converted=True,
+        in_converted="AutoGraph does not convert `x if p else y` in another one, `if` in a comprehension, `in`, "
+        "`assert`, nor `max`, `min`, `any` and `all` of several tensors, and a tensor has no value before the graph "
+        "runs; write an `if` of its own or tf.where, tf.maximum, tf.minimum, tf.reduce_any, tf.reduce_all or "
+        "tf.debugging.assert_...",
     ),
     _Explanation(
         r"[Ii]terating over a (?:symbolic )?`tf\.Tensor`",
@@ -367,12 +373,19 @@ def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[]
             text = known.text
             for number, group in groups:
                 text = text.replace(f"{{{number}}}", group or "")
-            if autograph and known.is_converted and (cause := bodies.unconverted(error, is_ours)) is not None:
-                text = f"{cause}. Unconverted, {text}"
+            if autograph and known.is_converted:
+                text = _of_converted(known, error, text)
             if known.quotes:
                 text = f"{text} ({' '.join(message.split())})"
             return text + note() if known.of_results else text
     return None
+
+
+def _of_converted(known: _Explanation, error: Exception, text: str) -> str:
+    """The `text` of an explanation as it is for a body that AutoGraph converts, where it can."""
+    if (cause := bodies.unconverted(error, is_ours)) is not None:
+        return f"{cause}. Unconverted, {text}"
+    return known.in_converted if known.in_converted and bodies.is_in_converted(error, is_ours) else text
 
 
 def place(error: Exception) -> str:

@@ -245,10 +245,8 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
 
     `skip` says which files are not the user's.
     """
-    walked = traceback.walk_tb(_before_autograph(error).__traceback__)
-    frames = [frame for frame, _ in walked if not skip(frame.f_code.co_filename)]
-    inwards = [frame for frame in frames if frame.f_code.co_name not in _COMPREHENSIONS]
-    unconverted = list(itertools.takewhile(lambda frame: not is_converted(frame.f_code.co_filename), inwards[::-1]))
+    frames = _users_frames(error, skip)
+    unconverted = list(itertools.takewhile(lambda frame: not is_converted(frame.f_code.co_filename), frames))
     if not unconverted:
         return None
     frame, code = unconverted[0], unconverted[0].f_code
@@ -266,6 +264,19 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
         if (cause := _why_not_converted(frame.f_code, frame.f_globals)) is not None:
             return f"AutoGraph could not convert '{_name_of(frame.f_code)}' ({cause}); write that in another way"
     return None
+
+
+def is_in_converted(error: BaseException, skip: Callable[[str], bool]) -> bool:
+    """Whether an error came up in a function that AutoGraph has converted; `skip` is as of `unconverted`."""
+    frames = _users_frames(error, skip)
+    return bool(frames) and is_converted(frames[0].f_code.co_filename)
+
+
+def _users_frames(error: BaseException, skip: Callable[[str], bool]) -> list[types.FrameType]:
+    """The frames of functions that an error came through, the innermost first, but for files to `skip`."""
+    walked = traceback.walk_tb(_before_autograph(error).__traceback__)
+    frames = [frame for frame, _ in walked if not skip(frame.f_code.co_filename)]
+    return [frame for frame in frames if frame.f_code.co_name not in _COMPREHENSIONS][::-1]
 
 
 def _before_autograph(error: BaseException) -> BaseException:
