@@ -88,21 +88,28 @@ def total(parts: Mapping[Part, int], contributions: tf.Tensor, weight: tf.Tensor
 
 
 def _sum(part: Part, number: int, contributions: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-    """A part of the gradient for a weight."""
+    """A part of the gradient for a weight.
+
+    Terms of two bytes are added up in four, as rounding would lose what comes after some hundreds of them. The step
+    from the view to the weight is then one in four bytes, too: only the whole gradient has to fit the weight's dtype.
+    """
     dtype, shape = handles.gradient_type(weight)
     if not part.steps:
         zeros = None if shape.is_fully_defined() else handles.zeros_for(weight)
-        return _sum_of_view(part.kind, number, contributions, dtype, shape, zeros)
+        return tf.cast(_sum_of_view(part.kind, number, contributions, dtype, shape, zeros), dtype)
     like = tf.zeros(shape, dtype) if shape.is_fully_defined() else handles.zeros_for(weight)
     view = weight_views.view(like, part.steps)
     grad = _sum_of_view(part.kind, number, contributions, view.dtype, view.shape, view)
-    return tf.convert_to_tensor(tf1.gradients([view], [like], [grad])[0])
+    if grad.dtype != view.dtype:
+        like = tf.cast(like, grad.dtype)
+        view = weight_views.view(like, weight_views.of_dtype(part.steps, grad.dtype))
+    return tf.cast(tf1.gradients([view], [like], [grad])[0], dtype)
 
 
 def _sum_of_view(
     kind: Kind, number: int, contributions: tf.Tensor, dtype: tf.DType, shape: tf.TensorShape, like: tf.Tensor | None
 ) -> tf.Tensor:
-    """The gradient for a view; `like` has its dimensions where these are open."""
+    """The gradient for a view of a dtype; `like` has its dimensions where these are open."""
     if kind is Kind.PRODUCT:
         return tf.matmul(*_collected_factors(contributions, number, dtype, shape, like, [[0], [1]]), transpose_a=True)
     if kind is Kind.BATCH_PRODUCT:
@@ -120,7 +127,12 @@ def _sum_of_view(
         values = tf.reshape(values, [tf.shape(values)[0], *sizes_of(like, range(1, shape.rank))])
     [num_rows] = dims(shape[:1])
     num_rows = tf.shape(like)[0] if num_rows is None else num_rows
-    return tf.math.unsorted_segment_sum(values, indices, num_rows)
+    return tf.math.unsorted_segment_sum(_summable(values), indices, num_rows)
+
+
+def _summable(terms: tf.Tensor) -> tf.Tensor:
+    """Terms of a dtype in which many can be added up."""
+    return tf.cast(terms, tf.float32) if terms.dtype.is_floating and terms.dtype.size < tf.float32.size else terms
 
 
 def _collected_factors(
@@ -131,14 +143,14 @@ def _collected_factors(
     like: tf.Tensor | None,
     axes: Sequence[Sequence[int]],
 ) -> list[tf.Tensor]:
-    """The factors of products; rows of the first and of the second have the sizes of these `axes` of the view.
+    """The factors of products, summable ones; rows of the first and of the second have the sizes of these `axes`.
 
-    Without a term, Collect knows nothing of those that are open.
+    Those are axes of the view. Without a term, Collect knows nothing of sizes that are open.
     """
     shapes = [tf.TensorShape([dims(shape)[i] for i in of_rows]) for of_rows in axes]
     found = ops.collect(contributions, (dtype, dtype), (shapes[0], shapes[1]), number)
     return [
-        rows if row.is_fully_defined() else tf.reshape(rows, [tf.shape(rows)[0], *sizes_of(like, of_rows)])
+        _summable(rows if row.is_fully_defined() else tf.reshape(rows, [tf.shape(rows)[0], *sizes_of(like, of_rows)]))
         for rows, row, of_rows in zip(found, shapes, axes, strict=True)
     ]
 

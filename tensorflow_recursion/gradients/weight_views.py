@@ -47,9 +47,11 @@ class _Constant:
         array = np.asarray(value, dtype.as_numpy_dtype)
         return cls(dtype, array.shape, array.tobytes())
 
+    def array(self) -> Any:
+        return np.frombuffer(self.data, self.dtype.as_numpy_dtype).reshape(self.shape)
+
     def tensor(self) -> tf.Tensor:
-        array = np.frombuffer(self.data, self.dtype.as_numpy_dtype).reshape(self.shape)
-        return tf.constant(array, self.dtype)
+        return tf.constant(self.array(), self.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +78,17 @@ class Step:
         inputs.insert(self.position, tensor)
         attrs = {name: tf1.AttrValue.FromString(value) for name, value in self.attributes}
         return tf1.get_default_graph().create_op(self.op_type, inputs, attrs=attrs).outputs[self.output]
+
+    def of_dtype(self, dtype: tf.DType) -> Step:
+        """The step where the tensor is of another floating dtype."""
+        constants = [_Constant.of(one.array(), dtype) if one.dtype.is_floating else one for one in self.constants]
+        attributes = []
+        for name, value in self.attributes:
+            attr = tf1.AttrValue.FromString(value)
+            if attr.WhichOneof("value") == "type" and tf.as_dtype(attr.type).is_floating:
+                attr.type = dtype.as_datatype_enum
+            attributes.append((name, attr.SerializeToString()))
+        return dataclasses.replace(self, attributes=tuple(attributes), constants=tuple(constants))
 
 
 def transposed(order: Sequence[int] = (1, 0)) -> Step:
@@ -130,3 +143,8 @@ def view(weight: tf.Tensor, steps: Iterable[Step]) -> tf.Tensor:
     for step in steps:
         weight = step.view_of(weight)
     return weight
+
+
+def of_dtype(steps: Iterable[Step], dtype: tf.DType) -> tuple[Step, ...]:
+    """The steps in one floating dtype from the first on, so that none has to change it."""
+    return tuple(step.of_dtype(dtype) for step in steps if step.op_type != "Cast")

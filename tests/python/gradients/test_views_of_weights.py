@@ -255,3 +255,34 @@ def test_gradients_are_those_of_the_function_unrolled(run, name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
     check(run, name, 2)
+
+
+# What calls multiply or gather with a weight in two bytes, and the weight's shape.
+IN_TWO_BYTES = {
+    "rows": ([3, 2], lambda w: tf.gather(w, [1])),
+    "rows that are sliced": ([3, 2], lambda w: w[1:2]),
+    "product": ([2, 2], lambda w: tf.ones([1, 2], w.dtype) @ w),
+    "product with the transposed": ([2, 2], lambda w: tf.ones([1, 2], w.dtype) @ transposed(w * 0.5)),
+    "batch of products": ([3, 2, 2], lambda w: tf.reduce_sum(tf.matmul(tf.ones([3, 1, 2], w.dtype), w), 0)),
+}
+
+
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("name", IN_TWO_BYTES)
+def test_gradients_of_views_in_two_bytes_are_added_up_in_four(run, name, dtype):
+    """As without recursion, where each use casts the gradient back before they are added."""
+    shape, use = IN_TWO_BYTES[name]
+    weight = tf.ones(shape)
+    calls, scale = 700, 128.0  # a sum of 700 ones is 256 in bfloat16; one of 128 each is more than float16 holds
+
+    @tfr.recursive(
+        input_signature=[tf.TensorSpec([], I32)], output_signature=tf.TensorSpec([1, 2], F32), autograph=False
+    )
+    def net(n):
+        one = lambda: scale * tf.cast(use(tf.cast(weight, dtype)), F32)
+        return tf.cond(n < 1, lambda: tf.zeros([1, 2]), lambda: net(n - 1) + one())
+
+    once = scale * tf.cast(use(tf.cast(weight, dtype)), F32)
+    grads = [tf.convert_to_tensor(tf.gradients(y, weight)[0]) for y in (net(tf.constant(calls)), once)]
+    grad, of_one_call = run(grads)
+    np.testing.assert_allclose(grad, calls * of_one_call, rtol=1e-6)
