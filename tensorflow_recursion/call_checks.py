@@ -33,7 +33,8 @@ def check_in_reach(name: str, tensors: Sequence[tf.Tensor], chain: Sequence[tf.G
             continue  # becomes a capture of that body, and is checked where that one is called
         raise ValueError(
             f"Call of '{names.shown(name)}': {how} tensor {tensor.name!r} of another graph, which is out of reach "
-            f"here; call '{names.shown(name)}' in the graph of that tensor"
+            f"here; call '{names.shown(name)}' in the graph of that tensor, or, where a body has put it into an object "
+            "(self.table = tf.ones([2])), make it outside of bodies, which are built more than once"
         )
 
 

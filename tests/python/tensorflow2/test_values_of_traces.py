@@ -154,3 +154,21 @@ def test_tensors_made_in_an_init_scope_are_constants(outermost, length):
     weight = length * (length + 1) // 2
     found = outermost(with_gradient)(tf.constant(2), tf.constant(0.5))
     np.testing.assert_allclose(found, [3 * (weight + 3), 3 * 2 * weight, 3 * 0.5 * weight], rtol=1e-6)
+
+
+class Table:
+    def __init__(self):
+        self.rows = None
+
+    @tfr.recursive
+    def product(self, x, n):
+        if self.rows is None:
+            self.rows = tf.ones([2])
+        if n < 1:
+            return x * self.rows
+        return self.product(x, n - 1)
+
+
+def test_tensor_that_a_body_keeps_in_an_object_is_an_error_that_says_where_to_make_it():
+    with pytest.raises(ValueError, match=r"Call of 'product'.*put it into an object.*make it outside of bodies"):
+        Table().product(tf.ones([2]), tf.constant(2))
