@@ -56,9 +56,9 @@ _EXPLANATIONS = (
         "runs; write tf.cond or tf.while_loop (tf.logical_and, tf.logical_or, tf.logical_not). Nor can `assert`; "
         "write tf.debugging.assert_...",
         is_converted=True,
-        in_converted="AutoGraph does not convert `x if p else y` in another one, `if` in a comprehension, `in`, "
-        "`assert`, nor `max`, `min`, `any` and `all` of several tensors, and a tensor has no value before the graph "
-        "runs; write an `if` of its own or tf.where, tf.maximum, tf.minimum, tf.reduce_any, tf.reduce_all or "
+        in_converted="AutoGraph does not convert `if` in a comprehension, `in`, `assert`, nor `max`, `min`, `any` and "
+        "`all` of several tensors, and a tensor has no value before the graph runs; write an `if` of its own or "
+        "tf.where, tf.maximum, tf.minimum, tf.reduce_any, tf.reduce_all or "
         "tf.debugging.assert_...",
     ),
     _Explanation(

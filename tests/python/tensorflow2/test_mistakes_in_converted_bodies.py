@@ -184,10 +184,6 @@ def none_from_loop(n):
     return tf.while_loop(lambda i: i < n, lambda i: None, [0])
 
 
-def choice_in_a_choice(n):
-    return n if n > 0 else n * 2 if n > -2 else -n
-
-
 def positive_parts(n):
     return tf.add_n([part for part in [n, n + 1] if part > 0])
 
@@ -203,7 +199,6 @@ MISTAKES = {
     key: "tf.switch_case",
     sum_of_dtypes: "tf.constant(0, tf.int64)",
     none_from_loop: "None stands where a tensor is needed",
-    choice_in_a_choice: "AutoGraph does not convert `x if p else y` in another one",
     positive_parts: "AutoGraph does not convert `x if p else y` in another one, `if` in a comprehension",
     larger: "tf.maximum",
 }
