@@ -23,6 +23,7 @@ from tensorflow.python.ops import (
     list_ops,
     while_v2,
 )
+from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import branches, copies, function_calls, graphs, handles, nodes, recorders
@@ -39,6 +40,8 @@ class _ForGradients(Replacements):
     def _install(self) -> None:
         # Conditionals and loops are If and While.
         self.replace(control_flow_util, "EnableControlFlowV2", lambda graph: True)
+        of_branch = ControlFlowFuncGraph.__init__
+        self.replace(ControlFlowFuncGraph, "__init__", lambda *args, **kwargs: _begin(of_branch, *args, **kwargs))
         # The gradient of an operator is made on its device, so that a backward body is split as the forward one is.
         # Not by TensorFlow's colocation: its gradients of branches leave that out, and its groups name what is cut off.
         self.replace(gradients_util, "_maybe_colocate_with", _as_gradient_of)
@@ -66,6 +69,15 @@ class _ForGradients(Replacements):
         self.replace(gradients_util, "_DefaultGradYs", lambda *args: _given_gradients(given, *args))
         resolve = cond_v2._resolve_grad_inputs
         self.replace(cond_v2, "_resolve_grad_inputs", lambda *graphs: _resolved(resolve, *graphs))
+
+
+def _begin(of_branch: Callable[..., None], branch: Any, *args: Any, **kwargs: Any) -> None:
+    """Make the graph of a branch or of a loop's body, with the gradients that `gradient_override_map` names around it.
+
+    TensorFlow gives them to what stands in a v1 conditional or loop, as a body may have that is differentiated here.
+    """
+    of_branch(branch, *args, **kwargs)
+    branch._gradient_override_map = dict(branch.outer_graph._gradient_override_map)
 
 
 def _stand_ins(branch: tf.Graph, templates: Sequence[tf.Tensor]) -> list[tf.Tensor]:

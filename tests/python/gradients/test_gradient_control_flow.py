@@ -405,6 +405,29 @@ def test_gradients_inside_body(run, control_flow):
     np.testing.assert_allclose(run(f(tf.constant(1.0, F64), 8)), 2 ** (1 / 3))
 
 
+@tf.RegisterGradient("RecursionTestFourfold")
+def _fourfold(op, dy):
+    return 4.0 * dy
+
+
+def test_gradient_override_map_around_conditional_and_loop_of_body_is_followed(run, control_flow):
+    """The body is differentiated with control flow v2, whose branches forget the map that is around them."""
+    f, define = recursive("Overridden", [F64, I32], [F64])
+
+    @define
+    def Overridden(x, n):
+        x = tf.ensure_shape(x, [])
+        with tf1.get_default_graph().gradient_override_map({"Sin": "RecursionTestFourfold"}):
+            looped = tf.while_loop(lambda i, _: i < 2, lambda i, v: (i + 1, tf.sin(v)), [0, x])[1]
+            return tf.cond(n < 1, lambda: tf.sin(x), lambda: f(looped, n - 1))
+
+    x = tf.constant(0.5, F64)
+    y = f(x, 1)
+    value, slope = run([y, tf.gradients(y, x)[0]])
+    np.testing.assert_allclose(value, np.sin(np.sin(np.sin(0.5))))
+    assert slope == 4.0**3
+
+
 # --- Datasets -----------------------------------------------------------------------------------------------------
 
 
