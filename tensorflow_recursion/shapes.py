@@ -40,7 +40,7 @@ def guess(result: tf.Tensor) -> tf.TensorShape:
 
 
 def elements_of(result: tf.Tensor) -> handles.HandleData | None:
-    """What is known of a list that a body returns, or a `tf.function` that it calls.
+    """What is known of a list or a handle that a body returns, or a `tf.function` that it calls.
 
     Of one that a conditional leaves open, it is the dtype in its branches.
     """
@@ -48,7 +48,7 @@ def elements_of(result: tf.Tensor) -> handles.HandleData | None:
     while data is None and result.op.type == "Identity":
         result = result.op.inputs[0]
         data = handles.handle_data(result)
-    if data is not None or result.dtype != tf.variant:
+    if data is not None or not handles.has_data(result.dtype):
         return data
     called = function_calls.called_graph(result.op)
     if called is not None:

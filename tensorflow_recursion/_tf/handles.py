@@ -55,6 +55,11 @@ def is_of_no_variable(tensor: tf.Tensor) -> bool:
     return tensor.dtype.base_dtype == tf.resource and handle_data(tensor) is None
 
 
+def has_data(dtype: tf.DType) -> bool:
+    """Whether handle data, not the dtype alone, tells if tensors of a dtype have a gradient: handles and lists."""
+    return dtype.base_dtype in _WITH_DATA
+
+
 def is_trainable_type(dtype: tf.DType) -> bool:
     """Whether tensors of a dtype have a gradient, as far as the dtype alone tells."""
     return dtype not in (tf.variant, tf.resource) and bool(backprop_util.IsTrainable(dtype))
@@ -125,6 +130,11 @@ def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
     if tensor.dtype.base_dtype == tf.resource:
         return _variable_of(tensor)
     return tensor.dtype.base_dtype, tensor.shape
+
+
+def dtype_of_gradient(dtype: tf.DType, data: HandleData | None) -> tf.DType:
+    """The dtype of the gradient for what has a `dtype`, and of which `data` is known if it is a handle."""
+    return tf.as_dtype(data.shape_and_type[0].dtype) if dtype == tf.resource and data is not None else dtype
 
 
 def gradient_elements(tensor: tf.Tensor) -> HandleData | None:

@@ -157,8 +157,7 @@ class BodyWithGradient:
         for i, (result, shape) in enumerate(zip(self.results, pair.joined_shapes(found), strict=True)):
             if not self._is_trainable_result(i):
                 continue
-            self.dys.append(tf1.placeholder(result.dtype, shape, name=f"grad_{i}"))
-            handles.set_handle_data(self.dys[-1:], self.result_handles[i : i + 1])
+            self.dys.append(self._given_for(result, shape, self.result_handles[i], name=f"grad_{i}"))
             ys.append(result)
         inputs = [*self.args, *self.captures]
         if came_along(self._definition):
@@ -171,8 +170,18 @@ class BodyWithGradient:
 
     def _is_trainable_result(self, position: int) -> bool:
         pair, dtype = self._pair, self.results[position].dtype
-        known = dtype == tf.variant and handles.holds_trainable(self.result_handles[position])
+        known = handles.has_data(dtype) and handles.holds_trainable(self.result_handles[position])
         return known or self._known.ask(lambda: pair.is_trainable_result(position, dtype))
+
+    @staticmethod
+    def _given_for(result: tf.Tensor, shape: tf.TensorShape, known: handles.HandleData | None, name: str) -> tf.Tensor:
+        """What stands for the gradient for a result: a tensor like it, or, for a handle, like the variable."""
+        if result.dtype == tf.resource:
+            dtype = handles.dtype_of_gradient(result.dtype, known)
+            return tf1.placeholder(dtype, None, name=name)  # other calls may return other variables
+        dy = tf1.placeholder(result.dtype, shape, name=name)
+        handles.set_handle_data([dy], [known])
+        return dy
 
     def _is_collected(self, position: int) -> bool:
         return self._known.is_collected(self._definition, position)

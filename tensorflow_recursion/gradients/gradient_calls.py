@@ -145,13 +145,21 @@ def gradients_for_results(results: Sequence[tf.Tensor], pair: Pair, grads: Seque
     """A tensor for each differentiable result of a call; zeros where nothing depends on it."""
     dys = []
     for i, (result, grad) in enumerate(zip(results, grads, strict=False)):
-        if result.dtype == tf.variant and grad is not None and not nodes.is_zeros(grad):
-            pair.asked.add(i)
+        if handles.has_data(result.dtype) and _may_count(grad):
+            pair.asked[i] = result.dtype
         if pair.is_trainable_result(i, result.dtype):
-            dys.append(tf.zeros_like(result) if grad is None else tf.convert_to_tensor(grad, name=f"grad_{i}"))
+            handles.set_handle_data([result], pair.result_handles[i : i + 1] or [None])
+            dys.append(handles.zeros_for(result) if grad is None else tf.convert_to_tensor(grad, name=f"grad_{i}"))
             if result.dtype == tf.variant:
                 handles.set_handle_data(dys[-1:], [pair.result_handles[i]])
     return dys
+
+
+def _may_count(grad: Any) -> bool:
+    """Whether this may be a gradient for a handle or a list: zeros are none, nor are integers."""
+    if grad is None or not (grad.dtype == tf.variant or handles.is_trainable_type(grad.dtype)):
+        return False
+    return not (isinstance(grad, tf.Tensor) and nodes.is_zeros(grad))
 
 
 def _types_of_gradients(

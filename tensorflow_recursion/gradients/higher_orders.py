@@ -38,7 +38,8 @@ class GradientDefinition(MadeDefinition):
         types = tracer.output_types(self.base.user_name)
         self.of_results = [i for i, dtype in enumerate(types) if pair.is_trainable_result(i, dtype)]
         given: list[Named] = [(f"input_{i}", tensor.dtype.base_dtype) for i, tensor in enumerate(inputs)]
-        given += [(f"grad_{i}", types[i]) for i in self.of_results]
+        known = dict(enumerate(pair.result_handles))
+        given += [(f"grad_{i}", handles.dtype_of_gradient(types[i], known.get(i))) for i in self.of_results]
         outputs = [(f"output_{i}", handles.gradient_type(inputs[i])[0]) for i in pair.trainable]
         self.signature = Signature(name, tuple(given), tuple(outputs))
         self._groups = groups
@@ -60,7 +61,7 @@ class GradientDefinition(MadeDefinition):
         handles.set_handle_data([*results, record], forward.result_handles)
         given = dict(zip(self.of_results, dys, strict=True))
         grads = [
-            given[i] if i in given else tf.zeros_like(result)
+            given[i] if i in given else handles.zeros_for(result)
             for i, result in enumerate(results)
             if pair.is_trainable_result(i, result.dtype)
         ]

@@ -20,6 +20,15 @@ from tensorflow_recursion.shapes import Shapes
 
 Handles: TypeAlias = tuple[HandleData | None, ...]
 
+# What an error says of a result that has a gradient if more were known of it.
+_UNTOLD_VARIANT = (
+    "variant, and its body does not tell what that holds; return a list of tensors (tf.raw_ops.TensorList...) whose "
+    "dtype can be seen, or the tensors"
+)
+_UNTOLD_HANDLE = (
+    "handle, and its body does not tell of what variable; return the variable's value, or the handle as it was passed"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Templates:
@@ -58,7 +67,7 @@ class Pair:
       trainable: positions of the arguments and captures that have a gradient.
       result_shapes: static shapes of the results, None before the first trace.
       result_handles: what is known of the lists among the results; empty before the first trace.
-      asked: positions of the variants among the results that a call has a gradient for.
+      asked: positions of the variants and handles among the results that a call has a gradient for, with their dtypes.
       changes: how often shapes turned out to be less than was assumed.
       told: what the last trace was told of the group; None if there has to be one in any case.
       callees: the functions that the body calls where a gradient is taken, by their lasting names.
@@ -76,7 +85,7 @@ class Pair:
     trainable: tuple[int, ...]
     result_shapes: Shapes | None = None
     result_handles: Handles = ()
-    asked: set[int] = dataclasses.field(default_factory=set)
+    asked: dict[int, tf.DType] = dataclasses.field(default_factory=dict)
     changes: int = 0
     told: Told | None = None
     callees: set[str] = dataclasses.field(default_factory=set)
@@ -86,8 +95,8 @@ class Pair:
     templates: Templates | None = None
 
     def is_trainable_result(self, position: int, dtype: tf.DType) -> bool:
-        """Whether a result has a gradient, as far as is known: by its dtype, or as a list of such elements."""
-        if dtype.base_dtype != tf.variant:
+        """Whether a result has a gradient, as far as is known: by its dtype, or as a list or handle of such values."""
+        if not handles.has_data(dtype):
             return handles.is_trainable_type(dtype.base_dtype)
         return position < len(self.result_handles) and handles.holds_trainable(self.result_handles[position])
 
@@ -113,10 +122,10 @@ class Pair:
 
     def check_asked(self) -> None:
         """Raises LookupError if there is a gradient for a result of which nothing is known."""
-        for i in sorted(self.asked):
-            if not self.is_trainable_result(i, tf.variant):
+        for i, dtype in sorted(self.asked.items()):
+            if not self.is_trainable_result(i, dtype):
+                untold = _UNTOLD_HANDLE if dtype == tf.resource else _UNTOLD_VARIANT
                 raise LookupError(
                     f"Function '{names.shown(self.definition.user_name)}' cannot be differentiated: output {i} is a "
-                    "variant, and its body does not tell what that holds; return a list of tensors "
-                    "(tf.raw_ops.TensorList...) whose dtype can be seen, or the tensors"
+                    f"{untold}"
                 )

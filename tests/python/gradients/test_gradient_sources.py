@@ -154,3 +154,91 @@ def test_function_that_returns_a_variable_handle(run):
     define(lambda x: (x * w, w.handle))
     x = tf.constant(3.0, F64)
     assert run(tf.gradients(f(x)[0], [x, w])) == [2, 3]
+
+
+def read_value(handle):
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=F64)
+
+
+def two_variables():
+    return [tf1.get_variable(name, initializer=np.array(x), use_resource=True) for name, x in (("v", 0.7), ("w", 0.4))]
+
+
+def define_swap():
+    """Returns the first of two handles after n swaps."""
+    f, define = recursive("Swap", [tf.resource, tf.resource, I32], [tf.resource])
+    define(lambda v, w, n: tf.cond(n < 1, lambda: v, lambda: f(w, v, n - 1)))
+    return f
+
+
+def test_gradient_goes_through_a_handle_that_a_function_returns(run, control_flow):
+    """Of every order: all of them were zeros."""
+    v, w = two_variables()
+    f = define_swap()
+    y = read_value(f(v.handle, w.handle, 3)) ** 4 * read_value(f(v.handle, w.handle, 2)) ** 3
+    handles = [v.handle, w.handle]
+    first = tf.gradients(y, handles)
+    second = tf.gradients(first[0], handles)
+    third = tf.gradients(second[1], handles)
+    expected = [(3, 0.7**2 * 0.4**4), (4, 0.7**3 * 0.4**3), (6, 0.7 * 0.4**4), (12, 0.7**2 * 0.4**3)]
+    expected += [(24, 0.7 * 0.4**3), (36, 0.7**2 * 0.4**2)]
+    np.testing.assert_allclose(run([*first, *second, *third]), [factor * power for factor, power in expected])
+
+
+def test_gradient_goes_through_handle_that_a_body_reads_where_a_call_returns_it(run, control_flow):
+    v, w = two_variables()
+    f, define = recursive("Read", [tf.resource, tf.resource, F64, I32], [tf.resource, F64])
+
+    @define
+    def Read(v, w, x, n):
+        def above():
+            handle, y = f(w, v, x * read_value(v), n - 1)
+            return handle, tf.sin(y) * read_value(handle)
+
+        return tf.cond(n < 1, lambda: (v, x), above)
+
+    def oracle(v, w, x, n):
+        if n < 1:
+            return v, x
+        read, y = oracle(w, v, x * v, n - 1)
+        return read, np.sin(y) * read
+
+    x = tf.constant(0.3, F64)
+    handle, y = f(v.handle, w.handle, x, 3)
+    got = run(tf.gradients(y * read_value(handle), [v.handle, w.handle, x]))
+    expected = differences(lambda v, w, x: np.prod(oracle(v, w, x, 3)), [0.7, 0.4, 0.3], [1.0])
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_gradient_goes_through_handles_of_variables_of_different_shapes(run, control_flow):
+    v = tf1.get_variable("v", initializer=np.array([0.5, 0.6]), use_resource=True)
+    w = tf1.get_variable("w", initializer=np.array([0.1, 0.2, 0.3]), use_resource=True)
+    f, n = define_swap(), tf1.placeholder(I32, [])
+    gradients = tf.gradients(tf.reduce_sum(read_value(f(v.handle, w.handle, n)) ** 3), [v.handle, w.handle])
+    for swaps, expected in ((2, [[0.75, 1.08], [0, 0, 0]]), (3, [[0, 0], [0.03, 0.12, 0.27]])):
+        for got, wanted in zip(run(gradients, {n: swaps}), expected, strict=True):
+            np.testing.assert_allclose(got, wanted)
+
+
+def test_gradient_passes_handles_of_integers_and_tables_by(run, control_flow):
+    v, _ = two_variables()
+    count = tf1.get_variable("count", initializer=3, use_resource=True)
+    of_table = tf.lookup.KeyValueTensorInitializer([0, 1], [0.5, 0.6])
+    table = tf.lookup.StaticHashTable(of_table, 0.0)
+    run(tf1.tables_initializer())
+    f, define = recursive("Mixed", [tf.resource] * 3 + [I32], [tf.resource] * 3)
+    define(lambda v, c, t, n: tf.cond(n < 1, lambda: (v, c, t), lambda: f(v, c, t, n - 1)))
+    value, number, found = f(v.handle, count.handle, table.resource_handle, 2)
+    found = tf.raw_ops.LookupTableFindV2(table_handle=found, keys=1, default_value=0.0)
+    number = tf.raw_ops.ReadVariableOp(resource=number, dtype=I32)
+    y = read_value(value) * tf.cast(found, F64) * tf.cast(number, F64)
+    np.testing.assert_allclose(run(tf.gradients(y, v.handle)[0]), 1.8)
+
+
+def test_gradient_is_error_when_nothing_tells_of_what_variable_a_returned_handle_is():
+    f, define = recursive("Untold", [tf.resource], [tf.resource])
+    define(lambda v: tf.identity(v))
+    handle = tf1.placeholder(tf.resource, [])
+    message = "Function 'Untold' cannot be differentiated: output 0 is a handle, and its body does not tell of what var"
+    with pytest.raises(LookupError, match=message):
+        tf.gradients(read_value(f(handle)), handle)
