@@ -130,6 +130,7 @@ class BodyWithGradient:
         arguments = [inputs[i] for i in self._pair.trainable if i < len(self.args)]
         in_body = UsesInBody(arguments, self.captures, self.results, self._target_of)
         name = names.shown(original_of(self._definition).user_name)
+        _check_single_handles(name, inputs)
         found = {}
         self.weights, self.obstacles = [], []
         for i in self._pair.trainable:
@@ -217,6 +218,16 @@ def _check_captures(graph: tf.Graph, definition: Definition, count: int, tracer:
             f"Function '{name}': its gradient uses {new}, which its body does not; use it in the body, or pass it "
             "as an argument"
         )
+
+
+def _check_single_handles(function: str, inputs: Sequence[tf.Tensor]) -> None:
+    """Raises LookupError if one of the `inputs` holds the handles of several variables: its gradient has no type."""
+    for i, tensor in enumerate(inputs):
+        if tensor.dtype == tf.resource and tensor.shape.rank and handles.is_trainable(tensor):
+            raise LookupError(
+                f"Function '{function}' cannot be differentiated: argument {i} holds the handles of several variables; "
+                "pass each handle as an argument of its own, or the variables' values"
+            )
 
 
 def _check_handles(definition: Definition, unknown: Sequence[tf.Tensor]) -> None:

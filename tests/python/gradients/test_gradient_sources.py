@@ -242,3 +242,17 @@ def test_gradient_is_error_when_nothing_tells_of_what_variable_a_returned_handle
     message = "Function 'Untold' cannot be differentiated: output 0 is a handle, and its body does not tell of what var"
     with pytest.raises(LookupError, match=message):
         tf.gradients(read_value(f(handle)), handle)
+
+
+@pytest.mark.parametrize("called", ["Several", "Caller"])
+def test_gradient_is_error_when_an_argument_holds_several_handles(called):
+    """Stock TensorFlow has none either. Its rows were taken for rows of a weight: a ZeroDivisionError."""
+    handles = tf.stack([variable.handle for variable in two_variables()])
+    f, define = recursive("Several", [tf.resource, I32], [F64])
+    define(lambda v, n: tf.cond(n < 1, lambda: tf.ones([], F64), lambda: read_value(v[n % 2]) * f(v, n - 1)))
+    g, define_g = recursive("Caller", [tf.resource], [F64])
+    define_g(lambda v: f(v, 2))
+    y = f(handles, 2) if called == "Several" else g(handles)
+    message = f"Function '{called}' cannot be differentiated: argument 0 holds the handles of several variables; pass"
+    with pytest.raises(LookupError, match=message):
+        tf.gradients(y, handles)
