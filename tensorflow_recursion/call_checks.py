@@ -31,10 +31,15 @@ def check_in_reach(name: str, tensors: Sequence[tf.Tensor], chain: Sequence[tf.G
         is_of_outermost = graphs.enclosing_graphs(tensor.graph)[-1] is chain[-1]
         if is_of_outermost and body_around(chain[0]) is not None:
             continue  # becomes a capture of that body, and is checked where that one is called
+        shown, body = names.shown(name), body_around(tensor.graph)
+        where, remedy = "another graph", f"call '{shown}' in the graph of that tensor"
+        if body is not None:
+            owner = names.shown(body.definition.user_name)
+            where, remedy = f"the body of '{owner}'", f"let '{owner}' return it, or call '{shown}' in that body"
         raise ValueError(
-            f"Call of '{names.shown(name)}': {how} tensor {tensor.name!r} of another graph, which is out of reach "
-            f"here; call '{names.shown(name)}' in the graph of that tensor, or, where a body has put it into an object "
-            "(self.table = tf.ones([2])), make it outside of bodies, which are built more than once"
+            f"Call of '{shown}': {how} tensor {tensor.name!r} of {where}, which is out of reach here; {remedy}, or, "
+            "where a body has put it into an object (self.table = tf.ones([2])), make it outside of bodies, which are "
+            "built more than once"
         )
 
 

@@ -326,8 +326,24 @@ def test_call_is_error_when_captured_tensor_is_local_to_another_body():
         return made[0](n)
 
     Outer(1)
-    with pytest.raises(ValueError, match=r"'Inner'.*captures.*out of reach"):
+    with pytest.raises(ValueError, match=r"'Inner'.*captures.*of the body of 'Outer', which is out of reach"):
         made[0](1)
+
+
+def test_call_is_error_when_body_captures_what_another_body_computes():
+    kept = []
+
+    @tfr.Defun(tf.int32, func_name="Keeps")
+    def Keeps(n):
+        kept.append(n * 2)
+        return n
+
+    @tfr.Defun(tf.int32, func_name="Uses")
+    def Uses(n):
+        return Keeps(n) + kept[0]
+
+    with pytest.raises(ValueError, match=r"of the body of 'Keeps', .* here; let 'Keeps' return it, or call 'Uses'"):
+        Uses(1)
 
 
 def test_trace_is_error_when_each_trace_captures_a_new_tensor():
