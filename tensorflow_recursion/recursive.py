@@ -99,6 +99,7 @@ class RecursiveFunction:
       input_signature: as given to `tfr.recursive`.
       output_signature: as given to `tfr.recursive`.
       python_function: the Python function; of a method, the one that takes no `self`.
+      of_class: of a method of one object, the attribute of its class; else the function itself.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class RecursiveFunction:
         `like` is what other objects' functions of that method have in common. Without it, the code of a body makes the
         function, another one each time that the body is traced, if a body is being built now.
         """
+        self.of_class = self
         self._func = func
         self._options = options
         self._owner = None if owner is None else weakref.ref(owner)
@@ -225,7 +227,7 @@ class RecursiveFunction:
         """The function as a method of `instance`."""
         if instance is None:
             return self
-        return Method(self, self._bound_to(instance), instance)
+        return Method(self._bound_to(instance), instance)
 
     def __reduce__(self) -> str:
         """What `copy` and `pickle` make of it: itself, by its name in its module, as of a Python function."""
@@ -239,6 +241,7 @@ class RecursiveFunction:
                 is_gone = _watched(self._name, instance, lambda _: methods.pop(key, None))
                 # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
                 made = RecursiveFunction(self._func, self._options, instance, self._source)
+                made.of_class = self
                 methods[key] = (is_gone, made)
             return methods[key][1]
 
@@ -350,9 +353,7 @@ class RecursiveFunction:
 class Method:
     """A recursive function as a method of an instance, as long as that one is asked for it."""
 
-    def __init__(self, attribute: RecursiveFunction, function: RecursiveFunction, instance: Any) -> None:
-        """Makes what the `attribute` of a class is for an `instance`: its `function`."""
-        self._attribute = attribute
+    def __init__(self, function: RecursiveFunction, instance: Any) -> None:
         self._function = self.__func__ = function
         self.__self__ = instance
 
@@ -370,7 +371,7 @@ class Method:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """What `copy` and `pickle` make of it: the method of the instance that they make, as of Python's methods."""
-        return RecursiveFunction.__get__, (self._attribute, self.__self__)
+        return RecursiveFunction.__get__, (self.__func__.of_class, self.__self__)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
