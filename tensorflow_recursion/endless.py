@@ -7,6 +7,7 @@ own, for which the body is traced, and calls f with the next one.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from tensorflow_recursion import passed_numbers
@@ -18,7 +19,8 @@ from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Speci
 # How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
 # that never ends.
 _MAX_UNROLLED = 64
-# The same for other Python numbers each time, where TensorFlow seems to end the recursion: they may be tensors instead.
+# The same for other integers each time, where TensorFlow seems to end the recursion: they may be tensors instead. Other
+# numbers have fewer digits as tensors, so that a recursion that Python ends would compute something else.
 _MANY_NUMBERS = 16
 # How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
 _MAX_GROWN = 1000
@@ -42,7 +44,9 @@ def check_end(source: Source, call_type: CallType) -> None:
     earlier = unrolled(source)
     changing = function_types.changing_numbers(earlier[0].call_type, call_type) if earlier else {}
     source.numbers.note(changing)
-    may_be_tensors = bool(changing) and _is_ended_by_tensorflow(source, earlier)
+    numbers = list(itertools.chain(*changing.values()))
+    are_integers = bool(numbers) and all(isinstance(number, int) for number in numbers)
+    may_be_tensors = are_integers and _is_ended_by_tensorflow(source, earlier)
     if len(earlier) >= _MAX_UNROLLED or (may_be_tensors and passed_numbers.ends_early()):
         how = function_types.difference(earlier[0].call_type, call_type)
         raise EndlessError(

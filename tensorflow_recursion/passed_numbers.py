@@ -27,10 +27,14 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import notices
+from tensorflow_recursion._tf import function_types
 from tensorflow_recursion.errors import CallError, EndlessError, with_message
 
 # The dtypes of tensors in the place of Python integers, and of other numbers.
 Dtypes: TypeAlias = tuple[tf.DType, tf.DType]
+
+# Integers up to this are taken for indices and depths. The product of two of them is an int32.
+_MAX_SMALL = 2**15
 
 # What is told of numbers that are passed as tensors.
 _AS_TENSORS = (
@@ -99,11 +103,16 @@ class _Attempt:
         return undo
 
     def dtypes(self) -> Iterator[Dtypes]:
-        """The dtypes to try: what TensorFlow makes of numbers, then what has more digits, for those that there are."""
+        """The dtypes to try, for those numbers that there are.
+
+        They are what TensorFlow makes of numbers, then what has more digits. It is the other way round for integers
+        that have grown, as int32 may not hold those that come next.
+        """
         integers = [number for number in self.numbers if isinstance(number, int)]
-        kept = [dtype for dtype in (tf.int32, tf.int64) if all(dtype.min <= one <= dtype.max for one in integers)]
-        others = (tf.float32, tf.float64) if len(integers) < len(self.numbers) else (tf.float32,)
-        yield from itertools.product(kept if integers else (tf.int32,), others)
+        others = [number for number in self.numbers if not isinstance(number, int)]
+        are_small = all(abs(number) <= _MAX_SMALL for number in integers)
+        for_integers = (tf.int32, tf.int64) if are_small else (tf.int64, tf.int32)
+        yield from itertools.product(_that_hold(integers, for_integers), _that_hold(others, (tf.float32, tf.float64)))
 
     def text(self) -> str:
         """What to tell the user."""
@@ -126,6 +135,12 @@ def of(name: str, func: Callable[..., Any], *, is_local: bool) -> PassedNumbers:
     """What is known of a function that is made of `func`; `is_local` says whether a body makes it."""
     code = getattr(func, "__code__", None) if is_local else None
     return PassedNumbers(name) if code is None else _of_code.setdefault(code, PassedNumbers(name))
+
+
+def _that_hold(numbers: Collection[int | float], dtypes: Sequence[tf.DType]) -> Sequence[tf.DType]:
+    """Those dtypes that hold the numbers; just the first one if there are no numbers."""
+    kept = [dtype for dtype in dtypes if all(function_types.holds(dtype, number) for number in numbers)]
+    return kept if numbers else kept[:1]
 
 
 def ends_early() -> bool:
@@ -176,12 +191,17 @@ def _made_with_tensors(attempt: _Attempt, error: Exception, call: Callable[[], A
         except Exception as further:
             errors.append(further)
             undo()
+        except BaseException:  # the user has interrupted it
+            undo()
+            raise
         else:
             _warn(attempt, dtypes)
             return result
     if attempt.has_ended_early:
         return _made(_Attempt(may_end_early=False), call)
     if isinstance(error, EndlessError) or not errors:  # says what to do
+        raise error from error.__cause__
+    if str(errors[0]) == str(error):  # numbers are not why
         raise error from error.__cause__
     note = f"{attempt.text()}. Passed as a tensor, it fails, too: {errors[0]}"
     raise with_message(error, f"{error}\n\n{note}") from error.__cause__

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -234,6 +235,13 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)  # True is an int, too
 
 
+def holds(dtype: tf.DType, number: int | float) -> bool:
+    """Whether a tensor of `dtype` can hold a number, up to its last digits."""
+    if dtype.is_integer:
+        return int(dtype.min) <= number <= int(dtype.max)
+    return not math.isfinite(number) or abs(number) <= float(dtype.max)
+
+
 def _with_tensors(
     call_type: CallType, bound: inspect.BoundArguments, as_tensors: AsTensors
 ) -> tuple[list[Any], dict[str, Any]]:
@@ -242,15 +250,17 @@ def _with_tensors(
     def of_parameter(name: str, argument: Any) -> Any:
         if name not in as_tensors:
             return argument
-        integer, other = as_tensors[name]
-        return nest.map_structure(
-            lambda leaf: tf.constant(leaf, integer if type(leaf) is int else other) if _is_number(leaf) else leaf,
-            argument,
-        )
+        return nest.map_structure(lambda leaf: _as_tensor(leaf, *as_tensors[name]), argument)
 
     by_position = zip(call_type.parameters, bound.args, strict=False)
     by_keyword = {name: of_parameter(name, argument) for name, argument in bound.kwargs.items()}
     return [of_parameter(*pair) for pair in by_position], by_keyword
+
+
+def _as_tensor(leaf: Any, integer: tf.DType, other: tf.DType) -> Any:
+    """A number as a tensor of the dtype for its kind, if that holds it; else the same."""
+    dtype = integer if type(leaf) is int else other
+    return tf.constant(leaf, dtype) if _is_number(leaf) and holds(dtype, leaf) else leaf
 
 
 def _flat_specs(call_type: CallType) -> list[tf.TensorSpec]:

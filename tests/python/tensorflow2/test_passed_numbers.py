@@ -179,6 +179,17 @@ def long_integers(recursive):
     return lambda a: total(a, 0)
 
 
+@program
+def integers_that_grow(recursive):
+    @recursive
+    def total(a, seed, factor, n):
+        if n < 1:
+            return tf.cast(factor, tf.float32)
+        return tf.cast(seed % 100, tf.float32) * a[0] + total(a, seed * 16807 % 2147483647, factor * 3, n - 1)
+
+    return lambda a: total(a, 1, 1, tf.constant(30))
+
+
 @pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
 @pytest.mark.each_value
 @OUTERMOST
@@ -252,6 +263,56 @@ def test_numbers_of_a_recursion_that_python_ends_keep_their_values():
         warnings.simplefilter("error")
         layers(tf.constant(1.0), 0)
     assert set(seen) == set(range(21))
+
+
+def test_floats_of_a_recursion_that_either_may_end_keep_their_digits():
+    @tfr.recursive
+    def steps(x, t):
+        if t >= 3.0:  # after 30 steps, or 31 in float32
+            return x
+        return x if x > 1e6 else steps(x + 1.0, t + 0.1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(steps(tf.constant(0.0), 0.0)) == 30.0
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # TensorFlow takes a float for float32 first
+@pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
+def test_numbers_that_the_dtype_of_earlier_ones_does_not_hold_have_a_wider_one():
+    @tfr.recursive
+    def last(x, i, t):
+        return tf.cast(i, tf.float64) + tf.cast(t, tf.float64) if x < 1 else last(x - 1, i + 1, t / 2)
+
+    assert float(last(tf.constant(2), 0, 1.0)) == 2.25
+    assert float(last(tf.constant(2), 2**40, 1.0)) == 2**40 + 2.25
+    assert float(last(tf.constant(2), 0, 1e300)) == 2.5e299
+
+
+def test_error_that_tensors_have_too_is_said_once():
+    @tfr.recursive
+    def layers(x, i):
+        return tf.matmul(x, tf.zeros([7, 7])) if i == 5 else layers(tf.tanh(x), i + 1)
+
+    with pytest.raises(ValueError, match="Dimensions must be equal") as error:
+        layers(tf.zeros([3, 3]), 0)
+    assert str(error.value).count("Dimensions must be equal") == 1
+
+
+def test_numbers_are_values_again_after_the_user_has_interrupted():
+    is_interrupted = True
+
+    @tfr.recursive
+    def total(x, i):
+        if is_interrupted and tf.is_tensor(i):
+            raise KeyboardInterrupt
+        names = ["a", "b", "c"]
+        return len(names[i]) if (i == 2 and not is_interrupted) or x < 1 else total(x - 1, i + 1)
+
+    with pytest.raises(KeyboardInterrupt):
+        total(tf.constant(5), 0)
+    is_interrupted = False
+    assert int(total(tf.constant(5), 0)) == 1
 
 
 @OUTERMOST
