@@ -162,7 +162,7 @@ def _convert_inner_conditionals() -> None:
     convert = ConditionalExpressionTransformer.visit_IfExp
 
     def with_parts(self: ConditionalExpressionTransformer, node: Any) -> Any:
-        return convert(self, self.generic_visit(node))
+        return self.generic_visit(convert(self, node))  # in this order, errors quote a condition as it is written
 
     replace_for_good(ConditionalExpressionTransformer, "visit_IfExp", with_parts)
 

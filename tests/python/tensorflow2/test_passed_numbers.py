@@ -383,3 +383,11 @@ def test_numbers_are_tensors_in_sessions():
             found = session.run([value, *gradient])
     np.testing.assert_allclose(found[0], 5 + 1 / 7)
     np.testing.assert_allclose(found[1], [1.0, -1 / 49])
+
+
+def test_error_of_a_nested_conditional_expression_quotes_the_condition_as_written():
+    def choose(x):
+        return x if (x < 3.0 if x < 4.0 else x < 2.0) else tf.constant(1)
+
+    with pytest.raises(TypeError, match=r"'.?x < 3.0 if x < 4.0 else x < 2.0.?' has dtype float32"):
+        tf.function(choose)(tf.constant(1.0))
