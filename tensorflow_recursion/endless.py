@@ -7,21 +7,14 @@ own, for which the body is traced, and calls f with the next one.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-
-from tensorflow_recursion import passed_numbers
 from tensorflow_recursion._tf import function_types
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.errors import CallError, EndlessError
-from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, Specialization, unrolled
+from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, unrolled
 
 # How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
 # that never ends.
 _MAX_UNROLLED = 64
-# The same for other integers each time, where TensorFlow seems to end the recursion: they may be tensors instead. Other
-# numbers have fewer digits as tensors, so that a recursion that Python ends would compute something else.
-_MANY_NUMBERS = 16
 # How many tensors the arguments of such calls may come to hold, unless the first of them holds half as many.
 _MAX_GROWN = 1000
 # In so many calls in a row, the functions among the arguments may refer to more and more others. To trace the last one
@@ -42,12 +35,9 @@ def check_end(source: Source, call_type: CallType) -> None:
       call_type: the kind of its arguments.
     """
     earlier = unrolled(source)
-    changing = function_types.changing_numbers(earlier[0].call_type, call_type) if earlier else {}
-    source.numbers.note(changing)
-    numbers = list(itertools.chain(*changing.values()))
-    are_integers = bool(numbers) and all(isinstance(number, int) for number in numbers)
-    may_be_tensors = are_integers and _is_ended_by_tensorflow(source, earlier)
-    if len(earlier) >= _MAX_UNROLLED or (may_be_tensors and passed_numbers.ends_early()):
+    if earlier:
+        source.numbers.note(function_types.changing_numbers(earlier[0].call_type, call_type))
+    if len(earlier) >= _MAX_UNROLLED:
         how = function_types.difference(earlier[0].call_type, call_type)
         raise EndlessError(
             f"Call of '{source.name}': one led to the next one with other kinds of arguments {len(earlier)} times "
@@ -76,11 +66,3 @@ def check_end(source: Source, call_type: CallType) -> None:
             "characters and values. What grows from call to call of a recursion makes it trace without end; pass "
             "it as a tensor, tf.constant(text) for example"
         )
-
-
-def _is_ended_by_tensorflow(source: Source, earlier: Sequence[Specialization]) -> bool:
-    """Whether many calls in a row seem not to be ended by Python.
-
-    What the first call returns is known from a path that leads to no other call, so TensorFlow chooses between paths.
-    """
-    return len(earlier) >= _MANY_NUMBERS and earlier[-1].is_known and not source.has_signature

@@ -56,9 +56,9 @@ class PassedNumbers:
 
     def note(self, changing: Mapping[str, Sequence[int | float]]) -> None:
         """Note the numbers, by parameter, in which a call differs from the one that led to it."""
-        if changing and (attempt := _attempts.now) is not None:
-            attempt.changing.setdefault(self, set()).update(changing)
-            attempt.numbers.extend(itertools.chain(*changing.values()))
+        if changing and (outermost := _outermost_calls.now) is not None:
+            outermost.changing.setdefault(self, set()).update(changing)
+            outermost.numbers.extend(itertools.chain(*changing.values()))
 
     def take(self, names: Collection[str], dtypes: Dtypes) -> Callable[[], None]:
         """Take the numbers of these parameters as tensors, too; returns what undoes that."""
@@ -76,19 +76,15 @@ class PassedNumbers:
         return f"Function '{self._function}': its calls pass another Python number as {these} each time"
 
 
-class _Attempt:
-    """One way to make an outermost call.
+class _OutermostCall:
+    """An outermost call while it is made.
 
     Attributes:
-      may_end_early: whether it is to end where numbers change and may do so without end.
-      has_ended_early: whether it has.
       changing: the parameters of functions in whose numbers calls of a recursion differ.
       numbers: these numbers.
     """
 
-    def __init__(self, *, may_end_early: bool) -> None:
-        self.may_end_early = may_end_early
-        self.has_ended_early = False
+    def __init__(self) -> None:
         self.changing: dict[PassedNumbers, set[str]] = {}
         self.numbers: list[int | float] = []
 
@@ -119,13 +115,13 @@ class _Attempt:
         return "; ".join(numbers.text(names) for numbers, names in self.changing.items())
 
 
-class _Attempts(threading.local):
+class _OutermostCalls(threading.local):
     """The outermost call that this thread makes, if any."""
 
-    now: _Attempt | None = None
+    now: _OutermostCall | None = None
 
 
-_attempts = _Attempts()
+_outermost_calls = _OutermostCalls()
 
 # What is known of functions that bodies make: a function is another one in each build, of the same code.
 _of_code: weakref.WeakKeyDictionary[CodeType, PassedNumbers] = weakref.WeakKeyDictionary()
@@ -143,50 +139,42 @@ def _that_hold(numbers: Collection[int | float], dtypes: Sequence[tf.DType]) -> 
     return kept if numbers else kept[:1]
 
 
-def ends_early() -> bool:
-    """Whether a call whose numbers change, maybe without end, fails now, to be tried with tensors."""
-    if (attempt := _attempts.now) is None or not attempt.may_end_early:
-        return False
-    attempt.has_ended_early = True
-    return True
-
-
 def make_call(call: Callable[[], Any]) -> Any:
     """What an outermost call returns; of a call that is made in another one, that one decides.
 
     If tracing fails where numbers have changed from call to call of a recursion, these are passed as tensors.
     """
-    if _attempts.now is not None:
+    if _outermost_calls.now is not None:
         return call()
-    attempt = _Attempt(may_end_early=True)
+    outermost = _OutermostCall()
     try:
-        return _made(attempt, call)
+        return _made(outermost, call)
     except tf.errors.OpError:  # of a run, not of a trace
         raise
     except Exception as error:
         is_final = isinstance(error, CallError) and not isinstance(error, EndlessError)
-        if is_final or not attempt.changing:
+        if is_final or not outermost.changing:
             raise
-        return _made_with_tensors(attempt, error, call)
+        return _made_with_tensors(outermost, error, call)
 
 
-def _made(attempt: _Attempt, call: Callable[[], Any]) -> Any:
-    _attempts.now = attempt
+def _made(outermost: _OutermostCall, call: Callable[[], Any]) -> Any:
+    _outermost_calls.now = outermost
     try:
         return call()
     finally:
-        _attempts.now = None
+        _outermost_calls.now = None
 
 
-def _made_with_tensors(attempt: _Attempt, error: Exception, call: Callable[[], Any]) -> Any:
-    """What a call returns that has failed as this attempt, if the numbers that changed are passed as tensors."""
+def _made_with_tensors(outermost: _OutermostCall, error: Exception, call: Callable[[], Any]) -> Any:
+    """What an outermost call returns that has failed, if the numbers that changed in it are passed as tensors."""
     errors = []
-    for dtypes in attempt.dtypes():
-        undo = attempt.take(dtypes)
+    for dtypes in outermost.dtypes():
+        undo = outermost.take(dtypes)
         try:
             result = make_call(call)
         except tf.errors.OpError:
-            _warn(attempt, dtypes)
+            _warn(outermost, dtypes)
             raise
         except Exception as further:
             errors.append(further)
@@ -195,18 +183,14 @@ def _made_with_tensors(attempt: _Attempt, error: Exception, call: Callable[[], A
             undo()
             raise
         else:
-            _warn(attempt, dtypes)
+            _warn(outermost, dtypes)
             return result
-    if attempt.has_ended_early:
-        return _made(_Attempt(may_end_early=False), call)
-    if isinstance(error, EndlessError) or not errors:  # says what to do
+    if not errors or str(errors[0]) == str(error):  # numbers are not why
         raise error from error.__cause__
-    if str(errors[0]) == str(error):  # numbers are not why
-        raise error from error.__cause__
-    note = f"{attempt.text()}. Passed as a tensor, it fails, too: {errors[0]}"
+    note = f"{outermost.text()}. Passed as a tensor, it fails, too: {errors[0]}"
     raise with_message(error, f"{error}\n\n{note}") from error.__cause__
 
 
-def _warn(attempt: _Attempt, dtypes: Dtypes) -> None:
+def _warn(outermost: _OutermostCall, dtypes: Dtypes) -> None:
     integer, other = (dtype.name for dtype in dtypes)
-    notices.show("number", f"{attempt.text()}. {_AS_TENSORS.format(integer=integer, other=other)}")
+    notices.show("number", f"{outermost.text()}. {_AS_TENSORS.format(integer=integer, other=other)}")

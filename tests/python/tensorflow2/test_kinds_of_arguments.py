@@ -106,16 +106,16 @@ def test_endless_kinds_of_arguments_are_an_error(is_stated, is_mutual):
     def deeper(x, depth):
         if x < 1.0:
             return x
-        return (other if is_mutual else deeper)(x - 1.0, (depth,))
+        return (other if is_mutual else deeper)(x - 1.0, depth + "x")
 
     @recursive
     def other(x, depth):
         if x < 1.0:
             return x
-        return deeper(x - 1.0, (depth,))
+        return deeper(x - 1.0, depth + "x")
 
     with pytest.raises(TypeError, match=r"Call of '(deeper|other)'.*other kinds of arguments.*tf\.constant\(n\)"):
-        deeper(tf.constant(3.0), 0)
+        deeper(tf.constant(3.0), "x")
 
 
 class Slotted:

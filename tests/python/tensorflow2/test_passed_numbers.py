@@ -182,12 +182,10 @@ def long_integers(recursive):
 @program
 def integers_that_grow(recursive):
     @recursive
-    def total(a, seed, factor, n):
-        if n < 1:
-            return tf.cast(factor, tf.float32)
-        return tf.cast(seed % 100, tf.float32) * a[0] + total(a, seed * 16807 % 2147483647, factor * 3, n - 1)
+    def total(a, seed, n):
+        return 0.0 if n < 1 else tf.cast(seed % 100, tf.float32) * a[0] + total(a, seed * 16807 % 2147483647, n - 1)
 
-    return lambda a: total(a, 1, 1, tf.constant(30))
+    return lambda a: total(a, 1, tf.constant(30))
 
 
 @pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
