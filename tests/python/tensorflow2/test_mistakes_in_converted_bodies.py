@@ -199,7 +199,7 @@ MISTAKES = {
     key: "tf.switch_case",
     sum_of_dtypes: "tf.constant(0, tf.int64)",
     none_from_loop: "None stands where a tensor is needed",
-    positive_parts: "AutoGraph does not convert `x if p else y` in another one, `if` in a comprehension",
+    positive_parts: "AutoGraph does not convert `if` in a comprehension",
     larger: "tf.maximum",
 }
 
