@@ -1,7 +1,8 @@
 """Refuses recursions that seem to go on without end while they are traced, as the kind of arguments changes each time.
 
 Take for example `f(x, k)` with a Python number k, whose body calls `f(x, k + 1)`. Each k is a kind of argument of its
-own, for which the body is traced, and calls f with the next one.
+own, for which the body is traced, and calls f with the next one. (Where TensorFlow ends such a recursion, numbers may
+be tensors instead: see `passed_numbers`.)
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -28,7 +29,7 @@ _MAX_SIZE = 10_000
 def check_end(source: Source, call_type: CallType) -> None:
     """Raises CallError if a call of a new kind seems to be one of a recursion on ever other kinds of arguments.
 
-    Python numbers that change are noted.
+    It notes which Python numbers change from call to call.
 
     Args:
       source: the function that is called.

@@ -58,8 +58,7 @@ _EXPLANATIONS = (
         is_converted=True,
         in_converted="AutoGraph does not convert `if` in a comprehension, `in`, `assert`, nor `max`, `min`, `any` and "
         "`all` of several tensors, and a tensor has no value before the graph runs; write an `if` of its own or "
-        "tf.where, tf.maximum, tf.minimum, tf.reduce_any, tf.reduce_all or "
-        "tf.debugging.assert_...",
+        "tf.where, tf.maximum, tf.minimum, tf.reduce_any, tf.reduce_all or tf.debugging.assert_...",
     ),
     _Explanation(
         r"[Ii]terating over a (?:symbolic )?`tf\.Tensor`",

@@ -22,16 +22,14 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any, TypeAlias
+from typing import Any
 
 import tensorflow as tf
 
 from tensorflow_recursion import notices
 from tensorflow_recursion._tf import function_types
+from tensorflow_recursion._tf.function_types import AsTensors, Dtypes
 from tensorflow_recursion.errors import CallError, EndlessError, with_message
-
-# The dtypes of tensors in the place of Python integers, and of other numbers.
-Dtypes: TypeAlias = tuple[tf.DType, tf.DType]
 
 # Integers up to this are taken for indices and depths. The product of two of them is an int32.
 _MAX_SMALL = 2**15
@@ -51,7 +49,7 @@ class PassedNumbers:
     """
 
     def __init__(self, function: str) -> None:
-        self.as_tensors: Mapping[str, Dtypes] = {}
+        self.as_tensors: AsTensors = {}
         self._function = function
 
     def note(self, changing: Mapping[str, Sequence[int | float]]) -> None:

@@ -33,8 +33,11 @@ _PLAIN = (int, bool, float, complex, str, bytes, type(None))
 # A tensor among the arguments, by its number, and a part of its shape, which a type may leave open.
 OpenPart: TypeAlias = tuple[int, Part]
 
-# The parameters whose Python numbers are passed as tensors: by name, the dtypes of integers and of other numbers.
-AsTensors: TypeAlias = Mapping[str, tuple[tf.DType, tf.DType]]
+# The dtypes of tensors in the place of Python integers, and of other numbers.
+Dtypes: TypeAlias = tuple[tf.DType, tf.DType]
+
+# The parameters whose Python numbers are passed as tensors, by name.
+AsTensors: TypeAlias = Mapping[str, Dtypes]
 
 
 @dataclasses.dataclass(frozen=True)

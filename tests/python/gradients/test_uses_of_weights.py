@@ -144,11 +144,11 @@ def gathered(xs, i):
     return tf.gather(xs, i)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("element", [sliced, gathered])
 @pytest.mark.parametrize("shape", [[None], [6], [None, 2], [None, None]])
-@pytest.mark.thorough
 def test_gradients_for_elements_of_an_array_are_collected_whatever_its_length(run, shape, element, order):
     values = np.random.RandomState(2).uniform(-1.0, 1.0, [6, 2][: len(shape)])
 

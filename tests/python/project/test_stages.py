@@ -47,8 +47,8 @@ def test_stage_ends_when_a_process_that_it_left_behind_holds_its_output():
     assert status == 0
 
 
-@pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.thorough
+@pytest.mark.parametrize("depth", [1, 2])
 def test_processes_of_a_stage_end_when_stages_is_ended(depth):
     command = f"echo child $$; exec sleep {10 * HANG_SECONDS}"
     for _ in range(depth - 1):

@@ -267,10 +267,10 @@ def variables_of_one_line(variable):
     return outer
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("variable", [variable, unnamed], ids=["get_variable", "Variable"])
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.thorough
 def test_functions_made_on_several_paths_have_variables_of_their_own(name, variable):
     """A look comes to the last path alone, the trace to that of the recursion first."""
     make, uses = PROGRAMS[name]

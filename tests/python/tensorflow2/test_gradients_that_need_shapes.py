@@ -26,9 +26,9 @@ OF_MATRICES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["eager", "tf.function"])
 @pytest.mark.parametrize("of_matrix", OF_MATRICES.values(), ids=list(OF_MATRICES))
-@pytest.mark.thorough
 def test_second_derivative_by_a_variable_that_a_branch_reads(of_matrix, place):
     """A branch was imported before it knew which variable its handle is of, and nothing in it had a shape."""
     v = tf.Variable(tf.linalg.diag([1.0, 2.0, 3.0]) + 0.1)

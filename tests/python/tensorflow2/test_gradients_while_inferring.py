@@ -268,8 +268,8 @@ def test_a_tape_from_outside_is_used_more_than_once(weights):
     np.testing.assert_allclose(slope(persistent=True), 2 * 1.3 * 2.0 * 2.0 + 1.0, rtol=1e-6)
 
 
-@pytest.mark.parametrize("source", ["argument", "variable"])
 @pytest.mark.thorough
+@pytest.mark.parametrize("source", ["argument", "variable"])
 def test_a_function_takes_the_gradient_of_one_that_calls_it(source, weights):
     """The gradient in the body of `slope` is made while it is not known yet what that captures by its call."""
 

@@ -116,9 +116,9 @@ def derivatives(program):
     return compute
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.thorough
 def test_derivatives_are_those_of_python(program):
     x = tf.constant(1.1)
     found = tf.function(derivatives(program(tfr.recursive)))(x)

@@ -125,12 +125,12 @@ def check(program, use, x, weight, order, in_function):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("program", JACOBIANS)
 @uses
 @in_function
-@pytest.mark.thorough
 def test_derivative_of_a_jacobian(program, use, in_function, x, weight):
     check(program, use, x, weight, 1, in_function)
 

@@ -315,8 +315,8 @@ def test_number_too_large_for_a_kind_of_arguments_is_an_error_that_says_what_to_
             squared(tf.constant(1), number)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called):
     @tfr.recursive
     def doubled(x, n):
@@ -386,13 +386,13 @@ def test_error_of_a_body_says_the_line_of_the_user(called):
 
 def test_error_of_a_branch_says_lines_of_the_user_alone(called):
     @tfr.recursive
-    def undefined(n):
+    def squared(n):
         if n < 1:
             return tf.matmul(n, n)
-        return undefined(n - 1)
+        return squared(n - 1)
 
-    with pytest.raises(ValueError, match=contains("in undefined", "tf.matmul(n, n)", "rank 2")) as error:
-        called(lambda: undefined(tf.constant(1)))
+    with pytest.raises(ValueError, match=contains("in squared", "tf.matmul(n, n)", "rank 2")) as error:
+        called(lambda: squared(tf.constant(1)))
     assert "replacements.py" not in str(error.value) and "inferring.py" not in str(error.value)
 
 

@@ -367,8 +367,8 @@ def test_calls_are_dynamic_where_that_is_asked_for():
     assert (calls.static, calls.dynamic) == (1, 0)
 
 
-@pytest.mark.parametrize("value, printed", [("0", "0 1"), ("1", "1 0"), ("no", "'no', expected 0 or 1")])
 @pytest.mark.thorough
+@pytest.mark.parametrize("value, printed", [("0", "0 1"), ("1", "1 0"), ("no", "'no', expected 0 or 1")])
 def test_environment_variable_turns_it_off(value, printed, monkeypatch):
     program = """
 import tensorflow as tf, tensorflow_recursion as tfr

@@ -67,10 +67,10 @@ def recomputed(define, inner, v):
     return outer
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @OUTERMOST
 @pytest.mark.parametrize("outer", [in_a_branch, in_no_branch, recomputed])
-@pytest.mark.thorough
 def test_gradients_are_those_of_python(outer, outermost):
     """The tape watches a tensor of the trace; what the call is given is the one of the copy."""
     v, x = tf.Variable(0.7, dtype=F64), tf.constant(0.4, F64)

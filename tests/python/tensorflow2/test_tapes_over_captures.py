@@ -216,9 +216,9 @@ def test_defuns_take_the_same_gradients(reads, captured):
         np.testing.assert_allclose(got, tf.convert_to_tensor(wanted), rtol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("reads", [conditional, branch_that_reads_a_tensor])
-@pytest.mark.thorough
 def test_accumulators_follow_captures(reads, captured):
     def tangent(x):
         tangents = [tf.constant(1.0), tf.constant(0.5)]

@@ -204,9 +204,9 @@ def test_gradient_is_of_the_type_that_reads_have_without_recursion(read, way, ta
     check_as_stock(way(recursive_loss(read, tables), tables)(ids), stock)
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.thorough
 def test_gradient_of_gathered_table_is_of_the_type_that_it_has_without_recursion(way, tables):
     ids = tf.constant(IDS)
     stock = way(unrolled_loss(gathered, tables), tables)(ids)
