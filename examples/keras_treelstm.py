@@ -8,7 +8,7 @@ negative (0) to very positive (4). Everything around the layer is plain Keras: t
 A batch is a forest: the nodes of its trees, one tree after the other. Without --sst it makes up a treebank.
 
 Against learning the treebank by heart: dropout on the words' vectors and on what is classified, l2, and rare words that
-are taken for unknown ones now and then, which also teaches what an unknown word says (docs/tensorflow2.md has results).
+are taken for unknown ones now and then, which also teaches what an unknown word says (docs/keras.md has results).
 """
 # SPDX-License-Identifier: Apache-2.0
 
