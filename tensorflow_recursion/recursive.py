@@ -124,6 +124,7 @@ class RecursiveFunction:
         self.__qualname__ = getattr(func, "__qualname__", self._name)
         self.__module__ = func.__module__
         self.__doc__ = func.__doc__
+        self.__annotations__ = getattr(func, "__annotations__", {})
         self.__isabstractmethod__ = getattr(func, "__isabstractmethod__", False)
         self.__signature__ = inspect.signature(python_function)
         self.input_signature = options["input_signature"]
@@ -356,6 +357,7 @@ class Method:
     def __init__(self, function: RecursiveFunction, instance: Any) -> None:
         self._function = self.__func__ = function
         self.__self__ = instance
+        self.__doc__ = function.__doc__
 
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

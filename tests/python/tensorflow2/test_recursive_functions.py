@@ -3,6 +3,8 @@
 
 import collections
 import gc
+import inspect
+import typing
 import weakref
 
 import numpy as np
@@ -220,16 +222,30 @@ def test_function_has_what_a_tf_function_has():
     signature = [tf.TensorSpec([], tf.int32, "n")]
 
     @tfr.recursive(input_signature=signature)
-    def fib(n):
+    def fib(n: tf.Tensor) -> tf.Tensor:
         """Fibonacci's numbers."""
         return n if n < 2 else fib(n - 1) + fib(n - 2)
 
     assert fib.input_signature == signature
     assert fib.__name__ == "fib"
     assert fib.__doc__ == "Fibonacci's numbers."
+    assert typing.get_type_hints(fib) == {"n": tf.Tensor, "return": tf.Tensor}
     concrete = fib.get_concrete_function()
     assert int(concrete(tf.constant(7))) == 13
     assert "n (POSITIONAL_OR_KEYWORD): TensorSpec(shape=(), dtype=tf.int32" in fib.pretty_printed_signature()
+
+
+def test_method_says_what_its_function_says():
+    class Net(tf.Module):
+        @tfr.recursive
+        def depth(self, n: tf.Tensor) -> tf.Tensor:
+            """How deep it goes."""
+            return 0 if n < 1 else self.depth(n - 1) + 1
+
+    method = Net().depth
+    assert (method.__name__, method.__doc__) == ("depth", "How deep it goes.")
+    assert str(inspect.signature(method)).startswith("(n: ")
+    assert typing.get_type_hints(method) == {"n": tf.Tensor, "return": tf.Tensor}
 
 
 def test_function_is_defined_anew_when_its_definition_runs_again():
