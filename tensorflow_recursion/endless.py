@@ -11,7 +11,7 @@ from __future__ import annotations
 from tensorflow_recursion._tf import function_types
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.errors import CallError, EndlessError
-from tensorflow_recursion.specializations import REMEDY_FOR_KINDS, Source, unrolled
+from tensorflow_recursion.specializations import Source, remedy_for_kinds, unrolled
 
 # How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
 # that never ends.
@@ -42,7 +42,7 @@ def check_end(source: Source, call_type: CallType) -> None:
         how = function_types.difference(earlier[0].call_type, call_type)
         raise EndlessError(
             f"Call of '{source.name}': one led to the next one with other kinds of arguments {len(earlier)} times "
-            f"in a row, and here is another one{how}. {REMEDY_FOR_KINDS}"
+            f"in a row, and here is another one{how}. {remedy_for_kinds(earlier[0].call_type, call_type)}"
         )
     depths = [function_types.depth_of_functions(kind) for kind in (call_type, *(one.call_type for one in earlier))]
     if len(depths) > _MAX_DEEPER and all(a > b for a, b in zip(depths[:_MAX_DEEPER], depths[1:], strict=False)):

@@ -43,10 +43,14 @@ _MANY_KINDS = 16
 _MAX_UNSTEADY = 8
 
 # What to do about such a recursion.
-REMEDY_FOR_KINDS = (
+_REMEDY_FOR_KINDS = (
     "Python values and shapes that differ from call to call of a recursion make it trace without end; pass numbers as "
     "tensors, tf.constant(n), or state input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions "
     "that differ"
+)
+_REMEDY_FOR_FUNCTIONS = (
+    "A function that is passed on may refer to tensors of the body, but not to a list, a dictionary or an object with "
+    "them in it: let it refer to the tensors in them"
 )
 
 # Of errors: whether they came out of the body of a function.
@@ -337,9 +341,7 @@ class Specialization:
                 f"Function '{self.source.name}': each time its body is traced, it calls '{callee.source.name}' with "
                 f"other Python values{function_types.difference(last.call_type, callee.call_type)}. An object that the "
                 "body makes is another one each time: make it outside of the body, or give its class __eq__ and "
-                "__hash__. A function that is passed on may refer to tensors of the body, but not to a list or an "
-                "object with them in it: let it refer to the tensors in them. Draw random numbers by TensorFlow's "
-                "operators"
+                f"__hash__. {_REMEDY_FOR_FUNCTIONS}. Draw random numbers by TensorFlow's operators"
             )
 
     @contextlib.contextmanager
@@ -360,7 +362,8 @@ class Specialization:
         if len(before) >= _MANY_KINDS:
             return (
                 f"{_NOTE}{self.source.name}': {len(before)} calls of it led here, each with other kinds of arguments"
-                f"{function_types.difference(before[0].call_type, self.call_type)}. {REMEDY_FOR_KINDS}"
+                f"{function_types.difference(before[0].call_type, self.call_type)}. "
+                f"{remedy_for_kinds(before[0].call_type, self.call_type)}"
             )
         if not self.is_known or self.source.has_signature:
             return ""
@@ -429,6 +432,12 @@ def _shortened(spec: Any) -> str:
     """A spec as text of a few lines, however many tensors it is of."""
     text = str(spec)
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ... ({len(nests.tensor_specs(spec))} tensors)"
+
+
+def remedy_for_kinds(before: CallType, after: CallType) -> str:
+    """What to do about a recursion that has gone from one kind of arguments to the other, and would go on."""
+    are_functions = function_types.only_functions_differ(before, after)
+    return _REMEDY_FOR_FUNCTIONS if are_functions else _REMEDY_FOR_KINDS
 
 
 def innermost_being_built() -> Specialization | None:

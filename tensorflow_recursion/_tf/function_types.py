@@ -127,10 +127,21 @@ def _explained(error: TypeError | ValueError) -> str:
 
 def difference(before: CallType, after: CallType) -> str:
     """How the arguments of two calls of a function differ, to be appended to a message: " ('n' is 8, and was 4)"."""
-    old, new = ({name: one.type_constraint for name, one in kind.parameters.items()} for kind in (before, after))
-    found = [name for name in new if name in old and old[name] != new[name]]
-    text = ", ".join(f"'{name}' is {_text(new[name])}, and was {_text(old[name])}" for name in found)
+    found = _changed(before, after)
+    text = ", ".join(f"'{name}' is {_text(new)}, and was {_text(old)}" for name, (old, new) in found.items())
     return f" ({text})" if text else ""
+
+
+def only_functions_differ(before: CallType, after: CallType) -> bool:
+    """Whether two calls of a function pass different functions, and otherwise the same kinds of arguments."""
+    found = _changed(before, after).values()
+    return bool(found) and all(isinstance(kind, python_functions.FunctionKind) for pair in found for kind in pair)
+
+
+def _changed(before: CallType, after: CallType) -> dict[str, tuple[Any, Any]]:
+    """The kinds of those parameters, by name, that differ between two calls of a function."""
+    old, new = ({name: one.type_constraint for name, one in kind.parameters.items()} for kind in (before, after))
+    return {name: (old[name], new[name]) for name in new if name in old and old[name] != new[name]}
 
 
 def _text(kind: Any) -> str:

@@ -12,7 +12,7 @@ import os
 import textwrap
 import types
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -34,6 +34,16 @@ def is_followed(value: object) -> bool:
     if isinstance(value, functools.partial):
         return type(value) is functools.partial and not value.__dict__
     return isinstance(value, types.FunctionType) and value.__dict__.keys() <= _ATTRIBUTES
+
+
+def _is_tuple(value: Any) -> bool:
+    """Whether `value` is a tuple or a named tuple, which is told by what is in it."""
+    return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
+
+
+def _with_parts(value: Any, parts: Iterable[Any]) -> Any:
+    """A tuple like `value`, of other parts."""
+    return tuple(parts) if type(value) is tuple else value._make(parts)
 
 
 def _is_bound(value: Any) -> bool:
@@ -72,13 +82,13 @@ def _live(function: Any) -> set[int]:
 def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]) -> Any:
     """A copy of a function with variables of its own, but for those that are `live`.
 
-    What is neither a function nor a tuple stays, unless `replaced` says what is to be in its place; it does so for
-    functions, too.
+    What is neither a function nor a (named) tuple stays, unless `replaced` says what is to be in its place; it does so
+    for functions, too.
     """
     if (other := replaced(value)) is not None:
         return other
-    if type(value) is tuple:
-        return tuple(_copy(one, live, copies, replaced) for one in value)
+    if _is_tuple(value):
+        return _with_parts(value, (_copy(one, live, copies, replaced) for one in value))
     if not is_followed(value):
         return value
     if id(value) in copies:
@@ -209,7 +219,7 @@ class _Tensors:
                 if self.position(one) is None:
                     self.values.append(one)
                 self.pattern.append(("tensor", self.position(one) or 0))
-            elif type(one) is tuple or is_followed(one):
+            elif _is_tuple(one) or is_followed(one):
                 if id(one) in numbers:
                     self.pattern.append(("function", numbers[id(one)]))
                     continue
@@ -232,7 +242,7 @@ def _is_of_graph(value: Any) -> bool:
 
 def _referred_to(function: Any, module: Mapping[str, Any] | None) -> list[Any]:
     """What a function refers to, or what is in a tuple; global variables are those of one module."""
-    if type(function) is tuple:
+    if _is_tuple(function):
         return list(function)
     if isinstance(function, functools.partial):
         return [function.func, *function.args, *function.keywords.values()]
@@ -286,7 +296,7 @@ def _reached(function: Any) -> list[Any]:
     pending, module = [function], _module_of(function)
     while pending:
         one = pending.pop()
-        if id(one) in found or not (type(one) is tuple or is_followed(one)):
+        if id(one) in found or not (_is_tuple(one) or is_followed(one)):
             continue
         found[id(one)] = one
         pending += _referred_to(one, module)
@@ -525,8 +535,8 @@ def _key(value: Any, around: list[Any], live: Set[int]) -> Hashable:
         return type(value), value
     if type(value) in (float, complex):
         return type(value), repr(value)
-    if type(value) is tuple:
-        return tuple, tuple(_key(part, around, live) for part in value)
+    if _is_tuple(value):
+        return type(value), tuple(_key(part, around, live) for part in value)
     if _is_of_graph(value):
         return "tensor", value.dtype, str(value.shape)
     if any(value is one for one in around):

@@ -1,6 +1,7 @@
 """Functions that a body passes to calls may refer to tensors, which are further arguments of these calls."""
 # SPDX-License-Identifier: Apache-2.0
 
+import collections
 import functools
 
 import numpy as np
@@ -11,6 +12,8 @@ import tensorflow_recursion as tfr
 
 pytestmark = pytest.mark.usefixtures("static_or_error")
 RUN_BY = pytest.mark.parametrize("run_by", [lambda step: step, tf.function], ids=["eager", "tf.function"])
+
+Factors = collections.namedtuple("Factors", ["first", "rest"])
 
 
 @tfr.recursive
@@ -42,6 +45,11 @@ def over_a_tuple(k):
     return lambda y: y * both[0] * both[1]
 
 
+def over_a_named_tuple(k):
+    both = Factors(first=k, rest=(1.0,))
+    return lambda y: y * both.first * both.rest[0]
+
+
 def over_a_function(k):
     inner = over_a_variable(k)
     return lambda y: inner(y)
@@ -57,7 +65,16 @@ def over_two(k):
 @RUN_BY
 @pytest.mark.parametrize(
     "make",
-    [over_a_variable, over_a_default, over_a_keyword, partial, over_a_tuple, over_a_function, over_two],
+    [
+        over_a_variable,
+        over_a_default,
+        over_a_keyword,
+        partial,
+        over_a_tuple,
+        over_a_named_tuple,
+        over_a_function,
+        over_two,
+    ],
 )
 def test_value_and_derivatives(make, run_by):
     @tfr.recursive
@@ -181,6 +198,27 @@ def test_list_in_a_function_is_an_error_that_says_what_to_do():
 
     with pytest.raises(tfr.errors.CallError, match="'g' is the function <lambda>.*let it refer to the tensors in them"):
         outer(tf.constant(2), tf.constant(1.0))
+
+
+def test_functions_of_a_recursion_may_refer_to_a_named_tuple():
+    @tfr.recursive
+    def product(n, g, factors):
+        if n < 1:
+            return g(factors.first)
+        return product(n - 1, lambda y: y * factors.first, factors)
+
+    assert float(product(tf.constant(3), lambda y: y, Factors(tf.constant(3.0), ()))) == 9.0
+
+
+def test_dictionary_in_a_function_of_a_recursion_is_an_error_that_says_what_to_do():
+    @tfr.recursive
+    def product(n, g, factors):
+        if n < 1:
+            return g(factors["k"])
+        return product(n - 1, lambda y: y * factors["k"], factors)
+
+    with pytest.raises(tfr.errors.CallError, match="'g' is the function <lambda>.*let it refer to the tensors in them"):
+        product(tf.constant(3), lambda y: y, {"k": tf.constant(3.0)})
 
 
 def continued(g, k):
