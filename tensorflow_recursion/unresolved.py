@@ -12,7 +12,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import ops
-from tensorflow_recursion._tf import nodes
+from tensorflow_recursion._tf import graphs, nodes
 from tensorflow_recursion.definitions import Tensors
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.tracing import Traces, are_same
@@ -69,7 +69,7 @@ class UnresolvedCalls:
         found = [call for call in self._calls if not are_same(call.captures, self._traces.captures(call.name))]
         for call in found:
             if not call.results:
-                captured = ", ".join(repr(tensor.name) for tensor in self._traces.captures(call.name))
+                captured = ", ".join(map(_described, self._traces.captures(call.name)))
                 raise ValueError(
                     f"Function '{call.name}' captures {captured}, but node {call.op.name!r} calls it in a nested "
                     f"function graph (a branch, a loop, a dataset function) that was built before '{call.name}' and "
@@ -96,6 +96,13 @@ class UnresolvedCalls:
         for call in resolved:
             self._calls.remove(call)
         return resolved
+
+
+def _described(tensor: tf.Tensor) -> str:
+    """What an error says of a tensor that a function captures."""
+    if not graphs.is_eager_tensor(tensor):
+        return repr(tensor.name)
+    return "a variable" if tensor.dtype == tf.resource else "an eager tensor"
 
 
 def _movable_results(op: tf.Operation) -> tuple[tf.Operation, ...]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -294,26 +295,28 @@ def _with_shape(spec: Any, invariant: Any) -> Any:
 def _first_iteration(
     body: Any, get_state: Any, set_state: Any, init_vars: Any, nulls: Any, shape_invariants: Any, names: Any
 ) -> Any:
-    """Build an iteration of a loop, as AutoGraph does to learn of what kind variables are that have no value before.
-
-    AutoGraph builds it in a graph of its own, which is for inference if the one around it is.
-    """
-    is_for_inference_too, is_whole_too = is_inferring(), _is_whole()
-
-    def marked_body() -> None:
-        if is_for_inference_too:
-            _IS_FOR_INFERENCE.set(tf1.get_default_graph(), True)
-        if is_whole_too:
-            _IS_WHOLE.set(tf1.get_default_graph(), True)
-        body()
-
+    """Build an iteration of a loop, as AutoGraph does to learn of what kind variables are that have no value before."""
     try:
-        return _FIRST_ITERATION(marked_body, get_state, set_state, init_vars, nulls, shape_invariants, names)
+        return _FIRST_ITERATION(body, get_state, set_state, init_vars, nulls, shape_invariants, names)
     except Unknown as unknown:
         without_value = [(name, value) for name, value, is_null in zip(names, init_vars, nulls, strict=True) if is_null]
         returns = any(isinstance(value, variables.UndefinedReturnValue) for _, value in without_value)
         loop = "return" if returns else without_value[0][0]
         raise Unknown(*unknown.of, loop=unknown.loop or loop) from None
+
+
+class _Tried(FuncGraph):  # type: ignore[misc]  # it has no types
+    """A graph in which AutoGraph tries out what a loop does, once; for inference if the one around it is.
+
+    For example, it builds the condition of each `while` there, to tell whether that is a tensor.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        if is_inferring():
+            _IS_FOR_INFERENCE.set(self, True)
+        if _is_whole():
+            _IS_WHOLE.set(self, True)
 
 
 class _ForInference(Replacements):
@@ -323,6 +326,7 @@ class _ForInference(Replacements):
         self.replace(cond_v2, "cond_v2", _cond)
         self.replace(cond_v2, "indexed_case", _case)
         self.replace(while_v2, "while_loop", _loop)
+        self.put(control_flow, "func_graph", types.SimpleNamespace(FuncGraph=_Tried))
         self.replace(control_flow, "_try_handling_undefineds", _first_iteration)
         self.replace(tf.GradientTape, "gradient", _gradient)
         self.replace(tf.GradientTape, "jacobian", _jacobian)

@@ -468,6 +468,23 @@ def test_given_up_callee_of_two_shapes_is_looked_at_anew():
 
 
 @pytest.mark.thorough
+def test_condition_of_a_loop_calls_where_sizes_are_read():
+    """AutoGraph builds it once more in a graph of its own, of which TensorFlow knows no function of the body's."""
+    variable = tf.Variable(2.0)
+
+    @tfr.recursive
+    def is_positive(x, of_empty):
+        if x.shape[0] == 0:
+            return of_empty
+        if tf.size(x) > 0:
+            i = tf.constant(0)
+            while i < 2 and is_positive(x[1:], of_empty):
+                i += 1
+        return variable > 0.0
+
+    assert is_positive(tf.ones([3]), tf.constant(True))
+
+
 def test_sizes_too_many_for_traces_are_an_error_that_says_so(monkeypatch):
     monkeypatch.setattr(sharing, "_VERY_MANY", 20)
 
