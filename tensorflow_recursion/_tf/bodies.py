@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.autograph.converters.conditional_expressions import ConditionalExpressionTransformer
-from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.core import ag_ctx, config
 from tensorflow.python.autograph.impl import api
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
@@ -183,6 +183,10 @@ def note_without_effect(op_types: Collection[str]) -> None:
     """
     is_stateful = auto_control_deps.op_is_stateful
     replace_for_good(auto_control_deps, "op_is_stateful", lambda op: op.type not in op_types and is_stateful(op))
+
+
+# AutoGraph would convert whatever a body or a `tf.function` calls, `tfr.recursive(f)` with all that this calls in turn.
+replace_for_good(config, "CONVERSION_RULES", (config.DoNotConvert("tensorflow_recursion"), *config.CONVERSION_RULES))
 
 
 def leave_out_of_errors(folder: str) -> None:

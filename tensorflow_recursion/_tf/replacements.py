@@ -18,9 +18,9 @@ it:
 - `branches`, so that bodies have If and While, and branches names of their own:
   `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`; and so that their gradients take
   eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`.
-- `bodies`, so that functions leave out what nothing reads, and errors our own lines:
-  `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`; and because TensorFlow errs in the lines of
-  errors, and in conditional expressions: `traceback_utils._process_traceback_frames`,
+- `bodies`, so that functions leave out what nothing reads, and errors and AutoGraph our own lines:
+  `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`, `config.CONVERSION_RULES`; and because
+  TensorFlow errs in the lines of errors, and in conditional expressions: `traceback_utils._process_traceback_frames`,
   `ConditionalExpressionTransformer.visit_IfExp`.
 - `inlining`, so that graphs of loaded branches and loops are made once: `cond_v2.get_func_graphs`,
   `while_v2._get_graph`.

@@ -125,3 +125,18 @@ def test_conditional_in_defun_is_v2_in_tf_function_when_switched_off():
         summed = scaled_sum("SummedV1", tf.constant(2.0))
         assert float(tf.function(lambda n: summed(1.0, n))(tf.constant(3))) == 7
         assert float(summed(1.0, 4)) == 9
+
+
+def test_call_in_a_branch_before_a_definition_that_captures_a_variable_is_an_error(caplog):
+    variable = tf.Variable(2.0)
+
+    @tf.function
+    def step(x):
+        declared = tfr.Declare("Late", [("x", tf.float32)], [("y", tf.float32)])
+        y = tf.cond(x > 0.0, lambda: declared(x), lambda: x)
+        tfr.Defun(tf.float32, func_name="Late", out_names=["y"])(lambda x: x * variable)
+        return y + declared(x)
+
+    with pytest.raises(ValueError, match="Function 'Late' captures a variable, but node .* in a nested function graph"):
+        step(tf.constant(1.0))
+    assert "AutoGraph could not transform" not in caplog.text  # code of this package
