@@ -129,6 +129,9 @@ def difference(before: CallType, after: CallType) -> str:
     """How the arguments of two calls of a function differ, to be appended to a message: " ('n' is 8, and was 4)"."""
     found = _changed(before, after)
     text = ", ".join(f"'{name}' is {_text(new)}, and was {_text(old)}" for name, (old, new) in found.items())
+    counts = len(after.parameters), len(before.parameters)
+    if not text and counts[0] != counts[1]:
+        text = f"with {counts[0]} arguments, and with {counts[1]} before"
     return f" ({text})" if text else ""
 
 
@@ -385,7 +388,7 @@ class TypeTable:
 
     def num_joined(self, call_type: CallType) -> int:
         """How many of the types could be served by one that serves `call_type`, too."""
-        joined = (call_type.most_specific_common_subtype([other]) for other in self._table.targets)
+        joined = (_joined(call_type, other) for other in self._table.targets)
         return sum(one is not None and _is_whole(one) for one in joined)
 
     def find(self, call_type: CallType) -> CallType | None:
@@ -409,7 +412,7 @@ class TypeTable:
 def _generalized(call_type: CallType, known: Iterable[CallType], kept: Kept) -> CallType:
     """`call_type`, or one that serves calls of `known` types as well, but for what is `kept`."""
     for other in known:
-        joined: CallType | None = call_type.most_specific_common_subtype([other])
+        joined = _joined(call_type, other)
         if (
             joined is not None
             and _is_whole(joined)
@@ -418,6 +421,14 @@ def _generalized(call_type: CallType, known: Iterable[CallType], kept: Kept) -> 
         ):
             call_type = joined
     return call_type
+
+
+def _joined(one: CallType, other: CallType) -> CallType | None:
+    """A type that serves calls of both types; None if there is none, as where `*args` or `**kwargs` take others."""
+    if list(one.parameters) != list(other.parameters):
+        return None  # TensorFlow goes by positions, up to the last one of `one`
+    joined: CallType | None = one.most_specific_common_subtype([other])
+    return joined
 
 
 def _is_whole(call_type: CallType) -> bool:

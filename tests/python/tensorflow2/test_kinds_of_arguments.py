@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion import endless
 
 THREADS = 6
 MANY = 70  # more than a recursion may unroll
@@ -371,3 +372,25 @@ def test_reading_a_rank_that_the_user_states_is_no_warning(signature):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         assert scaled(tf.ones([1, 1]), tf.constant(2)).numpy().tolist() == [[4.0]]
+
+
+def test_calls_may_pass_more_and_fewer_arguments_than_those_before():
+    @tfr.recursive
+    def total(n, *rest, **named):
+        if n < 1:
+            return sum(rest) + sum(named.values())
+        return total(n - 1, *rest, more=rest[0]) + total(n - 1, *rest[1:], rest[0])
+
+    n, x = tf.constant(2), tf.constant(1.0)
+    assert [float(total(n, x, *[x] * more, **dict.fromkeys("ab", x))) for more in (0, 2, 1)] == [6.0, 14.0, 10.0]
+
+
+def test_number_of_arguments_that_grows_is_an_error_that_says_so(monkeypatch):
+    monkeypatch.setattr(endless, "_MAX_UNROLLED", 3)
+
+    @tfr.recursive
+    def total(n, *rest):
+        return sum(rest) if n < 1 else total(n - 1, *rest, *rest[:1])
+
+    with pytest.raises(tfr.errors.CallError, match=r"here is another one \(with 5 arguments, and with 4 before\)"):
+        total(tf.constant(2), tf.constant(1.0))
