@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow_recursion import results
 from tensorflow_recursion._tf import inferring, nodes
 from tensorflow_recursion.definitions import Definition, MadeDefinition
-from tensorflow_recursion.errors import is_of_results, note_of_results, with_message
+from tensorflow_recursion.errors import is_of_results, note_of_results, with_causes, with_message
 from tensorflow_recursion.explanations import place
 from tensorflow_recursion.looks import Look
 from tensorflow_recursion.signatures import Signature
@@ -112,11 +112,9 @@ def _is_new(error: BaseException) -> bool:
 
     An error of the results of a body needs no look either.
     """
-    cause: BaseException | None = error
-    while cause is not None and not is_of_results(cause):
-        cause = cause.__cause__ or cause.__context__  # AutoGraph raises other errors in place of those it gets
+    is_new = not any(map(is_of_results, with_causes(error)))
     note_of_results(error)
-    return cause is None
+    return is_new
 
 
 def _at_place_of(error: Exception, found: Exception) -> Exception:

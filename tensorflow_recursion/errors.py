@@ -52,6 +52,19 @@ def is_of_results(error: BaseException) -> bool:
     return _IS_OF_RESULTS.is_set(error)
 
 
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, the one that it was raised for, and so on: AutoGraph raises other errors in place of those it gets.
+
+    Each comes once: an error that is raised again, `from` another, may be its own cause's cause.
+    """
+    found: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in found:
+        found.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
 def with_message(error: Exception, message: str) -> Exception:
     """An error of the same kind that says `message`.
 

@@ -29,7 +29,7 @@ from tensorflow_recursion._tf.function_types import CallType, OpenPart
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion._tf.read_shapes import Part
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
-from tensorflow_recursion.errors import CallError, of_results, with_message
+from tensorflow_recursion.errors import CallError, of_results, with_causes, with_message
 from tensorflow_recursion.explanations import explained, is_explained
 from tensorflow_recursion.made_variables import MadeFunction
 from tensorflow_recursion.passed_numbers import PassedNumbers
@@ -419,11 +419,7 @@ class Specialization:
 
 def _came_out_inner_ranks_body(error: BaseException) -> bool:
     """Note that an error comes out of a body; returns whether it came out of one before that this one had traced."""
-    is_inner = False
-    cause: BaseException | None = error
-    while cause is not None and not is_inner:
-        is_inner = _CAME_OUT.is_set(cause)
-        cause = cause.__cause__ or cause.__context__  # AutoGraph raises other errors in place of those it gets
+    is_inner = any(map(_CAME_OUT.is_set, with_causes(error)))
     _CAME_OUT.set(error, True)
     return is_inner
 

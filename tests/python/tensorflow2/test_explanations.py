@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion import errors
 
 MISTAKES = {}
 
@@ -312,3 +313,10 @@ def test_class_is_refused():
         @tfr.recursive
         class Fib:
             pass
+
+
+def test_errors_that_are_causes_of_each_other_are_walked_once():
+    """Looking for an error of a body among the causes of another one went round for ever."""
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__context__ = other, one
+    assert list(errors.with_causes(one)) == [one, other]
