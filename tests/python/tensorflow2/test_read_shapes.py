@@ -467,7 +467,6 @@ def test_given_up_callee_of_two_shapes_is_looked_at_anew():
     assert f(tf.ones([8]), tf.ones([8])) == plain(8, 8)
 
 
-@pytest.mark.thorough
 def test_condition_of_a_loop_calls_where_sizes_are_read():
     """AutoGraph builds it once more in a graph of its own, of which TensorFlow knows no function of the body's."""
     variable = tf.Variable(2.0)
@@ -485,6 +484,7 @@ def test_condition_of_a_loop_calls_where_sizes_are_read():
     assert is_positive(tf.ones([3]), tf.constant(True))
 
 
+@pytest.mark.thorough
 def test_sizes_too_many_for_traces_are_an_error_that_says_so(monkeypatch):
     monkeypatch.setattr(sharing, "_VERY_MANY", 20)
 
