@@ -21,10 +21,14 @@ def _reason(made: tf.Tensor) -> str:
     callee = next((ops.callee_of(op) for op in calls if not _has_shapes(op)), None)
     if callee is None:
         return ""
-    return (
-        f"Here the shape is lost in a call of '{callee}', whose results have none that is known: state `output_shapes` "
-        f"in the Declare or Defun of '{callee}', or give the loop shape_invariants."
-    )
+    shown = names.shown(callee)
+    if names.is_of_trace(callee):  # of a function of `tfr.recursive`
+        found = "one trace of which serves calls with several shapes, or whose results have several"
+        remedy = f"write @tfr.recursive(reduce_retracing=False) for '{shown}', state its output_signature"
+    else:
+        found = "whose results have none that is known"
+        remedy = f"state `output_shapes` in the Declare or Defun of '{shown}'"
+    return f"Here the shape is lost in a call of '{shown}', {found}: {remedy}, or give the loop shape_invariants."
 
 
 def _has_shapes(call: tf.Operation) -> bool:

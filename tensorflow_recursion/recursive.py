@@ -14,7 +14,16 @@ from typing import Any, NoReturn, TypedDict, overload
 
 import tensorflow as tf
 
-from tensorflow_recursion import calls, endless, notices, ops, output_signatures, passed_numbers, signatures
+from tensorflow_recursion import (
+    calls,
+    endless,
+    keras_functions,
+    notices,
+    ops,
+    output_signatures,
+    passed_numbers,
+    signatures,
+)
 from tensorflow_recursion._tf import (
     bodies,
     dataclass_nests,
@@ -31,6 +40,7 @@ from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.errors import CallError
 from tensorflow_recursion.explanations import with_users_frames
+from tensorflow_recursion.keras_functions import KerasFunction
 from tensorflow_recursion.made_variables import made_function
 from tensorflow_recursion.sharing import ShapeReads, Sharing
 from tensorflow_recursion.specializations import (
@@ -89,7 +99,7 @@ class _Known:
         return self.by_type[known]
 
 
-class RecursiveFunction:
+class RecursiveFunction(KerasFunction):
     """A function made by `tfr.recursive`. Called as the Python function is, it returns what that one returns.
 
     In eager mode a call runs in a `tf.function`, which TensorFlow makes and keeps as it does any other; inside of it,
@@ -351,7 +361,7 @@ class RecursiveFunction:
         return f"<tfr.recursive '{self._name}'{self._parameters.names}>"
 
 
-class Method:
+class Method(KerasFunction):
     """A recursive function as a method of an instance, as long as that one is asked for it."""
 
     def __init__(self, function: RecursiveFunction, instance: Any) -> None:
@@ -409,6 +419,7 @@ def _warn_of_unsaved(attributes: Sequence[str], error: Exception) -> None:
 
 
 python_functions.register_methods(RecursiveFunction, Method)
+keras_functions.register(RecursiveFunction, Method)
 saved_attributes.install((RecursiveFunction, Method), operator.methodcaller("as_saved"), _warn_of_unsaved)
 
 

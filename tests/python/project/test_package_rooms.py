@@ -21,7 +21,7 @@ ORDER = """
     names
     _tf
     _tf.attributes
-    errors, converted
+    errors, converted, keras_functions
     notices
     _tf.replacements
     _tf.recorders

@@ -196,3 +196,60 @@ def test_weights_of_keras_may_be_arguments(policy):
     expected = before - 0.01 * tape.gradient(loss, layer.weight.value)
     model.fit(x, x, batch_size=8, epochs=1, verbose=0)
     np.testing.assert_allclose(layer.weight, expected, rtol=1e-2 if policy != "float32" else 1e-5)
+
+
+@keras.saving.register_keras_serializable("tests")
+@tfr.recursive(input_signature=[tf.TensorSpec(None)], output_signature=tf.TensorSpec(None))
+def halved(x):
+    return tf.cond(tf.reduce_max(tf.abs(x)) < 0.125, lambda: x, lambda: halved(x / 2.0))
+
+
+@tfr.recursive
+def doubled(x):
+    return x * 2.0
+
+
+class WithMethod:
+    @tfr.recursive
+    def tripled(self, x):
+        return x * 3.0
+
+
+def saved_and_loaded(layer, path, **options):
+    """What a model of one layer gives before it is saved, and after it is loaded."""
+    model, x = keras.Sequential([keras.Input((2,)), layer]), tf.constant([[1.0, 2.0]])
+    model.compile("sgd", halved, [halved], jit_compile=False)
+    model.save(path / "model.keras")
+    loaded = keras.models.load_model(path / "model.keras", **options)
+    assert loaded.loss is halved
+    return model(x).numpy(), loaded(x).numpy()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: keras.layers.Dense(3, activation=halved, kernel_regularizer=halved, bias_constraint=halved),
+        lambda: keras.layers.Activation(halved),
+        lambda: keras.layers.Lambda(halved),
+    ],
+)
+def test_recursive_functions_in_layers_are_saved_by_name_as_python_functions_are(make, tmp_path):
+    before, after = saved_and_loaded(make(), tmp_path)
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("function", [doubled, WithMethod().tripled])
+def test_saved_function_that_keras_does_not_know_is_given_by_name(function, tmp_path):
+    before, after = saved_and_loaded(
+        keras.layers.Activation(function), tmp_path, custom_objects={function.__name__: function}
+    )
+    np.testing.assert_array_equal(before, after)
+    with pytest.raises(TypeError, match=f"Keras knows no function '{function.__name__}'.*register_keras_serializable"):
+        saved_and_loaded(keras.layers.Activation(function), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["activations", "constraints", "initializers", "losses", "metrics", "regularizers"])
+def test_keras_finds_recursive_functions_by_what_it_made_of_them(kind):
+    module = getattr(keras, kind)
+    assert module.deserialize(module.serialize(halved)) is halved
+    assert module.get(module.serialize(halved)) is halved

@@ -156,3 +156,17 @@ def test_shapes_are_found_whichever_control_flow(name, is_v2, is_defun):
     assert y.shape.as_list() == [3]
     for got in run([y, carried, scanned[0]]):
         assert got.tolist() == expected
+
+
+def test_error_of_a_loop_says_what_to_write_where_one_trace_serves_several_shapes():
+    def in_loop(retracing):
+        @tfr.recursive(reduce_retracing=retracing)
+        def halve(x):
+            return tf.cond(tf.reduce_max(x) < 1.0, lambda: x, lambda: halve(x / 2.0))
+
+        halve(tf.zeros([4]))
+        return tf.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, halve(x)), [0, tf.zeros([2])])[1]
+
+    with pytest.raises(ValueError, match=r"call of 'halve', one trace of which .*reduce_retracing=False\) for 'halve'"):
+        in_loop(True)
+    assert in_loop(False).shape.as_list() == [2]
