@@ -104,6 +104,8 @@ IS_OF_RESULTS = "_recursion_is_of_results"  # says what a function returns, and 
 HINT = "_recursion_hint"
 ALTERNATIVE = "_recursion_alternative"
 NAME_BEFORE = "_recursion_name_before"
+# An attribute of nodes that are to be told apart.
+NUMBER = "_recursion_number"
 # TensorFlow's attribute of nodes: the name under which the gradient of a node is registered.
 GRADIENT_TYPE = "_gradient_op_type"
 

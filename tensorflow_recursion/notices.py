@@ -24,8 +24,9 @@ def show(kind: str, text: str) -> None:
     Args:
       kind: "fallback" if calls run dynamically although the switch is on, "no switch" if nobody has turned it on,
         "repeat" if a function that runs once more may do something else, "dense" if each call computes the gradient for
-        a whole weight, "open shape" if a body reads a rank or size that no trace knows, "number" if Python numbers are
-        passed as tensors, "unsaved" if a SavedModel lacks a gradient or a function.
+        a whole weight, "effect" if a gradient has a side effect that is in no order with others, "open shape" if a
+        body reads a rank or size that no trace knows, "number" if Python numbers are passed as tensors, "unsaved" if
+        a SavedModel lacks a gradient or a function.
       text: what happens, why, and what to do.
     """
     if kind == "no switch" and os.environ.get(SILENCE_VARIABLE, "0") not in ("", "0"):

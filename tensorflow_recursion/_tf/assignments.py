@@ -33,6 +33,19 @@ def kinds_assigned(graph: tf.Graph, call: str) -> Kinds:
     return frozenset(found)
 
 
+def first_among(operations: Iterable[tf.Operation], call: str) -> tf.Operation | None:
+    """The first of some operations that assigns to a variable, itself, in a branch or loop, or in a function it runs.
+
+    What an operator `call` runs is left out.
+    """
+    for op in nodes.with_inner(operations):
+        if op.type.startswith(_ASSIGNING) or (
+            op.type not in (call, *nodes.HAVE_BRANCHES) and _assigns(op, op.graph, call)
+        ):
+            return op
+    return None
+
+
 def is_among(handle: tf.Tensor, kinds: Kinds) -> bool:
     """Whether the variable with this handle may be of one of these kinds."""
     dtype, shape = _kind(handle)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import re
@@ -20,10 +21,11 @@ from tensorflow.python.autograph.impl import api
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
+from tensorflow.python.ops import gradients_util
 from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf import function_calls, functions, nodes
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
 from tensorflow_recursion.converted import is_converted
@@ -38,6 +40,9 @@ _WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeho
 
 # What changes a table, or takes something out of a queue or a dataset's iterator, so that it is another one afterwards.
 _TAKES_AWAY = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport", "QueueDequeue", "IteratorGetNext")
+
+# What runs functions that have gradients of their own.
+_RUN_FUNCTIONS = (*nodes.HAVE_BRANCHES, *function_calls.OPERATORS, names.INVOKE)
 
 # How AutoGraph writes a part of a function that it does not know: `(<gast.gast.NamedExpr object at 0x7f>, (m := n))`.
 _SYNTAX_NODE = re.compile(r"^\(<gast\.gast\.(\w+) object at 0x[0-9a-f]+>, (.*)\)$")
@@ -86,6 +91,49 @@ class _OneOrder(Replacements):
 _one_order = _OneOrder()
 
 
+class _EffectsOfGradients(Replacements):
+    """What gradient functions return comes after the side effects that they make, which happen in their order.
+
+    A user's own makes some: `tf.print(dy)` in that of a `tf.custom_gradient`. A `tf.function` runs what has a side
+    effect in any case. The gradient of a body is what its results need.
+    """
+
+    def _install(self) -> None:
+        compute = gradients_util._MaybeCompile
+        self.replace(gradients_util, "_MaybeCompile", lambda *args: _after_effects(args[1], lambda: compute(*args)))
+
+
+_effects_of_gradients = _EffectsOfGradients()
+
+
+def effects_in_gradients() -> contextlib.AbstractContextManager[None]:
+    """Inside, in this thread, whatever reads the result of a gradient function comes after its side effects."""
+    return _effects_of_gradients.active()
+
+
+def _after_effects(op: tf.Operation, compute: Callable[[], Any]) -> Any:
+    """What the gradient function of `op` returns: gradients, or one gradient."""
+    if op.type in _RUN_FUNCTIONS:
+        return compute()
+    graph = tf.compat.v1.get_default_graph()
+    before = graph._add_control_dependencies, graph.experimental_acd_manager
+    with _one_order.active(), auto_control_deps.AutomaticControlDependencies() as order:
+        found = compute()
+        made = [made for made in graph.get_operations()[order._n_operations :] if made._is_stateful]
+        if _have_effects([made.node_def for made in made], graph, names.INVOKE, lambda _: True):
+            _tell_apart(made)
+            grads = found if isinstance(found, (list, tuple)) else [found]
+            found = [grad if grad is None else order.mark_as_return(grad) for grad in grads]
+    graph._add_control_dependencies, graph.experimental_acd_manager = before
+    return found
+
+
+def _tell_apart(operations: Iterable[tf.Operation]) -> None:
+    """Let no two of the operations be the same to TensorFlow's optimizers, which merge what prints the same."""
+    for op in operations:
+        op._set_attr(names.NUMBER, tf.compat.v1.AttrValue(i=names.new_number()))
+
+
 def _order_calls(operations: Iterable[tf.Operation]) -> None:
     """Let calls of functions and what has a side effect run one after the other."""
     last = None
@@ -106,8 +154,13 @@ def has_effects(graph: tf.Graph, call: str, has_callee: Callable[[str], bool]) -
       call: the operator that calls functions by their name in its attribute `f`.
       has_callee: whether such a function has side effects.
     """
+    return _have_effects([op.node_def for op in graph.get_operations() if op._is_stateful], graph, call, has_callee)
+
+
+def _have_effects(candidates: Iterable[Any], graph: tf.Graph, call: str, has_callee: Callable[[str], bool]) -> bool:
+    """Whether some nodes of a graph, the `candidates`, have a side effect; see `has_effects`."""
     seen: set[str] = set()
-    pending: list[Iterable[Any]] = [[op.node_def for op in graph.get_operations() if op._is_stateful]]
+    pending: list[Iterable[Any]] = [candidates]
     while pending:
         for node in pending.pop():
             if node.op == call:

@@ -149,14 +149,19 @@ def loop_body(op: tf.Operation) -> Any:
 
 def operations_within(graph: tf.Graph) -> Iterator[tf.Operation]:
     """The operations of a graph, and those in the branches and loop bodies in it."""
-    pending = [graph]
+    return with_inner(graph.get_operations())
+
+
+def with_inner(operations: Iterable[tf.Operation]) -> Iterator[tf.Operation]:
+    """Some operations, and those in the branches and loop bodies in them."""
+    pending = [operations]
     while pending:
-        for op in pending.pop().get_operations():
+        for op in pending.pop():
             yield op
             if op.type in LOOPS:
-                pending.append(loop_body(op))
+                pending.append(loop_body(op).get_operations())
             elif op.type in HAVE_BRANCHES:
-                pending += branches(op)
+                pending += [branch.get_operations() for branch in branches(op)]
 
 
 def is_loop_body(graph: tf.Graph) -> bool:

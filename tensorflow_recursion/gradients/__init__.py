@@ -36,6 +36,7 @@ are differentiated like any function: the gradient for a record is a record of g
 - `tf_functions`: tf.functions that bodies call, which are differentiated along with these.
 - `snapshots`: the variables of a call as they were when it was made, for derivatives that run the function again.
 - `repeats`: warns of functions that may do something else then.
+- `effects`: side effects of gradients.
 - `bodies`: a body followed by its gradient.
 - `cut`: such a trace becomes a pair.
 - `groups`: which functions are differentiated together, for which static shapes.

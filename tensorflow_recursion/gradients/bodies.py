@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, came_along, original_of
-from tensorflow_recursion.gradients import tf_functions
+from tensorflow_recursion.gradients import effects, tf_functions
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
 from tensorflow_recursion.gradients.obstacles import Obstacle, described
@@ -51,6 +52,7 @@ class BodyWithGradient:
       forward: the operations of the body, without those of its gradient.
       weights: those that the body uses, not only hands on.
       obstacles: uses of weights that make no terms.
+      assignment: an operator of the gradient that assigns to a variable, as a message calls it, if there is one.
     """
 
     graph: tf.Graph
@@ -64,9 +66,14 @@ class BodyWithGradient:
     forward: set[tf.Operation]
     weights: list[Weight]
     obstacles: list[Obstacle]
+    assignment: str | None
 
-    def __init__(self, pair: Pair, body: Body, known: Knowledge, tracer: Tracer, modes: Modes) -> None:
+    def __init__(
+        self, pair: Pair, body: Body, known: Knowledge, tracer: Tracer, modes: Modes, *, is_again: bool
+    ) -> None:
         """Trace the function of `pair` as `body`.
+
+        If `is_again`, the gradient was computed before, and is once more to be differentiated: without side effects.
 
         Raises:
           LookupError: if something in the body has no gradient.
@@ -77,6 +84,7 @@ class BodyWithGradient:
         self._known = known
         self._tracer = tracer
         self._modes = modes
+        self._is_again = is_again
         options = self._definition.trace_options()
 
         def build(*args: tf.Tensor) -> list[tf.Tensor]:
@@ -111,9 +119,14 @@ class BodyWithGradient:
         self._collect_gradients_of_weights()
         # Calls pass on what the body captures. What its gradient reads beyond that is kept in the gradient.
         copies.keep_values(graph)
-        with self._modes.gradient():
+        with self._modes.gradient(), self._effects():
             self._differentiate()
         self.forward = forward | nodes.ancestors([result.op for result in self.results])
+        of_gradient = [op for op in graph.get_operations() if op not in self.forward]
+        self.assignment = None if self._is_again else effects.assignment_among(self._definition, of_gradient)
+
+    def _effects(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._is_again else effects.of_gradient(self._definition)
 
     def _results(self) -> list[tf.Tensor]:
         """What the body returns, which is built here."""

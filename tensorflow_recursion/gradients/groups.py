@@ -20,7 +20,7 @@ from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition, came_along, original_of
-from tensorflow_recursion.gradients import obstacles
+from tensorflow_recursion.gradients import effects, obstacles
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
 from tensorflow_recursion.gradients.knowledge import Knowledge
@@ -205,7 +205,7 @@ class Group:
                 num_sweeps += 1
                 self._check_end(num_sweeps)
             if num_sweeps:
-                self._warn_of_obstacles()
+                self._warn()
             for pair in self._pairs.values():
                 pair.check_asked()
                 self._lists[pair.definition.lasting_name] = pair.result_handles
@@ -229,8 +229,11 @@ class Group:
             "arguments what it reads of the body"
         )
 
-    def _warn_of_obstacles(self) -> None:
-        """Warn of weights that many calls use, with gradients that could be collected, but are not."""
+    def _warn(self) -> None:
+        """Warn of weights that many calls use, with gradients that could be collected, but are not, and of effects."""
+        for pair in self._pairs.values():
+            if pair.assignment is not None:
+                effects.warn_of_assignment(pair.definition, pair.assignment)
         found = [obstacle for pair in self._pairs.values() for obstacle in pair.obstacles]
         if found:
             often = obstacles.repeated({name: pair.callees for name, pair in self._pairs.items()})
@@ -260,10 +263,12 @@ class Group:
             new = self._tracer.new_body(pair.definition)
             self._traced = pair
             try:
-                body = BodyWithGradient(pair, new, self.known, self._tracer, self._modes)
+                body = BodyWithGradient(
+                    pair, new, self.known, self._tracer, self._modes, is_again=self.purpose is Purpose.TEMPLATES
+                )
             finally:
                 self._traced = None
-        pair.weights, pair.obstacles = body.weights, body.obstacles
+        pair.weights, pair.obstacles, pair.assignment = body.weights, body.obstacles, body.assignment
         cut(body, pair, with_templates=self.purpose is Purpose.TEMPLATES)
         known = pair.result_handles or tuple(None for _ in body.results)
         pair.result_handles = tuple(map(handles.join_handle_data, known, body.result_handles))

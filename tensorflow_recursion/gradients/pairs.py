@@ -73,6 +73,7 @@ class Pair:
       callees: the functions that the body calls where a gradient is taken, by their lasting names.
       weights: those that the body uses, not only hands on.
       obstacles: uses of weights in the last trace that make no terms.
+      assignment: an operator of the gradient that assigns to a variable, as a message calls it, if there is one.
       functions: the two functions, once traced.
       templates: the two functions without their record, once traced, where the gradient is to be differentiated.
     """
@@ -91,6 +92,7 @@ class Pair:
     callees: set[str] = dataclasses.field(default_factory=set)
     weights: Sequence[Weight] = ()
     obstacles: Sequence[Obstacle] = ()
+    assignment: str | None = None
     functions: tuple[TracedFunction, ...] = ()
     templates: Templates | None = None
 

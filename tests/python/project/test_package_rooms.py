@@ -52,7 +52,7 @@ ORDER = """
     gradients.contributing
     gradients.usages, gradients.fixed_values
     gradients.uses
-    gradients.weights, gradients.snapshots, gradients.repeats
+    gradients.weights, gradients.snapshots, gradients.repeats, gradients.effects
     gradients.knowledge, gradients.obstacles
     gradients.pairs
     gradients.pair_functions

@@ -211,3 +211,109 @@ def test_variable_is_read_before_the_assignment_that_gradients_come_after(attemp
     assert float(value) == float(weight)
     assert abs(float(value) - 0.4) < 1e-6
     assert abs(float(second) - 12.0) < 1e-5, attempt
+
+
+# --- Side effects of gradients ----------------------------------------------------------------------------------------
+
+
+def noting(note):
+    """An operator with a gradient that notes what it is given."""
+
+    @tf.custom_gradient
+    def op(x):
+        def grad(dy):
+            note(dy)
+            return 1.5 * dy
+
+        return 1.0 * x, grad
+
+    return op
+
+
+PLACES = {
+    "body": lambda op, x: op(x),
+    "branch": lambda op, x: tf.cond(x > 0.0, lambda: op(x), lambda: x),
+    "loop": lambda op, x: tf.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, op(x)), (0, x))[1],
+    "tf.function": lambda op, x: tf.function(op)(x),
+}
+
+
+def slope_of_both_sides(step, *, is_recursive):
+    def f(x, n):
+        if n < 1:
+            return step(x)
+        return step(f(2.0 * x, n - 1)) + step(f(3.0 * x, n - 1))
+
+    if is_recursive:
+        f = tfr.recursive(f)
+
+    def slope(factor):
+        x = tf.constant(1.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = factor * f(x, tf.constant(1) if is_recursive else 1)
+        return tape.gradient(y, x)
+
+    return slope
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "tf.function"])
+@pytest.mark.parametrize("place", list(PLACES))
+def test_side_effects_of_a_gradient_happen_as_in_the_program_unrolled(place, wrap):
+    noted = []
+    op = noting(lambda dy: tf.py_function(lambda dy: noted.append(float(dy)), [dy], []))
+    wrap(slope_of_both_sides(lambda x: PLACES[place](op, x), is_recursive=True))(tf.constant(4.0))
+    got, noted[:] = sorted(noted), []
+    where = PLACES["body" if place == "tf.function" else place]  # an eager tape leaves effects of tf.functions out
+    slope_of_both_sides(lambda x: where(op, x), is_recursive=False)(tf.constant(4.0))
+    assert got == sorted(noted)
+    assert noted
+
+
+def test_two_gradients_that_print_the_same_print_it_twice(tmp_path):
+    file = tmp_path / "printed"
+    op = noting(lambda dy: tf.print(dy, output_stream=f"file://{file}"))
+    slope_of_both_sides(op, is_recursive=True)(tf.constant(4.0))
+    assert file.read_text().split() == ["4", "4", "6", "6"]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda dy: tf.debugging.assert_less(dy, 5.0),
+        lambda dy: tf.cond(dy > 0.0, lambda: tf.debugging.Assert(dy < 5.0, [dy]), tf.no_op),
+    ],
+    ids=["body", "branch"],
+)
+def test_assertion_in_a_gradient_holds(check):
+    slope = slope_of_both_sides(noting(check), is_recursive=True)
+    assert float(slope(tf.constant(2.0))) == 2.0 * 1.5 * 1.5 * 5.0
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        slope(tf.constant(4.0))
+
+
+def test_side_effects_of_a_gradient_that_is_not_asked_for_do_not_happen():
+    noted = []
+    op = noting(lambda dy: tf.py_function(lambda dy: noted.append(float(dy)), [dy], []))
+    slope = slope_of_both_sides(lambda x: x * op(tf.constant(2.0)), is_recursive=True)
+    assert float(slope(tf.constant(1.0))) == 20.0
+    assert noted == []
+
+
+@pytest.mark.parametrize("where", [lambda assign: assign(), lambda assign: tf.function(assign)()])
+def test_assignment_in_a_gradient_is_warned_of(where):
+    calls = tf.Variable(0.0)
+    op = noting(lambda dy: where(lambda: calls.assign_add(1.0)))
+
+    @tfr.recursive
+    def f(x, n):
+        calls.assign_add(0.0)  # in the body, nothing is to be said
+        return x if n < 1 else op(f(2.0 * x, n - 1))
+
+    x = tf.constant(1.0)
+    with pytest.warns(RuntimeWarning, match="The gradient of 'f' assigns to a variable, in node"):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x, tf.constant(3))
+    assert float(tape.gradient(y, x)) == 3.0**3
+    assert float(calls) == 3.0
