@@ -171,7 +171,8 @@ void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
       context->env()->SchedClosure(std::move(work));
     }
   };
-  environment.start_thread = &RunOnSpareThread;
+  // Where kernels run on the thread that calls, that one waits for the run, and there is no thread to give back.
+  if (!context->run_all_kernels_inline()) environment.start_thread = &RunOnSpareThread;
   environment.is_cancelled = [cancellation] { return cancellation->IsCancelled(); };
   environment.on_error = [context](const absl::Status& status) { AbortStep(context, status); };
   if (counts_calls_) environment.on_main_call = [] { NoteOutermostCall(/*is_static=*/true); };
