@@ -31,6 +31,8 @@ def check_in_reach(name: str, tensors: Sequence[tf.Tensor], chain: Sequence[tf.G
         is_of_outermost = graphs.enclosing_graphs(tensor.graph)[-1] is chain[-1]
         if is_of_outermost and body_around(chain[0]) is not None:
             continue  # becomes a capture of that body, and is checked where that one is called
+        if graphs.is_around_shapes_of(tensor.graph, chain[-1]):
+            continue  # the graph captures it, or becomes a capture as above
         shown, body = names.shown(name), body_around(tensor.graph)
         where, remedy = "another graph", f"call '{shown}' in the graph of that tensor"
         if body is not None:

@@ -107,6 +107,17 @@ def _is_thrown_away(graph: tf.Graph) -> bool:
     return isinstance(graph, FuncGraph) and str(graph.name).startswith(_KERAS_SCRATCH_GRAPH)
 
 
+def is_around_shapes_of(graph: tf.Graph, inner: tf.Graph) -> bool:
+    """Whether Keras learns shapes in `inner`, the last one of its `enclosing_graphs`, from tensors of `graph`.
+
+    A layer that is called in a graph before it is built is built so.
+    """
+    if not _is_thrown_away(inner):
+        return False
+    around = enclosing_graphs(inner.outer_graph)
+    return any(graph is one for one in around) or is_around_shapes_of(graph, around[-1])
+
+
 def is_eager_tensor(tensor: tf.Tensor) -> bool:
     """Whether `tensor` holds a value and belongs to no graph."""
     return isinstance(tensor, tf.__internal__.EagerTensor)

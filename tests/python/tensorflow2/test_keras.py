@@ -218,7 +218,7 @@ class WithMethod:
 def saved_and_loaded(layer, path, **options):
     """What a model of one layer gives before it is saved, and after it is loaded."""
     model, x = keras.Sequential([keras.Input((2,)), layer]), tf.constant([[1.0, 2.0]])
-    model.compile("sgd", halved, [halved], jit_compile=False)
+    model.compile("sgd", halved, metrics=[halved], jit_compile=False)
     model.save(path / "model.keras")
     loaded = keras.models.load_model(path / "model.keras", **options)
     assert loaded.loss is halved
@@ -253,3 +253,30 @@ def test_keras_finds_recursive_functions_by_what_it_made_of_them(kind):
     module = getattr(keras, kind)
     assert module.deserialize(module.serialize(halved)) is halved
     assert module.get(module.serialize(halved)) is halved
+
+
+class BuiltByFit(keras.Model):
+    """A model that Keras builds where it first calls it: in the graph of a step, with tensors of that graph."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(2)
+
+    @tfr.recursive
+    def repeat(self, x, n):
+        if n < 1:
+            return x
+        return self.dense(self.repeat(x, n - 1))
+
+    def call(self, x):
+        return self.repeat(x, tf.constant(2))
+
+
+def test_model_that_fit_has_built_is_loaded_with_its_weights(tmp_path):
+    model, x = BuiltByFit(), np.ones((4, 2), np.float32)
+    model.compile("sgd", "mse", jit_compile=False)
+    model.fit(x, x, verbose=0)
+    assert model.get_build_config() == {"input_shape": (None, 2)}
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras", custom_objects={"BuiltByFit": BuiltByFit})
+    np.testing.assert_array_equal(loaded(x), model(x))
