@@ -30,6 +30,8 @@ _SEVERAL_DEVICES = re.compile(
 _UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.OP_PREFIX) + r"\w+ \(No registered")
 # Calls in a function of stock TensorFlow's Defun, whose gradient the runtime makes, not Python.
 _CALL_IN_STOCK_DEFUN = re.compile(r"No gradient defined for op: " + re.escape(names.INVOKE))
+# Where TensorFlow is to write down a dataset that calls.
+_DATASET_WITH_CALLS = f"{names.INVOKE} is stateful"
 # The gradient of a tf.py_function that ran again before it.
 _TAPE_GONE = re.compile(r"KeyError: b'pyfunc_\d+'")
 # Before the calls that led to a node that failed.
@@ -54,10 +56,17 @@ def show_in_errors() -> None:
 
 
 def described_eagerly(message: str) -> str:
-    """What to say of the nodes of bodies that the error of an eager operator names, which runs functions of datasets.
+    """What to say of the error of an eager operator that runs or writes down a dataset, and of nodes that it names.
 
     The graph of their functions is known by the numbers of traces, which no two graphs have in common.
     """
+    if _DATASET_WITH_CALLS in message:
+        return (
+            "TensorFlow takes a dataset that calls recursive functions for one that may have a state. To save an "
+            "iterator of it, set options.experimental_external_state_policy of a tf.data.Options to "
+            "tf.data.experimental.ExternalStatePolicy.IGNORE, and use dataset.with_options(options). A SavedModel "
+            "cannot have it as an attribute: make it in the tf.function that reads it\n"
+        )
     library = next((found for trace in names.traces_in(message) if (found := calls.library_of_trace(trace))), None)
     return "" if library is None else described(message, library.graph)[0]
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import re
@@ -77,7 +78,7 @@ def install(
 
     replace_for_good(graph_view.ObjectGraphView, "list_children", list_with_entries)
     _install_signatures(kinds, entry_of)
-    _install_second_attempt(warn)
+    _install_second_attempt(warn, lambda function: entry_of(function) if isinstance(function, kinds) else function)
 
 
 def _install_signatures(kinds: tuple[type, ...], entry_of: Callable[[Any], Any]) -> None:
@@ -98,12 +99,18 @@ def _install_signatures(kinds: tuple[type, ...], entry_of: Callable[[Any], Any])
     replace_for_good(signature_serialization, "_get_signature", signature_or_that_of_entry)
 
 
-def _install_second_attempt(warn: Callable[[Sequence[str], Exception], None]) -> None:
-    """Save a model without its recursive functions where it cannot be saved with them."""
+def _install_second_attempt(warn: Callable[[Sequence[str], Exception], None], saved_for: Callable[[Any], Any]) -> None:
+    """Save a model without its recursive functions where it cannot be saved with them.
+
+    `saved_for` returns what is saved in place of a function; its user may give it an alias.
+    """
     build = save._build_meta_graph
 
     def build_with_entries(obj: Any, signatures: Any, options: Any, meta_graph_def: Any = None) -> Any:
         _saving.found.clear()
+        if options.function_aliases:
+            options = copy.copy(options)
+            options.function_aliases = {name: saved_for(one) for name, one in options.function_aliases.items()}
         try:
             return build(obj, signatures, options, meta_graph_def)
         except (AssertionError, KeyError) as error:  # a function reads what the model does not keep

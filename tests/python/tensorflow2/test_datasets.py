@@ -224,6 +224,36 @@ def test_datasets_are_kept_in_files(fib, tmp_path):
     assert numbers(tf.data.Dataset.load(str(tmp_path / "saved"))) == FIB[:8]
 
 
+def test_iterators_are_kept_in_checkpoints_where_options_allow_it(fib, tmp_path):
+    dataset, path = tf.data.Dataset.range(8).map(fib), str(tmp_path / "checkpoint")
+    with pytest.raises(tf.errors.FailedPreconditionError, match="recursive functions.*external_state_policy.*IGNORE"):
+        tf.train.Checkpoint(iterator=iter(dataset)).save(path)
+    options = tf.data.Options()
+    options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
+    iterator = iter(dataset.with_options(options))
+    next(iterator)
+    checkpoint = tf.train.Checkpoint(iterator=iterator)
+    saved = checkpoint.save(path)
+    assert [int(n) for n in iterator] == FIB[1:8]
+    checkpoint.restore(saved)
+    assert [int(n) for n in iterator] == FIB[1:8]
+
+
+def test_saved_models_have_datasets_that_their_functions_make(fib, tmp_path):
+    module, dataset = tf.Module(), tf.data.Dataset.range(8).map(fib)
+    module.dataset = dataset
+    zero = tf.constant(0, I64)
+    module.total = tf.function(lambda: module.dataset.reduce(zero, lambda a, b: a + b), input_signature=[])
+    with pytest.raises(tf.errors.FailedPreconditionError, match="SavedModel cannot have it as an attribute"):
+        tf.saved_model.save(module, str(tmp_path))
+    module = tf.Module()
+    module.total = tf.function(
+        lambda: tf.data.Dataset.range(8).map(fib).reduce(tf.constant(0, I64), lambda a, b: a + b), input_signature=[]
+    )
+    tf.saved_model.save(module, str(tmp_path))
+    assert int(tf.saved_model.load(str(tmp_path)).total()) == sum(FIB[:8])
+
+
 # It is chance which functions the optimizers of a dataset lower before they come to others that hold them, so there are
 # several. What must come of each of them is in tests/cc/expand/hold_calls_test.cc.
 @pytest.mark.thorough

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from saved_models import IMPORTS, LOAD, in_fresh_process
+from tensorflow.core.protobuf import saved_model_pb2
 
 import tensorflow_recursion as tfr
 
@@ -159,6 +160,18 @@ print(json.dumps([float(value) for result in results for value in result.values(
     assert in_fresh_process(program, tmp_path / "two", "a", "b") == [55.0, 1024.0]
     saved(power, tmp_path / "one", signatures=fib)
     assert in_fresh_process(program, tmp_path / "one", "serving_default") == [55.0]
+
+
+def test_recursive_functions_have_aliases(tmp_path):
+    power = Power()
+    aliases = {"fibonacci": fib, "power": power.__call__, "other": tf.function(lambda: 1, input_signature=[])}
+    options = tf.saved_model.SaveOptions(function_aliases=aliases)
+    saved(module_with(fib=fib, power=power, other=aliases["other"]), tmp_path, options=options)
+    graph = saved_model_pb2.SavedModel.FromString((tmp_path / "saved_model.pb").read_bytes()).meta_graphs[0]
+    names = {function.signature.name for function in graph.graph_def.library.function}
+    assert sorted(graph.meta_info_def.function_aliases.values()) == sorted(aliases)
+    assert names.issuperset(graph.meta_info_def.function_aliases)
+    assert options.function_aliases == aliases
 
 
 def test_only_function_of_a_module_is_its_signature(tmp_path):
