@@ -147,6 +147,7 @@ class RecursiveFunction(KerasFunction):
             output_spec = nests.checked_spec(self.output_signature) if has_signature else None
         except (TypeError, ValueError) as error:
             raise type(error)(f"Function '{self._name}': {error}") from error
+        self._takes = _shown_parameters(self._parameters, func, is_method=owner is not None)
         self._source = Source(
             self._name,
             func,
@@ -207,6 +208,7 @@ class RecursiveFunction(KerasFunction):
             if not tf.executing_eagerly():
                 to_pass, by_keyword = keras_scopes.read_variables((args, kwargs))
                 return passed_numbers.make_call(lambda: self._in_graph(to_pass, by_keyword))
+            _check_numbers(self._name, self._parameters, args, kwargs)
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
             return self._source.call_from_outside(lambda: self._eagerly(*to_pass, **by_keyword))
         except Exception as error:
@@ -221,7 +223,12 @@ class RecursiveFunction(KerasFunction):
         dataclass_nests.open_in((args, kwargs))
         to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
         trace = self._eagerly.get_concrete_function
-        return self._source.call_from_outside(lambda: trace(*to_pass, **by_keyword))
+        try:
+            return self._source.call_from_outside(lambda: trace(*to_pass, **by_keyword))
+        except (TypeError, ValueError) as error:
+            if function_types.is_binding_error(error):
+                self._bind(args, kwargs)  # says which function it is
+            raise
 
     def pretty_printed_signature(self) -> str:
         """The parameters and results of what has been traced in eager mode, as text."""
@@ -325,10 +332,11 @@ class RecursiveFunction(KerasFunction):
         return nests.pack(function.returns, _listed(result))
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+        _check_numbers(self._name, self._parameters, args, kwargs)
         try:
             return self._parameters.bind(args, kwargs, self._source.numbers.as_tensors)
         except TypeError as error:
-            raise CallError(f"Call of '{self._name}': {error}; the function takes {self._parameters.names}") from None
+            raise CallError(f"Call of '{self._name}': {error}; the function takes {self._takes}") from None
 
     def _required(self, library: Library, arguments: Arguments) -> Specialization:
         """The function of a graph that serves a call with such arguments, of which it is known what it returns."""
@@ -390,6 +398,20 @@ class Method(KerasFunction):
 
     def __repr__(self) -> str:
         return repr(self._function)
+
+
+def _shown_parameters(parameters: function_types.Parameters, func: Callable[..., Any], *, is_method: bool) -> str:
+    """The parameters for messages; for a method, which of them is the object, as `self` may have been forgotten."""
+    first = next(iter(inspect.signature(func).parameters), None)
+    return f"{parameters.names} besides the object itself ({first!r})" if is_method else parameters.names
+
+
+def _check_numbers(
+    name: str, parameters: function_types.Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Raises TypeError if the input signature's dtypes cannot hold numbers of a call; TensorFlow would cut them."""
+    for parameter, dtype, value in parameters.stated_for_values(args, kwargs):
+        signatures.check_fits(f"Call of '{name}': argument '{parameter}'", value, dtype)
 
 
 def _refuse_keras_tensors(name: str, error: Exception) -> NoReturn:

@@ -222,10 +222,7 @@ def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) 
         if value.dtype.base_dtype != dtype:
             raise TypeError(f"{where} is {value.dtype.base_dtype.name}, the function takes {dtype.name}")
         return tf.convert_to_tensor(value)
-    if isinstance(value, (np.ndarray, np.generic)) and not _casts(value.dtype, dtype):
-        raise TypeError(f"{where} is a numpy value of {value.dtype.name}, the function takes {dtype.name}")
-    if _overflows(value, dtype):
-        raise TypeError(f"{where}: {reprlib.repr(value)} is out of the range of {dtype.name}")
+    check_fits(where, value, dtype)
     try:
         return tf.convert_to_tensor(value, dtype=dtype, name=name)
     except (TypeError, ValueError, OverflowError, tf.errors.OpError) as error:
@@ -233,6 +230,14 @@ def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) 
             kind = type(value).__name__
             raise TypeError(f"{where} is a {kind}, the function takes {dtype.name}; {remedy}") from error
         raise TypeError(f"{where}: cannot convert {reprlib.repr(value)} to {dtype.name}: {error}") from error
+
+
+def check_fits(where: str, value: Any, dtype: tf.DType) -> None:
+    """Raises TypeError, which begins with `where`, if TensorFlow would cut numbers in `value` without a word."""
+    if isinstance(value, (np.ndarray, np.generic)) and not _casts(value.dtype, dtype):
+        raise TypeError(f"{where} is a numpy value of {value.dtype.name}, the function takes {dtype.name}")
+    if _overflows(value, dtype):
+        raise TypeError(f"{where}: {reprlib.repr(value)} is out of the range of {dtype.name}")
 
 
 def _are_taken_here() -> bool:
@@ -245,6 +250,8 @@ def _casts(source: np.dtype, target: tf.DType) -> bool:
     if source.kind in "OSUV" or target in (tf.resource, tf.variant, tf.string):
         return True  # tf.convert_to_tensor decides
     numpy_type = np.dtype(target.as_numpy_dtype)
+    if source.kind == "i" and numpy_type.kind == "u":
+        return True  # if they are in its range
     return numpy_type.kind == "V" or np.can_cast(source, numpy_type, "same_kind")  # "V": bfloat16 and the like
 
 

@@ -266,8 +266,9 @@ class Specialization:
         parameters = function_types.parameter_names(self.call_type)
         tells = [functools.partial(self._argument_is_read, i, parameter) for i, parameter in enumerate(parameters)]
         of_computed = functools.partial(self._note_read, "what the body computes") if self.open_parts else None
-        positional, by_keyword = function_types.values(self.call_type, args)
-        variables = [value for value in tf.nest.flatten((positional, by_keyword)) if isinstance(value, tf.Variable)]
+        given = function_types.values(self.call_type, args)
+        before = nests.copied(given)
+        variables = [value for value in tf.nest.flatten(given) if isinstance(value, tf.Variable)]
         with (
             self._explained(),
             self._being_built(),
@@ -275,7 +276,8 @@ class Specialization:
             read_shapes.watched(args, tells, of_computed),
         ):
             try:
-                returned = self.source.call(self._function or self.source.function, positional, by_keyword)
+                returned = self.source.call(self._function or self.source.function, *given)
+                _check_unchanged(self.source.name, function_types.changed_parameters(self.call_type, before, given))
                 self._function = self._function or python_functions.frozen(self.source.function)
             finally:
                 graphs.forget(variables)
@@ -415,6 +417,17 @@ class Specialization:
         except (TypeError, ValueError) as error:
             return error
         return None
+
+
+def _check_unchanged(name: str, changed: Sequence[str]) -> None:
+    """Raises ValueError if a body has changed parameters in place, as neither its caller nor other calls see."""
+    if changed:
+        parameters = " and ".join(f"'{parameter}'" for parameter in changed)
+        raise ValueError(
+            f"Function '{name}': its body changes {parameters} in place, a list, a dictionary or an object that is "
+            "passed to it. The body has one of its own, so neither the caller nor other calls would see that; change a "
+            "copy (values = [*values, x], state = {**state, 'x': x}), and pass it on or return it"
+        )
 
 
 def _came_out_inner_ranks_body(error: BaseException) -> bool:

@@ -11,6 +11,7 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.function import trace_type
 from tensorflow.core.function.polymorphism import function_cache, function_type, type_dispatch
@@ -19,7 +20,7 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
-from tensorflow_recursion._tf import python_functions
+from tensorflow_recursion._tf import nests, python_functions
 from tensorflow_recursion._tf.read_shapes import Part
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
@@ -29,6 +30,9 @@ _UNKNOWN_KIND = re.compile(r"(?s)Could not generate a generic TraceType for (.*?
 
 # Classes of Python values that are written alike where they are equal.
 _PLAIN = (int, bool, float, complex, str, bytes, type(None))
+
+# What `tf.convert_to_tensor` makes a tensor of.
+_VALUES = (int, float, complex, str, bytes, list, tuple, np.ndarray, np.generic)
 
 # A tensor among the arguments, by its number, and a part of its shape, which a type may leave open.
 OpenPart: TypeAlias = tuple[int, Part]
@@ -78,13 +82,7 @@ class Parameters:
         Raises:
           TypeError: if they do not fit the parameters, or are not what the `input_signature` says.
         """
-        self._signature.bind(*args, **kwargs)  # for its message
-        try:
-            bound = function_type_utils.canonicalize_function_inputs(
-                tuple(args), dict(kwargs), self._type, self._defaults
-            )
-        except TypeError as error:
-            raise TypeError(str(error.__cause__ or error)) from error
+        bound = self._bound(args, kwargs)
         kept: list[Any] = []
         typed, by_keyword = nest.map_structure(lambda leaf: _with_spec(leaf, kept), (bound.args, bound.kwargs))
         if self._input_signature is not None:
@@ -96,6 +94,55 @@ class Parameters:
         if as_tensors and _numbers(call_type, as_tensors):
             return self.bind(*_with_tensors(call_type, bound, as_tensors))
         return Arguments(call_type, bound)
+
+    def stated_for_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, tf.DType, Any]]:
+        """The numbers, arrays and lists of a call for which the `input_signature` states tensors.
+
+        Yields:
+          their parameters, the dtypes that are stated, and what is passed.
+        """
+        if self._input_signature is None:
+            return
+        by_name = {**dict(zip(self._type.parameters, args, strict=False)), **kwargs}
+        for name, value in by_name.items():
+            stated = self._type.parameters[name].type_constraint if name in self._type.parameters else None
+            if isinstance(stated, tf.TensorSpec) and isinstance(value, _VALUES):
+                yield name, stated.dtype, value
+
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        """The arguments of a call by parameter, as tensors where the `input_signature` says so."""
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(self._unknown(kwargs) or str(error)) from None
+        try:
+            bound: inspect.BoundArguments = function_type_utils.canonicalize_function_inputs(
+                tuple(args), dict(kwargs), self._type, self._defaults
+            )
+        except TypeError as error:
+            raise TypeError(self._unfit(args, kwargs) or str(error.__cause__ or error)) from error
+        return bound
+
+    def _unknown(self, kwargs: Mapping[str, Any]) -> str:
+        """What is wrong with the keywords of a call, empty if all are known. Python says what others are missing."""
+        known = self._signature.parameters.values()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
+            return ""
+        named = {parameter.name for parameter in known if parameter.kind is not parameter.POSITIONAL_ONLY}
+        unknown = next((name for name in kwargs if name not in named), None)
+        return "" if unknown is None else f"got an unexpected keyword argument '{unknown}'"
+
+    def _unfit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """Which argument of a call is not what the `input_signature` says, empty if that is not to blame."""
+        for name, value in self._type.bind(*args, **kwargs).arguments.items():
+            stated = self._type.parameters[name].type_constraint
+            try:
+                if stated is not None:
+                    stated.cast(value, trace_type.InternalCastContext(allow_specs=True))
+            except Exception as error:  # of whatever kind a conversion raises
+                why = f": {error}".rstrip(". \n") if isinstance(value, _VALUES) else ""
+                return f"argument '{name}' is {_text_of(value)}, input_signature states {_text(stated)}{why}"
+        return ""
 
 
 def is_binding_error(error: TypeError | ValueError) -> bool:
@@ -156,6 +203,15 @@ def _text(kind: Any) -> str:
     if isinstance(kind, default_types.Weakref):
         return reprlib.repr(kind._ref())
     return reprlib.repr(kind.value) if hasattr(kind, "value") else reprlib.repr(kind)
+
+
+def _text_of(value: Any) -> str:
+    """An argument: a tensor by dtype and shape, what is made of several tensors by its class."""
+    if tf.is_tensor(value) and isinstance(value, tf.Tensor | tf.Variable):
+        return _text(tf.TensorSpec(value.shape, value.dtype))
+    if isinstance(value, tf.TypeSpec):
+        return _text(value)
+    return f"a {type(value).__name__}" if tf.is_tensor(value) else reprlib.repr(value)
 
 
 class Arguments:
@@ -317,6 +373,17 @@ def values(call_type: CallType, tensors: Sequence[tf.Tensor]) -> tuple[list[Any]
         else:
             args.append(found[parameter.name])
     return args, kwargs
+
+
+def changed_parameters(
+    call_type: CallType, before: tuple[list[Any], dict[str, Any]], after: tuple[list[Any], dict[str, Any]]
+) -> list[str]:
+    """The parameters whose arguments, as `values` makes them and `before` has copies of, have been changed in place."""
+    positional = [name for name, one in call_type.parameters.items() if one.kind is not one.KEYWORD_ONLY]
+    pairs = zip((*before[0], *before[1].values()), (*after[0], *after[1].values()), strict=True)
+    return [
+        name for name, (old, new) in zip((*positional, *before[1]), pairs, strict=True) if not nests.is_same(old, new)
+    ]
 
 
 def specs(call_type: CallType) -> tuple[list[Any], dict[str, Any]]:

@@ -69,6 +69,20 @@ def join(a: Any, b: Any) -> Any:
     return nest.map_structure(_join, a, b)
 
 
+def copied(value: Any) -> Any:
+    """The same nest of the same leaves, in lists and dictionaries of its own."""
+    return nest.map_structure(lambda leaf: leaf, value)
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether two nests are of the same kind, and have the same leaves."""
+    try:
+        nest.assert_same_structure(a, b)
+    except (TypeError, ValueError):
+        return False
+    return all(one is other for one, other in zip(nest.flatten(a), nest.flatten(b), strict=True))
+
+
 def with_open_sizes(spec: Any) -> Any:
     """A spec of tensors of the same ranks, of whose sizes nothing is known."""
     return nest.map_structure(_with_open_sizes, spec)
