@@ -13,6 +13,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import tensorflow as tf
 
 from tensorflow_recursion._tf import bodies
@@ -49,6 +50,12 @@ _NO_SESSION = (
     "the function, and pass what it returns as an argument, or write TensorFlow's operators, or tf.py_function"
 )
 
+_RAISED = (
+    "this `raise` is under an `if` or in a loop that goes by a tensor, which has no value while the body is traced. It "
+    "is run then, whatever the tensor will be; write tf.debugging.assert_positive(n, message='...'), "
+    "tf.debugging.Assert and the like"
+)
+
 _EXPLANATIONS = (
     _Explanation(
         r"[Uu]sing a (?:symbolic )?`tf\.Tensor` as a Python `bool`",
@@ -77,9 +84,31 @@ _EXPLANATIONS = (
         "value, or let a tf.Variable or a tf.TensorArray hold what changes",
     ),
     _Explanation(
-        r"(?s)Tensor object has no attribute '(\w+)'.*numpy-related methods",
-        "a tensor has no '{1}', which is NumPy's; write TensorFlow's operators: tf.cast(x, dtype) for x.astype(dtype), "
-        "tf.round(x) for round(x), tf.reshape(x, shape) for x.reshape(shape)",
+        r"(?s)Tensor object has no attribute '(\w+)'.*numpy-related methods"
+        rf"|Tensor' object has no attribute '({'|'.join(name for name in dir(np.ndarray) if name[0] != '_')})'",
+        "a tensor has no '{1}{2}', which is NumPy's; write TensorFlow's operators: tf.cast(x, dtype) for "
+        "x.astype(dtype), tf.round(x) for round(x), tf.reshape(x, shape) for x.reshape(shape), tf.reduce_max(x) for "
+        "x.max(), tf.size(x) for x.size; x for x.item()",
+    ),
+    _Explanation(
+        r"^Expected any non-tensor type, but got a tensor instead",
+        "tf.constant takes numbers and arrays, and is given a tensor here, as what is computed from a tensor is; leave "
+        "tf.constant out",
+    ),
+    _Explanation(
+        r"^Input '\w' of 'Logical(?:Not|And|Or)' Op has type (\w+) that does not match expected type of bool",
+        "`not`, `and` and `or` take tensors of bool, and here is one of {1}; write a comparison: n == 0 for `not n`, "
+        "tf.size(x) == 0 for `not x` where x may be empty",
+    ),
+    _Explanation(
+        r"^'(?:true_fn|false_fn|default)' must be callable|^(?:branch_fns|fns?) must be callable",
+        "the branches of a conditional are functions, of which the graph runs one; write tf.cond(condition, lambda: x, "
+        "lambda: y), and the like in tf.case and tf.switch_case",
+    ),
+    _Explanation(
+        r"(?s)^Failed to convert elements of (.+?) to Tensor\. Consider casting elements to a supported type",
+        "{1} stands where a tensor is needed, and does not convert to one; operators take, and branches of an `if` "
+        "that goes by a tensor return, tensors and numbers, in tuples, lists or dictionaries",
     ),
     _Explanation(
         r"unsupported operand type\(s\) for divmod\(\): .*Tensor",
@@ -322,6 +351,9 @@ def explained(function: str, *, autograph: bool = False, note: Callable[[], str]
     except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError, bodies.StagingError) as error:
         text = _explanation(error, autograph=autograph, note=note)
         if text is None:
+            if autograph and bodies.is_raised_in_branch(error, is_ours) and _RAISED not in str(error):
+                message = f"{str(error).rstrip()}\n\nFunction '{function}'{place(error)}: {_RAISED}"
+                raise with_message(error, message) from error
             raise
         raise with_message(error, f"Function '{function}'{place(error)}: {text}") from error
     except tf.errors.InvalidArgumentError as error:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
+import linecache
 import re
 import threading
 import traceback
@@ -18,6 +19,7 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.autograph.converters.conditional_expressions import ConditionalExpressionTransformer
 from tensorflow.python.autograph.core import ag_ctx, config
 from tensorflow.python.autograph.impl import api
+from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
@@ -327,6 +329,23 @@ def is_in_converted(error: BaseException, skip: Callable[[str], bool]) -> bool:
     """Whether an error came up in a function that AutoGraph has converted; `skip` is as of `unconverted`."""
     frames = _users_frames(error, skip)
     return bool(frames) and is_converted(frames[0].f_code.co_filename)
+
+
+def is_raised_in_branch(error: BaseException, skip: Callable[[str], bool]) -> bool:
+    """Whether a `raise` that AutoGraph has converted made an error, in an `if` or a loop that goes by a tensor.
+
+    That has to be a statement of the same function. `skip` is as of `unconverted`.
+    """
+    around = None  # the file of what has come last to a statement that goes by a tensor
+    file, line = "", 0
+    for frame, number in traceback.walk_tb(_before_autograph(error).__traceback__):
+        code = frame.f_code
+        if code.co_filename == control_flow.__file__ and code.co_name.startswith("_tf_"):
+            around = file
+        elif not skip(code.co_filename):
+            file, line = code.co_filename, number
+            around = around if around == file else None
+    return around is not None and is_converted(file) and linecache.getline(file, line).lstrip().startswith("raise ")
 
 
 def _users_frames(error: BaseException, skip: Callable[[str], bool]) -> list[types.FrameType]:

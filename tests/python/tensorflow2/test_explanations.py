@@ -204,6 +204,64 @@ def method_of_numpy():
     return rounded, [tf.constant(0.3), tf.constant(3)]
 
 
+@mistake("'largest'", "has no 'max', which is NumPy's", "tf.reduce_max(x)")
+def method_of_numpy_alone():
+    @tfr.recursive
+    def largest(x, n):
+        return x.max() if n < 1 else largest(x * 2.0, n - 1)
+
+    return largest, [tf.constant([0.3]), tf.constant(3)]
+
+
+@mistake("'depth'", "(test_explanations.py, line ", "leave tf.constant out")
+def constant_of_a_tensor():
+    @tfr.recursive
+    def depth(n):
+        return n if n < 1 else depth(tf.constant(n - 1)) + 1
+
+    return depth, [tf.constant(3)]
+
+
+@mistake("'depth'", "take tensors of bool, and here is one of int32", "n == 0 for `not n`")
+def not_of_a_number():
+    @tfr.recursive
+    def depth(n):
+        return 0 if not n else depth(n - 1) + 1
+
+    return depth, [tf.constant(3)]
+
+
+@mistake("'depth'", "the branches of a conditional are functions", "lambda: x")
+def branch_that_is_no_function():
+    @tfr.recursive
+    def depth(n):
+        return tf.cond(n < 1, n, lambda: depth(n - 1) + 1)
+
+    return depth, [tf.constant(3)]
+
+
+@mistake("'depth'", "object object at", "stands where a tensor is needed", "in tuples, lists or dictionaries")
+def object_of_a_branch():
+    @tfr.recursive
+    def depth(n):
+        if n < 1:
+            return object()
+        return depth(n - 1)
+
+    return depth, [tf.constant(3)]
+
+
+@mistake("n is negative", "'factorial'", "this `raise`", "whatever the tensor will be", "tf.debugging.assert_positive")
+def raise_in_a_branch():
+    @tfr.recursive
+    def factorial(n):
+        if n < 0:
+            raise ValueError("n is negative")
+        return 1 if n < 1 else n * factorial(n - 1)
+
+    return factorial, [tf.constant(3)]
+
+
 @mistake("'bits'", "a // b and a % b")
 def quotient_and_remainder():
     @tfr.recursive
@@ -245,6 +303,23 @@ def test_mistake_is_an_error_that_says_what_to_write(name):
         function(*args)
     is_of_results = "taken to return" in texts
     assert ("taken to return" in str(error.value)) == is_of_results
+
+
+def test_raise_that_does_not_go_by_a_tensor_stays_as_it_is():
+    def checked(x, mode):
+        if mode not in ("sum", "mean"):
+            raise ValueError(f"there is no mode {mode}")
+        return x
+
+    @tfr.recursive
+    def reduced(x, n, mode):
+        if n < 1:
+            return checked(x, mode)
+        return reduced(x, n - 1, mode)
+
+    with pytest.raises(ValueError, match="there is no mode max") as error:
+        reduced(tf.constant(1.0), tf.constant(3), "max")
+    assert "this `raise`" not in str(error.value)
 
 
 @pytest.mark.thorough
