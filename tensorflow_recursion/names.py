@@ -124,6 +124,7 @@ _TRACE = re.compile(rf"{TRACE_SUFFIX}\d+")
 _OF_TRACE = re.compile(rf".*{TRACE_SUFFIX}\d+")
 # What a function's derivatives have behind its name, as fib__backward1__forward2 has.
 _OF_DERIVATIVE = re.compile(rf"((?:{FORWARD_SUFFIX}|{BACKWARD_SUFFIX}|{GRADIENT_SUFFIX})\d*)+$")
+_OF_GRADIENT = re.compile(rf"_*{GRADIENT_SUFFIX}$")
 _OF_FORWARD = re.compile(rf"{FORWARD_SUFFIX}\d+$")
 # Where they begin is left to chance: graphs and SavedModels bring the names of other processes along.
 _numbers = itertools.count(random.SystemRandom().randrange(10**12, 10**13))
@@ -147,6 +148,12 @@ def is_of_trace(name: str) -> bool:
 def base_of_forward(name: str) -> str:
     """The name of the function whose forward function is called `name`."""
     return _OF_FORWARD.sub("", name)
+
+
+def base_of_gradient(name: str) -> str | None:
+    """The name of the function whose gradient is, as a function, called `name`; None if that is no such name."""
+    base = _OF_GRADIENT.sub("", name)
+    return None if base == name else base
 
 
 def shown(name: str) -> str:

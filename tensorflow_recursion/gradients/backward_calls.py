@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import graphs, handles, nodes
-from tensorflow_recursion.definitions import MadeDefinition
+from tensorflow_recursion.definitions import Definition, MadeDefinition
 from tensorflow_recursion.gradients import records, repeats, snapshots, sums
 from tensorflow_recursion.gradients.dead_inputs import dead_together
 from tensorflow_recursion.gradients.gradient_calls import GradientCalls, Gradients, gradients_for_results
@@ -49,13 +49,13 @@ class BackwardCalls:
     def gradients_of_imported(self, op: tf.Operation, grads: Sequence[Any]) -> Gradients:
         """Gradients by a call of a backward function that came along with a graph, from a pair that is made here."""
         name = names.base_of_forward(ops.record_of(op))
-        base = self._tracer.registry.definitions.get(name) or self._tracer.find_imported(name)
+        arguments, _ = ops.ignored_by(op)
+        base = self._imported(name, arguments, op.graph)
         if not isinstance(base, MadeDefinition):
             raise LookupError(
                 f"Gradient call {op.name!r} of '{names.shown(name)}' cannot be differentiated again: the function has "
                 "not come along with the graph; build the graph by its Python code again and restore the variables"
             )
-        arguments, _ = ops.ignored_by(op)
         passed = list(op.inputs)[: ops.num_arguments(op)]
         captures = passed[len(passed) + len(arguments) - len(base.inputs) :]
         pair, group = self._requested.request(base, [*arguments, *captures], op.graph)
@@ -67,6 +67,23 @@ class BackwardCalls:
                 "the graph by its Python code again and restore the variables"
             )
         return self._gradients(op, pair, group, grads)
+
+    def _imported(self, name: str, arguments: Sequence[tf.Tensor], graph: tf.Graph) -> Definition | None:
+        """The function `name`, of which a call in `graph` had these arguments, if it came along with a graph.
+
+        Of a gradient as a function only its forward and its backward function came along. It is made anew, of the
+        function that it is the gradient of.
+        """
+        found = self._tracer.registry.definitions.get(name) or self._tracer.find_imported(name)
+        if found is not None or (name_of_base := names.base_of_gradient(name)) is None:
+            return found
+        base = self._imported(name_of_base, arguments, graph)
+        if not isinstance(base, MadeDefinition):
+            return None
+        inputs = arguments[: len(base.inputs)]
+        pair, _ = self._requested.request(base, inputs, graph)
+        made = self._gradient_definition(pair, inputs)
+        return made if len(made.inputs) == len(arguments) else None
 
     def _gradients(self, op: tf.Operation, pair: Pair, group: Group, grads: Sequence[Any]) -> Gradients:
         """Gradients by a call of the gradient as a function of x and dy, which is differentiated."""

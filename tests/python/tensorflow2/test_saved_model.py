@@ -7,6 +7,7 @@ import numpy as np
 import processes
 import pytest
 import tensorflow as tf
+from gradient_helpers import nested_derivative
 from saved_models import LOAD, X, in_fresh_process
 
 import tensorflow_recursion as tfr
@@ -90,6 +91,29 @@ with tf.GradientTape(persistent=True) as outer:
 print(json.dumps([float(one) for one in (slope, second, outer.gradient(slope, module.v), outer.gradient(second, x))]))
 """
     assert in_fresh_process(LOAD + program, saved) == [3 * V * X**2, 6 * V * X, 3 * X**2, 6 * V]
+
+
+def test_loaded_second_derivative_is_differentiated(tmp_path):
+    module = tf.Module()
+    module.v = tf.Variable(V)
+
+    @tfr.recursive
+    def power(x, n):
+        return module.v * 1.0 if n < 1 else x * power(x, n - 1)
+
+    def call(x):
+        return power(x, tf.constant(N))
+
+    module.second = tf.function(lambda x: nested_derivative(call, x, 2), autograph=False)
+    x = tf.constant(X)
+    module.second(x)
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        second = loaded.second(x)
+    found = tape.gradient(second, [x, loaded.v])
+    np.testing.assert_allclose(found, [N * (N - 1) * (N - 2) * V * X ** (N - 3), second / V], rtol=1e-5)
 
 
 def test_module_loaded_twice_beside_one_like_it_is_each_its_own(saved):
