@@ -99,6 +99,7 @@ class Differentiation:
                 f"Call {op.name!r} of '{names.shown(definition.user_name)}' cannot be differentiated: the function is "
                 "defined with create_grad_func=False"
             )
+        _check_types(op, definition, grads)
         if not has_built_gradient(definition):
             return user_functions.of_call(op, definition, grads)
         return self._forward_calls.gradients(op, definition, grads)
@@ -113,3 +114,16 @@ class Differentiation:
         if kind is CallKind.DEFINED:
             return self._tracer.registry.by_graph_name(callee)
         return self._tracer.find_imported(callee) if kind is CallKind.IMPORTED else self._tracer.tf_function(op)
+
+
+def _check_types(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> None:
+    """Raises TypeError if a gradient for a result of a call has another dtype; no run could take that."""
+    for i, (y, grad) in enumerate(zip(op.outputs, grads, strict=False)):
+        if not isinstance(grad, (tf.Tensor, tf.IndexedSlices)) or not (y.dtype.is_floating or y.dtype.is_complex):
+            continue
+        if grad.dtype.base_dtype != y.dtype:
+            raise TypeError(
+                f"Function '{names.shown(definition.user_name)}': the gradient for result {i} of call {op.name!r} is "
+                f"{grad.dtype.name}, expected {y.dtype.name}; tf.cast it where it is given: as grad_ys, or by the "
+                "gradient function of a tf.custom_gradient that the result goes through"
+            )

@@ -232,6 +232,17 @@ def test_gradient_is_error_when_grad_ys_do_not_fit(run, control_flow):
     assert run(tf.gradients(y, x)[0]) == 12
 
 
+def test_gradient_is_error_when_grad_ys_have_another_dtype(run, control_flow):
+    f = define_power()
+    x = tf.constant(2.0, F64)
+    y = f(x, 3)
+    with pytest.raises(
+        TypeError, match=contains("'F'", "gradient for result 0", "float32, expected float64", "grad_ys")
+    ):
+        tf.gradients(y, x, grad_ys=tf.constant(1.0))
+    check_that_life_goes_on(run)
+
+
 def test_run_is_error_when_grad_ys_have_another_shape(run, control_flow):
     f, define = recursive("F", [F64, I32], [F64])
     define(lambda x, n: tf.cond(n < 1, lambda: x, lambda: tf.matmul(x, f(x, n - 1))))
