@@ -256,14 +256,14 @@ class Defun(Generic[Made]):
                 )
         self._input_types = [signatures.checked_type(where, _type_of(dtype)) for dtype in input_types]
         self._input_shapes = [tf.TensorShape(getattr(spec, "shape", None)) for spec in input_types]
-        count = None if out_names is None else len(out_names)
+        listed = None if out_names is None else _listed_names(where, out_names)
         self._settings = Settings(
-            out_names=None if out_names is None else list(out_names),
+            out_names=listed,
             grad_func=grad_func,
             gradient_name=gradient_name,
             python_grad_func=python_grad_func,
             create_grad_func=create_grad_func,
-            output_shapes=signatures.checked_shapes(where, output_shapes, count),
+            output_shapes=signatures.checked_shapes(where, output_shapes, None if listed is None else len(listed)),
             options=options,
         )
 
@@ -317,6 +317,13 @@ def _gradient_name(function: str, grad_func: Any, create_grad_func: bool | None)
             f"Function '{function}': grad_func names a gradient, {grad_func!r}, that create_grad_func=False forbids"
         )
     return signatures.checked_name(grad_func)
+
+
+def _listed_names(function: str, out_names: Any) -> list[str]:
+    listed = [] if isinstance(out_names, str) else list(out_names)
+    if isinstance(out_names, str) or not all(isinstance(name, str) for name in listed):
+        raise TypeError(f"Function '{function}': out_names is {out_names!r}, expected a list of names")
+    return listed
 
 
 def _check_options(function: str, options: Iterable[str]) -> None:

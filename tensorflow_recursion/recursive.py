@@ -208,7 +208,7 @@ class RecursiveFunction(KerasFunction):
             if not tf.executing_eagerly():
                 to_pass, by_keyword = keras_scopes.read_variables((args, kwargs))
                 return passed_numbers.make_call(lambda: self._in_graph(to_pass, by_keyword))
-            _check_numbers(self._name, self._parameters, args, kwargs)
+            _check_values(self._name, self._parameters, args, kwargs)
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
             return self._source.call_from_outside(lambda: self._eagerly(*to_pass, **by_keyword))
         except Exception as error:
@@ -332,7 +332,7 @@ class RecursiveFunction(KerasFunction):
         return nests.pack(function.returns, _listed(result))
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
-        _check_numbers(self._name, self._parameters, args, kwargs)
+        _check_values(self._name, self._parameters, args, kwargs)
         try:
             return self._parameters.bind(args, kwargs, self._source.numbers.as_tensors)
         except TypeError as error:
@@ -406,10 +406,17 @@ def _shown_parameters(parameters: function_types.Parameters, func: Callable[...,
     return f"{parameters.names} besides the object itself ({first!r})" if is_method else parameters.names
 
 
-def _check_numbers(
+def _check_values(
     name: str, parameters: function_types.Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
-    """Raises TypeError if the input signature's dtypes cannot hold numbers of a call; TensorFlow would cut them."""
+    """Raises TypeError if a call passes an eager tensor to a graph, or numbers that stated dtypes cannot hold.
+
+    TensorFlow would cut such numbers.
+    """
+    if not tf.executing_eagerly():
+        for parameter, value in parameters.named(args, kwargs).items():
+            for leaf in tf.nest.flatten(value):
+                signatures.check_belongs_here(f"Call of '{name}': argument '{parameter}'", leaf)
     for parameter, dtype, value in parameters.stated_for_values(args, kwargs):
         signatures.check_fits(f"Call of '{name}': argument '{parameter}'", value, dtype)
 
@@ -522,7 +529,7 @@ def recursive(
       `input_signature`, `pretty_printed_signature` and `experimental_get_tracing_count`.
 
     Raises:
-      TypeError: if what is decorated is no function, or a signature holds what is no spec.
+      TypeError: if what is decorated is no function, a signature holds what is no spec, or a flag is not True or False.
       ValueError: if `max_depth` is no integer >= 1, or `name` is not legal.
 
     Source: `tf.function`.
@@ -575,6 +582,9 @@ def _check_options(options: Options) -> None:
     max_depth, signature = options["max_depth"], options["input_signature"]
     if signature is not None and not isinstance(signature, (list, tuple)):
         raise TypeError(f"recursive: got {signature!r}, expected a function, or a list as input_signature")
+    for flag, value in (("autograph", options["autograph"]), ("reduce_retracing", options["reduce_retracing"])):
+        if not isinstance(value, bool):
+            raise TypeError(f"recursive: {flag} is {value!r}, expected True or False")
     if options["name"] is not None:
         signatures.checked_name(options["name"])
     if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1):

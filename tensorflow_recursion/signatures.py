@@ -212,10 +212,7 @@ def convert_argument(function: str, index: int, value: Any) -> tf.Tensor:
 
 def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) -> tf.Tensor:
     where = f"Call of '{function}': argument {index} ('{name}')"
-    if graphs.is_eager_tensor(value) and not _are_taken_here():
-        raise TypeError(
-            f"{where} is an eager tensor, which belongs to no graph; pass its value, x.numpy(), or make it in the graph"
-        )
+    check_belongs_here(where, value)
     if dtype == tf.resource and isinstance(value, tf.Variable) and hasattr(value, "handle"):
         return value.handle
     if isinstance(value, (tf.Tensor, tf.Variable)):
@@ -238,6 +235,14 @@ def check_fits(where: str, value: Any, dtype: tf.DType) -> None:
         raise TypeError(f"{where} is a numpy value of {value.dtype.name}, the function takes {dtype.name}")
     if _overflows(value, dtype):
         raise TypeError(f"{where}: {reprlib.repr(value)} is out of the range of {dtype.name}")
+
+
+def check_belongs_here(where: str, value: Any) -> None:
+    """Raises TypeError, which begins with `where`, if `value` is an eager tensor that calls here cannot take."""
+    if graphs.is_eager_tensor(value) and not _are_taken_here():
+        raise TypeError(
+            f"{where} is an eager tensor, which belongs to no graph; pass its value, x.numpy(), or make it in the graph"
+        )
 
 
 def _are_taken_here() -> bool:

@@ -45,8 +45,8 @@ _MAX_UNSTEADY = 8
 # What to do about such a recursion.
 _REMEDY_FOR_KINDS = (
     "Python values and shapes that differ from call to call of a recursion make it trace without end; pass numbers as "
-    "tensors, tf.constant(n), or state input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions "
-    "that differ"
+    "tensors, tf.constant(n), and a list or a string that grows as one tensor (tf.concat, tf.strings.join), or state "
+    "input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions that differ"
 )
 _REMEDY_FOR_FUNCTIONS = (
     "A function that is passed on may refer to tensors of the body, but not to a list, a dictionary or an object with "

@@ -95,6 +95,10 @@ class Parameters:
             return self.bind(*_with_tensors(call_type, bound, as_tensors))
         return Arguments(call_type, bound)
 
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """What a call passes by parameter, whether or not it fits; without what it passes for `*args`."""
+        return {**dict(zip(self._type.parameters, args, strict=False)), **kwargs}
+
     def stated_for_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, tf.DType, Any]]:
         """The numbers, arrays and lists of a call for which the `input_signature` states tensors.
 
@@ -103,8 +107,7 @@ class Parameters:
         """
         if self._input_signature is None:
             return
-        by_name = {**dict(zip(self._type.parameters, args, strict=False)), **kwargs}
-        for name, value in by_name.items():
+        for name, value in self.named(args, kwargs).items():
             stated = self._type.parameters[name].type_constraint if name in self._type.parameters else None
             if isinstance(stated, tf.TensorSpec) and isinstance(value, _VALUES):
                 yield name, stated.dtype, value
@@ -174,12 +177,18 @@ def _explained(error: TypeError | ValueError) -> str:
 
 def difference(before: CallType, after: CallType) -> str:
     """How the arguments of two calls of a function differ, to be appended to a message: " ('n' is 8, and was 4)"."""
-    found = _changed(before, after)
-    text = ", ".join(f"'{name}' is {_text(new)}, and was {_text(old)}" for name, (old, new) in found.items())
+    text = ", ".join(_changed_text(name, new, old) for name, (old, new) in _changed(before, after).items())
     counts = len(after.parameters), len(before.parameters)
     if not text and counts[0] != counts[1]:
         text = f"with {counts[0]} arguments, and with {counts[1]} before"
     return f" ({text})" if text else ""
+
+
+def _changed_text(name: str, new: Any, old: Any) -> str:
+    text, before = _text(new), _text(old)
+    if text == before:
+        text, before = _size_text(new), _size_text(old)
+    return f"'{name}' is {text}, and was {before}"
 
 
 def only_functions_differ(before: CallType, after: CallType) -> bool:
@@ -203,6 +212,15 @@ def _text(kind: Any) -> str:
     if isinstance(kind, default_types.Weakref):
         return reprlib.repr(kind._ref())
     return reprlib.repr(kind.value) if hasattr(kind, "value") else reprlib.repr(kind)
+
+
+def _size_text(kind: Any) -> str:
+    """A kind of argument that is too long to be written out: a list by its length, for example."""
+    if isinstance(kind, default_types.List | default_types.Tuple):
+        parts = kind.components_tuple if isinstance(kind, default_types.List) else kind
+        return f"a {type(kind).__name__.lower()} of {len(parts.components)}"
+    value = getattr(kind, "value", None)
+    return f"a string of {len(value)} characters" if isinstance(value, str | bytes) else _text(kind)
 
 
 def _text_of(value: Any) -> str:

@@ -106,9 +106,11 @@ def _checked_leaf(leaf: Any) -> Any:
     if leaf is None or isinstance(leaf, tf.TypeSpec):
         return leaf
     try:
-        return tf.TensorSpec(None, leaf)
+        if not isinstance(leaf, int):  # TensorFlow numbers its dtypes
+            return tf.TensorSpec(None, leaf)
     except TypeError:
-        raise TypeError(f"{leaf!r} is no tf.TensorSpec or other spec of a tensor") from None
+        pass
+    raise TypeError(f"{leaf!r} is no tf.TensorSpec or other spec of a tensor")
 
 
 def _join(a: Any, b: Any) -> Any:

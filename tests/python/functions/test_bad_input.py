@@ -351,6 +351,12 @@ def test_definition_is_error_when_input_type_is_no_dtype():
         define(types=("n",))
 
 
+@pytest.mark.parametrize("out_names", ["ret", [5]])
+def test_definition_is_error_when_out_names_are_no_list_of_names(out_names):
+    with pytest.raises(TypeError, match=contains("'F'", f"out_names is {out_names!r}", "a list of names")):
+        define(out_names=out_names)
+
+
 def test_definition_is_error_when_function_stands_where_dtypes_belong():
     def double(n):
         return n * 2

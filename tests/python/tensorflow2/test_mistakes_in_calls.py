@@ -134,3 +134,41 @@ def test_method_without_self_is_an_error_that_says_what_the_object_is_passed_as(
     net = Net()
     with pytest.raises(TypeError, match=contains("'visit'", "too many", "() besides the object itself ('n')")):
         called(lambda: net.visit(tf.constant(1)))
+
+
+def test_eager_tensor_in_a_graph_of_a_session_is_an_error_that_names_the_argument():
+    eager = tf.constant(3)
+    with tf.Graph().as_default():
+        with pytest.raises(TypeError, match=contains("'total': argument 'n' is an eager tensor", "x.numpy()")):
+            total(tf.ones([3]), eager)
+        assert total(tf.ones([3]), 3).graph is tf.compat.v1.get_default_graph()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("first", ["a" * 40, [1.0] * 40], ids=["str", "list"])
+def test_value_that_grows_without_end_is_told_by_its_length(first):
+    @tfr.recursive
+    def grows(values, n):
+        return n if n < 1 else grows(values + values[:1], n - 1)
+
+    with pytest.raises(TypeError, match=r"'values' is a (list|string) of 104\b.*, and was .* of 103\b.*as one tensor"):
+        grows(first, tf.constant(3))
+
+
+def test_gradient_of_another_dtype_is_an_error_that_says_both():
+    """It was found by the run, which first went on dynamically."""
+
+    @tf.custom_gradient
+    def twice(x):
+        return 2.0 * x, lambda dy: tf.cast(dy, tf.float64)
+
+    @tfr.recursive
+    def power(x, n):
+        return x if n < 1 else twice(power(x, n - 1))
+
+    x = tf.constant(2.0)
+    message = contains("Function 'power'", "gradient for result 0", "float64, expected float32", "tf.custom_gradient")
+    with pytest.raises(TypeError, match=message), tf.GradientTape() as tape:
+        tape.watch(x)
+        tape.gradient(power(x, tf.constant(3)), x)
+    assert float(power(x, tf.constant(3))) == 16.0

@@ -454,8 +454,10 @@ def test_unknown_name_is_the_error_of_python(called):
     [
         (lambda: tfr.recursive(3), TypeError, "got 3, expected a function"),
         (lambda: tfr.recursive(max_depth=0), ValueError, "max_depth is 0, expected an integer >= 1"),
+        (lambda: tfr.recursive(autograph="no"), TypeError, "autograph is 'no', expected True or False"),
         (lambda: tfr.recursive(name="a b"), ValueError, "'a b' is not a legal function name"),
         (lambda: tfr.recursive(output_signature="x")(fib.python_function), TypeError, "Function 'fib': 'x' is no"),
+        (lambda: tfr.recursive(output_signature=1)(fib.python_function), TypeError, "Function 'fib': 1 is no"),
         (lambda: tfr.recursive(input_signature=[3])(fib.python_function), TypeError, "Function 'fib': input_signature"),
         (lambda: tfr.recursive(input_signature=[])(3), TypeError, "decorates a Python function, got 3"),
     ],
