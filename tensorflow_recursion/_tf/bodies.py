@@ -22,12 +22,12 @@ from tensorflow.python.autograph.impl import api
 from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
-from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry
-from tensorflow.python.ops import gradients_util
+from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry, ops
+from tensorflow.python.ops import custom_gradient, gradients_util
 from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import function_calls, functions, nodes
+from tensorflow_recursion._tf import functions
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
 from tensorflow_recursion.converted import is_converted
@@ -43,8 +43,8 @@ _WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeho
 # What changes a table, or takes something out of a queue or a dataset's iterator, so that it is another one afterwards.
 _TAKES_AWAY = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport", "QueueDequeue", "IteratorGetNext")
 
-# What runs functions that have gradients of their own.
-_RUN_FUNCTIONS = (*nodes.HAVE_BRANCHES, *function_calls.OPERATORS, names.INVOKE)
+# The modules of gradient functions that are not the user's begin so.
+_LIBRARIES = ("tensorflow.python.", f"{names.__package__}.")
 
 # How AutoGraph writes a part of a function that it does not know: `(<gast.gast.NamedExpr object at 0x7f>, (m := n))`.
 _SYNTAX_NODE = re.compile(r"^\(<gast\.gast\.(\w+) object at 0x[0-9a-f]+>, (.*)\)$")
@@ -115,7 +115,7 @@ def effects_in_gradients() -> contextlib.AbstractContextManager[None]:
 
 def _after_effects(op: tf.Operation, compute: Callable[[], Any]) -> Any:
     """What the gradient function of `op` returns: gradients, or one gradient."""
-    if op.type in _RUN_FUNCTIONS:
+    if not _has_users_gradient(op):
         return compute()
     graph = tf.compat.v1.get_default_graph()
     before = graph._add_control_dependencies, graph.experimental_acd_manager
@@ -128,6 +128,16 @@ def _after_effects(op: tf.Operation, compute: Callable[[], Any]) -> Any:
             found = [grad if grad is None else order.mark_as_return(grad) for grad in grads]
     graph._add_control_dependencies, graph.experimental_acd_manager = before
     return found
+
+
+def _has_users_gradient(op: tf.Operation) -> bool:
+    """Whether the gradient function of `op` may be a user's. Others have no side effects, or run those in functions."""
+    try:
+        gradient = ops.get_gradient_function(op)
+    except LookupError:  # a message says so
+        return False
+    module = getattr(gradient, "__module__", "")
+    return module == custom_gradient.__name__ or not module.startswith(_LIBRARIES)
 
 
 def _tell_apart(operations: Iterable[tf.Operation]) -> None:
