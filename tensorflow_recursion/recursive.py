@@ -376,6 +376,7 @@ class Method(KerasFunction):
         self._function = self.__func__ = function
         self.__self__ = instance
         self.__doc__ = function.__doc__
+        self.__annotations__ = function.__annotations__
 
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
