@@ -93,6 +93,7 @@ print(json.dumps([float(one) for one in (slope, second, outer.gradient(slope, mo
     assert in_fresh_process(LOAD + program, saved) == [3 * V * X**2, 6 * V * X, 3 * X**2, 6 * V]
 
 
+@pytest.mark.thorough
 def test_loaded_second_derivative_is_differentiated(tmp_path):
     module = tf.Module()
     module.v = tf.Variable(V)
@@ -284,6 +285,7 @@ def test_module_whose_bodies_differentiate_functions_of_numbers_is_saved(tmp_pat
     np.testing.assert_allclose(loaded.call(x), module.call(x), rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_model_of_a_session_is_loaded_as_functions(tmp_path):
     tf1 = tf.compat.v1
     folder = str(tmp_path / "model")
