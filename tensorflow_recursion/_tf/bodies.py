@@ -119,14 +119,16 @@ def _after_effects(op: tf.Operation, compute: Callable[[], Any]) -> Any:
         return compute()
     graph = tf.compat.v1.get_default_graph()
     before = graph._add_control_dependencies, graph.experimental_acd_manager
-    with _one_order.active(), auto_control_deps.AutomaticControlDependencies() as order:
-        found = compute()
-        made = [made for made in graph.get_operations()[order._n_operations :] if made._is_stateful]
-        if _have_effects([made.node_def for made in made], graph, names.INVOKE, lambda _: True):
-            _tell_apart(made)
-            grads = found if isinstance(found, (list, tuple)) else [found]
-            found = [grad if grad is None else order.mark_as_return(grad) for grad in grads]
-    graph._add_control_dependencies, graph.experimental_acd_manager = before
+    try:
+        with _one_order.active(), auto_control_deps.AutomaticControlDependencies() as order:
+            found = compute()
+            made = [made for made in graph.get_operations()[order._n_operations :] if made._is_stateful]
+            if _have_effects([made.node_def for made in made], graph, names.INVOKE, lambda _: True):
+                _tell_apart(made)
+                grads = found if isinstance(found, (list, tuple)) else [found]
+                found = [grad if grad is None else order.mark_as_return(grad) for grad in grads]
+    finally:
+        graph._add_control_dependencies, graph.experimental_acd_manager = before
     return found
 
 

@@ -184,13 +184,6 @@ def difference(before: CallType, after: CallType) -> str:
     return f" ({text})" if text else ""
 
 
-def _changed_text(name: str, new: Any, old: Any) -> str:
-    text, before = _text(new), _text(old)
-    if text == before:
-        text, before = _size_text(new), _size_text(old)
-    return f"'{name}' is {text}, and was {before}"
-
-
 def only_functions_differ(before: CallType, after: CallType) -> bool:
     """Whether two calls of a function pass different functions, and otherwise the same kinds of arguments."""
     found = _changed(before, after).values()
@@ -201,6 +194,14 @@ def _changed(before: CallType, after: CallType) -> dict[str, tuple[Any, Any]]:
     """The kinds of those parameters, by name, that differ between two calls of a function."""
     old, new = ({name: one.type_constraint for name, one in kind.parameters.items()} for kind in (before, after))
     return {name: (old[name], new[name]) for name in new if name in old and old[name] != new[name]}
+
+
+def _changed_text(name: str, new: Any, old: Any) -> str:
+    """How a parameter differs between two calls; by its size where the rest is too long to be shown."""
+    text, before = _text(new), _text(old)
+    if text == before:
+        text, before = _size_text(new), _size_text(old)
+    return f"'{name}' is {text}, and was {before}"
 
 
 def _text(kind: Any) -> str:
