@@ -253,13 +253,13 @@ class Library:
         return op
 
     def _before_call(self, name: str, inputs: Sequence[tf.Tensor]) -> contextlib.AbstractContextManager[None]:
-        """What goes before a call that is made inside: a snapshot, where a derivative may run the function again."""
+        """Inside, the call is made, after a snapshot of its variables if a derivative may run the function again."""
         if body_around(tf1.get_default_graph()) is not None or not _may_run_again(self.registry.definitions.get(name)):
             return contextlib.nullcontext()
         return snapshots.taken_before_call(inputs, self._traces.kinds_assigned(name))
 
     def _note_trace(self, in_graph: str) -> None:
-        """Let calls of what the graph calls `in_graph` find this library from graphs that TensorFlow copies them to."""
+        """Let `library_of_call` find this library for calls of `in_graph`, also where TensorFlow has copied them."""
         if (trace := names.trace_in(in_graph)) is not None:
             _libraries[trace] = self
 
@@ -334,7 +334,7 @@ class Library:
         return self._traces.captures(name)
 
     def note_missing(self, name: str, captures: Tensors) -> None:
-        """Learn what a function captures whose trace is in progress, and did not know it."""
+        """Learn that a function captures more than is known; a trace of it that is in progress begins anew."""
         self._traces.note_missing(name, captures)
 
     def output_types(self, name: str) -> Sequence[tf.DType]:

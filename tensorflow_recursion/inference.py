@@ -53,7 +53,7 @@ class Inference:
         return inferring.any_of(function.returns, [*tensors, *reads.captures], is_partial=not reads.are_all)
 
     def settle(self, function: Specialization) -> None:
-        """Find out what `function` returns, and whether traces can be made as they are to be; as `require`, `check`."""
+        """Find out what `function` returns (`require`), and whether its traces have to be made otherwise (`check`)."""
         with deciding():
             self.require(function)
             self.check(function)
@@ -61,7 +61,8 @@ class Inference:
     def require(self, function: Specialization) -> None:
         """Find out what `function` returns unless it is known.
 
-        If the function turns out to be none that can be traced, it `is_given_up`, and is to be asked for anew.
+        If it turns out that other traces have to be made in place of it, it `is_given_up`, and the caller looks for the
+        function that serves the call anew.
 
         Raises:
           Unknown: if it is not known, and a body is being built to find out about another function.
@@ -102,8 +103,9 @@ class Inference:
     def check(self, function: Specialization) -> None:
         """Look at the whole of a function whose results are known, and of those that it calls, if they are in doubt.
 
-        Before, branches with calls were given up. What is read there of shapes, and whether these branches can be built
-        for shapes that are kept, comes out now. If something has to be made otherwise, `function` `is_given_up`.
+        Before, branches with calls were given up. Now they are built, too. That shows which shapes they read, and
+        whether they can be built for shapes that are kept. If traces have to be made otherwise, `function`
+        `is_given_up`.
         """
         unchecked = [] if self._open else [function]
         while unchecked and not function.is_given_up:

@@ -119,10 +119,10 @@ class RecursiveFunction(KerasFunction):
         owner: Any = None,
         like: Source | None = None,
     ) -> None:
-        """Makes a function of `func`; if there is an `owner`, of the method of that object which `func` is.
+        """Makes a function of `func`, or, if there is an `owner`, of that object's method `func`.
 
-        `like` is what other objects' functions of that method have in common. Without it, the code of a body makes the
-        function, another one each time that the body is traced, if a body is being built now.
+        The functions of all objects share what is known of the method, by its source `like`. Without `like`, a function
+        that is made while a body is built belongs to the body, which makes another one each time that it is traced.
         """
         self.of_class = self
         self._func = func
@@ -252,15 +252,15 @@ class RecursiveFunction(KerasFunction):
         return self.__qualname__
 
     def _bound_to(self, instance: Any) -> RecursiveFunction:
-        """The function of one instance, which does not keep that one alive."""
+        """The function of one instance. It does not keep the instance alive."""
         key, methods = id(instance), self._methods
         with _making:
             if key not in methods:
-                is_gone = _watched(self._name, instance, lambda _: methods.pop(key, None))
+                reference = _watched(self._name, instance, lambda _: methods.pop(key, None))
                 # Often a body is what asks for a method first; but the next time the body is built, it finds this one.
                 made = RecursiveFunction(self._func, self._options, instance, self._source)
                 made.of_class = self
-                methods[key] = (is_gone, made)
+                methods[key] = (reference, made)
             return methods[key][1]
 
     @property
@@ -339,7 +339,7 @@ class RecursiveFunction(KerasFunction):
             raise CallError(f"Call of '{self._name}': {error}; the function takes {self._takes}") from None
 
     def _required(self, library: Library, arguments: Arguments) -> Specialization:
-        """The function of a graph that serves a call with such arguments, of which it is known what it returns."""
+        """The function of a graph that serves a call with such arguments. What it returns is known afterwards."""
         while True:
             function = self._specialization(library, arguments)
             library.note_scope(function)
@@ -370,7 +370,7 @@ class RecursiveFunction(KerasFunction):
 
 
 class Method(KerasFunction):
-    """A recursive function as a method of an instance, as long as that one is asked for it."""
+    """A recursive function as a method of an instance: what `instance.method` returns, anew each time."""
 
     def __init__(self, function: RecursiveFunction, instance: Any) -> None:
         self._function = self.__func__ = function
@@ -410,9 +410,9 @@ def _shown_parameters(parameters: function_types.Parameters, func: Callable[...,
 def _check_values(
     name: str, parameters: function_types.Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
-    """Raises TypeError if a call passes an eager tensor to a graph, or numbers that stated dtypes cannot hold.
+    """Raises TypeError if a call passes an eager tensor to a graph, or a number that its stated dtype cannot hold.
 
-    TensorFlow would cut such numbers.
+    TensorFlow would cut off what does not fit.
     """
     if not tf.executing_eagerly():
         for parameter, value in parameters.named(args, kwargs).items():

@@ -123,9 +123,10 @@ class ShapeReads:
         return found
 
     def eager_call(self, call: Callable[[], Any]) -> Any:
-        """What a call from outside returns. It is traced anew if it turns out that shapes are to be kept, or shared.
+        """What a call from outside returns.
 
-        That is so if its trace leaves open what the body reads, or fails.
+        It is traced anew in two cases: if its trace leaves open what the body turns out to read, so that this is kept
+        from then on; and if its trace fails, which may be because something is shared, or because it is kept.
         """
         before, self._eager_calls.now = self._eager_calls.now, (now := _EagerCall())
         try:
@@ -138,7 +139,7 @@ class ShapeReads:
             self._eager_calls.now = before
 
     def _retraced(self, now: _EagerCall, call: Callable[[], Any]) -> Any:
-        """What a call returns whose trace leaves nothing open that the body reads, unless that is to be shared."""
+        """What a call returns. It is traced until the trace leaves nothing open that the body reads."""
         while True:
             try:
                 return call()
@@ -146,7 +147,11 @@ class ShapeReads:
                 self.note(now.opens)
 
     def _otherwise(self, now: _EagerCall, error: Exception, call: Callable[[], Any]) -> Any:
-        """What a call returns whose trace failed that was shared, or kept; if both fail, the error of the latter."""
+        """What a call returns after its trace has failed with `error`: the other way is tried.
+
+        If shapes were shared, they are kept now, and the other way round. If that fails, too, nothing has been decided,
+        and the error is that of the trace that kept them.
+        """
         before = set(self._read), self.are_kept, self.cannot_be_shared
         was_shared = bool(now.opens)
         if was_shared:
@@ -203,7 +208,7 @@ class ShapeReads:
 
 
 class _Decisions(threading.local):
-    """What was so before it was decided otherwise, for each function, while this thread is inside of `deciding`."""
+    """What to go back to if this thread leaves `deciding` by an error: the former decisions, for each function."""
 
     before: dict[ShapeReads, tuple[bool, bool]] | None = None
 

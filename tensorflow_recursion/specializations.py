@@ -135,9 +135,9 @@ class Specialization:
       opens: which ranks and sizes of arguments it leaves open, though the call that it was made for knows them.
       open_parts: these, and those that its caller has left open.
       reads_open_part: whether a look at it, or at what it calls, has found that one of these is read.
-      is_checked: whether no look can show any more that it has to be given up.
+      is_checked: whether nothing that a later look finds can make it be given up.
       was_given_up: whether other traces are made in place of it.
-      in_doubt: which of it, and of those that led to it, may be given up.
+      in_doubt: those functions that may still be given up, of this one and the callers that led to it.
     """
 
     base = None
@@ -232,7 +232,7 @@ class Specialization:
         try:
             return bodies.in_order(build) if self.has_effects else build()
         except ValueError as error:
-            if isinstance(error, CallError) or _came_out_inner_ranks_body(error) or not self._guesses_sizes():
+            if isinstance(error, CallError) or _came_out_of_inner_body(error) or not self._guesses_sizes():
                 raise
             raise TraceAgain(error, self._open_guessed_sizes) from error
 
@@ -292,7 +292,7 @@ class Specialization:
             self._note_read(f"'{parameter}'", part, file, line)
 
     def _note_read(self, what: str, part: Part, file: str, line: int) -> None:
-        """Note that a line reads what may be unknown because a trace leaves shapes open; if no look is at one, warn."""
+        """Note that a line reads a part of a shape that a trace leaves open. If no look sees that, warn of it."""
         looked_at = [function for function in _callers(self) if function.opens and not function.is_checked]
         for function in looked_at:
             function.reads_open_part = True
@@ -430,8 +430,8 @@ def _check_unchanged(name: str, changed: Sequence[str]) -> None:
         )
 
 
-def _came_out_inner_ranks_body(error: BaseException) -> bool:
-    """Note that an error comes out of a body; returns whether it came out of one before that this one had traced."""
+def _came_out_of_inner_body(error: BaseException) -> bool:
+    """Note that an error leaves a body; returns whether it has left another one before, traced within this one."""
     is_inner = any(map(_CAME_OUT.is_set, with_causes(error)))
     _CAME_OUT.set(error, True)
     return is_inner

@@ -5,12 +5,12 @@ function it reaches captures, because a call has to pass these tensors on. That 
 traced: bodies whose calls passed too little are traced again, with the known captures as extra arguments from the
 start, until nothing changes. Without captures each body is traced once.
 
-A body is not traced inside the trace of its caller if the declaration says what the call returns. It waits until the
-trace of the caller is done. So Python's stack does not limit how many functions call each other.
+If a declaration says what a call returns, the callee is not traced inside of its caller's trace, but when that is done.
+So Python's stack does not limit how many functions call each other.
 
-So there are two reasons to build a body once more. While it is traced, an attempt may fail, and something be learnt of
-that (attempts.py). After it was traced, more may be found out of its callees than it relied on (`Reliance`). Then it is
-*stale*, and `Traces.settle` traces all stale bodies, in rounds, until there are none.
+There are two reasons to build a body more than once. While it is traced, an attempt may fail, and the failure may tell
+something (attempts.py). After it was traced, more may be known of its callees than it relied on (`Reliance`). Then it
+is *stale*, and `Traces.settle` traces all stale bodies, in rounds, until there are none.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -105,7 +105,7 @@ class Traces:
         return body.known if body.captures is None else body.captures
 
     def note_missing(self, name: str, captures: Tensors) -> None:
-        """Learn what `name` captures besides what is known, if a trace of it is in progress, which fails for that."""
+        """Learn that `name` captures more than is known. A trace of it that is in progress fails, and begins anew."""
         for body in self._open:
             if body.definition.user_name == name:
                 body.missing = captures

@@ -63,9 +63,9 @@ def enclosing_graphs(graph: tf.Graph) -> list[tf.Graph]:
 def forget(variables: Sequence[tf.Variable]) -> None:
     """Let the functions that are being built not refer to `variables`, which stand for arguments of a body.
 
-    A function looks up the variables that were read while it was built, in it or in a graph inside of it, each time it
-    is called beside a tape. Those that stand for its arguments it leaves out, but not those of another graph. They end
-    with the body.
+    Each time a function is called beside a tape, it looks up the variables that were read while it was built, in it or
+    in a graph inside of it. It leaves out those that stand for its own arguments. Those that stand for arguments of a
+    body inside of it are gone by then, as they live as long as the body is built.
     """
     graph: tf.Graph | None = tf.compat.v1.get_default_graph()
     while graph is not None:
@@ -110,7 +110,7 @@ def _is_thrown_away(graph: tf.Graph) -> bool:
 def is_around_shapes_of(graph: tf.Graph, inner: tf.Graph) -> bool:
     """Whether Keras learns shapes in `inner`, the last one of its `enclosing_graphs`, from tensors of `graph`.
 
-    A layer that is called in a graph before it is built is built so.
+    Keras does that when a layer that has not been built yet is called in a graph.
     """
     if not _is_thrown_away(inner):
         return False

@@ -1,7 +1,8 @@
 """Gradients of calls of backward functions: the derivatives of a second order, and of all higher ones.
 
-Such a call computes dx from a record and dy. As a function of what the user knows, it is E(x.., dy..) -> dx.., which is
-defined as a function of its own then (higher_orders.py). E is called anew, and that call is differentiated.
+Such a call computes dx from a record and dy. The user knows no records, but takes derivatives by x and dy. So a
+function E(x.., dy..) -> dx.. is defined, which computes the same (higher_orders.py). E is called anew, and that call is
+differentiated.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -156,8 +157,8 @@ class BackwardCalls:
 def _for_sums(pair: Pair, group: Group, grads: Sequence[Any], inputs: Sequence[tf.Tensor]) -> Gradients:
     """The gradients for what a gradient call returns; where that is a sum that is not computed yet, for the sum.
 
-    Terms that TensorFlow takes out of a function, to make zeros like them, come back as an argument for those
-    zeros: nothing computes a sum outside of the function that has its terms. An argument of a loop may be more.
+    A function's sums are computed inside of it. So if a gradient for terms is an argument of a function, it stands for
+    zeros, which TensorFlow has made outside like the terms. If it is an argument of a branch or a loop, it may be more.
 
     Args:
       pair: the functions of which the call runs one.

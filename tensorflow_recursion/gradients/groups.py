@@ -39,8 +39,8 @@ _MAX_CHANGES = 8
 # Call sites of one function with so many different static shapes get groups of their own; later ones share one.
 _MAX_SHAPED_GROUPS = 4
 
-# Name of a function; static shapes of its arguments, None if they are not told apart; of handles, those of variables;
-# what the gradient is for.
+# Name of a function; static shapes of its arguments, None if they are not told apart; what is known of the variable or
+# the elements, for each argument that is a handle or a list; what the gradient is for.
 _Key: TypeAlias = tuple[str, tuple[str, ...] | None, tuple[Hashable, ...], "Purpose"]
 
 
@@ -382,7 +382,10 @@ class Groups:
         return pair, forward, backward
 
     def settle(self, group: Group, calling: tf.Graph) -> None:
-        """Make what is pending in a group, and add it to the graphs around `calling` and around the default graph."""
+        """Trace what is missing or stale in a group, and add its functions to the graphs that call them.
+
+        These are the graphs around `calling` and around the default graph.
+        """
         self._open.append(group)
         try:
             made = group.settle()

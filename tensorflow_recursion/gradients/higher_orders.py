@@ -19,8 +19,8 @@ from tensorflow_recursion.signatures import Named, Signature
 class GradientDefinition(MadeDefinition):
     """E(x.., captures.., dy..) -> dx..: a function's gradient as a function, so that it can be differentiated.
 
-    Its body calls the forward function and then, with the record, the backward function. To differentiate it takes the
-    gradients of these two, which are linked by the gradient for the record.
+    Its body calls the forward function and then, with the record, the backward function. Its own gradient is made of
+    the gradients of these two, which are linked by the gradient for the record.
 
     Attributes:
       base: the function; it may be a gradient itself.
@@ -29,9 +29,9 @@ class GradientDefinition(MadeDefinition):
     """
 
     def __init__(self, name: str, pair: Pair, inputs: Sequence[tf.Tensor], tracer: Tracer, groups: Groups) -> None:
-        """Defines the gradient for the results and the `inputs` that have one by `pair`, which is one of that function.
+        """Defines the gradient of the function of `pair`, called `name`, for calls with such `inputs`.
 
-        The inputs are those of a call.
+        It takes gradients for those results that have one by `pair`, and returns gradients for those inputs.
         """
         self.base: Definition = pair.definition
         self.user_name = name

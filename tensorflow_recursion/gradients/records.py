@@ -84,10 +84,10 @@ def may_be_zeros(record: tf.Tensor | None) -> bool:
 
 
 def _of_shape(value: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """A tensor that has the shape of another one, or is a zero for it; of lists the length takes the shape's place.
+    """The gradient `value` broadcast to the shape of `like`, as it may be a scalar zero. For lists, the length counts.
 
-    Where the shape is known only at run time, both may be scalars: those of a zero record, or of a branch that was not
-    taken.
+    Where the shape is known only at run time, `like` may be a scalar, too, if it is of a zero record, or of a branch
+    that was not taken. Then `value` keeps its shape.
     """
     if value.dtype == tf.variant:
         return value if _is_record(like) else ops.list_or_zeros(value, like)

@@ -57,7 +57,7 @@ class Differentiation:
         return otherwise if group is None else group.result_shapes(name, otherwise)
 
     def result_handles(self, name: str, otherwise: Handles) -> Handles:
-        """What it knows of the lists that a call of `name` returns; `otherwise` if it knows nothing."""
+        """What that group knows of the lists that a call of `name` returns; `otherwise` if it knows nothing."""
         group = self._groups.innermost
         return otherwise if group is None else group.result_handles(name, otherwise)
 
