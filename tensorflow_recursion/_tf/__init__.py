@@ -1,46 +1,66 @@
 """The private corners of TensorFlow this package stands on, all in one place (TensorFlow 2.16 to 2.21).
 
 No other room imports a private module of TensorFlow or touches a private member of its objects, so that a new
-TensorFlow asks for changes here alone:
+TensorFlow asks for changes here alone.
 
-- `typed`: decorators of TensorFlow that keep the types of what they decorate.
+Graphs and what is in them:
+
 - `graphs`: which graph stands in which, and what kind of graph it is.
-- `read_shapes`: which parts of static shapes the user's Python reads.
 - `nodes`: operations that are changed after they were made.
+- `attributes`: what we keep with objects of TensorFlow, as long as they live.
+- `handles`: what is known of the variable behind a resource handle, and what has a gradient.
+- `origins`: where in Python the operations of functions were made; errors of sessions that say so.
+
+Functions of graphs:
+
 - `functions`: the function library of a graph.
 - `function_calls`: calls of tf.functions in graphs.
-- `handles`: what is known of the variable behind a resource handle, and what has a gradient.
+- `tracing`: Python functions become functions of the graph.
+- `bodies`: Python functions built as tf.function builds them.
+- `inlining`: bodies that are built anew from the definitions of functions.
 - `copies`: what stands in copies of function graphs for tensors of the originals.
-- `origins`: where in Python the operations of functions were made; errors of sessions that say so.
-- `sessions`: what sessions are made of; preparing a graph without running it.
-- `saving`: what a SavedModel says where it is loaded without this package, and which gradients of users it has.
-- `saved_attributes`: recursive functions that are attributes and signatures of a SavedModel.
-- `tapes`: what gradient tapes learn of a call.
-- `attributes`: what we keep with objects of TensorFlow, as long as they live.
-- `recorders`: the tapes and accumulators that are active, and suspending them.
-- `assignments`: variables that a function assigns to and that calls in it read.
-- `followed`: calls of tf.functions that a tape and an accumulator follow.
 - `branches`: how functions are made of branches and loop bodies.
-- `datasets`: functions of datasets that call recursive functions.
 - `variable_scopes`: variable scopes in bodies, whose variables are made in the graph around.
+
+The Python functions of users, and what they take:
+
+- `typed`: decorators of TensorFlow that keep the types of what they decorate.
+- `function_types`: how a call binds to the parameters of a Python function.
+- `nests`: nests of tensors, as tf.function takes them.
+- `dataclass_nests`: plain dataclasses as nests of their fields.
+- `python_functions`: Python functions as they were when they were passed to a call.
 - `keras_scopes`: what Keras keeps for the thread in which a layer is called.
-- `conversion`: the converter to TensorFlow Lite.
+
+What inference looks at:
+
+- `inferring`: graphs that are built to find out what a function returns.
+- `read_shapes`: which parts of static shapes the user's Python reads.
+
+Gradients:
+
+- `tapes`: what gradient tapes learn of a call.
+- `recorders`: the tapes and accumulators that are active, and suspending them.
+- `followed`: calls of tf.functions that a tape and an accumulator follow.
+- `assignments`: variables that a function assigns to and that calls in it read.
+- `patches`: control flow whose gradient can be cut off what it is a gradient of.
 - `vectorized`: how vectorized maps and jacobians run a call for all elements.
 - `lists`: gradients of what is gathered from lists.
 - `loops`: errors of loops whose variables change their shapes, and gradients of those that change places.
 - `pools`: second derivatives of max pooling.
-- `replacements`: functions of TensorFlow that are replaced, for a while or for good, with a list of these.
-- `inlining`: bodies that are built anew from the definitions of functions.
-- `loading`: functions of a SavedModel that call each other.
+
+What is around programs: sessions, files, datasets, converters:
+
+- `sessions`: what sessions are made of; preparing a graph without running it.
 - `importing`: graphs of sessions that are imported into functions.
+- `saving`: what a SavedModel says where it is loaded without this package, and which gradients of users it has.
+- `saved_attributes`: recursive functions that are attributes and signatures of a SavedModel.
+- `loading`: functions of a SavedModel that call each other.
 - `freezing`: constants in place of variables, where functions call each other.
-- `dataclass_nests`: plain dataclasses as nests of their fields.
-- `nests`: nests of tensors, as tf.function takes them.
-- `python_functions`: Python functions as they were when they were passed to a call.
-- `function_types`: how a call binds to the parameters of a Python function.
-- `inferring`: graphs that are built to find out what a function returns.
-- `bodies`: Python functions built as tf.function builds them.
-- `patches`: control flow whose gradient can be cut off what it is a gradient of.
-- `tracing`: Python functions become functions of the graph.
+- `conversion`: the converter to TensorFlow Lite.
+- `datasets`: functions of datasets that call recursive functions.
+
+And for several of these:
+
+- `replacements`: functions of TensorFlow that are replaced, for a while or for good, with a list of these.
 """
 # SPDX-License-Identifier: Apache-2.0
