@@ -79,12 +79,12 @@ class Definition(Protocol):
       wants_shapes: whether its body is traced again so that the static shapes of its results are known.
       max_depth: how deep calls may nest, None if that is not stated.
       orders_effects: whether the side effects of the body happen in the order in which they are written.
-      is_built_once: whether its gradient is made of the trace that calls run, where a copy of that does, not of a new
-        one: that trace knows the shapes of the arguments, and of what calls return, as well as a new one would.
+      is_built_once: whether its gradient is made of a copy of the trace that calls run, if possible, not of a new
+        trace. The copy knows the shapes of the arguments, and of what calls return, as well as a new one would.
       strategies: the distribution strategies inside of which its body is built, and its gradient is taken: each replica
         of a `tf.distribute` strategy has a function of its own, whose body reads the variables of that replica. None
         for a function that replicas share.
-      has_effects: whether a trace found some in the body; only kept where they are ordered.
+      has_effects: whether a trace found side effects in the body; only kept where they are ordered.
     """
 
     @property

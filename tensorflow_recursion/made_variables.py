@@ -29,9 +29,9 @@ class VariableLog:
     """The variables a body made, so that tracing it again finds the same ones instead of making more.
 
     A body may also keep a variable, and make it only where it has none yet, as a Keras layer does at its first call.
-    Traced again, it makes those alone that no trace has come to before. So a logged variable stands in for one that is
-    made at the same place again, in the innermost of the bodies that are being built. Functions that the body makes are
-    told apart likewise, and not by their order: a look leaves out paths of the body.
+    Such a body makes other variables in each trace, so their order tells nothing. Therefore a logged variable stands in
+    for one that is made at the same place in the code again, in the innermost of the bodies that are being built.
+    Functions that the body makes are told apart by their places, too, because a look leaves out paths of the body.
 
     Attributes:
       graph: the outermost graph, in which the variables are.

@@ -114,7 +114,7 @@ def effects_in_gradients() -> contextlib.AbstractContextManager[None]:
 
 
 def _after_effects(op: tf.Operation, compute: Callable[[], Any]) -> Any:
-    """What the gradient function of `op` returns: gradients, or one gradient."""
+    """What the gradient function of `op` returns, gradients or one gradient; they come after its side effects."""
     if not _has_users_gradient(op):
         return compute()
     graph = tf.compat.v1.get_default_graph()
@@ -199,6 +199,7 @@ def _definition(graph: tf.Graph, name: str) -> function_pb2.FunctionDef | None:
 
 
 def _is_effect(op_type: str) -> bool:
+    """Whether an operator has a side effect. One that is not known to be harmless has one."""
     definition = op_def_registry.get(op_type)
     if definition is not None and not definition.is_stateful:
         return False
@@ -302,9 +303,9 @@ def converted_lines(error: BaseException | None) -> list[tuple[str, int]]:
 
 
 def users_line(file: str, line: int) -> tuple[str, int]:
-    """The line from which AutoGraph made another one, if the function that it converts has that; else the same line.
+    """The user's line that AutoGraph has converted to the given one; the given line if it is not converted.
 
-    A function that is made in a converted function has been converted with it.
+    This knows the lines of the converted function that runs now, and of the functions that are made in it.
     """
     lines = tf_stack._source_mapper_stacks[threading.get_ident()][-1].get_effective_source_map()
     found: tuple[str, int] = lines.get((file, line), (file, line))[:2]

@@ -1,8 +1,8 @@
 """Copies of the graphs of functions: what stands in a copy for a tensor of the graph that it is a copy of.
 
 The body of a `tfr.recursive` function that is differentiated is a copy, and so is each body that is differentiated
-again, with the branches and loops in it. A gradient that was registered
-for one operator, by `tf.custom_gradient`, reads tensors of the graph in which the operator was made.
+again, with the branches and loops in it. But a gradient that was registered for one operator, by `tf.custom_gradient`,
+reads tensors of the graph in which the operator was made. In a copy it has to read the copies of these tensors.
 """
 # SPDX-License-Identifier: Apache-2.0
 

@@ -155,9 +155,10 @@ def _as_gradient_of(op: tf.Operation, _gradient_uid: Any, _colocate: bool) -> It
 def _create_branch_gradient(func_graph: tf.Graph, grads: Sequence[Any], name: str) -> tf.Graph:
     """As cond_v2 does, but without an order of side effects: it would make every output wait for all of them.
 
-    Rows that were gathered become whole tensors in the branch. Elsewhere the shape of the whole may not be known: of a
-    tensor of a branch that was not taken there is a scalar. Results without a gradient are left out: handles of which
-    it is not known that they are of variables, in what is vectorized. TensorFlow would begin with ones for them.
+    Gradients that are rows (IndexedSlices) become whole tensors in the branch, because outside of it the shape of the
+    whole may not be known: a scalar stands there for a tensor of a branch that was not taken. Results without a
+    gradient are left out, for which TensorFlow would begin with ones: in what is vectorized, handles that are not
+    known to be of variables.
     """
 
     def gradients() -> list[Any]:
@@ -187,12 +188,12 @@ def _needs_new_loop(gradient: Any) -> bool:
 
 
 def _resolved(resolve: Callable[..., Any], branch: tf.Graph, gradient: tf.Graph) -> list[tf.Tensor]:
-    """Call `resolve`, which says what a conditional passes to the gradient of a branch, where TensorFlow errs.
+    """Call `resolve`, which says what a conditional passes to the gradient of a branch, and mend two mistakes of it.
 
-    The conditional that is differentiated says of its outputs what is true of them: where the gradient makes it return
-    intermediates, TensorFlow lets it state the shapes that its first branch returns. And what the graph of the new
-    conditional has captured is passed as it is there: a tensor and what stands for it would be two inputs, of which
-    one is lost.
+    - Where the gradient makes the conditional return intermediates, TensorFlow lets it state the shapes that its first
+      branch returns. Here it states what is known of its outputs.
+    - A tensor may be passed that the graph of the gradient's conditional has captured. The tensor and what stands for
+      it in that graph would be two inputs, of which one is lost. Here only the latter is passed.
     """
     op = branch._forward_cond
     op._set_shape_list_attr("output_shapes", [tensor.shape for tensor in op.outputs])

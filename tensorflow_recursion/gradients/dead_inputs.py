@@ -17,10 +17,12 @@ def dead_together(inputs: Sequence[tf.Tensor], grads: Sequence[tf.Tensor]) -> li
     """The `inputs` of a gradient call, which become dead where one of the `grads` is dead.
 
     A gradient is dead if its call is in a branch that is not taken. In one graph the inputs are dead, too. But where a
-    function computes the gradient of another function, it gets an empty tensor in place of a dead result. Whether a
-    gradient lives is told by a Merge of it alone, which is dead if the gradient is, and which Grappler leaves as it is.
-    Zeros like an empty tensor are live, however, so a gradient made of them may be. Therefore a number among the inputs
-    is asked, too, whether it is there.
+    function computes the gradient of another function, it gets an empty tensor in place of a dead result. So the inputs
+    go through a Switch, whose condition is dead if a gradient is: it reads a Merge of the gradient alone, which
+    Grappler leaves as it is.
+
+    That is not enough where a gradient was made of zeros like an empty tensor, because these are live. Therefore the
+    condition is false if a number among the inputs turns out to be an empty tensor.
     """
     graph = tf1.get_default_graph()
     sources = {id(tensor.graph): tensor.graph for tensor in inputs if tf.is_symbolic_tensor(tensor)}

@@ -18,9 +18,10 @@ from tensorflow_recursion.definitions import Definition, MadeDefinition, origina
 
 
 def of_gradient(definition: Definition) -> contextlib.AbstractContextManager[None]:
-    """Inside, the gradient of a body of `definition` is built; it comes after its side effects where the body does.
+    """Inside, the gradient of a body of `definition` is built.
 
-    A Defun is for the graphs of sessions, which only run what is fetched.
+    Where the side effects of the body are in order, what a gradient function returns comes after its own side effects.
+    In a Defun they are not, because it is for the graphs of sessions, which only run what is fetched.
     """
     return bodies.effects_in_gradients() if _are_ordered(definition) else contextlib.nullcontext()
 

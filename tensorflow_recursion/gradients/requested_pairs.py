@@ -24,13 +24,13 @@ class RequestedPairs:
     def request(
         self, definition: Definition, inputs: Sequence[tf.Tensor], graph: tf.Graph, known: Group | None = None
     ) -> tuple[Pair, Group]:
-        """The functions that a call and its gradient call, made unless a group is in progress.
+        """The pair by which a call is differentiated, and its group. It is traced now unless a group is in progress.
 
         Args:
           definition: the function that is called.
           inputs: those of the call, captured ones last.
           graph: the graph that the call is in.
-          known: the group whose functions they are; if there is none, they are those for such inputs.
+          known: the group that the pair has to be of; if None is given, it is the one for such inputs.
         """
         group = self._groups.innermost
         if group is not None:
