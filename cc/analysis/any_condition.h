@@ -11,9 +11,9 @@
 
 namespace tensorflow_recursion {
 
-// Replaces conditions that differ only in the side of one branch, and of which there is one for each side, by what they
-// have in common: {q, p is true} and {q, p is false} become {q}. Does that for one branch, and returns false if there
-// is none.
+// Finds conditions that differ only in the side of one branch, one condition for each side, and replaces them by what
+// they have in common: {q, p is true} and {q, p is false} become {q}. Does that for one branch. Returns false if there
+// are no such conditions.
 bool JoinSides(const FlowGraph& flow, std::set<Condition>* conditions);
 
 // The condition that at least one of `conditions` holds; nullopt if no set of events says just that.

@@ -81,8 +81,8 @@ absl::Status CheckCallSite(FlowGraph* flow, const FlowCallSite& site) {
   return CheckTypes(*flow, site, flow->functions[region]);
 }
 
-// Which arguments this device has of the functions of which it has only a part, by the function's region: those that a
-// call passes here, and those that the body reads here.
+// For each function that has only a part on this device, by its region: the arguments that are here. They are those
+// that a call passes here, and those that the body reads here.
 std::map<RegionId, std::set<int>> FindSharedArguments(const FlowGraph& flow) {
   std::map<RegionId, std::set<int>> arguments;
   for (const FlowCallSite& site : flow.call_sites) {

@@ -131,8 +131,8 @@ enum class Format : uint8_t {
   kReturnRR,
   kReturnRK,
   kCall,
-  // Takes two words. The second says of which register and constant an argument of the call is computed, and where it
-  // goes.
+  // Takes two words. The second says from which register and constant an argument of the call is computed, and where
+  // the argument goes.
   kCallRK,
   kCase,
   // Takes two words: a = operators[c](b, y, z), where the second word holds y and z.

@@ -30,9 +30,9 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::TensorId;
 
-// Whether the outputs of `node` are those of a branch, or an iteration, and tell of shapes. Of what a loop only reads
-// that is so for variables alone: TensorFlow knows other shapes there apart, and folds constants, which it could not
-// behind a BranchInput. Elements of a list have shapes of their own each time they are read.
+// Whether the outputs of `node` are those of a branch, or an iteration, and tell of shapes. Among the values that a
+// loop only reads, this is true of handles of variables alone: other values need no BranchInput, and behind one
+// TensorFlow could not fold constants. Elements of a list have shapes of their own each time they are read.
 bool HasBranchOutputs(const NodeDef& node) {
   const auto type = node.attr().find("T");
   if (type == node.attr().end() || type->second.type() == tensorflow::DT_VARIANT) return false;
@@ -68,7 +68,7 @@ bool SwitchesPredicate(const Node& node) {
 
 std::string WantedName(const std::string& branch, int output) { return absl::StrCat(branch, "/branch_input_", output); }
 
-// Of an output of `branch`; without its input.
+// A BranchInput for an output of `branch`, without its input.
 NodeDef BranchInput(const NodeDef& branch, std::string name) {
   NodeDef node;
   node.set_name(std::move(name));

@@ -18,15 +18,16 @@ namespace tensorflow_recursion {
 //         return tf.reshape(x, [1])
 //     return f(x[1:])
 //
-// `tf.reshape` says that x has one element, and so Grappler replaces tf.size(x) by 1: every call took the first branch.
-// So it does in a tf.function, of which the conditionals have become Switches before Grappler sees it. A BranchInput
-// has the static shape of what it hands on, but its open dimensions are others: nothing that is said of them holds
-// outside of the branch. So it is with what a handle tells of the shape of a variable, or of the elements of a
-// TensorArray of control flow v1.
+// `tf.reshape` says that x has one element, and so Grappler replaces tf.size(x) by 1: every call takes the first
+// branch. (The same happens in a tf.function without recursion, because its conditionals have become Switches before
+// Grappler sees them.) A BranchInput has the static shape of what it hands on, but other open dimensions: what is said
+// of them in the branch holds nowhere else. It does the same for the shapes that a handle tells: that of a variable, or
+// of the elements of a TensorArray of control flow v1.
 void AddBranchInputs(tensorflow::GraphDef* graph);
 absl::Status AddBranchInputs(tensorflow::Graph* graph);
 
-// Takes them out again. One that others wait for becomes an Identity, which is dead when its branch is not taken.
+// Takes the BranchInputs out again. One that others wait for by a control edge becomes an Identity, which is dead when
+// its branch is not taken.
 absl::Status RemoveBranchInputs(tensorflow::Graph* graph);
 
 }  // namespace tensorflow_recursion

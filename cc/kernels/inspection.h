@@ -12,8 +12,8 @@
 
 namespace tensorflow_recursion {
 
-// Expands all calls that `fetches` need in the GraphDef `graph`; so is `*expanded` one. InvalidArgument for what is no
-// GraphDef, and for what ExpandCalls refuses.
+// Expands all calls that `fetches` need in `graph`. `graph` and `*expanded` are GraphDefs as bytes. InvalidArgument if
+// `graph` is none, and for what ExpandCalls refuses.
 TENSORFLOW_RECURSION_EXPORT absl::Status ExpandSerialized(const std::string& graph, std::vector<std::string> fetches,
                                                           std::string* expanded);
 

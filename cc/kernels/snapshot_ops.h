@@ -25,9 +25,9 @@ class SnapshotOp : public tensorflow::OpKernel {
   void Compute(tensorflow::OpKernelContext* context) override;
 
  private:
-  // Of each input the place in the record, which is that among the inputs of the call.
+  // Where the value of each input is in the record: at the position that the variable has among the inputs of the call.
   std::vector<int32_t> positions_;
-  // Those of the variables that the call may assign to.
+  // The positions of those variables that the call may assign to.
   std::vector<int32_t> assigned_;
   uint32_t size_ = 0;
 };

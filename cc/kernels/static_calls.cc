@@ -95,7 +95,7 @@ bool NeedsNoCopies(const tensorflow::Graph& graph, const tensorflow::Device& dev
 
 // What is made static: one call, or a whole graph with calls.
 struct StaticCalls::Source {
-  // The call, or one of the graph's, all of which have the same settings.
+  // The call; of a graph with calls, one of them, because all have the same settings.
   NodeDef call;
   MainGraph main;
   // Sources with the same key may share a program.
@@ -125,9 +125,9 @@ class StaticCalls::Shared {
     return shared;
   }
 
-  // Returns the program, and makes it if it is the first time. If there is none, this is an error, or nullptr after a
-  // notice to the user. Of a whole graph there is only a line in the log, because its calls tell by themselves if they
-  // cannot be made static.
+  // Returns the program, and makes it the first time. If none can be made, returns an error, or nullptr after a notice
+  // to the user. For a whole graph there is only a line in the log instead of the notice: its calls give notices of
+  // their own if they cannot be made static.
   absl::StatusOr<const RunnableProgram*> Get(const Source& source, FunctionLibraryRuntime* library,
                                              const CallSettings& settings) {
     const std::lock_guard<std::mutex> lock(mu_);

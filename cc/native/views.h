@@ -18,7 +18,7 @@ namespace tensorflow_recursion {
 // at most 32 outputs.
 uint32_t HandedOn(const tensorflow::Node& node);
 
-// Like HandedOn, and a native product may multiply with the output: it reads a weight wherever it lies.
+// Like HandedOn, but an output counts, too, if native products multiply with it: they read a weight wherever it lies.
 uint32_t HandedOnOrMultipliedWith(const tensorflow::Node& node);
 
 // The numbers of `x` from number `begin` on, as a rope that shares their memory.

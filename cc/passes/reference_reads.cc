@@ -82,8 +82,8 @@ std::vector<Node*> WaitsOf(const tensorflow::Edge& edge, const CallsById& calls)
   return waits;
 }
 
-// Whether the edge brings a variable of a loop its value, as from `NextIteration` to `Merge`. The two stay next to each
-// other: by that one tells what a variable starts with and what it goes on with.
+// Whether the edge brings a variable of a loop its value, as from `NextIteration` to `Merge`. Nothing may come between
+// the two: a loop's variable is recognized by an Enter and a NextIteration that its Merge reads directly.
 bool BringsLoopVariable(const tensorflow::Edge& edge) {
   const Node& from = *edge.src();
   return edge.dst()->IsMerge() && (from.IsNextIteration() || (from.IsEnter() && !IsLoopConstant(from)));

@@ -37,7 +37,7 @@ void FindLateArguments(const FlowGraph& flow, Boundaries* boundaries) {
 
 void ChooseDeciders(Boundaries* boundaries) {
   for (auto& [name, body] : boundaries->bodies) {
-    // The weight of an argument that is never late: more than all late ones together, of which each weighs 1.
+    // The weight of an argument that is never late: more than that of all late ones together, which weigh 1 each.
     const int in_time = static_cast<int>(body.entries.size()) + 1;
     std::map<std::string, int> weights;
     if (body.frame_start != nullptr) body.decider = body.frame_start->assigned_device_name();
