@@ -162,7 +162,7 @@ def shown(name: str) -> str:
 
 
 def of_tf_function(trace: str) -> str:
-    """What Python calls the function of which TensorFlow named a trace `trace`."""
+    """What Python calls a `tf.function`, given the name that TensorFlow gave to one of its traces."""
     return _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", shown(trace))) or "f"
 
 

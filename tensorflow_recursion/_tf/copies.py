@@ -153,9 +153,10 @@ def operation_in_copy(op: tf.Operation, graph: tf.Graph) -> tf.Operation | None:
 
 
 def operation_around(op: tf.Operation, graph: tf.Graph) -> tf.Operation:
-    """What stands for `op` in `graph` or a graph around it, or in the branch or loop of which one is the gradient.
+    """What stands for `op` in `graph`, or in a graph around it.
 
-    That is `op` itself where none of these is its graph or a copy of that.
+    Where one of these is the gradient of a branch or a loop, that branch or loop counts, too. It is `op` itself if none
+    of them is the graph of `op`, or a copy of it.
     """
     around = graphs.enclosing_graphs(graph)
     forward = [one._forward_graph for one in around if getattr(one, "_forward_graph", None) is not None]

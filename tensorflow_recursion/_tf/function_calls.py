@@ -24,7 +24,7 @@ def function_in_reach(graph: tf.Graph | None, name: str) -> Any:
 
 
 def called_graph(op: tf.Operation) -> tf.Graph | None:
-    """The graph of the `tf.function` that `op` calls; None if it calls none, or one of which there is no graph."""
+    """The graph of the `tf.function` that `op` calls; None if it calls none, or one that has no graph."""
     if op.type not in OPERATORS:
         return None
     return getattr(function_in_reach(op.graph, str(op.get_attr("f").name)), "graph", None)
@@ -98,9 +98,9 @@ def was_made_by_python(op: tf.Operation) -> bool:
 
 
 def pass_handles_around(graph: tf.Graph) -> None:
-    """Let what reads a handle that a call in `graph` returns, as it was given it, read the one that the call is given.
+    """Let readers of a handle that a call in `graph` returns unchanged read the handle that the call was given.
 
-    A call returns the handles that its gradient reads. A variable has its gradient where the body reads its own handle.
+    A call returns the handles that its gradient reads. But a variable has its gradient at the handle of the body.
     """
     for op in list(operations_within(graph)):
         if op.type not in OPERATORS or all(output.dtype != tf.resource for output in op.outputs):

@@ -133,7 +133,7 @@ def gradient_type(tensor: tf.Tensor) -> tuple[tf.DType, tf.TensorShape]:
 
 
 def dtype_of_gradient(dtype: tf.DType, data: HandleData | None) -> tf.DType:
-    """The dtype of the gradient for what has a `dtype`, and of which `data` is known if it is a handle."""
+    """The dtype of the gradient for a tensor of a `dtype`, which has the handle data `data` if it is a handle."""
     return tf.as_dtype(data.shape_and_type[0].dtype) if dtype == tf.resource and data is not None else dtype
 
 
@@ -148,7 +148,7 @@ def gradient_elements(tensor: tf.Tensor) -> HandleData | None:
 
 
 def variable_key(tensor: tf.Tensor) -> Hashable:
-    """Equal for handles and lists of which the same is known (dtype and shape); None for other tensors."""
+    """A key, the same for handles and lists whose dtypes and shapes are known alike; None for other tensors."""
     if tensor.dtype.base_dtype not in _WITH_DATA or not is_trainable(tensor):
         return None
     dtype, shape = _variable_of(tensor)

@@ -61,10 +61,13 @@ def inline(
 def has_all_derivatives(function: TracedFunction, call: str, is_gradient: Callable[[Any], bool]) -> bool:
     """Whether a copy of a traced function has all the derivatives that one more trace of it has.
 
-    It has not where lists are given to the function, or are returned by calls in it, of which the trace does not know
-    what they hold. It may be known only when the function is differentiated, and TensorFlow infers what a list holds
-    while operations are made one after the other, also through branches and loops. Nor has it where the body computes
-    gradients by calls, which `is_gradient` tells: these are made for all that is differentiated along with the body.
+    A copy lacks some in two cases:
+
+    - The trace does not know what a list holds that the function is given, or that a call in it returns. When the
+      function is differentiated it may be known, but TensorFlow infers it only while operations are made one after the
+      other, also through branches and loops.
+    - The body computes gradients by calls, which `is_gradient` tells. These are made anew for all functions that are
+      differentiated together.
     """
     source = copies.source_of(function)
     assert source is not None, function.name
@@ -256,7 +259,7 @@ _handles_are_known = _HandlesAreKnown()
 
 
 def _without_control_by(arguments: Collection[str], nodes: Sequence[Any]) -> set[str]:
-    """Let no node wait for an argument, which is there before the body is; returns the names that nodes read."""
+    """Let no node wait for an argument, as it is there before the body; returns the names that nodes read."""
     for node in nodes:
         sources = [source for source in node.input if source.lstrip("^") not in arguments or not source.startswith("^")]
         del node.input[:]

@@ -52,7 +52,7 @@ _tracing = _Tracing()
 
 
 def read_variables(args: Any) -> Any:
-    """Arguments with tensors in place of Keras' variables, of which TensorFlow finds a type in eager mode alone."""
+    """Arguments with tensors in place of Keras' variables, whose type TensorFlow finds in eager mode alone."""
     module = sys.modules.get(_VARIABLES)
     kind = None if module is None else getattr(module, "Variable", None) or getattr(module, "KerasVariable", None)
     if kind is None or not any(isinstance(leaf, kind) for leaf in nest.flatten(args)):
@@ -92,8 +92,10 @@ def inside_of(scopes: Scopes | None, function: str) -> Iterator[None]:
 
 
 def kind() -> Hashable:
-    """What tells apart the traces that a layer needs: what layers pass on, such as `training`, and what weights are
-    cast to and, in a `keras.StatelessScope`, replaced by; None where Keras is not loaded.
+    """What tells apart the traces that a layer needs; None where Keras is not loaded.
+
+    These are the arguments that layers pass on, such as `training`, the dtype that weights are cast to, and the values
+    that a `keras.StatelessScope` gives to weights.
     """
     if _MODULE not in sys.modules:
         return None

@@ -105,9 +105,9 @@ def _copy(value: Any, live: Set[int], copies: dict[int, Any], replaced: Callable
 def _copy_of_function(
     value: types.FunctionType, live: Set[int], copies: dict[int, Any], replaced: Callable[[Any], Any]
 ) -> types.FunctionType:
-    """A copy of a function, of which it is not asked what it is `replaced` by; arguments as those of `_copy`.
+    """A copy of a function. Arguments are as those of `_copy`, but `replaced` is not asked for the function itself.
 
-    So `with_itself` may copy the very function that stands for another one wherever the copy refers to it.
+    So `with_itself` may copy a function, and let the copy refer to something else wherever it refers to the function.
     """
     of_module = {} if id(value.__globals__) in live else _globals(value)
     if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or of_module):

@@ -70,10 +70,10 @@ class BackwardCalls:
         return self._gradients(op, pair, group, grads)
 
     def _imported(self, name: str, arguments: Sequence[tf.Tensor], graph: tf.Graph) -> Definition | None:
-        """The function `name`, of which a call in `graph` had these arguments, if it came along with a graph.
+        """The function `name`, which a call in `graph` has called with these arguments, if it came along with a graph.
 
-        Of a gradient as a function only its forward and its backward function came along. It is made anew, of the
-        function that it is the gradient of.
+        If it is itself a gradient as a function, only its forward and its backward function came along. Then it is made
+        anew, from the function that it is the gradient of.
         """
         found = self._tracer.registry.definitions.get(name) or self._tracer.find_imported(name)
         if found is not None or (name_of_base := names.base_of_gradient(name)) is None:

@@ -28,9 +28,9 @@ _TERMS: Attribute[dict[int, tuple[Terms, int]]] = Attribute(names.TERMS)
 
 
 def find(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
-    """The terms that `op` makes for its input `position`, of which the static `shape` is known; None if there are none.
+    """The terms that `op` makes for its input `position`, a weight of static `shape`; None if it makes none.
 
-    What it reads may stand for the weight in a branch, of which less is known than of the weight.
+    The shape is given because the input may be what stands for the weight in a branch, and tell less of it.
     """
     if op.type in products.PRODUCTS:
         return products.of_product(op, position, shape)
@@ -44,7 +44,7 @@ def find(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None
 def find_whole(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
     """The terms for a view that `op` makes, a column for example, that is small beside what it is made of.
 
-    Whatever uses the view, its own gradient is one row of a matrix, of which all calls have the same.
+    Whatever uses the view, the gradient for the view is the term: one row of numbers, of the same place in all calls.
     """
     made = list(weight_views.views(op, position))
     if len(made) != 1 or len(op.outputs) != 1:

@@ -163,8 +163,8 @@ def _collected_rows(contributions: tf.Tensor, number: int, dtype: tf.DType, shap
 def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor | None:
     """The gradient for the contributions of a gathered weight, from the gradient `grad` for the rows made of them.
 
-    Of what is summed, the sum alone has a gradient, which `sums` hands to the contributions. TensorFlow asks here with
-    zeros then, where a loop or a function keeps what is to be summed.
+    Contributions that become a dense sum have their gradient from that sum (`sums`). TensorFlow asks here all the same,
+    with zeros, where a loop or a function keeps such contributions: then there is no gradient.
 
     Several rows may belong to one row of the weight. Only their sum has a gradient, so `grad` must be the same for all
     of them, as it is where they are only summed. It is not in `tf.square(rows.values)`, for example; then the run

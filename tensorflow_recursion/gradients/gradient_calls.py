@@ -156,7 +156,7 @@ def gradients_for_results(results: Sequence[tf.Tensor], pair: Pair, grads: Seque
 
 
 def _may_count(grad: Any) -> bool:
-    """Whether this may be a gradient for a handle or a list: zeros are none, nor are integers."""
+    """Whether this may be a gradient for a handle or a list. Zeros do not count, and integers are no gradients."""
     if grad is None or not (grad.dtype == tf.variant or handles.is_trainable_type(grad.dtype)):
         return False
     return not (isinstance(grad, tf.Tensor) and nodes.is_zeros(grad))

@@ -198,7 +198,7 @@ class Group:
         return f"{owner}{names.GRADIENT_SUFFIX}{self._number}"
 
     def settle(self) -> list[TracedFunction]:
-        """Trace what was not yet, and again what rests on less than is known; returns all functions of the group."""
+        """Trace the bodies that are new or stale, until none is; returns all functions of the group."""
         try:
             num_sweeps = 0
             while self._sweep():

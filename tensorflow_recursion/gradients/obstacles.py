@@ -1,4 +1,4 @@
-"""Uses of a weight because of which each call computes its whole gradient; warns of those that users can do without."""
+"""Uses that keep the gradient of a weight from being collected; warns of those that users can do without."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class PairFunction(MadeDefinition):
         self._returns = [tf.as_dtype(arg.type) for arg in returns]
 
     def check_against(self, declared: Signature) -> None:
-        """The declaration has to be the signature, of which it was made."""
+        """The declaration has to be the signature, as it was made from that."""
         assert declared == self.signature, self.user_name
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:

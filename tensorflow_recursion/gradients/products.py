@@ -198,9 +198,10 @@ def _by_axes(
 
 
 def _are_small(x: tf.TensorShape, rows: int | None, matrices: Sequence[int | None], weight: tf.TensorShape) -> bool:
-    """Whether a term is small; `matrices` is the weight as a stack: how many, and of which size.
+    """Whether a term is small; `matrices` is the weight as a stack: how many matrices, and of which size.
 
-    Those of an open number of rows are. A stack of vectors, of which terms are as large as the weight, is none.
+    A term with an open number of rows counts as small. Terms for a stack of vectors are as large as the weight, so they
+    do not.
     """
     count, inner, outer = matrices
     if count != 1 and 1 in (inner, outer):

@@ -48,7 +48,7 @@ def per(total: tf.Tensor, parts: Any) -> tf.Tensor:
 
 
 def reshaped(tensor: tf.Tensor, sizes: Sequence[Any]) -> tf.Tensor:
-    """Reshape to sizes, of which one is None: the elements that are left. TensorFlow cannot compute it beside a 0."""
+    """Reshape to sizes, one of which is None and follows from the rest. TensorFlow cannot compute it beside a 0."""
     known = [size for size in sizes if size is not None]
     if all(isinstance(size, int) for size in known):
         return tf.reshape(tensor, [-1 if size is None else size for size in sizes])
