@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from processes import resident_kib
 
 import tensorflow_recursion as tfr
 from tensorflow_recursion import names
@@ -144,10 +145,7 @@ class CountedInAllOrders:
 
 def resident_megabytes(field="VmRSS"):
     """Resident memory of this process: "VmRSS" is now, "VmHWM" the most since `forget_peak`."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"no line '{field}'")
+    return resident_kib(field=field) / 1024
 
 
 def forget_peak():

@@ -43,10 +43,10 @@ def run_python(*command, directory=None, environment=None, seconds=HANG_SECONDS)
         return subprocess.CompletedProcess(command, process.exitcode, out.read_text(), err.read_text())
 
 
-def resident_kib(pid="self"):
-    """How much memory of a process is in use, by default of this one."""
+def resident_kib(pid="self", field="VmRSS"):
+    """Resident memory of a process, by default of this one: "VmRSS" is now, "VmHWM" the most so far."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(f"{field}:"))
 
 
 def processor_seconds(pid):
