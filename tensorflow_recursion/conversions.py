@@ -12,3 +12,8 @@ def register() -> None:
         f"The model calls recursive functions (operator {names.INVOKE}), which TensorFlow Lite has no form for: it "
         "inlines all functions. Run the model with TensorFlow, or write the recursion as a tf.while_loop",
     )
+    conversion.refuse_for_xla(
+        names.INVOKE,
+        "Operation '{}' in tf.xla.experimental.compile calls recursive functions, which XLA has no form for, as their "
+        "depth depends on values; call them outside of what is compiled",
+    )

@@ -42,7 +42,8 @@ it:
   `SessionGraphLoader.load`, `SessionGraphLoader.load_graph`.
 - `freezing`, so that they are frozen: `converter.tf_optimizer`, `converter._Node.new`,
   `converter._replace_variables_by_constants`.
-- `conversion`, so that the converter to TensorFlow Lite refuses them: `lite.convert`.
+- `conversion`, so that the converters to TensorFlow Lite and XLA refuse them: `lite.convert`,
+  `XLACompileContext.AddOp`.
 
 Besides, `pools` and `lists` replace registered gradients. What is replaced in one graph or object alone is not listed.
 """

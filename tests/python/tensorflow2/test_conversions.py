@@ -45,3 +45,12 @@ def test_xla_refuses_recursive_functions():
     for function in (compiled, tf.function(lambda x: compiled(x) + 1.0)):
         with pytest.raises(tf.errors.InvalidArgumentError, match="XLA has no form for .*Recursion>Invoke.*jit_compile"):
             function(tf.constant(5.0))
+
+
+def test_calls_in_what_xla_compiles_are_errors_instead_of_the_end_of_the_process():
+    call = model().call
+    assert call(tf.constant(5.0)) == 0.625  # it is traced, and not anew for XLA
+    for function in (call, lambda x: tf.cond(x < 1.0, lambda: x, lambda: call(x))):
+        with pytest.raises(NotImplementedError, match="tf.xla.experimental.compile calls recursive functions"):
+            tf.xla.experimental.compile(function, [tf.constant(5.0)])
+    assert tf.xla.experimental.compile(lambda x: x + 1.0, [call(tf.constant(5.0))])[0] == 1.625
