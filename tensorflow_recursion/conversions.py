@@ -17,3 +17,8 @@ def register() -> None:
         "Operation '{}' in tf.xla.experimental.compile calls recursive functions, which XLA has no form for, as their "
         "depth depends on values; call them outside of what is compiled",
     )
+    conversion.refuse_for_quantization(
+        names.INVOKE,
+        f"The model calls recursive functions (operator {names.INVOKE}), which TensorFlow's quantization would inline "
+        "without end; quantize a part of the model that calls none, or cast its weights by yourself",
+    )

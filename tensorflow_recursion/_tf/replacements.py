@@ -42,8 +42,9 @@ it:
   `SessionGraphLoader.load`, `SessionGraphLoader.load_graph`.
 - `freezing`, so that they are frozen: `converter.tf_optimizer`, `converter._Node.new`,
   `converter._replace_variables_by_constants`.
-- `conversion`, so that the converters to TensorFlow Lite and XLA refuse them: `lite.convert`,
-  `XLACompileContext.AddOp`.
+- `conversion`, so that the converters to TensorFlow Lite, XLA and fewer bits refuse them: `lite.convert`,
+  `XLACompileContext.AddOp`, `quantize_model._static_range_quantize`, `quantize_model._dynamic_range_quantize`,
+  `quantize_model._weight_only_quantize`.
 
 Besides, `pools` and `lists` replace registered gradients. What is replaced in one graph or object alone is not listed.
 """

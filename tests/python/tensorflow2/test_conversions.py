@@ -19,6 +19,14 @@ def model():
     return module
 
 
+@pytest.fixture
+def saved(tmp_path):
+    """A directory with a SavedModel."""
+    module = model()
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call.get_concrete_function())
+    return str(tmp_path)
+
+
 def test_lite_refuses_recursive_functions():
     module = model()
     converter = tf.lite.TFLiteConverter.from_concrete_functions([module.call.get_concrete_function()], module)
@@ -26,11 +34,9 @@ def test_lite_refuses_recursive_functions():
         converter.convert()
 
 
-def test_lite_refuses_saved_models_with_recursive_functions(tmp_path):
-    module = model()
-    tf.saved_model.save(module, str(tmp_path), signatures=module.call.get_concrete_function())
+def test_lite_refuses_saved_models_with_recursive_functions(saved):
     with pytest.raises(Exception, match="recursive functions .*TensorFlow Lite"):
-        tf.lite.TFLiteConverter.from_saved_model(str(tmp_path)).convert()
+        tf.lite.TFLiteConverter.from_saved_model(saved).convert()
 
 
 def test_lite_converts_other_models():
@@ -38,6 +44,18 @@ def test_lite_converts_other_models():
     module.call = tf.function(lambda x: x * 2, input_signature=[tf.TensorSpec([], tf.float32)])
     converter = tf.lite.TFLiteConverter.from_concrete_functions([module.call.get_concrete_function()], module)
     assert converter.convert()
+
+
+def test_quantization_refuses_recursive_functions(saved):
+    quantization = tf.quantization.experimental
+    for method in ("STATIC_RANGE_INT8", "DYNAMIC_RANGE_INT8", "STATIC_RANGE_WEIGHT_ONLY_INT8"):
+        preset = quantization.QuantizationMethod.PresetMethod.Value(f"METHOD_{method}")
+        options = quantization.QuantizationOptions(
+            quantization_method=quantization.QuantizationMethod(preset_method=preset),
+            signature_keys=["serving_default"],
+        )
+        with pytest.raises(NotImplementedError, match="recursive functions .*quantization would inline"):
+            quantization.quantize_saved_model(saved, quantization_options=options)
 
 
 def test_xla_refuses_recursive_functions():
