@@ -34,7 +34,7 @@ class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: igno
 
 @contextlib.contextmanager
 def of_results() -> Iterator[None]:
-    """Inside, errors say what a function returns, and what it should."""
+    """Inside, errors are about what a function returns (`note_of_results`)."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -43,7 +43,7 @@ def of_results() -> Iterator[None]:
 
 
 def note_of_results(error: BaseException) -> None:
-    """Note that nothing more is to be found out of what a function returns that this error is about."""
+    """Note that an error says all there is to say of what a function returns. `Contradictions` looks no further."""
     _IS_OF_RESULTS.set(error, True)
 
 

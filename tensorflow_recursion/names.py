@@ -21,7 +21,7 @@ except ImportError as error:
 
 
 def _native(key: str) -> str:
-    """A name that the C++ has; raises ImportError if that is older and has it not."""
+    """A name that the C++ has; raises ImportError if the C++ is older, and does not have it."""
     if key not in NAMES:
         raise ImportError(f"{_REBUILD} (it has no name for {key})")
     return NAMES[key]

@@ -48,7 +48,7 @@ def invoke(
       forward: name of the function to call instead if the record is read.
       record_of: name of the function that writes the record among the inputs, if there is one.
       ignored: tensors that are not passed on; the node's gradient refers to them.
-      snapshot: one more of these if there is one, the snapshot that was taken of the variables.
+      snapshot: the snapshot that was taken of the variables, in a list, if there is one. It is not passed on either.
 
     Returns:
       The new operation. It has one output per entry of `output_types`, and the record.
@@ -146,12 +146,13 @@ def result_of(op: tf.Operation) -> Result:
 def run_forward(op: tf.Operation, forward: str, results: int) -> tf.Tensor:
     """Let a call in a function graph that is being built call `forward`; returns the record.
 
-    It may do so already: when a node was changed here, or was built anew from one that was.
+    Nothing is changed if it calls a forward function already: one was set here before, or the node is a copy of such a
+    call.
 
     Args:
       op: an Invoke node, or one that calls a `tf.function`.
-      forward: what it is to call, which returns a record besides.
-      results: how many results the function has of which `forward` is the forward function.
+      forward: the forward function. It returns what the function that is called now returns, and a record.
+      results: how many results there are without the record.
     """
     if op.type in function_calls.OPERATORS:
         if len(op.outputs) == results:

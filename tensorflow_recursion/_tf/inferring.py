@@ -7,9 +7,10 @@ other branches: what they return is what the conditional returns. Loops return w
 A *whole* look is taken at what is known already, to see whether it can be built: nothing is given up, and an iteration
 of each loop is built.
 
-Gradients are taken in such graphs, too. What a loop, a branch that was given up or a function that is not traced yet
-reads is known in part, or not at all. Where TensorFlow finds no way from the result of one of them, a *partial* one, to
-a source, and would return None, the gradient is taken for a tensor. For example, of a variable that a loop reads:
+Gradients are taken in such graphs, too. But it is not known, or only in part, what is read by a loop, by a branch that
+was given up, or by a function that is not traced yet. Their results are *partial*: they may depend on more than the
+graph shows. Where TensorFlow finds no way from a partial result to a source, and would return None, the gradient is
+taken for a tensor all the same. An example is a variable that a loop reads:
 
     with tf.GradientTape() as tape:
         for _ in tf.range(3):
@@ -223,7 +224,8 @@ def _one_of(branches: Sequence[_Branch], build: Callable[[Sequence[_Branch]], An
     Args:
       branches: the functions that build the branches.
       build: builds a conditional of branches by TensorFlow's own function.
-      chosen_by: says which branch is taken; TensorFlow returns it in place of an operation, as `tf.no_op()` makes one.
+      chosen_by: the tensor that says which branch is taken. TensorFlow returns it where a branch returns an operation,
+        such as that of `tf.no_op()`.
     """
     known: list[Any] = []
     known_branches: list[_Branch] = []

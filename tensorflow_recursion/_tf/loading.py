@@ -39,7 +39,8 @@ def install(call: str, static: str, new_name: Callable[[str, dict[str, str]], st
     Args:
       call: the operator.
       static: its attribute that lets calls be static outside of sessions.
-      new_name: makes a name that this process does not have, of one in a file and of what is remembered of the file.
+      new_name: makes a name that this process does not have. It is given the name in a file, and a dictionary in which
+        it remembers its names for that file.
       rename: changes the names in a node.
     """
     load, find_gradient_type = loader.load_function_def_library, loader._get_gradient_op_type
