@@ -41,6 +41,8 @@ _NODES_AROUND = re.compile(r"\n\t \[\[([^\[\]\s{}]+)\]\]")
 # An operator that Grappler has moved into the branch that needs it, and a branch of which it has made a further one.
 _MOVED = re.compile(r"_tfg_cf_sunk_.*$")
 _SPECIALIZED = re.compile(r"_tfg_region_specialized_.*$")
+# An operator of such a branch, which has the name of the conditional behind its own.
+_IN_SPECIALIZED = re.compile(r"_tfg_inlined_.*$")
 # The check of a result's shape at the end of a body, by what states that shape.
 _CHECK = re.compile(r"(?:^|/)(output_shapes|output_signature)_(\d+)$")
 _IS_OF_SHAPE = "is not compatible with expected shape"
@@ -161,6 +163,7 @@ def _origins_in_branches(graph: tf.Graph, function: str, around: Sequence[str], 
 
 
 def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
+    node = _IN_SPECIALIZED.sub("", node)
     if (moved := _MOVED.sub("", node)) != node:
         return _origins_in_trace(graph, function, moved)
     known = functions.function_in(graph, _SPECIALIZED.sub("", function))
@@ -181,7 +184,7 @@ def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]
 
 def _description(node: str, origin: Origin) -> str:
     """Where a node was made, in the words in which TensorFlow says it of a node of the main graph."""
-    shown = names.shown(_AROUND.sub("", node))
+    shown = names.shown(_AROUND.sub("", _IN_SPECIALIZED.sub("", node)))
     lines = [f"Detected at node {shown!r} defined at (most recent call last):", *origin.lines(is_ours)]
     if forward := origin.forward_lines(is_ours):
         lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]

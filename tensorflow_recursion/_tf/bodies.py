@@ -22,7 +22,13 @@ from tensorflow.python.autograph.impl import api
 from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.eager.polymorphic_function import autograph_util
-from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, op_def_registry, ops
+from tensorflow.python.framework import (
+    auto_control_deps,
+    auto_control_deps_utils,
+    op_callbacks,
+    op_def_registry,
+    ops,
+)
 from tensorflow.python.ops import custom_gradient, gradients_util
 from tensorflow.python.util import tf_stack, traceback_utils
 
@@ -96,8 +102,9 @@ _one_order = _OneOrder()
 class _EffectsOfGradients(Replacements):
     """What gradient functions return comes after the side effects that they make, which happen in their order.
 
-    A user's own makes some: `tf.print(dy)` in that of a `tf.custom_gradient`. A `tf.function` runs what has a side
-    effect in any case. The gradient of a body is what its results need.
+    A user's own makes some: `tf.print(dy)` in that of a `tf.custom_gradient`. Others make some where all operators are
+    watched, as by `tf.debugging.enable_check_numerics`. A `tf.function` runs what has a side effect in any case. The
+    gradient of a body is what its results need.
     """
 
     def _install(self) -> None:
@@ -115,7 +122,7 @@ def effects_in_gradients() -> contextlib.AbstractContextManager[None]:
 
 def _after_effects(op: tf.Operation, compute: Callable[[], Any]) -> Any:
     """What the gradient function of `op` returns, gradients or one gradient; they come after its side effects."""
-    if not _has_users_gradient(op):
+    if not (_has_users_gradient(op) or op_callbacks.should_invoke_op_callbacks()):
         return compute()
     graph = tf.compat.v1.get_default_graph()
     before = graph._add_control_dependencies, graph.experimental_acd_manager
