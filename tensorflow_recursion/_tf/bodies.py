@@ -11,7 +11,7 @@ import re
 import threading
 import traceback
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -33,7 +33,7 @@ from tensorflow.python.ops import custom_gradient, gradients_util
 from tensorflow.python.util import tf_stack, traceback_utils
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf import functions, graphs
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
 from tensorflow_recursion.converted import is_converted
@@ -63,13 +63,26 @@ def call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
     """Call a Python function, in which control flow may go by tensors if `autograph` says so.
 
     Then `==` compares tensors, also in TF1 graphs, where by itself it asks whether two are the same object.
+
+    Raises:
+      InaccessibleTensorError: if it returns a tensor of a branch or loop.
     """
-    if not autograph:
-        with ag_ctx.ControlStatusCtx(status=ag_ctx.Status.DISABLED):
-            return func(*args, **kwargs)
-    features = None if tf.compat.v1.executing_eagerly_outside_functions() else _FEATURES
-    with ag_ctx.ControlStatusCtx(status=ag_ctx.Status.ENABLED):
-        return autograph_util.py_func_from_autograph(func, features)(*args, **kwargs)
+    if autograph:
+        features = None if tf.compat.v1.executing_eagerly_outside_functions() else _FEATURES
+        func = autograph_util.py_func_from_autograph(func, features)
+    with ag_ctx.ControlStatusCtx(status=ag_ctx.Status.ENABLED if autograph else ag_ctx.Status.DISABLED):
+        returned = func(*args, **kwargs)
+    for tensor in _tensors_of(returned):
+        graphs.check_in_scope(tensor, tf.compat.v1.get_default_graph())
+    return returned
+
+
+def _tensors_of(nest: Any) -> Iterator[tf.Tensor]:
+    for leaf in tf.nest.flatten(nest):
+        # `tf.IndexedSlices(values, [n])` cannot be taken apart; it is refused where the results are looked at.
+        with contextlib.suppress(AttributeError):
+            parts = tf.nest.flatten(leaf, expand_composites=True)
+            yield from (part for part in parts if isinstance(part, tf.Tensor))
 
 
 def in_order(build: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:

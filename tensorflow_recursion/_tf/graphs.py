@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.eager import context
-from tensorflow.python.framework import device, dtypes, op_def_registry, ops
+from tensorflow.python.framework import device, dtypes, errors, op_def_registry, ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops import control_flow_v2_func_graphs as control_flow_v2
@@ -169,11 +169,14 @@ def follow_captures(body: tf.Graph) -> None:
     An eager tensor that is made after this becomes a constant: the code of the body makes it, in a `tf.init_scope`. As
     an argument it would be another one in each trace of the body. (One that a cache keeps is an argument from the next
     trace on.) In a graph of TF1 it is what it was, and refused.
+
+    A tensor of a branch or loop in the body is refused with an InaccessibleTensorError, as by a `tf.function`.
     """
     capture, start = body.capture, ops.uid()
     is_in_eager = tf.compat.v1.executing_eagerly_outside_functions()
 
     def followed(tensor: tf.Tensor, name: str | None = None) -> tf.Tensor:
+        check_in_scope(tensor, body)
         is_value = tensor.dtype in dtypes.TF_VALUE_DTYPES
         is_of_body = is_in_eager and is_value and is_eager_tensor(tensor) and tensor._id > start
         captured: tf.Tensor = constant_of(tensor, body) if is_of_body else capture(tensor, name)
@@ -218,6 +221,12 @@ def _eager_source(tensor: tf.Tensor) -> tf.Tensor | None:
 def _function_around(graph: tf.Graph) -> tf.Graph:
     """The innermost graph that is no branch or loop."""
     return next(known for known in enclosing_graphs(graph) if not is_control_flow(known))
+
+
+def check_in_scope(tensor: tf.Tensor, graph: tf.Graph) -> None:
+    """Raises InaccessibleTensorError if a tensor is of a branch or loop in `graph`, which cannot use it."""
+    if not is_eager_tensor(tensor) and any(around is graph for around in enclosing_graphs(tensor.graph)[1:]):
+        raise errors.InaccessibleTensorError(f"{tensor!r} is out of scope and cannot be used here")
 
 
 def takes_eager_tensors(graph: tf.Graph) -> bool:

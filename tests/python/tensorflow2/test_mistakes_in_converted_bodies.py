@@ -326,3 +326,32 @@ def test_line_of_a_branch_that_returns_is_named(function):
         function(tf.constant(3))
     assert f"line {line}" in str(error.value)
     assert "__autograph_generated_file" not in str(error.value)
+
+
+@pytest.mark.parametrize("uses", [True, False], ids=["used", "returned"])
+def test_tensor_of_a_loop_that_a_helper_assigns_is_an_error_that_says_what_to_write(uses):
+    @tfr.recursive
+    def total(x, n):
+        def add(i):
+            nonlocal x
+            x = x + i
+
+        for i in tf.range(n):
+            add(i)
+        return total(x, n - 1) if uses and n > 0 else x
+
+    with pytest.raises(ValueError, match=contains("Function 'total'", "a tensor of a loop", "`nonlocal` variable")):
+        total(tf.constant(1), tf.constant(3))
+
+
+def test_tensor_of_a_branch_that_a_list_keeps_is_an_error_that_says_what_to_write():
+    kept = []
+
+    @tfr.recursive
+    def last(x, n):
+        if n > 0:
+            kept.append(x * 2)
+        return last(kept[-1], n - 1) if n > 0 else x
+
+    with pytest.raises(ValueError, match=contains("Function 'last'", "a branch or another function", "return it")):
+        last(tf.constant(1), tf.constant(3))
