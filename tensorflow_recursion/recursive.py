@@ -128,7 +128,7 @@ class RecursiveFunction(KerasFunction):
         self._func = func
         self._options = options
         self._owner = None if owner is None else weakref.ref(owner)
-        python_function = func if owner is None else func.__get__(owner)
+        python_function = func if owner is None else python_functions.bound(func, owner)
         self._name = options["name"] or _name_of(func)
         self.__name__ = self._name
         self.__qualname__ = getattr(func, "__qualname__", self._name)
@@ -147,7 +147,7 @@ class RecursiveFunction(KerasFunction):
             output_spec = nests.checked_spec(self.output_signature) if has_signature else None
         except (TypeError, ValueError) as error:
             raise type(error)(f"Function '{self._name}': {error}") from error
-        self._takes = _shown_parameters(self._parameters, func, is_method=owner is not None)
+        self._takes = _shown_parameters(self._parameters, func, is_method=python_function is not func)
         self._source = Source(
             self._name,
             func,
@@ -195,8 +195,7 @@ class RecursiveFunction(KerasFunction):
                 f"Function '{self._name}' is a method of an object that is gone; keep the object, and do not make it "
                 "in the body of a recursive function, which is built more than once"
             )
-        method: Callable[..., Any] = func.__get__(owner)
-        return method
+        return python_functions.bound(func, owner)
 
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

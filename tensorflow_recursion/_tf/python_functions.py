@@ -137,6 +137,13 @@ def _copy_of_function(
     return copy
 
 
+def bound(function: Any, owner: Any) -> Callable[..., Any]:
+    """What Python makes of `function` in the class of `owner`: a method, if it is of a kind that becomes one."""
+    binds = getattr(type(function), "__get__", None)
+    made: Callable[..., Any] = function if binds is None else binds(function, owner, type(owner))
+    return made
+
+
 def with_itself(function: Any, itself: Any) -> Any:
     """A copy of `function` that means `itself` by its own name; `function` where it does not refer to itself.
 

@@ -5,6 +5,7 @@ import abc
 import copy
 import functools
 import inspect
+import operator
 import pickle
 
 import pytest
@@ -114,3 +115,32 @@ def test_functions_are_pickled_by_their_names_as_python_functions_are():
 
     with pytest.raises((AttributeError, pickle.PicklingError), match="local"):
         pickle.dumps(local)
+
+
+class Doubled:
+    """A decorator that is a descriptor, whose `__get__` takes the class of the object as Python passes it."""
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, *args):
+        return 2 * self.function(*args)
+
+    def __get__(self, instance, owner):
+        return functools.partial(self, instance)
+
+
+def test_decorators_below_that_are_objects_bind_methods_as_python_does():
+    class Counter:
+        @tfr.recursive
+        @Doubled
+        def count(self, n):
+            return n if n < 1 else self.count(n - 1) + 1
+
+        plus_two = tfr.recursive(functools.partial(operator.add, 2))  # Python passes it no `self`
+
+    assert int(Counter().count(tf.constant(3))) == 14
+    assert int(Counter().plus_two(tf.constant(3))) == 5
+    with pytest.raises(ValueError, match=r"the function takes \(b, /\)$"):
+        Counter().plus_two()
