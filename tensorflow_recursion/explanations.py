@@ -72,6 +72,10 @@ _EXPLANATIONS = (
         "Python's `for` cannot go over a tensor, which has no value before the graph runs; write tf.while_loop or "
         "tf.map_fn, or tf.unstack if the number of its parts is known",
         is_converted=True,
+        in_converted="AutoGraph converts `for part in x:` alone; Python can neither take a tensor apart (`a, b = x`, "
+        "`[*x]`) nor go over one by `list`, `enumerate`, `zip` or in a comprehension, as it has no value before the "
+        "graph runs; write tf.unstack(x) if the number of its parts is known, or else a `for` of its own (over "
+        "tf.range(tf.shape(x)[0]) where it numbers them), or tf.map_fn",
     ),
     _Explanation(
         r"indices must be integers or slices, not \w*Tensor$",

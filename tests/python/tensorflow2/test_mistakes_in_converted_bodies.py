@@ -192,6 +192,15 @@ def larger(n):
     return max(n, 2)
 
 
+def taken_apart(n):
+    a, b = tf.stack([n, n])
+    return a + b
+
+
+def numbered(n):
+    return sum(i * part for i, part in enumerate(tf.stack([n, n])))
+
+
 # What TensorFlow's own message begins with, before which AutoGraph puts lines of the user.
 MISTAKES = {
     sine: "write TensorFlow's operators",
@@ -201,6 +210,8 @@ MISTAKES = {
     none_from_loop: "None stands where a tensor is needed",
     positive_parts: "AutoGraph does not convert `if` in a comprehension",
     larger: "tf.maximum",
+    taken_apart: "Python can neither take a tensor apart (`a, b = x`",
+    numbered: "`enumerate`, `zip` or in a comprehension",
 }
 
 
