@@ -8,6 +8,7 @@ import functools
 import inspect
 import operator
 import threading
+import types
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NoReturn, TypedDict, overload
@@ -241,9 +242,11 @@ class RecursiveFunction(KerasFunction):
         return self._num_traces
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """The function as a method of `instance`."""
+        """The function as a method of `instance`, which is its first argument where that is one to TensorFlow."""
         if instance is None:
             return self
+        if self.input_signature is None and graphs.is_composite(instance):
+            return types.MethodType(self, instance)
         return Method(self._bound_to(instance), instance)
 
     def __reduce__(self) -> str:

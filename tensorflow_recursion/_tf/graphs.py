@@ -123,6 +123,11 @@ def is_eager_tensor(tensor: tf.Tensor) -> bool:
     return isinstance(tensor, tf.__internal__.EagerTensor)
 
 
+def is_composite(value: Any) -> bool:
+    """Whether `value` is made of tensors to TensorFlow, as an ExtensionType is; some of its classes only say so."""
+    return isinstance(value, tf.__internal__.CompositeTensor) and value._type_spec is not None
+
+
 def captures(graph: tf.Graph, tensor: tf.Tensor) -> bool:
     """Whether a function graph has captured `tensor`, as one does that is traced for the spec of a variable."""
     return is_func_graph(graph) and any(outer is tensor for outer, _ in graph.captures)

@@ -19,6 +19,7 @@ import tensorflow as tf
 from tensorflow.core.function.trace_type import default_types
 from tensorflow.python.autograph.core import function_wrappers
 
+from tensorflow_recursion._tf import graphs
 from tensorflow_recursion.converted import is_converted
 
 # Values that are the same where they are equal. (0.0 and -0.0 are equal, but not the same; they are told by `repr`.)
@@ -179,7 +180,7 @@ def is_owner(value: Any) -> bool:
 
     They are found by the object as a weak key. If a graph of one of them kept the object, it would be there for ever.
     """
-    if value is None or isinstance(value, (type, types.ModuleType)):
+    if value is None or isinstance(value, (type, types.ModuleType)) or graphs.is_composite(value):
         return False
     attributes = (one for kind in type(value).__mro__ for one in vars(kind).values())
     return any(isinstance(one, (tf.types.experimental.PolymorphicFunction, *_METHODS)) for one in attributes)
@@ -198,10 +199,18 @@ def register_methods(kind: type, bound: type) -> None:
 
 
 class _Place:
-    """In place of a tensor of a graph, which a function is given anew for each call; see `_Tensors`."""
+    """In place of a tensor of a graph, or what is made of such, which a function is given anew for each call.
 
-    def __init__(self, position: int) -> None:
-        self.position = position
+    See `_Tensors`.
+    """
+
+    def __init__(self, value: Any, positions: Sequence[int]) -> None:
+        self._spec = tf.type_spec_from_value(value)
+        self._positions = positions
+
+    def filled(self, tensors: Sequence[tf.Tensor]) -> Any:
+        """What stands there if these are the tensors."""
+        return self._spec.from_tensors(iter([tensors[position] for position in self._positions]))
 
 
 class _Tensors:
@@ -223,9 +232,9 @@ class _Tensors:
         while pending:
             one = pending.pop()
             if _is_of_graph(one):
-                if self.position(one) is None:
-                    self.values.append(one)
-                self.pattern.append(("tensor", self.position(one) or 0))
+                new = [part for part in _components(one) if self._position(part) is None]
+                self.values += {id(part): part for part in new}.values()
+                self.pattern += [("tensor", position) for position in self.positions(one)]
             elif _is_tuple(one) or is_followed(one):
                 if id(one) in numbers:
                     self.pattern.append(("function", numbers[id(one)]))
@@ -233,8 +242,12 @@ class _Tensors:
                 numbers[id(one)] = len(numbers)
                 pending += _referred_to(one, module)[::-1]
 
-    def position(self, tensor: Any) -> int | None:
-        """Where a tensor is among the values, if it is one of them."""
+    def positions(self, value: Any) -> list[int]:
+        """Where the tensors of a value are among the values, if they are some of them."""
+        found = [self._position(part) for part in _components(value)] if _is_of_graph(value) else []
+        return [position for position in found if position is not None]
+
+    def _position(self, tensor: tf.Tensor) -> int | None:
         return next((i for i, known in enumerate(self.values) if known is tensor), None)
 
     def specs(self) -> list[tf.TensorSpec]:
@@ -242,9 +255,20 @@ class _Tensors:
         return [tf.TensorSpec.from_tensor(tensor) for tensor in self.values]
 
 
+def _components(value: Any) -> list[Any]:
+    """A tensor, or the tensors that a ragged tensor, an ExtensionType or the like is made of."""
+    return tf.nest.flatten(value, expand_composites=True)  # type: ignore[no-any-return]
+
+
 def _is_of_graph(value: Any) -> bool:
-    """Whether `value` is a tensor of a graph that may be an argument of a call, wherever it is computed."""
-    return tf.is_symbolic_tensor(value) and value.dtype not in (tf.resource, tf.variant)
+    """Whether `value` is a tensor of a graph that may be an argument of a call, wherever it is computed.
+
+    Or it is made of such tensors, as a ragged tensor is.
+    """
+    parts = _components(value) if graphs.is_composite(value) else [value]
+    return bool(parts) and all(
+        tf.is_symbolic_tensor(part) and part.dtype not in (tf.resource, tf.variant) for part in parts
+    )
 
 
 def _referred_to(function: Any, module: Mapping[str, Any] | None) -> list[Any]:
@@ -271,8 +295,7 @@ def without_owners(function: Any, tensors: _Tensors) -> Any:
     def replaced(value: Any) -> Any:
         if is_owner(value):
             return _Owner(value)
-        position = tensors.position(value)
-        return None if position is None else _Place(position)
+        return _Place(value, positions) if (positions := tensors.positions(value)) else None
 
     return _copy(function, _live(function), {}, replaced)
 
@@ -287,7 +310,7 @@ def with_owners(function: Any, tensors: Sequence[tf.Tensor]) -> Any:
     def replaced(value: Any) -> Any:
         if isinstance(value, _Owner):
             return value.get()
-        return tensors[value.position] if isinstance(value, _Place) else None
+        return value.filled(tensors) if isinstance(value, _Place) else None
 
     return _copy(function, _live(function), {}, replaced)
 
@@ -545,7 +568,7 @@ def _key(value: Any, around: list[Any], live: Set[int]) -> Hashable:
     if _is_tuple(value):
         return type(value), tuple(_key(part, around, live) for part in value)
     if _is_of_graph(value):
-        return "tensor", value.dtype, str(value.shape)
+        return "tensor", value._type_spec if graphs.is_composite(value) else (value.dtype, str(value.shape))
     if any(value is one for one in around):
         return "around", next(i for i, one in enumerate(around) if one is value)
     if isinstance(value, function_wrappers.FunctionScope):  # made by each call of a function that AutoGraph converted

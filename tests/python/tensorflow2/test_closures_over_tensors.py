@@ -60,6 +60,29 @@ def over_two(k):
     return lambda y: y * (k + one) / 2.0
 
 
+def over_a_ragged_tensor(k):
+    rows = tf.RaggedTensor.from_row_splits([k, 1.0], [0, 1, 2])
+    return lambda y: y * rows[0][0] * rows.flat_values[1]
+
+
+class Scale(tf.experimental.ExtensionType):
+    factor: tf.Tensor
+    name: str = "scale"
+
+    @tfr.recursive
+    def scaled(self, y):
+        return y * self.factor
+
+
+def over_an_extension_type(k):
+    scale = Scale(k)
+    return lambda y: y * scale.factor
+
+
+def method_of_an_extension_type(k):
+    return Scale(k).scaled
+
+
 @pytest.mark.thorough
 @pytest.mark.sampled(3)
 @RUN_BY
@@ -74,6 +97,9 @@ def over_two(k):
         over_a_named_tuple,
         over_a_function,
         over_two,
+        over_a_ragged_tensor,
+        over_an_extension_type,
+        method_of_an_extension_type,
     ],
 )
 def test_value_and_derivatives(make, run_by):
@@ -122,6 +148,25 @@ def test_functions_of_one_kind_share_a_trace():
     assert float(found) == 32.0
     assert [float(one) for one in several] == [2.0, 3.0]
     assert len(traces) <= 6  # of three lambdas, each for what it returns and for its trace
+
+
+def test_what_is_made_of_tensors_is_told_by_its_kind_and_passed_along():
+    @tfr.recursive
+    def once(x, g):
+        return g(x)
+
+    @tfr.recursive
+    def step(a, n):
+        if n < 1:
+            return a
+        names = [Scale(step(a, n - 1), name) for name in ("one", "one", "two")]
+        one, other, two = ((lambda y, k=k: y * k.factor * len(k.name)) for k in names)
+        return once(2.0, one) + once(3.0, other) + once(4.0, two) + once(1.0, names[0].scaled)
+
+    with tf.GradientTape() as tape:
+        tape.watch(a := tf.constant(1.5))
+        y = step(a, tf.constant(1))
+    assert float(y) == 1.5 * 28.0 and float(tape.gradient(y, a)) == 28.0
 
 
 def test_one_tensor_twice_is_told_from_two_tensors():
