@@ -118,6 +118,13 @@ class Parameters:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(self._unknown(kwargs) or str(error)) from None
+        parameters = self._signature.parameters.values()
+        by_keyword = {*kwargs, *(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)}
+        if renamed := [one.name for one in parameters if one.name in by_keyword and one.name.startswith("_")]:
+            raise TypeError(
+                f"'{renamed[0]}' is passed by keyword, and TensorFlow gives keywords that begin with an underscore "
+                "another name; pass it by position, or rename it"
+            )
         try:
             bound: inspect.BoundArguments = function_type_utils.canonicalize_function_inputs(
                 tuple(args), dict(kwargs), self._type, self._defaults

@@ -125,6 +125,18 @@ def test_unknown_keyword_is_an_error_that_names_it(called):
         called(lambda: total([1.0], m=1))
 
 
+def test_keyword_that_tensorflow_renames_is_an_error_that_says_what_to_write(called):
+    scaled = tfr.recursive(lambda x, _factor=2.0: x * _factor)
+    assert float(called(lambda: scaled(tf.constant(1.0)))) == 2.0
+    assert float(called(lambda: scaled(tf.constant(1.0), 3.0))) == 3.0
+    says = contains("'_factor' is passed by keyword", "by position, or rename it")
+    with pytest.raises(TypeError, match=says):
+        called(lambda: scaled(tf.constant(1.0), _factor=3.0))
+    by_keyword = tfr.recursive(lambda x, *, _factor=2.0: x * _factor)
+    with pytest.raises(TypeError, match=says):
+        called(lambda: by_keyword(tf.constant(1.0)))
+
+
 def test_method_without_self_is_an_error_that_says_what_the_object_is_passed_as(called):
     class Net:
         @tfr.recursive
