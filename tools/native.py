@@ -20,6 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from find_tensorflow import BUILD_ROOT, ROOT, BuildError, TensorFlow, find_tensorflow, write_if_changed
@@ -215,8 +216,20 @@ def run_tests(build: Build, arguments: list[str]) -> int:
         command = [str(build.dir / "cc_tests"), "--gtest_brief=1", *arguments]
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     ctest = str(pathlib.Path(build.cmake).with_name("ctest"))
+    report = build.dir / "ctest.xml"
+    report.unlink(missing_ok=True)
     command = [ctest, "--test-dir", str(build.dir), "--output-on-failure", "--parallel", build.jobs()]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    command += ["--output-junit", str(report), "--test-output-truncation", "head"]
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    print(f"[  PASSED  ] {num_passed(report)} tests.", flush=True)
+    return status
+
+
+def num_passed(report: pathlib.Path) -> int:
+    """How many tests of GoogleTest passed in the parts that passed. Ctest shows the output of those that failed."""
+    parts = ElementTree.parse(report).iter("testcase") if report.exists() else ()
+    output = "".join(part.findtext("system-out", "") for part in parts if part.find("failure") is None)
+    return sum(map(int, re.findall(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE)))
 
 
 # clang-tidy shows what it finds in a header with every source that includes it; the nearest see the whole of it.

@@ -182,6 +182,14 @@ def test_missing_googletest_is_no_error_without_debian_tools(tmp_path, monkeypat
     assert list((tmp_path / "googletest").iterdir()) == []
 
 
+def test_tests_of_parts_that_passed_are_counted(tmp_path):
+    part = "<testcase><system-out>[==========] 9 tests ran.\n[  PASSED  ] {} tests.\n</system-out>{}</testcase>"
+    report = tmp_path / "ctest.xml"
+    report.write_text(f"<testsuite>{part.format(9, '')}{part.format(7, '<failure/>')}{part.format(4, '')}</testsuite>")
+    assert native_module().num_passed(report) == 13
+    assert native_module().num_passed(tmp_path / "none.xml") == 0
+
+
 def test_changed_header_is_looked_at_with_its_own_source_then_with_the_nearest(tmp_path):
     native = native_module()
     files = {
