@@ -56,7 +56,7 @@ What is around programs: sessions, files, datasets, converters:
 - `saved_attributes`: recursive functions that are attributes and signatures of a SavedModel.
 - `loading`: functions of a SavedModel that call each other.
 - `freezing`: constants in place of variables, where functions call each other.
-- `conversion`: the converter to TensorFlow Lite.
+- `conversion`: the converters to TensorFlow Lite and XLA, and the quantization of SavedModels.
 - `datasets`: functions of datasets that call recursive functions.
 
 And for several of these:
