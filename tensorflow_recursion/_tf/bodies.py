@@ -78,11 +78,10 @@ def call(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 def _tensors_of(nest: Any) -> Iterator[tf.Tensor]:
+    """The tensors in a nest, and those that ragged tensors and the like in it are made of."""
     for leaf in tf.nest.flatten(nest):
-        # `tf.IndexedSlices(values, [n])` cannot be taken apart; it is refused where the results are looked at.
-        with contextlib.suppress(AttributeError):
-            parts = tf.nest.flatten(leaf, expand_composites=True)
-            yield from (part for part in parts if isinstance(part, tf.Tensor))
+        parts = tf.nest.flatten(leaf, expand_composites=graphs.is_composite(leaf))
+        yield from (part for part in parts if isinstance(part, tf.Tensor))
 
 
 def in_order(build: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:

@@ -124,8 +124,11 @@ def is_eager_tensor(tensor: tf.Tensor) -> bool:
 
 
 def is_composite(value: Any) -> bool:
-    """Whether `value` is made of tensors to TensorFlow, as an ExtensionType is; some of its classes only say so."""
-    return isinstance(value, tf.__internal__.CompositeTensor) and value._type_spec is not None
+    """Whether `value` is made of tensors to TensorFlow, as an ExtensionType is.
+
+    Some of its classes only say so, and `tf.IndexedSlices(values, [n])`, which holds a list, has no kind.
+    """
+    return isinstance(value, tf.__internal__.CompositeTensor) and getattr(value, "_type_spec", None) is not None
 
 
 def captures(graph: tf.Graph, tensor: tf.Tensor) -> bool:
