@@ -31,7 +31,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import assignments, bodies, functions
+from tensorflow_recursion._tf import assignments, functions, side_effects
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.contradictions import Contradictions, may_differ
 from tensorflow_recursion.definitions import Definition, Registry, TraceAgain
@@ -162,7 +162,9 @@ class BodyTracer:
             body.may_differ = any(map(may_differ, outputs))
             body.guess = tuple(static_shapes.guess(tensor) for tensor in outputs)
             self._result_shapes.learn(definition, declared, outputs, body.guess)
-            body.has_effects |= bodies.has_effects(tf1.get_default_graph(), names.INVOKE, self._callees.has_effects)
+            body.has_effects |= side_effects.has_effects(
+                tf1.get_default_graph(), names.INVOKE, self._callees.has_effects
+            )
             if body.has_effects:
                 body.assigned = assignments.kinds_assigned(tf1.get_default_graph(), names.INVOKE)
             if body.has_effects and definition.orders_effects:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from tensorflow_recursion import calls, signatures
-from tensorflow_recursion._tf import bodies, functions, graphs
+from tensorflow_recursion._tf import autograph, functions, graphs
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.definitions import TraceOptions, graph_name
 from tensorflow_recursion.errors import CallError, of_results
@@ -167,7 +167,7 @@ class DefinedFunction:
         for tensor, shape in zip(args, self._input_shapes, strict=True):
             tensor.set_shape(shape)
         with explained(self.user_name):
-            return bodies.call(self._func, args, {}, autograph=False)
+            return autograph.call(self._func, args, {}, autograph=False)
 
     def trace_options(self) -> TraceOptions:
         """How the body is traced, beyond what the library knows."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from tensorflow_recursion._tf import bodies
+from tensorflow_recursion._tf import autograph_errors
 from tensorflow_recursion.converted import is_converted
 from tensorflow_recursion.errors import with_message
 
@@ -333,7 +333,7 @@ _EXPLANATIONS = (
 
 def leave_out_own_frames() -> None:
     """From now on, let what AutoGraph says of an error show the user's lines, without this package's between them."""
-    bodies.leave_out_of_errors(_FOLDERS[0])
+    autograph_errors.leave_out_of_errors(_FOLDERS[0])
 
 
 @contextlib.contextmanager
@@ -352,10 +352,17 @@ def explained(function: str, *, autograph: bool = False, note: Callable[[], str]
     """
     try:
         yield
-    except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError, bodies.StagingError) as error:
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+        AssertionError,
+        autograph_errors.StagingError,
+    ) as error:
         text = _explanation(error, autograph=autograph, note=note)
         if text is None:
-            if autograph and bodies.is_raised_in_branch(error, is_ours) and _RAISED not in str(error):
+            if autograph and autograph_errors.is_raised_in_branch(error, is_ours) and _RAISED not in str(error):
                 message = f"{str(error).rstrip()}\n\nFunction '{function}'{place(error)}: {_RAISED}"
                 raise with_message(error, message) from error
             raise
@@ -399,7 +406,7 @@ def is_explained(message: str) -> bool:
 
 def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[], str] = str) -> str | None:
     """What an error means, None if that is not known or said already; arguments as those of `explained`."""
-    message = bodies.message_of(error)
+    message = autograph_errors.message_of(error)
     if is_explained(message):
         return None
     for known in _EXPLANATIONS:
@@ -418,9 +425,9 @@ def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[]
 
 def _of_converted(known: _Explanation, error: Exception, text: str) -> str:
     """The `text` of an explanation as it is for a body that AutoGraph converts, where it can."""
-    if (cause := bodies.unconverted(error, is_ours)) is not None:
+    if (cause := autograph_errors.unconverted(error, is_ours)) is not None:
         return f"{cause}. Unconverted, {text}"
-    return known.in_converted if known.in_converted and bodies.is_in_converted(error, is_ours) else text
+    return known.in_converted if known.in_converted and autograph_errors.is_in_converted(error, is_ours) else text
 
 
 def place(error: Exception) -> str:
@@ -435,5 +442,5 @@ def place(error: Exception) -> str:
 def _frames(error: Exception) -> list[tuple[str, int]]:
     """Files and lines that an error came through, the innermost first."""
     frames = reversed(traceback.extract_tb(error.__traceback__))
-    lines = [bodies.users_line(frame.filename, frame.lineno or 0) for frame in frames]
-    return bodies.converted_lines(error) + lines
+    lines = [autograph_errors.users_line(frame.filename, frame.lineno or 0) for frame in frames]
+    return autograph_errors.converted_lines(error) + lines

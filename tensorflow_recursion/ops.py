@@ -7,14 +7,14 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import bodies, function_calls, graphs, handles, nodes, recorders, tapes
+from tensorflow_recursion._tf import function_calls, graphs, handles, nodes, recorders, side_effects, tapes
 from tensorflow_recursion._tf.typed import registered_gradient
 
 tf1 = tf.compat.v1
 
 for _reader in (names.SNAPSHOT, names.VARIABLES_OF):
-    bodies.note_reader(_reader)
-bodies.note_without_effect(
+    side_effects.note_reader(_reader)
+side_effects.note_without_effect(
     (names.CONTRIBUTE, names.CONTRIBUTE_NONE, names.CONTRIBUTE_VIEW, names.COLLECT, names.TOTAL),
 )
 

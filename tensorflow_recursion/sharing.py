@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from tensorflow_recursion import notices
-from tensorflow_recursion._tf import bodies, function_types
+from tensorflow_recursion._tf import autograph_errors, function_types
 from tensorflow_recursion._tf.function_types import CallType, Kept, OpenPart, TypeTable
 from tensorflow_recursion._tf.read_shapes import Part
 from tensorflow_recursion.errors import CallError
@@ -186,7 +186,7 @@ class ShapeReads:
 
     def warn(self, function: str, tensor: str, part: Part, file: str, line: int) -> None:
         """Tell the user, once, that a line of `function` reads a part of the shape of a tensor, and gets None."""
-        file, line = bodies.users_line(file, line)
+        file, line = autograph_errors.users_line(file, line)
         what, code, instead = ("the rank", "x.shape.rank", "tf.rank(x)")
         if part is not None:
             what, code, instead = (f"size {part}", f"x.shape[{part}]", f"tf.shape(x)[{part}]")

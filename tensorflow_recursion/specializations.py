@@ -15,14 +15,15 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, output_signatures, passed_numbers, signatures
 from tensorflow_recursion._tf import (
-    bodies,
+    autograph_errors,
     dataclass_nests,
+    function_kinds,
     function_types,
     graphs,
     keras_scopes,
     nests,
-    python_functions,
     read_shapes,
+    side_effects,
 )
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.function_types import CallType, OpenPart
@@ -230,7 +231,7 @@ class Specialization:
             return self._checked(self.call(args))
 
         try:
-            return bodies.in_order(build) if self.has_effects else build()
+            return side_effects.in_order(build) if self.has_effects else build()
         except ValueError as error:
             if isinstance(error, CallError) or _came_out_of_inner_body(error) or not self._guesses_sizes():
                 raise
@@ -278,7 +279,7 @@ class Specialization:
             try:
                 returned = self.source.call(self._function or self.source.function, *given)
                 _check_unchanged(self.source.name, function_types.changed_parameters(self.call_type, before, given))
-                self._function = self._function or python_functions.frozen(self.source.function)
+                self._function = self._function or function_kinds.frozen(self.source.function)
             finally:
                 graphs.forget(variables)
         return output_signatures.as_tensors(self.source.name, returned, self.returns)
@@ -353,7 +354,7 @@ class Specialization:
             with explained(self.source.name, autograph=self.source.autograph, note=self._note):
                 yield
         except (TypeError, ValueError) as error:
-            message = bodies.message_of(error)
+            message = autograph_errors.message_of(error)
             if is_explained(message) or _NOTE in message or isinstance(error, CallError) or not (note := self._note()):
                 raise
             raise with_message(error, f"{error}{note}") from error

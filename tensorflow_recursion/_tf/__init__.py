@@ -16,7 +16,7 @@ Functions of graphs:
 - `functions`: the function library of a graph.
 - `function_calls`: calls of tf.functions in graphs.
 - `tracing`: Python functions become functions of the graph.
-- `bodies`: Python functions built as tf.function builds them.
+- `side_effects`: which operators have side effects, and their order in a body.
 - `inlining`: bodies that are built anew from the definitions of functions.
 - `copies`: what stands in copies of function graphs for tensors of the originals.
 - `branches`: how functions are made of branches and loop bodies.
@@ -24,11 +24,15 @@ Functions of graphs:
 
 The Python functions of users, and what they take:
 
+- `autograph`: Python functions called as tf.function calls them.
+- `autograph_errors`: where errors came up in the user's lines.
 - `typed`: decorators of TensorFlow that keep the types of what they decorate.
 - `function_types`: how a call binds to the parameters of a Python function.
 - `nests`: nests of tensors, as tf.function takes them.
 - `dataclass_nests`: plain dataclasses as nests of their fields.
-- `python_functions`: Python functions as they were when they were passed to a call.
+- `function_parts`: what a Python function refers to.
+- `function_copies`: copies of Python functions that refer to other things.
+- `function_kinds`: Python functions as arguments, as they were when they were passed to a call.
 - `keras_scopes`: what Keras keeps for the thread in which a layer is called.
 
 What inference looks at:

@@ -20,7 +20,7 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
-from tensorflow_recursion._tf import nests, python_functions
+from tensorflow_recursion._tf import function_copies, function_kinds, function_parts, nests
 from tensorflow_recursion._tf.read_shapes import Part
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
@@ -194,7 +194,7 @@ def difference(before: CallType, after: CallType) -> str:
 def only_functions_differ(before: CallType, after: CallType) -> bool:
     """Whether two calls of a function pass different functions, and otherwise the same kinds of arguments."""
     found = _changed(before, after).values()
-    return bool(found) and all(isinstance(kind, python_functions.FunctionKind) for pair in found for kind in pair)
+    return bool(found) and all(isinstance(kind, function_kinds.FunctionKind) for pair in found for kind in pair)
 
 
 def _changed(before: CallType, after: CallType) -> dict[str, tuple[Any, Any]]:
@@ -215,7 +215,7 @@ def _text(kind: Any) -> str:
     """A kind of argument: a Python value as Python writes it, a tensor by dtype and shape."""
     if isinstance(kind, tf.TensorSpec):
         return f"a tensor {kind.dtype.name}{kind.shape}"
-    if isinstance(kind, python_functions.FunctionKind):
+    if isinstance(kind, function_kinds.FunctionKind):
         return repr(kind)
     if isinstance(kind, default_types.Weakref):
         return reprlib.repr(kind._ref())
@@ -253,7 +253,7 @@ class Arguments:
         self.type = call_type
         kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
         objects = [kind._ref() for kind in kinds if isinstance(kind, default_types.Weakref)]
-        self.objects = [value for value in objects if not python_functions.is_owner(value)]
+        self.objects = [value for value in objects if not function_copies.is_owner(value)]
         self._bound = bound
 
     def tensors(self, target: CallType) -> list[tf.Tensor]:
@@ -310,7 +310,7 @@ def plain_values(call_type: CallType) -> list[str]:
 def depth_of_functions(call_type: CallType) -> int:
     """How many Python functions among the arguments refer to one another in a row at most."""
     kinds = _parts([parameter.type_constraint for parameter in _parameters(call_type)])
-    return max((kind.depth for kind in kinds if isinstance(kind, python_functions.FunctionKind)), default=0)
+    return max((kind.depth for kind in kinds if isinstance(kind, function_kinds.FunctionKind)), default=0)
 
 
 def changing_numbers(before: CallType, after: CallType) -> dict[str, list[int | float]]:
@@ -465,11 +465,11 @@ def with_kinds(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence
 
 def _with_kind(leaf: Any, kept: list[Any]) -> Any:
     """A leaf of the arguments, or what tells which function it is; arguments as those of `_with_spec`."""
-    if python_functions.is_followed(leaf):
-        kind, to_keep = python_functions.kind_of(leaf)
+    if function_parts.is_followed(leaf):
+        kind, to_keep = function_kinds.kind_of(leaf)
         kept.append(to_keep)
         return kind
-    return python_functions.ObjectKind(leaf) if python_functions.wraps_another(leaf) else leaf
+    return function_kinds.ObjectKind(leaf) if function_kinds.wraps_another(leaf) else leaf
 
 
 class TypeTable:

@@ -2,7 +2,7 @@
 
 `Replacements` are there for the whole process, as long as any thread needs them. But what replaces a function does what
 TensorFlow does in every thread that does not need it. Their classes say what they replace, in `patches`, `inlining`,
-`inferring`, `read_shapes` and `bodies`.
+`inferring`, `read_shapes` and `side_effects`.
 
 `replace_for_good` is for what a user of this package needs at any time. What replaces a function calls that function,
 unless something of ours is concerned, or TensorFlow errs. This is all that is replaced for good, by the modules that do
@@ -18,10 +18,11 @@ it:
 - `branches`, so that bodies have If and While, and branches names of their own:
   `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`; and so that their gradients take
   eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`.
-- `bodies`, so that functions leave out what nothing reads, and errors and AutoGraph our own lines:
-  `auto_control_deps.op_is_stateful`, `traceback_utils._EXCLUDED_PATHS`, `config.CONVERSION_RULES`; and because
-  TensorFlow errs in the lines of errors, and in conditional expressions: `traceback_utils._process_traceback_frames`,
-  `ConditionalExpressionTransformer.visit_IfExp`.
+- `side_effects`, so that functions leave out what nothing reads: `auto_control_deps.op_is_stateful`.
+- `autograph`, so that it leaves out our own lines, and because TensorFlow errs in conditional expressions:
+  `config.CONVERSION_RULES`, `ConditionalExpressionTransformer.visit_IfExp`.
+- `autograph_errors`, so that errors leave out our own lines, and because TensorFlow errs in those of users:
+  `traceback_utils._EXCLUDED_PATHS`, `traceback_utils._process_traceback_frames`.
 - `inlining`, so that graphs of loaded branches and loops are made once: `cond_v2.get_func_graphs`,
   `while_v2._get_graph`.
 - `loops`, for what errors say, and because TensorFlow errs: `while_v2._check_shapes_compat`,

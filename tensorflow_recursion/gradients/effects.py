@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from tensorflow_recursion import names, notices
-from tensorflow_recursion._tf import assignments, bodies
+from tensorflow_recursion._tf import assignments, side_effects
 from tensorflow_recursion.definitions import Definition, MadeDefinition, original_of
 
 
@@ -23,7 +23,7 @@ def of_gradient(definition: Definition) -> contextlib.AbstractContextManager[Non
     Where the side effects of the body are in order, what a gradient function returns comes after its own side effects.
     In a Defun they are not, because it is for the graphs of sessions, which only run what is fetched.
     """
-    return bodies.effects_in_gradients() if _are_ordered(definition) else contextlib.nullcontext()
+    return side_effects.effects_in_gradients() if _are_ordered(definition) else contextlib.nullcontext()
 
 
 def assignment_among(definition: Definition, operations: Iterable[tf.Operation]) -> str | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorflow_recursion import names, notices
-from tensorflow_recursion._tf import bodies, functions
+from tensorflow_recursion._tf import functions, side_effects
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.gradients.tracer import Tracer
 
@@ -17,7 +17,7 @@ def warn_of_changes(name: str, tracer: Tracer) -> None:
     Variables do not count: outside of sessions a second run gets them as they were (snapshots.py).
     """
     for function in _reached(name, tracer):
-        if (found := bodies.first_that_changes(function)) is not None:
+        if (found := side_effects.first_that_changes(function)) is not None:
             node, op_type, remedy = found
             notices.show(
                 "repeat",

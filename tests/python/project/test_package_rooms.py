@@ -31,15 +31,19 @@ ORDER = """
     _tf.assignments, _tf.copies, _tf.importing, _tf.function_calls
     _tf.followed, _tf.origins, _tf.saving
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
-    _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.python_functions
+    _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.function_parts
+    _tf.function_copies
+    _tf.function_kinds
     _tf.function_types
-    _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.bodies
+    _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.side_effects
+    _tf.autograph, _tf.autograph_errors
     _tf.tracing
     ops, shapes, signatures, explanations, sharing, passed_numbers
     vectorization, conversions, made_variables
     definitions, results, looks
     result_shapes, traced_bodies, contradictions, output_signatures
-    attempts, specializations, call_checks
+    attempts, specializations, call_checks, call_arguments, methods
+    known_specializations
     tracing
     endless, nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients
@@ -64,8 +68,8 @@ ORDER = """
     gradients.forward_calls, gradients.backward_calls
     gradients.requests
     calls
-    defined, recursive, error_lines
-    declarations
+    defined, recursive_functions, error_lines
+    recursive, declarations
     config, function
     debugging
     __init__
