@@ -18,7 +18,7 @@ pytestmark = pytest.mark.fake_gpu
 CASES = {**call_cases.CASES, **loop_cases.CASES, **state_cases.CASES}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_bit_identical_to_one_device_when_operators_lie_apart(name, place, control_flow):
     """And devices agree on calls only where arguments may die apart."""

@@ -223,6 +223,7 @@ def value_in_a_branch(body, is_differentiated):
     return tf.gradients(y, x)[0] if is_differentiated else y
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_differentiated", [False, True], ids=["forward", "differentiated"])

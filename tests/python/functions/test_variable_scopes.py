@@ -137,7 +137,7 @@ def outcome(way, body, **options):
 BODIES = [scoped, layers, shared, template, doubled, parts, local, by_scope]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("body", BODIES)
 def test_bodies_make_the_variables_that_code_makes_outside(way, body, control_flow):
@@ -166,6 +166,7 @@ def test_functions_made_in_bodies_make_other_variables_once(way):
     assert found == expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "options",

@@ -243,6 +243,7 @@ def test_functions_and_their_gradients_are_compiled(program, is_v2):
 HIGHER = [power, tree, captured_weight, quadrature, functions_of_numbers]
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", HIGHER, ids=lambda program: program.__name__)
@@ -251,6 +252,7 @@ def test_higher_orders_are_those_of_frames(program, order):
     both_ways(program, order=order)
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", HIGHER, ids=lambda program: program.__name__)
 def test_second_order_is_compiled(program):
@@ -268,6 +270,7 @@ def test_gradient_of_power():
     assert (y, dx) == pytest.approx((1.1**20, 20 * 1.1**19), rel=1e-12)
 
 
+@pytest.mark.thorough
 def test_gradient_of_quadrature():
     """Against differences of what the same algorithm computes."""
 

@@ -171,6 +171,7 @@ def define_swap():
     return f
 
 
+@pytest.mark.thorough
 def test_gradient_goes_through_a_handle_that_a_function_returns(run, control_flow):
     """Of every order: all of them were zeros."""
     v, w = two_variables()

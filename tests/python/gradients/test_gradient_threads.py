@@ -55,6 +55,7 @@ def build_and_run(build, n, barrier):
             return session.run(fetches), {op.type for op in graph.get_operations()}
 
 
+@pytest.mark.thorough
 def test_graphs_with_gradients_are_built_in_threads(interleaved, control_flow):
     is_v2 = control_flow_util.EnableControlFlowV2
     barrier = threading.Barrier(THREADS)

@@ -55,7 +55,7 @@ def check(run, y, x, oracle, orders):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_of_loop_in_body(run, control_flow, name):
     f, define = recursive("F", [F64, I32], [F64])
@@ -69,6 +69,7 @@ def test_derivatives_of_loop_in_body(run, control_flow, name):
     check(run, f(x, 2), x, oracle, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", STEPS)
@@ -82,8 +83,9 @@ def test_derivatives_of_loop_around_call(run, control_flow, name):
     check(run, y, x, oracle, 1 if control_flow == "v1" else 2)  # TensorFlow has no second order of loops v1
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_of_loop_in_loop_in_branch(run, control_flow, name):
     f, define = recursive("F", [F64, I32], [F64])

@@ -157,6 +157,7 @@ def test_losses_are_equal_whatever_the_optimizer(training, source):
     _check("treernn", 2, training, ("static", "iteration", *TORCH_METHODS), source)
 
 
+@pytest.mark.thorough
 def test_five_classes_are_told_at_every_node_by_every_method(source):
     _check(
         "treernn5", 1, None, ("static", "dynamic", "iteration-all-in-loop", "iteration-in-loop", *TORCH_METHODS), source

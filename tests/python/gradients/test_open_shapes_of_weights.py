@@ -162,7 +162,7 @@ OF_ANY_SIZE = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("sizes", [[0, TIMES], [BATCH, 0], [1, 1], [3, 2]], ids=str)
 @pytest.mark.parametrize("use", OF_ANY_SIZE.values(), ids=list(OF_ANY_SIZE))
 def test_batches_may_be_empty(run, use, sizes):
@@ -235,7 +235,7 @@ print("all are right")
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_gradients_where_dimensions_are_objects():
     """As they are where v2 behavior is disabled, for a whole process."""
     here = pathlib.Path(__file__).parent
@@ -243,6 +243,7 @@ def test_gradients_where_dimensions_are_objects():
     assert done.stdout.splitlines()[-1:] == ["all are right"], done.stderr[-3000:]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("use", [lambda x, w: x @ w, lambda x, w: x + tf.gather(w, [0, 0]) + w[:1, 1:2]])
 def test_jacobian_of_calls_with_weights_of_open_shapes(run, use):
     values = [np.random.default_rng(4).normal(size=shape) for shape in ([2, SIZE], [SIZE, SIZE])]

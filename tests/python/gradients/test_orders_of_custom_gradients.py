@@ -111,6 +111,7 @@ IN_LOOPS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("control_flow", ["v2"], indirect=True)  # stock TensorFlow: no second gradient of v1 loops
 @shapes
@@ -121,6 +122,7 @@ def test_orders_through_loops_in_branches(run, control_flow, body, operator, sha
 
 # `constant` is not among them: where a function passes zeros to a gradient that ignores what it is given, TensorFlow's
 # unrolled program may not call that at all.
+@pytest.mark.thorough
 @shapes
 @pytest.mark.parametrize("operator", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize("where", ["outside of the branch", "on both sides"])

@@ -104,12 +104,13 @@ def check(run, name, order):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_the_function_unrolled(run, name):
     check(run, name, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)

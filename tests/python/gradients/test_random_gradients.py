@@ -242,7 +242,7 @@ NUMBERS = st.lists(st.integers(-30, 30).map(lambda n: n / 20 + 0.013), min_size=
 INPUTS = (st.integers(0, 3), st.sampled_from(SHAPES), NUMBERS)
 
 
-@settings(max_examples=6, derandomize=True, **CHECKS)
+@settings(max_examples=4, derandomize=True, **CHECKS)
 @given(programs(), *INPUTS)
 def test_gradients_are_those_of_dual_numbers(bodies, fuel, shape, numbers):
     check_gradients(bodies, fuel, shape, numbers, is_v2=True)
@@ -254,6 +254,7 @@ def test_gradients_are_those_of_dual_numbers_when_control_flow_is_v1(bodies, fue
     check_gradients(bodies, fuel, shape, numbers, is_v2=False)
 
 
+@pytest.mark.full_matrix
 @settings(max_examples=2, derandomize=True, **CHECKS)
 @given(programs(), *INPUTS, st.booleans())
 def test_second_gradients_are_differences_of_first_ones(bodies, fuel, shape, numbers, is_v2):

@@ -63,7 +63,7 @@ USES = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.each_value
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("define", [cube, recursive_cube])

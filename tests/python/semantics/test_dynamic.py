@@ -70,7 +70,7 @@ def test_recursion_is_deep_when_kernels_run_in_pool_or_inline(control_flow, inte
         assert sess.run(total) == DEEP * (DEEP + 1) // 2
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [0, 1])
 def test_recursion_is_deep_in_dataset_function(control_flow, threads):

@@ -336,6 +336,7 @@ def test_piece_in_loop():
     np.testing.assert_array_equal(both_ways(build), h)
 
 
+@pytest.mark.thorough
 def test_gradient_keeps_numbers_of_pieces():
     def build():
         declared = tfr.Declare("Net", [("i", tf.int32), ("h", tf.float32)], [("h", tf.float32)])

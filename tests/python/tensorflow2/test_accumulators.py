@@ -163,6 +163,7 @@ def test_function_that_assigns_what_a_call_reads_is_refused(how, place):
         step(x) if place == "here" else tf.function(lambda x: step(x) * 2)(x)
 
 
+@pytest.mark.thorough
 def test_body_that_assigns_what_it_reads_is_refused():
     w, count = tf.Variable(2.0), tf.Variable(0)
 
@@ -325,6 +326,7 @@ AS_UNROLLED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", PLACES_OF_TAPES)

@@ -111,6 +111,7 @@ def test_methods_and_their_gradients():
     assert (float(y), float(tape.gradient(y, power.w))) == (8.0, 12.0)
 
 
+@pytest.mark.thorough
 def test_body_in_a_tf_function_and_a_loop():
     @tf.function
     def sums(n: Count) -> Number:

@@ -81,6 +81,7 @@ def test_gradient_of_a_body_meets_a_call_of_a_tf_function_that_calls_the_body(me
     assert CallKind.TF_FUNCTION in met
 
 
+@pytest.mark.thorough
 def test_gradients_of_what_was_loaded_meet_calls_of_functions_that_came_along(met, tmp_path):
     spec = tf.TensorSpec([], tf.float32)
     module = tf.Module()

@@ -84,7 +84,7 @@ def method_of_an_extension_type(k):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @RUN_BY
 @pytest.mark.parametrize(
     "make",
@@ -233,6 +233,7 @@ def test_map_and_fold_over_a_tree():
     np.testing.assert_allclose(scaled(tf.constant(2.0)), [47.0, 41.0])
 
 
+@pytest.mark.thorough
 def test_list_in_a_function_is_an_error_that_says_what_to_do():
     @tfr.recursive
     def outer(n, x):

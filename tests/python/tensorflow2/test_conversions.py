@@ -58,6 +58,7 @@ def test_quantization_refuses_recursive_functions(saved):
             quantization.quantize_saved_model(saved, quantization_options=options)
 
 
+@pytest.mark.thorough
 def test_xla_refuses_recursive_functions():
     compiled = tf.function(model().call, jit_compile=True)
     for function in (compiled, tf.function(lambda x: compiled(x) + 1.0)):

@@ -162,6 +162,7 @@ def test_error_where_one_in_another_reads_what_that_does_not_use(in_branch):
         nested_derivative(lambda x: f(x, tf.constant(1)), tf.constant(0.4, tf.float64), 2)
 
 
+@pytest.mark.thorough
 def test_one_in_another_takes_what_that_does_not_use_as_an_argument():
     def step(x):
         return of_one_in_the_gradient_of_another(x, is_argument=True)

@@ -318,6 +318,7 @@ def is_given_one(define):
     return lambda n, x: inner(n, x, dataset)
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 @pytest.mark.parametrize("make", [reads_a_captured_dataset, reads_it_in_a_branch, is_given_one])

@@ -238,6 +238,7 @@ def test_nothing_is_said_of_arguments_that_change(hand_on):
     assert not warnings_of_dense_gradients(lambda: gradients(lambda n: node(n, w.value()), [w], tf.constant(3)))
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("use", NO_GRADIENT.values(), ids=list(NO_GRADIENT))
 def test_gradients_are_made_of_terms_when_other_uses_have_no_gradient(use):

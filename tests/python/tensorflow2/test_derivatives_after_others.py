@@ -74,7 +74,7 @@ def test_tangent_of_a_gradient_after_a_gradient(first):
         np.testing.assert_allclose(what(net, x, w), what(plain, x, w), rtol=1e-9)
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_tangent_of_a_gradient_after_a_gradient_where_a_branch_calls():
     w, x = tf.Variable(W), tf.constant(X)
     net, plain = in_branch(sliced(w)), unrolled(w)

@@ -221,6 +221,7 @@ def test_gradients_that_were_made_before(make, static_or_error):
     assert got.numpy() == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_gradient_of_a_loop_that_reads_a_variable_is_an_error():
     """It asks for the variable's shape, which TensorFlow's converter does not know."""
     function, _ = loop_in_body(Weights())
@@ -335,6 +336,7 @@ def test_call_in_a_branch_of_the_main_graph():
         assert frozen(tf.constant(X), tf.constant(3))[0].numpy() == pytest.approx(expected(X, 2))
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("lowered", [True, False])

@@ -176,16 +176,16 @@ def derivative(f, order):
     return nested(order).numpy()
 
 
-# A third derivative of a first one in each level, which takes more than ten seconds, is among the slow tests.
-ORDERS = [
-    pytest.param(program, order, marks=pytest.mark.slow if program is inside_of_a_tape and order == 3 else ())
+# Third derivatives take some ten seconds; the one of a first derivative in each level takes longer.
+ORDERS = [pytest.param(program, order) for program in PROGRAMS for order in (0, 1, 2)] + [
+    pytest.param(program, 3, marks=pytest.mark.slow if program is inside_of_a_tape else pytest.mark.full_matrix)
     for program in PROGRAMS
-    for order in (0, 1, 2, 3)
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("program", "order"), ORDERS)
 def test_derivatives_are_those_of_the_function_unrolled(program, order):
     got = derivatives(program, tfr.recursive, tf.function, order)
@@ -204,6 +204,7 @@ def test_symbolic_derivatives_are_those_of_the_function_unrolled():
     np.testing.assert_allclose(second(tf.constant(0.7)), expected, rtol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["<lambda>", "_step_2", "___"])
 def test_functions_of_any_name_have_derivatives(name):
     called = lambda x, n: tf.sin(f(x, n - 1) * x)

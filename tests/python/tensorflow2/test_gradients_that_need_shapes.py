@@ -27,6 +27,7 @@ OF_MATRICES = {
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["eager", "tf.function"])
 @pytest.mark.parametrize("of_matrix", OF_MATRICES.values(), ids=list(OF_MATRICES))
 def test_second_derivative_by_a_variable_that_a_branch_reads(of_matrix, place):
@@ -54,6 +55,7 @@ def test_second_derivative_by_a_variable_that_a_branch_reads(of_matrix, place):
     np.testing.assert_allclose(derive(product, tf.constant(2)), expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
 
+@pytest.mark.thorough
 def test_loop_without_output_shapes():
     """`tf.nn.ctc_loss` makes its loop of functions, without the attribute that says the shapes of its variables."""
     logits = tf.Variable(tf.random.stateless_normal([2, 2, 3], [1, 2]))

@@ -146,6 +146,7 @@ def test_gradient_reads_what_the_function_has_written(where, place):
         assert float(derivative({"body": in_body, "branch": in_branch}[where], tf.constant(x))) == x
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["body", "branch"])
 def test_gradient_of_a_gradient_reads_what_the_function_has_written(where):
     variable = tf.Variable(1.0)
@@ -187,6 +188,7 @@ def test_gradient_in_a_session_reads_what_the_function_has_written(where):
                 assert session.run(dx, {x: 3.0 + run}) == 3.0 + run
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attempt", range(3))
 def test_variable_is_read_before_the_assignment_that_gradients_come_after(attempt):
     """Only the gradients are between the assignment and the call; which of these came first was a matter of luck."""

@@ -272,6 +272,7 @@ class BuiltByFit(keras.Model):
         return self.repeat(x, tf.constant(2))
 
 
+@pytest.mark.thorough
 def test_model_that_fit_has_built_is_loaded_with_its_weights(tmp_path):
     model, x = BuiltByFit(), np.ones((4, 2), np.float32)
     model.compile("sgd", "mse", jit_compile=False)

@@ -118,6 +118,7 @@ def test_what_one_trace_tells_layers_does_not_reach_the_next(place):
     assert_step_drops_half(layer, place)
 
 
+@pytest.mark.thorough
 def test_layers_are_gone_after_their_last_use():
     layer = Dropping()
     layer(ROWS, training=True)
@@ -217,6 +218,7 @@ class Counting(tf.keras.layers.Layer):
         return self.times(x, tf.constant(3))
 
 
+@pytest.mark.thorough
 def test_metrics_in_bodies_of_functional_models():
     """Keras looks for the shape of what the layer returns in a scope where variables are tensors."""
     layer = Counting()

@@ -221,6 +221,7 @@ def in_threads(function):
         thread.join()
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_stated", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3])

@@ -109,7 +109,7 @@ def check_tapes_around(conditional, weights, place, order, in_function):
     check((tf.function(of) if in_function else of)(recursive), of(plain))
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.each_value
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "tf_function"])

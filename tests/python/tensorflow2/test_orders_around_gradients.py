@@ -187,7 +187,7 @@ def in_scan(net, x, weight):
     return tf.scan(lambda x, factor: x - factor * force(net, x), tf.constant([0.1, 0.2], F64), initializer=x)
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.each_value
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_third_derivative_through_control_flow(program, use, in_function, x, wei
     check(program, use, x, weight, 2, in_function)
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.parametrize("place", [in_cond, in_loop_for_weight])
 def test_third_derivative_through_control_flow_in_a_body(place, x, weight):
     """The gradient for the terms is a value of the body then, which its own gradient may keep in a record."""

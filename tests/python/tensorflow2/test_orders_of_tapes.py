@@ -67,6 +67,7 @@ def test_kernel_runs_are_in_proportion_to_calls(derivation, order):
     assert max(runs) == min(runs), runs
 
 
+@pytest.mark.thorough
 def test_hessian_vector_product_for_a_variable_that_the_body_reads():
     v = tf.Variable(1.5, dtype=F64)
 
@@ -144,6 +145,7 @@ def test_fourth_derivative_of_what_is_computed_with_a_call(in_function):
     np.testing.assert_allclose(nested_tapes(f, x, n, 4), 360 * 0.8**2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("in_function", [False, True])
 def test_a_gradient_that_needs_no_value_of_the_forward_call_has_a_gradient(in_function):
     @tfr.recursive
@@ -226,6 +228,8 @@ def test_derivatives_of_branches_of_unequal_shapes(body, order):
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
+@pytest.mark.thorough
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("place", ["eager", "tf.function", "loaded"])
 def test_second_derivative_of_a_body_that_looks_up(place, tmp_path):
     """A lookup table's handle is one of no variable: TensorFlow knows no zeros like it."""

@@ -70,7 +70,7 @@ def test_jacobian_of_a_gradient(weights, nets, kind, pfor, in_function):
     np.testing.assert_allclose(got, hessian(unrolled, weights[kind], True), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_third_derivative_for_rows_that_only_a_branch_gathers(weights):
     """The branches give gradients of unequal shapes for the rows: of one of them, and of all."""
     table = weights["rows"]

@@ -188,6 +188,7 @@ def integers_that_grow(recursive):
     return lambda a: total(a, 1, tf.constant(30))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
 @pytest.mark.each_value
 @OUTERMOST
@@ -263,6 +264,7 @@ def test_numbers_of_a_recursion_that_python_ends_keep_their_values():
     assert set(seen) == set(range(21))
 
 
+@pytest.mark.thorough
 def test_floats_of_a_recursion_that_either_may_end_keep_their_digits():
     @tfr.recursive
     def steps(x, t):
@@ -275,6 +277,7 @@ def test_floats_of_a_recursion_that_either_may_end_keep_their_digits():
         assert float(steps(tf.constant(0.0), 0.0)) == 30.0
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:overflow encountered")  # TensorFlow takes a float for float32 first
 @pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
 def test_numbers_that_the_dtype_of_earlier_ones_does_not_hold_have_a_wider_one():

@@ -402,6 +402,7 @@ def test_many_sizes_of_calls_from_outside_share_a_trace_at_last_and_the_user_is_
     assert first.experimental_get_tracing_count() < 9
 
 
+@pytest.mark.thorough
 def test_sizes_that_a_function_reads_in_place_of_its_caller_are_known():
     @tfr.recursive
     def total(x):
@@ -450,6 +451,7 @@ def test_python_values_and_calls_in_a_graph_do_not_count_as_sizes(monkeypatch):
     assert both() == 12
 
 
+@pytest.mark.thorough
 def test_given_up_callee_of_two_shapes_is_looked_at_anew():
     """The size of `y` cannot be left open; that comes out behind two calls."""
 
@@ -502,6 +504,7 @@ def test_sizes_too_many_for_traces_are_an_error_that_says_so(monkeypatch):
     assert common(tf.constant([1, 2]), tf.constant([2])) == 1
 
 
+@pytest.mark.thorough
 def test_as_many_sizes_as_calls_from_outside_pass_have_traces_where_python_ends_the_recursion(no_warnings):
     @tfr.recursive
     def total(x):
@@ -552,6 +555,7 @@ def test_calls_from_outside_of_a_size_that_cannot_be_built_by_itself_share_a_tra
     assert [float(one) for one in call(*(tf.ones([size]) for size in (1, 2, 0)))] == [2, 1, -1]
 
 
+@pytest.mark.thorough
 def test_error_of_one_call_changes_nothing_for_others(no_warnings):
     @tfr.recursive
     def halves(x):

@@ -77,6 +77,7 @@ def test_elements_of_lists_tuples_and_dictionaries(tmp_path):
     assert [int(function(tf.constant(10))) for function in functions] == [55] * 4
 
 
+@pytest.mark.thorough
 def test_traces_of_calls_come_along(tmp_path):
     @tfr.recursive
     def power(x, n, *, scale=1.0):
@@ -255,6 +256,7 @@ def test_checkpoints_have_no_functions(tmp_path):
     assert b"fib" not in described
 
 
+@pytest.mark.thorough
 def test_layers_with_recursive_methods(tmp_path):
     class Deep(tf.keras.layers.Layer):
         def build(self, shape):

@@ -311,6 +311,7 @@ class Shared(tf.Module):
         return self.cell(x) * tf.cast(n, tf.float32)
 
 
+@pytest.mark.thorough
 def test_function_of_the_module_that_a_body_calls_keeps_its_gradient_elsewhere(tmp_path):
     """Such a module could not be loaded; then TensorFlow's own way to save the gradient was not taken any more."""
     module = Shared()
@@ -457,7 +458,7 @@ def slopes_of(module, order):
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.thorough
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("make", VARIABLES, ids=lambda make: make.__name__)
 def test_gradient_may_read_the_variables_that_the_function_reads(tmp_path, make, place):

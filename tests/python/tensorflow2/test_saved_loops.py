@@ -160,7 +160,7 @@ def check_orders(loaded, net, orders):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_derivatives_are_as_before_saving(tmp_path, program):
     """What was loaded can be saved once more."""

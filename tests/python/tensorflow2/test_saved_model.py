@@ -76,7 +76,7 @@ def test_loaded_module_runs_and_has_gradients(saved):
     assert in_fresh_process(LOAD + RUN, saved) == EXPECTED
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_loaded_gradient_is_differentiated(saved):
     """A gradient that was saved, 3 v x^2, has derivatives like that of the function: they were silently 0."""
     program = """

@@ -269,6 +269,7 @@ def test_variable_that_has_no_value_yet():
     assert float(begin(2, tf.constant(3.0))) == 9.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", ["RandomUniform", "LookupTableInsertV2"])
 def test_what_may_be_something_else_the_second_time_is_warned_of(operator):
     table = tf.lookup.experimental.MutableHashTable(tf.int32, tf.float32, 0.0)

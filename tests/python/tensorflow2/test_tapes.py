@@ -182,6 +182,7 @@ def test_vectorized_map_and_its_gradient(differentiate):
     assert numbers(differentiate(gradient)) == [[V * 8, V * 27], [V * 3 * 4, V * 3 * 9]]
 
 
+@pytest.mark.thorough
 def test_gradient_of_a_vectorized_map_for_a_variable(power, v):
     def gradient():
         with tf.GradientTape() as tape:
@@ -370,6 +371,7 @@ def test_symbolic_gradients_in_a_tf_function(power, v):
     assert numbers(gradients(tf.constant(X))) == [DX, DV, DXX, DXV]
 
 
+@pytest.mark.thorough
 def test_tape_around_control_flow_that_calls(power, v):
     @tf.function
     def gradient(x, n):
@@ -472,6 +474,7 @@ def test_gradient_of_a_call_is_all_that_a_body_returns():
     assert numbers(slopes(tf.constant(X), tf.constant(N))) == [expected]
 
 
+@pytest.mark.thorough
 def test_first_call_may_be_under_nested_tapes(power, v):
     """What a tape has to do with a body is its call, not the operators that are traced while it is active."""
     x = tf.Variable(X)

@@ -174,6 +174,7 @@ def often(define, c):
     return scaled
 
 
+@pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 @pytest.mark.parametrize("source", ["variable", "argument"])
