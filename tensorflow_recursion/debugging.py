@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import config, names
-from tensorflow_recursion._tf import sessions
+from tensorflow_recursion._tf import functions, sessions
 
 tf1 = tf.compat.v1
 
@@ -46,10 +46,9 @@ def transform_graph(graph_def: tf.compat.v1.GraphDef | tf.Graph, fetches: Any) -
     elif not isinstance(graph_def, tf.compat.v1.GraphDef):
         raise TypeError(f"transform_graph: graph_def is a {type(graph_def).__name__}, expected a GraphDef or a Graph")
     fetch_names = [_fetch_name(fetch) for fetch in _as_list(fetches)]
-    nodes = {node.name for node in graph_def.node}
+    nodes = {node.name: node for node in graph_def.node}
     for name in fetch_names:
-        if name.partition(":")[0] not in nodes:
-            raise tf.errors.InvalidArgumentError(None, None, f"Fetch '{name}' is not in the graph")
+        _check_fetch(name, nodes.get(name.partition(":")[0]))
     from tensorflow_recursion import _native
 
     try:
@@ -186,6 +185,19 @@ def _ancestors(operations: Sequence[tf.Operation], fed: Sequence[str]) -> list[t
 def _functions_of(node: Any) -> list[str]:
     attributes = node.attr.values()
     return [a.func.name for a in attributes] + [function.name for a in attributes for function in a.list.func]
+
+
+def _check_fetch(name: str, node: Any) -> None:
+    """Raises InvalidArgumentError if a fetch is not in the graph; `node` is the node of that name, None if none is."""
+    if node is None:
+        raise tf.errors.InvalidArgumentError(None, None, f"Fetch '{name}' is not in the graph")
+    index = name.partition(":")[2]
+    if not index:
+        return
+    count = functions.num_outputs(node)
+    if not index.isdecimal() or (count is not None and int(index) >= count):
+        has = "" if count is None else f", whose node has {count} output{'s' * (count != 1)}"
+        raise tf.errors.InvalidArgumentError(None, None, f"Fetch '{name}' is not in the graph{has}")
 
 
 def _as_list(fetches: Any) -> Sequence[Any]:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import function as stock
+from tensorflow.python.framework import op_def_registry
 
 tf1 = tf.compat.v1
 
@@ -54,6 +55,21 @@ def referred_to(node: Any) -> set[str]:
         functions = [value.func] if value.HasField("func") else value.list.func
         found.update(function.name for function in functions if function.name)
     return found
+
+
+def num_outputs(node: Any) -> int | None:
+    """How many outputs a node has; None if its operator is not known, or the node lacks the attribute that tells."""
+    definition = op_def_registry.get(node.op)
+    if definition is None:
+        return None
+    counts = []
+    for output in definition.output_arg:
+        key = output.type_list_attr or output.number_attr
+        if key and key not in node.attr:
+            return None
+        of_key = node.attr[key] if key else None
+        counts.append(1 if of_key is None else len(of_key.list.type) if output.type_list_attr else of_key.i)
+    return sum(counts)
 
 
 def nodes_reached(names: Iterable[str], find: Callable[[str], Any], stops_at: str = "") -> Iterator[Any]:

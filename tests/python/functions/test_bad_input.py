@@ -421,9 +421,13 @@ def test_transform_graph_is_invalid_argument_error_when_fetch_is_unknown(with_ca
     if with_calls:
         define()(1)
     tf.constant(1, name="y")
-    for fetch in ("nope", "nope:0"):
+    tf.split(tf.ones([3]), 3, name="parts")
+    tf.identity_n([tf.ones([1]), tf.ones([2])], name="both")
+    there = ["y", "y:0", "parts:2", "both:1"]
+    tfr.transform_graph(tf1.get_default_graph(), there)
+    for fetch in ("nope", "nope:0", "y:1", "y:-1", "y:x", "parts:3", "both:2"):
         with pytest.raises(tf.errors.InvalidArgumentError, match=f"'{fetch}'"):
-            tfr.transform_graph(tf1.get_default_graph(), ["y", fetch])
+            tfr.transform_graph(tf1.get_default_graph(), [*there, fetch])
 
 
 class OfNoNumber:
