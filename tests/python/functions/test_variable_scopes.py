@@ -285,6 +285,7 @@ def test_scopes_in_a_body_hold_the_variables_of_functions_that_are_called_there(
     np.testing.assert_array_equal(gradients, expected_gradients)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("make", [lambda: 2.0, lambda: [2.0, 3.0], lambda: np.float64([2.0]), lambda: 2])
 def test_initial_value_may_be_a_number_a_list_or_an_array(way, make):

@@ -127,7 +127,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name, are_variables):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("are_variables", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_second_derivatives_are_those_of_the_function_unrolled(run, name, are_variables):

@@ -127,6 +127,7 @@ ASKS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("source", ["argument", "weight"])
 def test_gradient_is_computed_when_somebody_only_waits_for_it(run, control_flow, ask, source):

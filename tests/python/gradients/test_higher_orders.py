@@ -224,6 +224,7 @@ def test_orders_when_record_crosses_a_cond_around_call(control_flow, taken):
     check_orders(tf.cond(flag, lambda: g(x, 2), lambda: x * g(x, 3)), x)
 
 
+@pytest.mark.full_matrix
 @pytest.mark.parametrize("control_flow", ["v2"], indirect=True)  # stock TensorFlow: no second gradient of v1 loops
 def test_orders_through_loops_around_and_in_body(control_flow):
     f, define = recursive("F", [F64, I32], [F64], shapes=[[]])

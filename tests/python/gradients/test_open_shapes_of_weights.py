@@ -189,6 +189,7 @@ def test_batches_may_be_empty(run, use, sizes):
         np.testing.assert_array_equal(dx, other)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [(3, 3), (1, 3), (3, 1)], ids=str)
 @pytest.mark.parametrize("axes", [1, 2])
 def test_either_factor_may_be_repeated_along_an_open_axis(run, sizes, axes):

@@ -92,7 +92,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
     check(run, name, F64, 2)

@@ -251,7 +251,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
     check(run, name, 2)
@@ -267,6 +267,7 @@ IN_TWO_BYTES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("name", IN_TWO_BYTES)
 def test_gradients_of_views_in_two_bytes_are_added_up_in_four(run, name, dtype):

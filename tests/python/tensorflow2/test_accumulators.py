@@ -326,7 +326,7 @@ AS_UNROLLED = [
 ]
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", PLACES_OF_TAPES)

@@ -82,7 +82,7 @@ def test_tangent_of_a_gradient_after_a_gradient_where_a_branch_calls():
         np.testing.assert_allclose(what(net, x, w), what(plain, x, w), rtol=1e-9)
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 def test_gradient_of_a_call_that_came_before_the_tangent_of_another():
     w, x = tf.Variable(W), tf.constant(X)
     found = []

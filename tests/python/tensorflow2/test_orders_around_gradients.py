@@ -135,7 +135,7 @@ def test_derivative_of_a_jacobian(program, use, in_function, x, weight):
     check(program, use, x, weight, 1, in_function)
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("program", "order"), [(vectorized_forces, 2), (vectorized_gradients, 1)])

@@ -277,7 +277,7 @@ def test_floats_of_a_recursion_that_either_may_end_keep_their_digits():
         assert float(steps(tf.constant(0.0), 0.0)) == 30.0
 
 
-@pytest.mark.thorough
+@pytest.mark.full_matrix
 @pytest.mark.filterwarnings("ignore:overflow encountered")  # TensorFlow takes a float for float32 first
 @pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
 def test_numbers_that_the_dtype_of_earlier_ones_does_not_hold_have_a_wider_one():

@@ -22,7 +22,7 @@ def second_derivatives(function, x, w):
     return outer.gradient(z, [x, w])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("place", ["body", "tf.function"])
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))

@@ -190,6 +190,7 @@ def loop(read):
     return tf.while_loop(lambda i, _: i < length, add, (0, tf.reduce_sum(read())))[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("where", ["in_body", "around_call"])
 @pytest.mark.parametrize("compute", [branch, loop])
 @pytest.mark.parametrize("of", [of_variable, of_array, of_list])

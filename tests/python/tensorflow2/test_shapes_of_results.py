@@ -138,6 +138,7 @@ SHAPED = {  # bodies, and what they return for [1, 2, 3] and 2
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_defun", [True, False], ids=["Defun", "recursive"])
 @pytest.mark.parametrize("is_v2", [True, False], ids=["v2", "v1"])
 @pytest.mark.parametrize("name", SHAPED)
