@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tensorflow_recursion._tf import autograph_errors
+from tensorflow_recursion._tf.autograph_errors import StagingError
 from tensorflow_recursion.converted import is_converted
 from tensorflow_recursion.errors import with_message
 
@@ -352,14 +353,7 @@ def explained(function: str, *, autograph: bool = False, note: Callable[[], str]
     """
     try:
         yield
-    except (
-        TypeError,
-        ValueError,
-        AttributeError,
-        RuntimeError,
-        AssertionError,
-        autograph_errors.StagingError,
-    ) as error:
+    except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError, StagingError) as error:
         text = _explanation(error, autograph=autograph, note=note)
         if text is None:
             if autograph and autograph_errors.is_raised_in_branch(error, is_ours) and _RAISED not in str(error):

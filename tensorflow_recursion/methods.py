@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.keras_functions import KerasFunction
@@ -26,13 +26,10 @@ class MethodFunction(Protocol):
     def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
 
 
-_F = TypeVar("_F", bound=MethodFunction)
-
-
-class Methods(Generic[_F]):
+class Methods:
     """The functions that a method of a class has, one for each object. It does not keep the objects alive."""
 
-    def __init__(self, name: str, make: Callable[[Any], _F]) -> None:
+    def __init__(self, name: str, make: Callable[[Any], MethodFunction]) -> None:
         """Makes a table without functions.
 
         Args:
@@ -43,9 +40,9 @@ class Methods(Generic[_F]):
         self._make = make
         self._making = threading.RLock()  # two threads make one function for an object
         # By the object's identity, because it need not have a hash.
-        self._functions: dict[int, tuple[weakref.ref[Any], _F]] = {}
+        self._functions: dict[int, tuple[weakref.ref[Any], MethodFunction]] = {}
 
-    def function_of(self, instance: Any) -> _F:
+    def function_of(self, instance: Any) -> MethodFunction:
         """The function of an object, made when it is first asked for.
 
         Raises:

@@ -62,14 +62,16 @@ def num_outputs(node: Any) -> int | None:
     definition = op_def_registry.get(node.op)
     if definition is None:
         return None
-    counts = []
+    count = 0
     for output in definition.output_arg:
         key = output.type_list_attr or output.number_attr
-        if key and key not in node.attr:
+        if not key:
+            count += 1
+        elif key in node.attr:
+            count += len(node.attr[key].list.type) if output.type_list_attr else node.attr[key].i
+        else:
             return None
-        of_key = node.attr[key] if key else None
-        counts.append(1 if of_key is None else len(of_key.list.type) if output.type_list_attr else of_key.i)
-    return sum(counts)
+    return count
 
 
 def nodes_reached(names: Iterable[str], find: Callable[[str], Any], stops_at: str = "") -> Iterator[Any]:
