@@ -314,9 +314,16 @@ def depth_of_functions(call_type: CallType) -> int:
 
 
 def changing_numbers(before: CallType, after: CallType) -> dict[str, list[int | float]]:
-    """The Python numbers of the second call, by parameter, for which the first one passes others."""
+    """The Python numbers of the second call, by parameter, for which the first one passes as many others.
+
+    A list that gets longer does not count. Lists of two lengths are two kinds of arguments with tensors in them, too.
+    """
     old, new = (_numbers(kind, kind.parameters) for kind in (before, after))
-    return {name: numbers for name, numbers in new.items() if name in old and old[name] != numbers}
+    return {
+        name: numbers
+        for name, numbers in new.items()
+        if name in old and len(old[name]) == len(numbers) and old[name] != numbers
+    }
 
 
 def _numbers(call_type: CallType, names: Collection[str]) -> dict[str, list[int | float]]:

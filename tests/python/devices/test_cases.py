@@ -18,7 +18,7 @@ pytestmark = pytest.mark.fake_gpu
 CASES = {**call_cases.CASES, **loop_cases.CASES, **state_cases.CASES}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_bit_identical_to_one_device_when_operators_lie_apart(name, place, control_flow):
     """And devices agree on calls only where arguments may die apart."""
@@ -45,7 +45,7 @@ ONE_AT_A_TIME = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ONE_AT_A_TIME)
 @pytest.mark.parametrize("soft", [False, True])
 def test_values_are_those_of_dynamic_runs_when_one_argument_is_a_variable_of_either_device(

@@ -137,7 +137,7 @@ def outcome(way, body, **options):
 BODIES = [scoped, layers, shared, template, doubled, parts, local, by_scope]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("body", BODIES)
 def test_bodies_make_the_variables_that_code_makes_outside(way, body, control_flow):
@@ -146,6 +146,7 @@ def test_bodies_make_the_variables_that_code_makes_outside(way, body, control_fl
         assert outcome(way, body, **options) == outcome(inline, body, **options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.each_value
 @pytest.mark.parametrize("way", [by_defun_in_a_body, by_recursive_in_a_body])
 @pytest.mark.parametrize("body", BODIES)

@@ -224,7 +224,7 @@ PROGRAMS = [
 # --- Values -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("is_v2", [True, False], ids=["v2", "v1"])
 def test_values_and_gradients_are_those_of_frames(program, is_v2):

@@ -66,6 +66,7 @@ def test_gradient_through_switch_case_around_calls(run):
     np.testing.assert_allclose([run(dx, {k: i}) for i in range(3)], [3 * 1.5**2, 4 * 1.5**3, 1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("times", [0, 1, 4])
 def test_gradient_through_while_loop_around_call(run, control_flow, times):
     """Also by what the loop and the function capture."""
@@ -459,7 +460,7 @@ OF_OPEN_SHAPE = {
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("first", [0.5, -0.5])
 @pytest.mark.parametrize("depth", [0, 2])
 @pytest.mark.parametrize("name", OF_OPEN_SHAPE)

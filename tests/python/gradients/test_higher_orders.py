@@ -195,6 +195,7 @@ def define_sines(name="G"):
     return g
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("taken", [True, False])
 def test_orders_when_record_crosses_a_cond_in_body(control_flow, taken):
     g = define_sines()
@@ -233,6 +234,7 @@ def test_orders_through_loops_around_and_in_body(control_flow):
     check_orders(loop(2, lambda a: f(a, 1), x), x)
 
 
+@pytest.mark.full_matrix
 def test_orders_of_gradient_in_body(control_flow):
     g = define_sines()
     f, define = recursive("F", [F64, I32], [F64], shapes=[[]])
@@ -266,6 +268,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.full_matrix
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("body", PRODUCTS.values(), ids=PRODUCTS)
@@ -284,6 +287,7 @@ def define_gathering(w):
     return f
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_orders_by_weight_that_is_gathered_from(control_flow, kind):
     w = KINDS[kind](WEIGHT)
@@ -312,6 +316,7 @@ def test_orders_by_weight_that_is_gathered_from_within_control_flow(control_flow
     check_orders(tf.reduce_sum(y), w, orders=1 if is_impossible else 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scale", [1.0, np.inf, np.nan])
 def test_rows_of_gathered_weight_are_differentiated_again_when_not_finite(run, scale):
     w = tf1.get_variable("w", initializer=np.ones([3, 2], np.float32))

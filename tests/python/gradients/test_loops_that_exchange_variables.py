@@ -71,7 +71,7 @@ def test_derivatives_of_loop_in_body(run, control_flow, name):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_of_loop_around_call(run, control_flow, name):
     f, define = recursive("F", [F64, I32], [F64])

@@ -127,7 +127,7 @@ def check(run, name, order, place, shape):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("shape", OPEN)
 @pytest.mark.parametrize("place", ["captured", "argument"])
 @pytest.mark.parametrize("name", PROGRAMS)

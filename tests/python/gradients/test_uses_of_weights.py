@@ -84,7 +84,7 @@ def check(run, name, dtype, order):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_the_function_unrolled(run, name):
     check(run, name, F64, 1)

@@ -243,7 +243,7 @@ def check(run, name, order):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_the_function_unrolled(run, name):
     check(run, name, 1)

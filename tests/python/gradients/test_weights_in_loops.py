@@ -175,7 +175,7 @@ def check(run, program, order):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
 def test_gradients_are_those_of_the_function_unrolled(run, program):
     check(run, program, 1)

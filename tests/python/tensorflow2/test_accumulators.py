@@ -350,6 +350,7 @@ def test_accumulator_that_did_not_follow_the_call_is_refused_where_it_is_wrong(w
         PLACES_OF_TAPES[place](program, recursive)
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_accumulator_of_the_gradient_for_the_result_may_begin_late():
     w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)

@@ -236,7 +236,7 @@ OUT_OF_ANOTHER = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("where", IN_ANOTHER)
 @pytest.mark.parametrize("kind", [Mode, OwnNest])
 @OUTERMOST

@@ -64,6 +64,7 @@ def in_branch(net):
     return tf.function(lambda n, x: tf.cond(x[0, 0] < 1.0, lambda: net(n, x), lambda: x[0]))
 
 
+@pytest.mark.full_matrix
 @pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("first", [gradient, by_nested_tapes])

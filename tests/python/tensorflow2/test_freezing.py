@@ -172,7 +172,7 @@ def nodes(graph_def):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("lowered", [True, False])
 @pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
 def test_values_are_equal(make, lowered, tmp_path, static_or_error):
@@ -197,6 +197,7 @@ def test_values_are_equal(make, lowered, tmp_path, static_or_error):
     assert make in ROWS or make is without_variables or before != pytest.approx(expected(X, N))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [read_beside_calls, conditions_in_conditions, loop_in_body, *ROWS])
 def test_constants_have_gradients(make):
     function, expected = make(Weights())
@@ -236,7 +237,7 @@ def cubed(function):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "make, order", [*((make, 2) for make in PROGRAMS), *((make, 3) for make in (*ROWS, without_variables))]
 )
@@ -257,7 +258,7 @@ def in_a_loop(power):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("main, exponent", [(in_a_branch, N + 1), (in_a_loop, 2 * N + 1)])
 def test_higher_derivatives_of_calls_in_control_flow_of_the_main_graph(main, exponent, in_function):

@@ -72,6 +72,7 @@ def test_functions_that_nobody_keeps_have_gradients(outermost, kind, repeat):
     assert [float(one) for one in outermost(gradients)(tf.constant(2.0))] == [18.0, 9.0, 12.0, 6.0]
 
 
+@pytest.mark.sampled(2)
 @OUTERMOST
 @pytest.mark.parametrize("make", ["lambda", "partial", "method"])
 def test_functions_that_a_body_makes_have_gradients(outermost, make):
@@ -106,6 +107,7 @@ def test_functions_that_a_body_makes_have_gradients(outermost, make):
     assert [float(one) for one in outermost(gradient)(tf.constant(1.0))] == expected
 
 
+@pytest.mark.sampled(2)
 @OUTERMOST
 @pytest.mark.parametrize("way", ["definition", "argument"])
 def test_functions_mean_what_they_did_when_they_were_called(outermost, way, repeat):
@@ -196,6 +198,7 @@ def test_equal_objects_that_each_trace_makes_anew_are_taken(outermost):
     assert float(outermost(gradient)(tf.constant(1.0))) == 6.0
 
 
+@pytest.mark.sampled(2)
 @OUTERMOST
 @pytest.mark.parametrize("way", ["nested", "partial"])
 def test_functions_that_functions_refer_to_mean_what_they_did(outermost, way, repeat):
@@ -304,6 +307,7 @@ def times_with_note(function, factor):
     return scaled
 
 
+@pytest.mark.sampled(2)
 @OUTERMOST
 @pytest.mark.parametrize("decorate", [Times, times, times_with_note])
 def test_decorated_functions_are_not_taken_for_what_they_decorate(outermost, decorate, repeat):
@@ -414,6 +418,7 @@ def counted(x):
     return 2.0 * x
 
 
+@pytest.mark.sampled(2)
 @OUTERMOST
 @pytest.mark.parametrize(
     "make",

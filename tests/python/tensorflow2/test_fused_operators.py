@@ -60,7 +60,7 @@ ACTIVATIONS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_layer_and_its_gradients(layer, activation):

@@ -27,7 +27,7 @@ OF_MATRICES = {
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["eager", "tf.function"])
 @pytest.mark.parametrize("of_matrix", OF_MATRICES.values(), ids=list(OF_MATRICES))
 def test_second_derivative_by_a_variable_that_a_branch_reads(of_matrix, place):

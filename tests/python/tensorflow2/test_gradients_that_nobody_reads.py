@@ -43,6 +43,7 @@ def operators_that_run(function):
     return {op.type for op in seen}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["tape", "gradients"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_only_gradients_that_are_read_are_collected(layer, how):

@@ -68,6 +68,7 @@ def recursive_pair(interrupting):
     return even
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "tf_function"])
 def test_interrupt_while_functions_and_their_gradients_are_traced(in_function):

@@ -181,6 +181,7 @@ class WithWeightAsArgument(tf.keras.layers.Layer):
         return self.encode(tf.constant(2), x, self.weight)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 def test_weights_of_keras_may_be_arguments(policy):

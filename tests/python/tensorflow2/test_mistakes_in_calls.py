@@ -159,12 +159,16 @@ def test_eager_tensor_in_a_graph_of_a_session_is_an_error_that_names_the_argumen
 @pytest.mark.thorough
 @pytest.mark.parametrize("first", ["a" * 10, [1.0] * 10], ids=["str", "list"])
 def test_value_that_grows_without_end_is_told_by_its_length(first):
+    traces = []
+
     @tfr.recursive
     def grows(values, n):
+        traces.append(len(values))
         return n if n < 1 else grows(values + values[:1], n - 1)
 
     with pytest.raises(TypeError, match=r"'values' is a (list|string) of 74\b.*, and was .* of 73\b.*as one tensor"):
         grows(first, tf.constant(3))
+    assert traces.count(10) <= 2  # to infer and to trace; not again with tensors, of which there would be ever more
 
 
 def test_gradient_of_another_dtype_is_an_error_that_says_both():

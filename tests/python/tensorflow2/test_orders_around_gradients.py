@@ -127,7 +127,7 @@ def check(program, use, x, weight, order, in_function):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("program", JACOBIANS)
 @uses
 @in_function

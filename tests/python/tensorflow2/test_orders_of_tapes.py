@@ -47,6 +47,7 @@ DERIVATIONS = {
 }
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(4)
@@ -204,6 +205,7 @@ def ranks(again, x, n):
     return again(x, n - 1) * tf.cos(x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.parametrize("order", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("body", [halves, ranks])

@@ -188,7 +188,7 @@ def integers_that_grow(recursive):
     return lambda a: total(a, 1, tf.constant(30))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings(f"ignore:.*{WARNING}")
 @pytest.mark.each_value
 @OUTERMOST

@@ -218,7 +218,7 @@ def value_and_gradient(function):
     return y, tape.gradient(y, x)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.each_value
 @pytest.mark.parametrize("outermost", [lambda function: function, tf.function], ids=["eager", "tf.function"])
 @pytest.mark.parametrize("options", [{}, {"output_signature": tf.TensorSpec(None)}], ids=["inferred", "stated"])

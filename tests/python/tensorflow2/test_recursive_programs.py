@@ -48,7 +48,7 @@ def mode(request):
     return RUNS[request.param]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_computes_what_it_does_in_python(name, mode):
     make, calls = PROGRAMS[name]

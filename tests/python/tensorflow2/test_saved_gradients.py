@@ -217,6 +217,7 @@ def calls_recursion(x):
     return tf.sin(x), lambda dy: times_powers(2, dy)
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["body", "branch"])
@@ -252,6 +253,7 @@ def test_recomputed_gradient_is_saved_without_a_warning_of_its_own_gradient(tmp_
     assert derivatives_of(tf.saved_model.load(str(tmp_path)).call, (1,)) == expected
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_derivatives_beyond_those_that_are_saved_are_an_error(tmp_path):
     tf.saved_model.save(module_with(sine, "body"), str(tmp_path))
@@ -275,6 +277,7 @@ CALLED = {
 }
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", ["body", "branch"])

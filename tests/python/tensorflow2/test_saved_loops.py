@@ -159,6 +159,7 @@ def check_orders(loaded, net, orders):
                 np.testing.assert_allclose(one, expected_one, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

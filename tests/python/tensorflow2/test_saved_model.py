@@ -93,6 +93,7 @@ print(json.dumps([float(one) for one in (slope, second, outer.gradient(slope, mo
     assert in_fresh_process(LOAD + program, saved) == [3 * V * X**2, 6 * V * X, 3 * X**2, 6 * V]
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_loaded_second_derivative_is_differentiated(tmp_path):
     module = tf.Module()

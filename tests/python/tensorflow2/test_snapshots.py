@@ -115,6 +115,7 @@ def test_function_that_assigns_has_its_effect_once(run_by, is_static):
         np.testing.assert_allclose([dx * 1.5 / y, ddx * 1.5**2 / y], [8.0, 56.0], rtol=1e-5)  # y is c x^8
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @RUN_BY
 def test_second_derivative_draws_the_same_random_numbers(run_by):
@@ -186,6 +187,7 @@ def test_variable_as_an_argument(run_by):
     assert float(step(tf.constant(5.0))) == 6 * 2.0 * 5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @RUN_BY
 def test_rows_of_a_table(run_by):
@@ -308,7 +310,7 @@ ROWS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.thorough
 @pytest.mark.each_value
 @EXECUTION

@@ -85,6 +85,7 @@ def test_persistent_tape_answers_several_times(differentiate, v):
     assert numbers(differentiate(gradient)) == [DX, 2 * y * DX, 2 * y * DV]
 
 
+@pytest.mark.sampled(2)
 def test_gradient_of_gradient_by_nested_tapes(differentiate, v):
     def gradient(power):
         x = tf.constant(X)
@@ -131,7 +132,7 @@ def test_unconnected_sources_follow_the_rule_of_tensorflow(differentiate):
     assert all(gradient is None for gradient in found)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("pfor", [True, False])
 def test_jacobian(differentiate, pfor):
     def gradient(power):
@@ -145,7 +146,7 @@ def test_jacobian(differentiate, pfor):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_hessian_as_jacobian_of_gradient(differentiate):
     def gradient(power):
         x = tf.constant([2.0, 3.0])
@@ -160,6 +161,7 @@ def test_hessian_as_jacobian_of_gradient(differentiate):
     assert numbers(differentiate(gradient)) == [[[V * 6 * 2 * 3, V * 3 * 4], [V * 3 * 4, 0.0]]]
 
 
+@pytest.mark.sampled(2)
 def test_batch_jacobian(differentiate):
     def gradient(power):
         x = tf.constant([[2.0], [3.0]])
