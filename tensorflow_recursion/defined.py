@@ -258,6 +258,7 @@ def argument_names(function: str, func: Callable[..., Any], count: int) -> list[
     """Names of the positional arguments of `func`, at least those of `count` ones if it takes so many."""
     if not callable(func):
         raise ValueError(f"Function '{function}': Defun decorates a Python function, got {func!r}")
+    signatures.check_returns_values(f"Function '{function}': Defun", func)
     parameters = inspect.signature(func).parameters.values()
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     for parameter in parameters:

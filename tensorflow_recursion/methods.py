@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from tensorflow_recursion._tf import function_parts
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.keras_functions import KerasFunction
 
@@ -24,6 +25,31 @@ class MethodFunction(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
+
+
+class Owner:
+    """The object whose method a function is, if it is one. It does not keep the object alive."""
+
+    def __init__(self, name: str, owner: Any) -> None:
+        """Refers to the object `owner`, None if there is none; `name` is what messages call the function."""
+        self._name = name
+        self._reference = None if owner is None else weakref.ref(owner)
+
+    def bound(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """`func` as a method of the object, if there is one.
+
+        Raises:
+          ReferenceError: if the object is gone.
+        """
+        if self._reference is None:
+            return func
+        owner = self._reference()
+        if owner is None:
+            raise ReferenceError(
+                f"Function '{self._name}' is a method of an object that is gone; keep the object, and do not make it "
+                "in the body of a recursive function, which is built more than once"
+            )
+        return function_parts.bound(func, owner)
 
 
 class Methods:

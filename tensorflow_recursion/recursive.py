@@ -134,7 +134,8 @@ def _decorated(options: Options, func: Callable[..., Any]) -> RecursiveFunction:
     if isinstance(func, tf.types.experimental.PolymorphicFunction):  # else all of the body would be in another function
         signature = options["input_signature"]
         options = {**options, "input_signature": func.input_signature if signature is None else signature}
-        return RecursiveFunction(func.python_function, options)
+        func = func.python_function
+    signatures.check_returns_values("recursive", func)
     return RecursiveFunction(func, options)
 
 

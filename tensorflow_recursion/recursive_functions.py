@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import threading
 import types
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,7 +18,6 @@ from tensorflow_recursion._tf import (
     dataclass_nests,
     function_copies,
     function_kinds,
-    function_parts,
     function_types,
     graphs,
     inferring,
@@ -31,11 +29,12 @@ from tensorflow_recursion._tf.function_types import Arguments
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.call_arguments import CallArguments
 from tensorflow_recursion.calls import Library
+from tensorflow_recursion.eager_entries import EagerEntries
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.keras_functions import KerasFunction
 from tensorflow_recursion.known_specializations import Known
 from tensorflow_recursion.made_variables import made_function
-from tensorflow_recursion.methods import Method, Methods
+from tensorflow_recursion.methods import Method, Methods, Owner
 from tensorflow_recursion.sharing import ShapeReads
 from tensorflow_recursion.specializations import Source, Specialization, note_call, unrolled
 
@@ -79,53 +78,58 @@ class RecursiveFunction(KerasFunction):
         self.of_class = self
         self._func = func
         self._options = options
-        self._owner = None if owner is None else weakref.ref(owner)
-        python_function = func if owner is None else function_parts.bound(func, owner)
-        self._name = options["name"] or _name_of(func)
-        self.__name__ = self._name
-        self.__qualname__ = getattr(func, "__qualname__", self._name)
-        self.__module__ = func.__module__
-        self.__doc__ = func.__doc__
-        self.__annotations__ = getattr(func, "__annotations__", {})
-        self.__isabstractmethod__ = getattr(func, "__isabstractmethod__", False)
-        self.__signature__ = inspect.signature(python_function)
+        self._name = self.__name__ = options["name"] or _name_of(func)
+        self._owner = Owner(self._name, owner)
         self.input_signature = options["input_signature"]
         self.output_signature = options["output_signature"]
-        has_signature = self.output_signature is not None
-        is_local = calls.is_in_body() if like is None else like.is_local
+        self._look_like(func)
         dataclass_nests.open_in([self.input_signature, self.output_signature])
         try:
-            self._arguments = CallArguments(self._name, func, python_function, self.input_signature)
-            output_spec = nests.checked_spec(self.output_signature) if has_signature else None
+            self._arguments = CallArguments(self._name, func, self.python_function, self.input_signature)
+            self._source = self._new_source(like)
         except (TypeError, ValueError) as error:
             raise type(error)(f"Function '{self._name}': {error}") from error
-        self._source = Source(
-            self._name,
-            func,
-            lambda func, args, kwargs: autograph.call(
-                function_copies.with_itself(self._bound(func), self), args, kwargs, autograph=options["autograph"]
-            ),
-            options["autograph"],
-            func.__doc__,
-            output_spec,
-            has_signature,
-            options["max_depth"],
-            is_local,
-            made_function(self._name) if is_local else None,
-            ShapeReads() if like is None else like.reads,
-            passed_numbers.of(self._name, func, is_local=is_local) if like is None else like.numbers,
-        )
-        self._entries: dict[Hashable, Any] = {}  # by what Keras layers do
-        self._making = threading.RLock()  # two threads make one entry
+        self._entries = EagerEntries(self._make_entry)
         self._num_traces = 0
         # What is known in a library, by the replica of a distribution strategy (each has variables of its own) and by
         # what Keras layers do.
         self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, Known]] = weakref.WeakKeyDictionary()
         self._methods = Methods(self._name, self._made_for)
 
+    def _look_like(self, func: Callable[..., Any]) -> None:
+        """Have the attributes by which Python, Keras and users know a function. (`__wrapped__` is a property.)"""
+        self.__qualname__ = getattr(func, "__qualname__", self._name)
+        self.__module__ = func.__module__
+        self.__doc__ = func.__doc__
+        self.__annotations__ = getattr(func, "__annotations__", {})
+        self.__isabstractmethod__ = getattr(func, "__isabstractmethod__", False)
+        self.__signature__ = inspect.signature(self.python_function)
+
+    def _new_source(self, like: Source | None) -> Source:
+        """What specializations are built from. `like` is that of the same method of another object, if there is one."""
+        name, func, options = self._name, self._func, self._options
+        has_signature = self.output_signature is not None
+        is_local = calls.is_in_body() if like is None else like.is_local
+        return Source(
+            name=name,
+            function=func,
+            call=lambda func, args, kwargs: autograph.call(
+                function_copies.with_itself(self._owner.bound(func), self), args, kwargs, autograph=options["autograph"]
+            ),
+            autograph=options["autograph"],
+            doc=func.__doc__,
+            output_signature=nests.checked_spec(self.output_signature) if has_signature else None,
+            has_signature=has_signature,
+            max_depth=options["max_depth"],
+            is_local=is_local,
+            made=made_function(name) if is_local else None,
+            reads=ShapeReads() if like is None else like.reads,
+            numbers=passed_numbers.of(name, func, is_local=is_local) if like is None else like.numbers,
+        )
+
     @property
     def python_function(self) -> Callable[..., Any]:
-        return self._bound(self._func)
+        return self._owner.bound(self._func)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -135,18 +139,6 @@ class RecursiveFunction(KerasFunction):
     def __tf_tracing_type__(self, context: Any) -> function_kinds.ObjectKind:
         """As an argument of a `tf.function` this is itself. TensorFlow would take it for what it wraps."""
         return function_kinds.ObjectKind(self)
-
-    def _bound(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """`func` as a method of the owner, if there is one."""
-        if self._owner is None:
-            return func
-        owner = self._owner()
-        if owner is None:
-            raise ReferenceError(
-                f"Function '{self._name}' is a method of an object that is gone; keep the object, and do not make it "
-                "in the body of a recursive function, which is built more than once"
-            )
-        return function_parts.bound(func, owner)
 
     @not_converted
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -160,7 +152,7 @@ class RecursiveFunction(KerasFunction):
                 return passed_numbers.make_call(lambda: self._in_graph(to_pass, by_keyword))
             self._arguments.check(args, kwargs)
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-            return self._source.call_from_outside(lambda: self._eagerly(*to_pass, **by_keyword))
+            return self._source.call_from_outside(lambda: self._entries.now(*to_pass, **by_keyword))
         except Exception as error:
             self._arguments.explain(error, args, kwargs, self._source.numbers.as_tensors)
             raise with_users_frames(error) from error.__cause__
@@ -169,7 +161,7 @@ class RecursiveFunction(KerasFunction):
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
         dataclass_nests.open_in((args, kwargs))
         to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-        trace = self._eagerly.get_concrete_function
+        trace = self._entries.now.get_concrete_function
         try:
             return self._source.call_from_outside(lambda: trace(*to_pass, **by_keyword))
         except Exception as error:
@@ -178,7 +170,7 @@ class RecursiveFunction(KerasFunction):
 
     def pretty_printed_signature(self) -> str:
         """The parameters and results of what has been traced in eager mode, as text."""
-        return str(self._eagerly.pretty_printed_concrete_signatures())
+        return str(self._entries.now.pretty_printed_concrete_signatures())
 
     def experimental_get_tracing_count(self) -> int:
         """How often calls have traced the function for kinds of arguments that were new to them; its own do not count.
@@ -208,25 +200,13 @@ class RecursiveFunction(KerasFunction):
         made.of_class = self
         return made
 
-    @property
-    def _eagerly(self) -> Any:
-        """The tf.function that makes one call."""
-        if keras_scopes.is_stateless():  # it reads values that nobody else gives to variables
-            return self._make_entry()
-        kind = keras_scopes.kind()
-        if kind not in self._entries:
-            with self._making:
-                if kind not in self._entries:
-                    self._entries[kind] = self._make_entry()
-        return self._entries[kind]
-
     def as_saved(self) -> Any:
         """The tf.function that a SavedModel has in place of this one.
 
         Without an input signature it is traced for what eager calls have passed, and for what calls in tf.functions
         have, but not for what only bodies pass to their own calls.
         """
-        entry, here = self._eagerly, (graphs.replica(), keras_scopes.kind())
+        entry, here = self._entries.now, (graphs.replica(), keras_scopes.kind())
         if self.input_signature is not None:
             return entry
         known = [by_place[here] for by_place in list(self._known.values()) if here in by_place]

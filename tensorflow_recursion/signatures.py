@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import inspect
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -83,6 +84,18 @@ def number_hint(expected: Sequence[tf.DType], got: Sequence[tf.DType]) -> str:
                 f"; a Python number in a branch is {have.name}, write tf.constant(0, tf.{want.base_dtype.name}) there"
             )
     return ""
+
+
+def check_returns_values(decorator: str, func: Callable[..., Any]) -> None:
+    """Raises TypeError if a Python function has a `yield` or is `async`: calls of it return what makes values later."""
+    if inspect.isgeneratorfunction(func):
+        what, remedy = "a `yield`", "Return the values, stacked to one tensor for example"
+    elif inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func):
+        what, remedy = "`async`", "Write a plain `def`"
+    else:
+        return
+    name = getattr(func, "__qualname__", repr(func))
+    raise TypeError(f"{decorator} decorates a Python function that returns values, but '{name}' has {what}. {remedy}")
 
 
 def checked_name(name: Any) -> str:

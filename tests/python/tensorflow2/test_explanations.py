@@ -1,6 +1,7 @@
 """What newcomers write that AutoGraph or TensorFlow refuse in a body: errors say what to write, and that works."""
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
 import re
 
 import keras
@@ -388,6 +389,35 @@ def test_class_is_refused():
         @tfr.recursive
         class Fib:
             pass
+
+
+def values(n):
+    yield n
+
+
+async def later(n):
+    return n
+
+
+async def values_later(n):
+    yield n
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("func", "message"),
+    [
+        (values, "'values' has a `yield`. Return the values"),
+        (functools.partial(values), "has a `yield`. Return the values"),
+        (later, "'later' has `async`. Write a plain `def`"),
+        (values_later, "'values_later' has `async`. Write a plain `def`"),
+    ],
+)
+def test_function_that_returns_no_values_is_refused(func, message):
+    with pytest.raises(TypeError, match="recursive decorates.*" + re.escape(message)):
+        tfr.recursive(func)
+    with tf.Graph().as_default(), pytest.raises(TypeError, match="'F': Defun decorates.*" + re.escape(message)):
+        tfr.Defun(tf.int32, func_name="F")(func)
 
 
 def test_errors_that_are_causes_of_each_other_are_walked_once():
