@@ -114,7 +114,7 @@ def results(program, place, config, at=tf.device):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
 @pytest.mark.parametrize("place", [FIRST, SECOND])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

@@ -118,7 +118,7 @@ def check(run, name, order, are_variables):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("are_variables", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_the_function_unrolled(run, name, are_variables):

@@ -20,7 +20,7 @@ def chosen(request):
     return PROGRAMS[request.param]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_gradients_are_those_of_the_oracle(run, control_flow, chosen):
     function, oracle = chosen.build()
     for arguments in chosen.inputs:

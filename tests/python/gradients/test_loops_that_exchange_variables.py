@@ -55,7 +55,7 @@ def check(run, y, x, oracle, orders):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_of_loop_in_body(run, control_flow, name):
     f, define = recursive("F", [F64, I32], [F64])

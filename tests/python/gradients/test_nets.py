@@ -151,6 +151,7 @@ def test_every_method_equals_the_reference(net, batch, methods, mode, source):
     _check(net, batch, training, methods, source)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("training", OPTIMIZERS, ids=lambda training: training.optimizer)
 def test_losses_are_equal_whatever_the_optimizer(training, source):

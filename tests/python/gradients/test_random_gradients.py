@@ -248,6 +248,7 @@ def test_gradients_are_those_of_dual_numbers(bodies, fuel, shape, numbers):
     check_gradients(bodies, fuel, shape, numbers, is_v2=True)
 
 
+@pytest.mark.full_matrix
 @settings(max_examples=5, derandomize=True, **CHECKS)
 @given(programs(), *INPUTS)
 def test_gradients_are_those_of_dual_numbers_when_control_flow_is_v1(bodies, fuel, shape, numbers):

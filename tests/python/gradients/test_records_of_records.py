@@ -80,7 +80,7 @@ def test_fourth_derivative_is_that_of_the_power(run, define, use):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", ["xuxx", "xxux", "xxxu", "uxxx"])
 @pytest.mark.parametrize("define", [cube, recursive_cube])
 def test_mixed_derivative_is_the_same_in_every_order(run, define, order):

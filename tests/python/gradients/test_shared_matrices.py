@@ -54,7 +54,7 @@ def of_depth(size, program, w, is_recursive):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("is_variable", [False, True])
 @pytest.mark.parametrize("size", SIZES)

@@ -134,7 +134,7 @@ def check(run, name, order):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_the_function_unrolled(run, name):
     check(run, name, 1)
@@ -148,6 +148,7 @@ def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
     check(run, name, 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("pick", [lambda w, n: w[n], tf.gather])

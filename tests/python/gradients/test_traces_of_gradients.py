@@ -56,7 +56,7 @@ OF_UNEQUAL_SHAPES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("name", "order"),
     [

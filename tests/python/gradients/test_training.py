@@ -26,7 +26,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizer_minimizes_as_it_does_without_recursion(run, variable_kind, optimizer):
     """A net over a small tree, beside the same net unrolled; with a dense weight and gathered rows."""

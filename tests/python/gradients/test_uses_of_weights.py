@@ -144,6 +144,7 @@ def gathered(xs, i):
     return tf.gather(xs, i)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("order", [1, 2])

@@ -251,7 +251,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, name):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(32)
+@pytest.mark.sampled(64)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_second_derivatives_are_those_of_the_function_unrolled(run, name):
     check(run, name, 2)

@@ -183,7 +183,7 @@ def test_gradients_are_those_of_the_function_unrolled(run, program):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", [*COLLECTED, *DENSE])
 def test_second_derivatives_are_those_of_the_function_unrolled(run, program):
     check(run, program, 2)

@@ -106,7 +106,7 @@ def constant(start):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("make", [variable, reference, constant])
 @pytest.mark.parametrize("way", WAYS)
 def test_gradients_are_collected_as_where_the_body_itself_uses_the_weights(way, make):

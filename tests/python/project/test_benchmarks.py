@@ -288,6 +288,7 @@ def test_two_workers_are_judged_against_one():
     assert _net_figures("treernn", "training", 50, 25, workers, "-workers") == {"one": 1.5}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", list(mixed.MAIN_GRAPHS))
 def test_main_graphs_compute_the_same_beside_a_call(name):

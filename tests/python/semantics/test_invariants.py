@@ -191,7 +191,7 @@ def test_weight_that_may_be_dead_in_live_frames(run, live):
     assert result.tolist() == ((4 * W) if live else V).tolist()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("mode", GRAPHS, indirect=True)
 def test_gradients_to_weights_are_those_of_the_unrolled_function(run, control_flow, order):

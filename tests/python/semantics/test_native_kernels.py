@@ -89,7 +89,7 @@ def _values(level, dtype, start=None, config=None):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_results_and_gradients_are_those_of_stock_kernels(level, dtype, monkeypatch):

@@ -30,7 +30,7 @@ FEWER_INPUTS = {
 # --- The programs in every mode -----------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @everywhere
 @pytest.mark.every_program
 @pytest.mark.parametrize("name", PROGRAMS)

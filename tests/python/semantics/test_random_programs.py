@@ -149,6 +149,7 @@ def test_modes_agree_when_program_is_random(bodies, fuel, arguments):
         check_modes(bodies, fuel, arguments, repeats=3)
 
 
+@pytest.mark.full_matrix
 @settings(max_examples=8, derandomize=True, **CHECKS)
 @given(programs(), st.integers(0, 3), ARGUMENT_LISTS)
 def test_modes_agree_when_program_is_random_and_control_flow_is_v1(bodies, fuel, arguments):

@@ -99,7 +99,7 @@ def _results(level, dtype, workers=1, config=None):
 
 
 @pytest.mark.each_value
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("level", LEVELS)
 def test_rows_and_their_gradients_are_those_of_copies(monkeypatch, level):
     got = _results(level, "float64")

@@ -81,7 +81,7 @@ def test_operators_at_edges(dtype):
                         assert_number(value, wanted[operator], f"{operator} of {x!r}, {y!r}")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operators_with_constants(dtype):
     """A constant second operand has instructions of its own; a constant first one may become the second."""

@@ -98,6 +98,7 @@ ALGORITHMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("name", list(ALGORITHMS))

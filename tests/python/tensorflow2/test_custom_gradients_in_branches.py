@@ -92,6 +92,7 @@ def test_derivatives_are_those_of_the_function_unrolled(step, is_static, static_
             np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=f"order {order}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.parametrize("is_of_function", [False, True], ids=["in_a_body", "around_a_call"])

@@ -268,7 +268,7 @@ def variables_of_one_line(variable):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("variable", [variable, unnamed], ids=["get_variable", "Variable"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_functions_made_on_several_paths_have_variables_of_their_own(name, variable):

@@ -88,6 +88,7 @@ def test_gradients_of_two_calls_have_the_static_shapes_of_their_arguments():
         np.testing.assert_allclose(slope, np.full(count, 12.0))
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [[None], None], ids=["rank", "nothing"])

@@ -259,6 +259,7 @@ def slope_of_both_sides(step, *, is_recursive):
     return slope
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "tf.function"])
 @pytest.mark.parametrize("place", list(PLACES))
 def test_side_effects_of_a_gradient_happen_as_in_the_program_unrolled(place, wrap):

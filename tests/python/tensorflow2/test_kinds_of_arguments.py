@@ -65,6 +65,7 @@ def scaled():
     return scaled
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_many_kinds_of_arguments_are_taken_one_beside_the_other(scaled):
     @tf.function
@@ -261,7 +262,7 @@ def powers_in_branches(weights, n):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "tf_function"])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("function", [powers_of, powers_in_branches])

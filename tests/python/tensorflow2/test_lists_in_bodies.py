@@ -117,7 +117,7 @@ def derivatives(program):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_derivatives_are_those_of_python(program):
     x = tf.constant(1.1)

@@ -144,6 +144,7 @@ def test_derivatives_of_gradients_that_are_vectorized(program, order, use, x, we
     check(program, use, x, weight, order, True)
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_log_determinant_of_a_jacobian(x, weight):
     """As flows have it; the call is in a `tf.function` of its own, which keeps the terms for gradients."""

@@ -82,7 +82,7 @@ def in_scan(f, x, table, ids):
 
 @pytest.mark.thorough
 @pytest.mark.each_value
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", [in_map, in_while_loop, in_cond, in_loop_in_cond, in_cond_in_map, in_scan])
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "tf.function"])
 def test_second_derivatives_by_eager_tapes_around_control_flow_whose_calls_gather(place, is_compiled):

@@ -58,6 +58,7 @@ def hessian(net, weight, pfor):
     return outer.jacobian(gradient, weight, experimental_use_pfor=pfor)
 
 
+@pytest.mark.full_matrix
 @pytest.mark.thorough
 @pytest.mark.each_value
 @pytest.mark.sampled(2)

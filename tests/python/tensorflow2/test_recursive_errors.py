@@ -331,7 +331,7 @@ def test_lists_that_grow_without_end_are_an_error_that_says_what_to_write(called
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("value", ["ab", b"ab", [1, 2], {"numbers": (1, 2)}], ids=str)
 def test_python_values_that_grow_without_end_are_an_error_that_says_what_to_write(value):
     """They would take all memory long before the recursion has asked for too many kinds of arguments."""
