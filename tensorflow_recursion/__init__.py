@@ -25,7 +25,7 @@ from tensorflow_recursion.recursive import recursive  # noqa: E402
 
 conversions.register()
 datasets.hide_from_optimizer(names.INVOKE)
-datasets.refuse_snapshots(names.INVOKE)
+datasets.refuse_fingerprints(names.INVOKE)
 followed.follow(names.INVOKE, names.RECALL)
 error_lines.show_in_errors()
 explanations.leave_out_own_frames()

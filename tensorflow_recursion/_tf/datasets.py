@@ -1,11 +1,13 @@
 """Functions of datasets that call recursive ones are kept from walks into functions that would never end."""
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.ops import snapshot_op
+from tensorflow.python.data.ops.dataset_ops import DatasetV2
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
 from tensorflow_recursion._tf import functions
@@ -34,24 +36,37 @@ def hide_from_optimizer(call: str) -> None:
     replace_for_good(atomic_function, "from_func_graph", make_unmarked)
 
 
-def refuse_snapshots(call: str) -> None:
-    """Let `Dataset.snapshot` be an error where functions of the dataset call functions by the operator `call`.
+def refuse_fingerprints(call: str) -> None:
+    """Let fingerprints of datasets be errors where functions of the dataset call functions by the operator `call`.
 
-    TensorFlow knows a snapshot again by a number that it computes from the dataset's graph. For that it goes into
-    functions without looking where it has been: with a recursive one the stack overflows and the process dies.
+    TensorFlow computes a number from the dataset's graph, for `Dataset.fingerprint`, and for `Dataset.snapshot` to know
+    a snapshot again. For that it goes into functions without looking where it has been: with a recursive one the stack
+    overflows and the process dies.
     """
-    make = snapshot_op._snapshot
-
-    def snapshot(input_dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(functions.holds(graph, call) for graph in _graphs_of(input_dataset)):
-            raise NotImplementedError(
-                "Dataset.snapshot of a dataset that calls recursive functions: TensorFlow walks into the functions of "
-                "such a dataset, and would never end; put the recursive ones behind the snapshot, or keep the dataset "
-                "by dataset.cache(filename), or by dataset.save(path) and tf.data.Dataset.load(path)"
-            )
-        return make(input_dataset, *args, **kwargs)
-
+    snapshot_instead = (
+        "put the recursive ones behind the snapshot, or keep the dataset by dataset.cache(filename), or by "
+        "dataset.save(path) and tf.data.Dataset.load(path)"
+    )
+    snapshot = _refusing(call, snapshot_op._snapshot, "snapshot", snapshot_instead)
     replace_for_good(snapshot_op, "_snapshot", snapshot)
+    fingerprint_instead = "take the fingerprint of the dataset before the recursive ones are mapped over it"
+    fingerprint = _refusing(call, DatasetV2.fingerprint, "fingerprint", fingerprint_instead)
+    replace_for_good(DatasetV2, "fingerprint", fingerprint)
+
+
+def _refusing(call: str, original: Callable[..., Any], method: str, instead: str) -> Callable[..., Any]:
+    """A function that `Dataset.<method>` calls, but an error for a dataset that calls functions by `call`."""
+
+    @functools.wraps(original)
+    def checked(dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(functions.holds(graph, call) for graph in _graphs_of(dataset)):
+            raise NotImplementedError(
+                f"Dataset.{method} of a dataset that calls recursive functions: TensorFlow walks into the functions of "
+                f"such a dataset, and would never end; {instead}"
+            )
+        return original(dataset, *args, **kwargs)
+
+    return checked
 
 
 def _graphs_of(dataset: Any) -> Iterator[tf.Graph]:

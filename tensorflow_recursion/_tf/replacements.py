@@ -30,7 +30,7 @@ it:
 - `origins`, so that errors say more: `ops.raise_from_not_ok_status`, `error_interpolation.interpolate_graph`,
   `atomic_function.InterpolateRuntimeError`.
 - `datasets`, so that recursive functions of datasets do no harm: `atomic_function.from_func_graph`,
-  `snapshot_op._snapshot`.
+  `snapshot_op._snapshot`, `DatasetV2.fingerprint`.
 - `read_shapes`, to see who reads a rank: `ops.SymbolicTensor.ndim`.
 - `importing`, so that imported calls are static: `importer._ProcessGraphDefParam`.
 - `saving`, so that calls and gradients are saved: `save._fill_meta_graph_def`, `save._iterate_op_types`,

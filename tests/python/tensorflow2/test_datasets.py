@@ -213,6 +213,14 @@ def test_snapshots_are_errors_that_say_what_to_do(make, fib, tmp_path):
         count()
 
 
+def test_fingerprints_are_errors_that_say_what_to_do(fib):
+    """TensorFlow ended the process."""
+    numbers = tf.data.Dataset.range(8)
+    with pytest.raises(NotImplementedError, match=r"Dataset.fingerprint .* recursive functions.*before the recursive"):
+        numbers.map(fib).batch(2).fingerprint()
+    assert numbers.fingerprint() != numbers.batch(2).fingerprint()
+
+
 def test_datasets_are_kept_in_files(fib, tmp_path):
     """A snapshot before the calls, and what stands in place of one behind them."""
     path = str(tmp_path / "snapshot")
