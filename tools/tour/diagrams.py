@@ -1,4 +1,4 @@
-"""The pictures that explain rather than show a run: one for each page of the design, and the README's."""
+"""The pictures that explain rather than show a run: of each page of the design, of pages for users, of the README."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def pictures() -> dict[str, str]:
         "design_native": native(),
         "design_static_calls": static_calls(),
         "recursion": fib_as_one_graph(),
+        "semantics_tags": tags(),
+        "tensorflow2_traces": traces(),
     }
     rows = {"design_frame": frame(), "design_windows": windows(), "design_threads": threads()}
     return {name: picture.svg() for name, picture in drawn.items()} | rows
@@ -125,6 +127,55 @@ def fib_as_one_graph() -> Picture:
     title = "fib(n) as one graph, however deep it recurses"
     groups = {"main": "your graph", "body": "Fib, once"}
     return _drawing(title, nodes, edges, groups, direction="LR", spacing=(0.28, 0.3))
+
+
+def tags() -> Picture:
+    """The tokens of fib(2), the example of docs/semantics.md; those of one frame have one colour."""
+    nodes: _Nodes = {
+        "": [
+            ("2", "([], 2)", "in the main graph"),
+            ("n", "([1], 2)", "n", "port"),
+            ("n1", "([1], 1)", "n - 1", "port"),
+            ("n2", "([1], 0)", "n - 2", "port"),
+            ("n_21", "([2,1], 1)", "n, and the output", "keep"),
+            ("n_31", "([3,1], 0)", "n, and the output", "flow"),
+            ("fib1", "([1], 1)", "fib(n - 1)", "port"),
+            ("fib2", "([1], 0)", "fib(n - 2)", "port"),
+            ("sum", "([1], 1)", "the sum, and the output", "port"),
+            ("done", "([], 1)", "in the main graph"),
+        ]
+    }
+    edges = [Edge("2", "n", "implicit", "Call 1 pushes 1"), Edge("n", "n1"), Edge("n", "n2")]
+    for site, argument, frame, result in ((2, "n1", "n_21", "fib1"), (3, "n2", "n_31", "fib2")):
+        edges.append(Edge(argument, frame, "implicit", f"Call {site} pushes {site}"))
+        edges.append(Edge(frame, result, "implicit", f"Return {site} pops {site}"))
+        edges += _chain(result, "sum")
+    edges.append(Edge("sum", "done", "implicit", "Return 1 pops 1"))
+    return _drawing("the tokens of fib(2) and their tags", nodes, edges, spacing=(0.9, 0.36))
+
+
+def traces() -> Picture:
+    """How the example `repeat` of docs/tensorflow2.md is built three times."""
+    look = ("return x", "(3,)"), ("repeat(x, n - 1)", "not known: gives up this branch")
+    first = ("return x", "(3,)"), ("concat([repeat(x, n - 1), x])", "(3,) and (3,) make (6,)")
+    second = ("return x", "(3,)"), ("concat([repeat(x, n - 1), x])", "(None,) and (3,) make (None,)")
+    nodes: _Nodes = {"": [("call", "repeat(x, n)", "x has the shape (3,)", "call")]}
+    edges = []
+    before = "call"
+    for number, paths, after, reason in (
+        (1, look, "guess: repeat returns (3,)", "what the other path returns"),
+        (2, first, "guess: repeat returns (None,)", "what is true of (3,) and of (6,)"),
+        (3, second, "repeat returns (None,)", "as guessed, so this trace stays"),
+    ):
+        base, calls, taken = f"base{number}", f"calls{number}", f"taken{number}"
+        given_up = number == 1
+        nodes[f"build{number}"] = [(base, *paths[0]), (calls, *paths[1], "helper" if given_up else "")]
+        nodes[""].append((taken, after, reason, "port" if number == 3 else "keep"))
+        edges += [Edge(before, base), Edge(before, calls), Edge(base, taken)]
+        edges.append(Edge(calls, taken, "hidden" if given_up else ""))
+        before = taken
+    groups = {"build1": "1. look", "build2": "2. trace", "build3": "3. trace"}
+    return _drawing("how the results of repeat are found out", nodes, edges, groups, spacing=(0.4, 0.34))
 
 
 def python() -> Picture:

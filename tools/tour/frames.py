@@ -33,11 +33,16 @@ class Frame:
     closed: int = 0
     events: list[tuple[int, str]] = field(default_factory=list)
 
+    @property
+    def text_width(self) -> float:
+        titles = (7.4 * len(text) for text in (self.tag, self.function))
+        return max(*titles, *(6.8 * len(text) for _, text in self.events))
+
 
 def frames(lines: list[str], title: str, main: str = "main graph") -> str:
     """An SVG of what run_log has written."""
     found = _read(lines, main)
-    column = 7.4 * max(len(text) for frame in found for text in (frame.tag, frame.function)) + 16 + GAP
+    column = max(frame.text_width for frame in found) + 16 + GAP
     # A frame's title takes two rows.
     tops = list(itertools.accumulate((ROW * (2 if line.startswith("open") else 1) for line in lines), initial=0))
     width = (max(frame.depth for frame in found) + 1) * column + 2 * PAD - GAP
