@@ -53,7 +53,7 @@ bench: build
 ONE_PART = GTEST_FILTER='-Parts/*/1:Parts/*/2:Parts/*/3:Parts/*/4'
 TWO_PARTS = GTEST_FILTER='-Parts/*/2:Parts/*/3:Parts/*/4'
 
-# Three loops, docs/testing.md: `check` while editing, `test` before a commit is pushed, `test-all` before an issue is closed.
+# Three loops, docs/testing.md: `check` before each commit, `test` before commits are pushed, `test-all` before an issue is closed.
 check: build
 	@$(STAGES) "format, lint" "$(MAKE_COMMAND) lint" "types" "$(MAKE_COMMAND) typecheck" "clang-tidy" "$(MAKE_COMMAND) tidy" \
 	  "C++ tests" "$(ONE_PART) $(MAKE_COMMAND) test-cc" "Python tests, one of each" "$(PYTEST) --matrix=one"
