@@ -19,23 +19,24 @@ def _with_parts(value: Any, parts: Iterable[Any]) -> Any:
     return tuple(parts) if type(value) is tuple else value._make(parts)
 
 
-def copied(function: Any, live: Set[int], replaced: Callable[[Any], Any]) -> Any:
-    """A copy of a function with variables of its own, but for those that are `live`; functions in it are copied, too.
+def copied(function: Any, shared: Set[int], replaced: Callable[[Any], Any]) -> Any:
+    """A copy of a function with variables of its own, but for those that are `shared`; functions in it are copied, too.
 
     Args:
       function: the function, or a (named) tuple with functions in it.
-      live: variables by identity, of which `live_variables` tells.
-      replaced: what is to be in the place of a value, None if that is not to be replaced. It is asked for functions,
-        too, and for all values that are neither functions nor tuples, which stay else.
+      shared: the variables of both, as `function_parts.shared_variables` returns them.
+      replaced: what takes the place of a value in the copy, None if nothing does. It is asked for each value that the
+        function refers to, and for the function. What it does not replace is copied if it is a function or a tuple, and
+        stays if it is anything else.
     """
-    return _Copier(live, replaced).copy(function)
+    return _Copier(shared, replaced).copy(function)
 
 
 class _Copier:
     """Copies a function, and what it refers to, each once."""
 
-    def __init__(self, live: Set[int], replaced: Callable[[Any], Any]) -> None:
-        self._live = live
+    def __init__(self, shared: Set[int], replaced: Callable[[Any], Any]) -> None:
+        self._shared = shared
         self._replaced = replaced
         self._copies: dict[int, Any] = {}  # of functions and modules, by identity
 
@@ -45,7 +46,7 @@ class _Copier:
             return other
         if function_parts.is_tuple(value):
             return _with_parts(value, map(self.copy, value))
-        if not function_parts.is_followed(value):
+        if not function_parts.is_plain_function(value):
             return value
         if id(value) in self._copies:
             return self._copies[id(value)]
@@ -60,18 +61,18 @@ class _Copier:
 
         So `with_itself` may copy a function, and let the copy refer to something else wherever it refers to itself.
         """
-        of_module = {} if id(value.__globals__) in self._live else function_parts.globals_of(value)
+        of_module = {} if id(value.__globals__) in self._shared else function_parts.globals_of(value)
         if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or of_module):
             return value
         around = value.__closure__ or ()
-        is_live = [id(cell) in self._live or function_parts.is_empty(cell) for cell in around]
-        cells = tuple(cell if stays else types.CellType() for cell, stays in zip(around, is_live, strict=True))
+        stays_shared = [id(cell) in self._shared or function_parts.is_empty(cell) for cell in around]
+        cells = tuple(cell if stays else types.CellType() for cell, stays in zip(around, stays_shared, strict=True))
         around_module = self._module_for(value) if of_module else value.__globals__
         copy = types.FunctionType(value.__code__, around_module, value.__name__, None, cells)
         self._copies[id(value)] = copy
         for name, old in of_module.items():
             around_module[name] = self.copy(old)
-        for cell, old, stays in zip(cells, around, is_live, strict=True):
+        for cell, old, stays in zip(cells, around, stays_shared, strict=True):
             if not stays:
                 cell.cell_contents = self.copy(old.cell_contents)
         if value.__defaults__:
@@ -101,20 +102,21 @@ class _Copier:
 def with_itself(function: Any, itself: Any) -> Any:
     """A copy of `function` that means `itself` by its own name; `function` where it does not refer to itself.
 
-    A function that refers to `function`, and that this one refers to, is copied, too. What is live is not.
+    A function that refers to `function`, and that this one refers to, is copied, too. Copies share what
+    `function_parts.shared_variables` returns.
     """
-    if not isinstance(function, types.FunctionType) or not function_parts.is_followed(function):
+    if not isinstance(function, types.FunctionType) or not function_parts.is_plain_function(function):
         return function
     module = function_parts.module_of(function)
     referred = (one for other in function_parts.reached(function) for one in function_parts.referred_to(other, module))
     if not any(one is function for one in referred):
         return function
-    copier = _Copier(function_parts.live_variables(function), lambda value: itself if value is function else None)
+    copier = _Copier(function_parts.shared_variables(function), lambda value: itself if value is function else None)
     return copier.copy_function(function)
 
 
-class _Owner:
-    """In place of an object that functions must not keep; see `without_owners`."""
+class _OwnerPlaceholder:
+    """Stands for an owner (`is_owner`) in a function that must not keep it; see `without_owners`."""
 
     def __init__(self, owner: Any) -> None:
         self.owner = weakref.ref(owner)
@@ -131,9 +133,10 @@ class _Owner:
 
 
 def is_owner(value: Any) -> bool:
-    """Whether the class of `value` has functions for each of its objects, as `tf.function` makes of methods.
+    """Whether `value` owns functions: its class has a function for each object, as `tf.function` makes of a method.
 
-    They are found by the object as a weak key. If a graph of one of them kept the object, it would be there for ever.
+    Python finds such a function in a table by its object, without keeping the object alive. But if a graph of the
+    function refers to the object, that one is never freed. So what is kept with graphs must not refer to owners.
     """
     if value is None or isinstance(value, (type, types.ModuleType)) or graphs.is_composite(value):
         return False
@@ -141,10 +144,10 @@ def is_owner(value: Any) -> bool:
     return any(function_parts.makes_methods(one) for one in attributes)
 
 
-class _Place:
-    """In place of a tensor of a graph, or what is made of such, which a function is given anew for each call.
+class _TensorPlaceholder:
+    """Stands for a tensor of a graph, or what is made of such, in a function that must not keep it.
 
-    See `ReferredTensors`.
+    Each call passes other tensors; see `ReferredTensors`.
     """
 
     def __init__(self, value: Any, positions: Sequence[int]) -> None:
@@ -152,7 +155,7 @@ class _Place:
         self._positions = positions
 
     def filled(self, tensors: Sequence[tf.Tensor]) -> Any:
-        """What stands there if these are the tensors."""
+        """What it stands for if these are the tensors."""
         return self._spec.from_tensors(iter([tensors[position] for position in self._positions]))
 
 
@@ -178,7 +181,7 @@ class ReferredTensors:
                 new = [part for part in _components(one) if self._position(part) is None]
                 self.values += {id(part): part for part in new}.values()
                 self.pattern += [("tensor", position) for position in self.positions(one)]
-            elif function_parts.is_tuple(one) or function_parts.is_followed(one):
+            elif function_parts.is_tuple(one) or function_parts.is_plain_function(one):
                 if id(one) in numbers:
                     self.pattern.append(("function", numbers[id(one)]))
                     continue
@@ -215,29 +218,29 @@ def is_of_graph(value: Any) -> bool:
 
 
 def without_owners(function: Any, tensors: ReferredTensors) -> Any:
-    """A copy of a frozen function that keeps neither owners nor `tensors`.
+    """A copy of a frozen function with placeholders for owners and `tensors`.
 
-    So it can be kept, but not be called; see `with_owners`.
+    It may be kept as long as there are graphs, but it cannot be called; see `with_owners`.
     """
 
     def replaced(value: Any) -> Any:
         if is_owner(value):
-            return _Owner(value)
-        return _Place(value, positions) if (positions := tensors.positions(value)) else None
+            return _OwnerPlaceholder(value)
+        return _TensorPlaceholder(value, positions) if (positions := tensors.positions(value)) else None
 
-    return copied(function, function_parts.live_variables(function), replaced)
+    return copied(function, function_parts.shared_variables(function), replaced)
 
 
 def with_owners(function: Any, tensors: Sequence[tf.Tensor]) -> Any:
-    """A copy of what `without_owners` has made that can be called, with other tensors.
+    """A copy of what `without_owners` has made that can be called: it has the owners again, and other tensors.
 
     Raises:
       ReferenceError: if an owner is gone.
     """
 
     def replaced(value: Any) -> Any:
-        if isinstance(value, _Owner):
+        if isinstance(value, _OwnerPlaceholder):
             return value.get()
-        return value.filled(tensors) if isinstance(value, _Place) else None
+        return value.filled(tensors) if isinstance(value, _TensorPlaceholder) else None
 
-    return copied(function, function_parts.live_variables(function), replaced)
+    return copied(function, function_parts.shared_variables(function), replaced)

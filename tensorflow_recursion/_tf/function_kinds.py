@@ -1,6 +1,7 @@
-"""Python functions as arguments: what tells one from another, as they are now, and what TensorFlow takes them for.
+"""Python functions as arguments: which of them count as the same, and copies that do later what they do now.
 
-What a function refers to may be another thing when a body is traced again.
+A body may be traced again when a variable around such a function has another value. The trace has to come out the same,
+so it calls the copy (`frozen`). A tf.function takes a function for its `FunctionKind`.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -25,7 +26,7 @@ _VALUES = (int, bool, str, bytes, type(None), tf.DType)
 
 
 class _Key:
-    """What tells a function from others. It is as large as all that the function refers to, so it is hashed once.
+    """Equal for functions that count as the same. It is as large as all that the function refers to: it is hashed once.
 
     Attributes:
       depth: 1 for a function that refers to no other, 2 for one that refers to such functions, and so on.
@@ -50,7 +51,10 @@ def _flat(parts: Any) -> Iterator[Any]:
 
 
 class _Identity:
-    """What tells an object from others, without keeping it; of what weak references cannot point to, its address."""
+    """Equal for one and the same object, which it does not keep alive. Some it only knows by their addresses.
+
+    These are objects to which weak references cannot point.
+    """
 
     def __init__(self, value: Any) -> None:
         self._address = id(value)
@@ -70,44 +74,50 @@ class _Identity:
         return self._address
 
 
-# Those of functions that are frozen. What a key refers to by its address is kept by the function.
+# The keys of frozen functions. The function keeps the objects that its key knows only by their addresses.
 _keys: weakref.WeakKeyDictionary[Any, Hashable] = weakref.WeakKeyDictionary()
 
 
-def _key(value: Any, around: list[Any], live: Set[int]) -> Hashable:
-    """What tells a value from others; `around` are the functions that refer to it, the outermost first."""
+def _key(value: Any, around: list[Any], shared: Set[int]) -> Hashable:
+    """What is equal for values that count as the same.
+
+    Args:
+      value: the value.
+      around: the functions that refer to it, the outermost first.
+      shared: what `function_parts.shared_variables` returns for the outermost one.
+    """
     if type(value) in _VALUES:
         return type(value), value
     if type(value) in (float, complex):
         return type(value), repr(value)
     if function_parts.is_tuple(value):
-        return type(value), tuple(_key(part, around, live) for part in value)
+        return type(value), tuple(_key(part, around, shared) for part in value)
     if function_copies.is_of_graph(value):
         return "tensor", value._type_spec if graphs.is_composite(value) else (value.dtype, str(value.shape))
     if any(value is one for one in around):
         return "around", next(i for i, one in enumerate(around) if one is value)
     if isinstance(value, function_wrappers.FunctionScope):  # made by each call of a function that AutoGraph converted
         return "scope"
-    if not function_parts.is_followed(value):
+    if not function_parts.is_plain_function(value):
         return _Identity(value)
-    return _keys[value] if value in _keys else _key_of_function(value, [*around, value], live)
+    return _keys[value] if value in _keys else _key_of_function(value, [*around, value], shared)
 
 
-def _key_of_function(function: Any, around: list[Any], live: Set[int]) -> _Key:
+def _key_of_function(function: Any, around: list[Any], shared: Set[int]) -> _Key:
     def key(value: Any) -> Hashable:
-        return _key(value, around, live)
+        return _key(value, around, shared)
 
     if isinstance(function, functools.partial):
         return _Key("partial", key(function.func), key(function.args), key(tuple(function.keywords.items())))
     if function_parts.is_bound(function):
         return _Key("method", key(function.__func__), key(function.__self__))
     cells = [
-        ("live", id(cell)) if id(cell) in live else key(function_parts.content(cell))
+        ("shared", id(cell)) if id(cell) in shared else key(function_parts.content(cell))
         for _, cell in function_parts.cells(function)
     ]
     defaults = key(function.__defaults__ or ()), key(tuple((function.__kwdefaults__ or {}).items()))
     wrapped = key(function.__dict__.get("__wrapped__"))
-    if id(function.__globals__) in live:
+    if id(function.__globals__) in shared:
         return _Key(function.__code__, *cells, *defaults, wrapped, id(function.__globals__))
     of_module = tuple((name, key(value)) for name, value in function_parts.globals_of(function).items())
     return _Key(function.__code__, *cells, *defaults, wrapped, function.__module__, of_module)
@@ -117,21 +127,21 @@ def frozen(function: Any) -> Any:
     """A copy of `function` that does later what `function` does now, whatever the variables around it are by then.
 
     For example, `lambda x: x * k` in a loop over `k` multiplies by the last `k` once the loop is over. Its copy goes on
-    multiplying by the `k` of now. Functions that `function` refers to are copied, too. Not copied are variables that
-    one of these functions assigns, `nonlocal` and `global` ones, nor objects: a list holds what it holds when a body
-    is traced.
+    multiplying by the `k` of now. Functions that `function` refers to are copied, too. The copies share two things with
+    the originals: variables that one of these functions assigns (`nonlocal` and `global` ones), and objects. So a list
+    holds what it holds when a body is traced.
     """
-    if not function_parts.is_followed(function) or _is_frozen(function):
+    if not function_parts.is_plain_function(function) or _is_frozen(function):
         return function
-    live = function_parts.live_variables(function)
-    copy = function_copies.copied(function, live, lambda value: value if _is_frozen(value) else None)
+    shared = function_parts.shared_variables(function)
+    copy = function_copies.copied(function, shared, lambda value: value if _is_frozen(value) else None)
     if copy is not function:  # else somebody may still give it defaults
-        _keys[copy] = _key(copy, [], live)
+        _keys[copy] = _key(copy, [], shared)
     return copy
 
 
 def _is_frozen(value: Any) -> bool:
-    return function_parts.is_followed(value) and value in _keys
+    return function_parts.is_plain_function(value) and value in _keys
 
 
 def kind_of(function: Any) -> tuple[FunctionKind, Any]:
@@ -139,12 +149,12 @@ def kind_of(function: Any) -> tuple[FunctionKind, Any]:
     copy = frozen(function)
     tensors = function_copies.ReferredTensors(copy)
     to_keep = function_copies.without_owners(copy, tensors)
-    key = _keys[copy] if copy in _keys else _key(copy, [], function_parts.live_variables(copy))
+    key = _keys[copy] if copy in _keys else _key(copy, [], function_parts.shared_variables(copy))
     return FunctionKind(to_keep, key, tensors, _described(function)), to_keep
 
 
 class ObjectKind(default_types.Weakref):  # type: ignore[misc]  # it has no types
-    """The kind of an argument that is told by which object it is."""
+    """The kind of an argument that only counts as the same if it is the same object."""
 
     def __init__(self, value: Any) -> None:
         super().__init__(weakref.ref(value))
@@ -159,11 +169,11 @@ class ObjectKind(default_types.Weakref):  # type: ignore[misc]  # it has no type
 def wraps_another(value: Any) -> bool:
     """Whether `value` calls another function, as an object of a class with `functools.update_wrapper` in it does.
 
-    TensorFlow takes it for that function. (What `tf.function` makes does the same as the function, so it may. What
-    `tfr.recursive` makes is told by which object it is.)
+    TensorFlow would take it for that function. It may do so with what `tf.function` makes, which does the same as the
+    function. What `tfr.recursive` makes has an `ObjectKind` already.
     """
-    is_same = function_parts.makes_methods(value)
-    return callable(value) and hasattr(value, "__wrapped__") and not is_same and not function_parts.is_followed(value)
+    is_itself = function_parts.is_plain_function(value) or function_parts.makes_methods(value)
+    return callable(value) and hasattr(value, "__wrapped__") and not is_itself
 
 
 class FunctionKind(ObjectKind):

@@ -24,18 +24,28 @@ _BOUND: list[type] = []
 
 
 def register_methods(kind: type, bound: type) -> None:
-    """Let functions of this kind, as attributes of a class, make its objects owners, and be `bound` to one of them."""
+    """Learn of functions like those of `tfr.recursive`.
+
+    Args:
+      kind: the type of such a function, which as an attribute of a class has another function for each object.
+      bound: the type of what an object of the class has as that attribute.
+    """
     _METHODS.append(kind)
     _BOUND.append(bound)
 
 
 def makes_methods(value: object) -> bool:
-    """Whether `value`, as an attribute of a class, is a function for each object, as what `tf.function` makes is."""
+    """Whether `value`, as an attribute of a class, has a function for each object, as what `tf.function` makes has."""
     return isinstance(value, (tf.types.experimental.PolymorphicFunction, *_METHODS))
 
 
-def is_followed(value: object) -> bool:
-    """Whether `value` is told by what it does: a function or method of Python, or one with some of its arguments."""
+def is_plain_function(value: object) -> bool:
+    """Whether `value` is a function whose code and whose parts, what it refers to, say all of it.
+
+    That is true of functions, lambdas and methods, and of a `functools.partial`. Two of them count as the same if code
+    and parts are the same, because each trace of a body makes its lambdas anew. It is false of functions with
+    attributes, and of other objects that can be called: each of these is the same as itself alone.
+    """
     if is_bound(value):
         return True
     if isinstance(value, functools.partial):
@@ -44,7 +54,7 @@ def is_followed(value: object) -> bool:
 
 
 def is_tuple(value: Any) -> bool:
-    """Whether `value` is a tuple or a named tuple, which is told by what is in it."""
+    """Whether `value` is a tuple or a named tuple. Two of them are the same if what is in them is."""
     return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
@@ -54,7 +64,7 @@ def is_bound(value: Any) -> bool:
 
 
 def bound(function: Any, owner: Any) -> Callable[..., Any]:
-    """What Python makes of `function` in the class of `owner`: a method, if it is of a kind that becomes one."""
+    """What Python makes of `function`, an attribute of the class of `owner`: a method, if its kind has methods."""
     binds = getattr(type(function), "__get__", None)
     made: Callable[..., Any] = function if binds is None else binds(function, owner, type(owner))
     return made
@@ -64,7 +74,7 @@ _EMPTY = object()
 
 
 def content(cell: Any) -> Any:
-    """What is in a variable around a function; a value of its own if nothing is yet."""
+    """What is in a variable around a function; `_EMPTY` if nothing is yet."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -148,10 +158,12 @@ def _assigned(code: types.CodeType) -> set[str]:
     return found
 
 
-def live_variables(function: Any) -> set[int]:
-    """The variables that `function` assigns, or a function that it refers to, by the identity of their cells.
+def shared_variables(function: Any) -> set[int]:
+    """The variables that copies of `function` share with it, by the identity of their cells.
 
-    Of a function that assigns a global variable, the module counts, with all its variables. So do other modules.
+    These are the variables that `function`, or a function that it refers to, assigns. Where one of these functions
+    assigns a global variable, or is from another module than `function`, all variables of its module are shared; the
+    module is among the results by its identity.
     """
     functions, own = _all_of(function), module_of(function)
     assigned = {id(cell) for one in functions for name, cell in cells(one) if name in _assigned(one.__code__)}
@@ -170,7 +182,7 @@ def reached(function: Any) -> list[Any]:
     pending, module = [function], module_of(function)
     while pending:
         one = pending.pop()
-        if id(one) in found or not (is_tuple(one) or is_followed(one)):
+        if id(one) in found or not (is_tuple(one) or is_plain_function(one)):
             continue
         found[id(one)] = one
         pending += referred_to(one, module)

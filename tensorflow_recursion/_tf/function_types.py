@@ -472,7 +472,7 @@ def with_kinds(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence
 
 def _with_kind(leaf: Any, kept: list[Any]) -> Any:
     """A leaf of the arguments, or what tells which function it is; arguments as those of `_with_spec`."""
-    if function_parts.is_followed(leaf):
+    if function_parts.is_plain_function(leaf):
         kind, to_keep = function_kinds.kind_of(leaf)
         kept.append(to_keep)
         return kind
