@@ -52,8 +52,12 @@ class Inference:
         tapes.note_reads(reads.variables)
         return inferring.any_of(function.returns, [*tensors, *reads.captures], is_partial=not reads.are_all)
 
-    def settle(self, function: Specialization) -> None:
-        """Find out what `function` returns (`require`), and whether its traces have to be made otherwise (`check`)."""
+    def require_and_check(self, function: Specialization) -> None:
+        """Find out what `function` returns, and whether other traces have to be made in place of it.
+
+        If so, it `is_given_up`, and the caller looks for the function that serves the call anew. If there is an error,
+        nothing is decided of which shapes share a trace.
+        """
         with deciding():
             self.require(function)
             self.check(function)

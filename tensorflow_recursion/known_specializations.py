@@ -9,7 +9,7 @@ from tensorflow_recursion.sharing import Sharing
 from tensorflow_recursion.specializations import Source, Specialization
 
 
-class Known:
+class KnownSpecializations:
     """The specializations of one function in one outermost graph."""
 
     def __init__(self, source: Source) -> None:
@@ -21,9 +21,9 @@ class Known:
         """The function that serves such a call, None if there is none."""
         found = self._sharing.find(call_type)
         if found is None or self.by_type[found].is_given_up:
-            for known in [known for known, function in self.by_type.items() if function.is_given_up]:
-                self._sharing.remove(known)
-                del self.by_type[known]
+            for given_up in [kind for kind, function in self.by_type.items() if function.is_given_up]:
+                self._sharing.remove(given_up)
+                del self.by_type[given_up]
             found = self._sharing.find(call_type)
         return None if found is None else self.by_type[found]
 
@@ -33,9 +33,9 @@ class Known:
         `is_inner` says whether the call is one of its own recursion.
         """
         if generalize:
-            known = self._sharing.add(call_type, is_inner=is_inner)
+            traced_for = self._sharing.add(call_type, is_inner=is_inner)
         else:
-            known = self._sharing.add_exactly(call_type)
-        opens = function_types.opened(call_type, known)
-        self.by_type[known] = Specialization(self._source, known, self._sharing, opens)
-        return self.by_type[known]
+            traced_for = self._sharing.add_exactly(call_type)
+        opens = function_types.opened(call_type, traced_for)
+        self.by_type[traced_for] = Specialization(self._source, traced_for, self._sharing, opens)
+        return self.by_type[traced_for]

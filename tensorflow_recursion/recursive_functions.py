@@ -29,10 +29,10 @@ from tensorflow_recursion._tf.function_types import Arguments
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.call_arguments import CallArguments
 from tensorflow_recursion.calls import Library
-from tensorflow_recursion.eager_entries import EagerEntries
+from tensorflow_recursion.eager_functions import EagerFunctions
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.keras_functions import KerasFunction
-from tensorflow_recursion.known_specializations import Known
+from tensorflow_recursion.known_specializations import KnownSpecializations
 from tensorflow_recursion.made_variables import made_function
 from tensorflow_recursion.methods import Method, Methods, Owner
 from tensorflow_recursion.sharing import ShapeReads
@@ -53,8 +53,8 @@ class Options(TypedDict):
 class RecursiveFunction(KerasFunction):
     """A function made by `tfr.recursive`. Called as the Python function is, it returns what that one returns.
 
-    In eager mode a call runs in a `tf.function`, which TensorFlow makes and keeps as it does any other; inside of it,
-    and in graphs, a call is one node.
+    In eager mode a call runs in a `tf.function` (`EagerFunctions`). In the graph of that one, as in any other graph, a
+    call is one node, an Invoke of a specialization.
 
     Attributes:
       input_signature: as given to `tfr.recursive`.
@@ -89,11 +89,13 @@ class RecursiveFunction(KerasFunction):
             self._source = self._new_source(like)
         except (TypeError, ValueError) as error:
             raise type(error)(f"Function '{self._name}': {error}") from error
-        self._entries = EagerEntries(self._make_entry)
+        self._eager = EagerFunctions(self._make_eager_function)
         self._num_traces = 0
-        # What is known in a library, by the replica of a distribution strategy (each has variables of its own) and by
-        # what Keras layers do.
-        self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, Known]] = weakref.WeakKeyDictionary()
+        # The specializations in each library, by the replica of a distribution strategy (which has variables of its
+        # own), and by what Keras layers do.
+        self._known: weakref.WeakKeyDictionary[Library, dict[Hashable, KnownSpecializations]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._methods = Methods(self._name, self._made_for)
 
     def _look_like(self, func: Callable[..., Any]) -> None:
@@ -152,7 +154,7 @@ class RecursiveFunction(KerasFunction):
                 return passed_numbers.make_call(lambda: self._in_graph(to_pass, by_keyword))
             self._arguments.check(args, kwargs)
             to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-            return self._source.call_from_outside(lambda: self._entries.now(*to_pass, **by_keyword))
+            return self._source.call_from_outside(lambda: self._eager.here(*to_pass, **by_keyword))
         except Exception as error:
             self._arguments.explain(error, args, kwargs, self._source.numbers.as_tensors)
             raise with_users_frames(error) from error.__cause__
@@ -161,7 +163,7 @@ class RecursiveFunction(KerasFunction):
         """The `tf.ConcreteFunction` for arguments of one kind, given as values or as specs."""
         dataclass_nests.open_in((args, kwargs))
         to_pass, by_keyword, _kept = function_types.with_kinds(args, kwargs)
-        trace = self._entries.now.get_concrete_function
+        trace = self._eager.here.get_concrete_function
         try:
             return self._source.call_from_outside(lambda: trace(*to_pass, **by_keyword))
         except Exception as error:
@@ -170,7 +172,7 @@ class RecursiveFunction(KerasFunction):
 
     def pretty_printed_signature(self) -> str:
         """The parameters and results of what has been traced in eager mode, as text."""
-        return str(self._entries.now.pretty_printed_concrete_signatures())
+        return str(self._eager.here.pretty_printed_concrete_signatures())
 
     def experimental_get_tracing_count(self) -> int:
         """How often calls have traced the function for kinds of arguments that were new to them; its own do not count.
@@ -206,18 +208,20 @@ class RecursiveFunction(KerasFunction):
         Without an input signature it is traced for what eager calls have passed, and for what calls in tf.functions
         have, but not for what only bodies pass to their own calls.
         """
-        entry, here = self._entries.now, (graphs.replica(), keras_scopes.kind())
+        saved, here = self._eager.here, (graphs.replica(), keras_scopes.kind())
         if self.input_signature is not None:
-            return entry
+            return saved
         known = [by_place[here] for by_place in list(self._known.values()) if here in by_place]
         for function in [function for one in known for function in list(one.by_type.values())]:
             args, kwargs = function_types.specs(function.call_type)
             if function.is_called_outside and saved_attributes.can_be_saved((args, kwargs)):
                 with contextlib.suppress(Exception):  # a call that failed is known, too, and fails again
-                    saved_attributes.trace_if_new(entry, function.call_type, args, kwargs)
-        return entry
+                    saved_attributes.trace_if_new(saved, function.call_type, args, kwargs)
+        return saved
 
-    def _make_entry(self) -> Any:
+    def _make_eager_function(self) -> Any:
+        """A tf.function whose graph has one call of this function."""
+
         def call(*args: Any, **kwargs: Any) -> Any:
             return self._source.reads.checked(self._in_graph(args, kwargs))
 
@@ -225,14 +229,14 @@ class RecursiveFunction(KerasFunction):
         call.__wrapped__ = self._func  # type: ignore[attr-defined]  # what TensorFlow counts traces by
         call.__doc__ = self.__doc__
         call.__signature__ = self.__signature__  # type: ignore[attr-defined]
-        entry = tf.function(
+        made = tf.function(
             call,
             input_signature=self.input_signature,
             autograph=False,
             reduce_retracing=self._options["reduce_retracing"],
         )
-        function_types.generalize_by(entry, self._source.reads.generalized)
-        return entry
+        function_types.generalize_by(made, self._source.reads.generalized)
+        return made
 
     def _in_python(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run the Python function. What its user states of the result holds as in graphs."""
@@ -263,7 +267,7 @@ class RecursiveFunction(KerasFunction):
             library.note_scope(function)
             if inferring.is_inferring():
                 library.check_not_left_out(function.user_name)
-            library.inference.settle(function)
+            library.inference.require_and_check(function)
             if not function.is_given_up:
                 return function
 
@@ -271,7 +275,7 @@ class RecursiveFunction(KerasFunction):
         """The function of a graph that serves a call with such arguments."""
         call_type = arguments.type
         here = (graphs.replica(), keras_scopes.kind())
-        known = self._known.setdefault(library, {}).setdefault(here, Known(self._source))
+        known = self._known.setdefault(library, {}).setdefault(here, KnownSpecializations(self._source))
         function = known.find(call_type)
         is_new = function is None
         if function is None:

@@ -43,7 +43,7 @@ ORDER = """
     definitions, results, looks
     result_shapes, traced_bodies, contradictions, output_signatures
     attempts, specializations, call_checks, call_arguments, methods
-    known_specializations, eager_entries
+    known_specializations, eager_functions
     tracing
     endless, nested_calls, imports, installation, unresolved, inference, loop_errors
     gradients

@@ -10,17 +10,21 @@ from typing import Any
 from tensorflow_recursion._tf import keras_scopes
 
 
-class EagerEntries:
-    """The tf.functions of one recursive function, one for each thing that Keras layers around a call may do."""
+class EagerFunctions:
+    """The tf.functions of one recursive function: one for each state of the Keras layers around a call.
+
+    For example, a call in a layer that trains runs in another one than a call in a layer that predicts, because a body
+    with a `Dropout` is another one then.
+    """
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        """Makes a table without entries; `make` makes one."""
+        """Makes a table without tf.functions; `make` makes one."""
         self._make = make
-        self._making = threading.RLock()  # two threads make one entry
+        self._making = threading.RLock()  # two threads make one tf.function for a state
         self._by_kind: dict[Hashable, Any] = {}
 
     @property
-    def now(self) -> Any:
+    def here(self) -> Any:
         """The tf.function for a call that is made here."""
         if keras_scopes.is_stateless():  # it reads values that nobody else gives to variables
             return self._make()
