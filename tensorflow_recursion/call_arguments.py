@@ -63,18 +63,22 @@ class CallArguments:
         if not tf.executing_eagerly():
             for parameter, value in self._parameters.named(args, kwargs).items():
                 for leaf in tf.nest.flatten(value):
-                    signatures.check_belongs_here(self._told(parameter), leaf)
+                    signatures.check_belongs_here(self._subject(parameter), leaf)
         for parameter, dtype, value in self._parameters.stated_for_values(args, kwargs):
-            signatures.check_fits(self._told(parameter), value, dtype)
+            signatures.check_fits(self._subject(parameter), value, dtype)
 
     def explain(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any], as_tensors: AsTensors) -> None:
-        """Raises an error that names the function if a call failed by what it passes to the `tf.function` around it."""
+        """Raises an error that names the function if `error` came of what a call passed to the `tf.function` around it.
+
+        In any other case it does nothing, and the caller goes on with `error`.
+        """
         if isinstance(error, (TypeError, ValueError)) and function_types.is_binding_error(error):
             self.bind(args, kwargs, as_tensors)
         if str(error).startswith("A KerasTensor "):
             self._refuse_keras_tensors(error)
 
-    def _told(self, parameter: str) -> str:
+    def _subject(self, parameter: str) -> str:
+        """What a message about an argument begins with."""
         return f"Call of '{self._name}': argument '{parameter}'"
 
     def _takes(self) -> str:

@@ -102,12 +102,12 @@ class Source:
         return passed_numbers.make_call(lambda: self.reads.eager_call(call))
 
     def lasting_name_for(self, call_type: CallType) -> str | None:
-        """What a new specialization is called whenever the body that makes the function is built."""
+        """The lasting name of a new specialization; None if no body makes the function."""
         if self.made is None:
             return None
         specs = function_types.tensor_specs(call_type)
-        told_by = (*(spec.dtype.name for spec in specs), *function_types.plain_values(call_type))
-        return self.made.name_for(told_by, [spec.shape for spec in specs])
+        always_the_same = (*(spec.dtype.name for spec in specs), *function_types.plain_values(call_type))
+        return self.made.name_for(always_the_same, [spec.shape for spec in specs])
 
 
 class _Building(threading.local):
@@ -134,11 +134,11 @@ class Specialization:
       caller: the function whose body was the first to call it; None if that was no body.
       is_called_outside: whether something has called it that is no body.
       opens: which ranks and sizes of arguments it leaves open, though the call that it was made for knows them.
-      open_parts: these, and those that its caller has left open.
+      open_parts: these, and those unknown ranks and sizes that its callers, or traces for eager calls, leave open.
       reads_open_part: whether a look at it, or at what it calls, has found that one of these is read.
       is_checked: whether nothing that a later look finds can make it be given up.
       was_given_up: whether other traces are made in place of it.
-      in_doubt: those functions that may still be given up, of this one and the callers that led to it.
+      in_doubt: of this function and the callers that led to it, those that may still be given up.
     """
 
     base = None

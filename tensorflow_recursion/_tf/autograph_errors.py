@@ -43,8 +43,8 @@ def leave_out_of_errors(folder: str) -> None:
 def _shown_frames(entries: types.TracebackType | None) -> types.TracebackType | None:
     """What TensorFlow keeps of a traceback: frames that are not its own, or else the innermost one.
 
-    TensorFlow's own function takes the instruction that a frame is at by now, not the one where the error came up. So
-    AutoGraph takes an error in a branch that returns for one of its own lines, which follows there.
+    TensorFlow's own function reads which line a frame has come to by now, not the line where the error came up. In a
+    branch that returns, the line that follows is one of AutoGraph's own, so AutoGraph would take the error for its own.
     """
     found = []
     while entries is not None:
@@ -101,7 +101,7 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
             f"AutoGraph could not convert '{_name_of(code)}', because Python finds no source of it: code "
             "that is typed in at a prompt, read from stdin or made by `exec` has none; put it into a file"
         )
-    if code.co_name == "<lambda>" and not _can_be_told(code, frame.f_globals):
+    if code.co_name == "<lambda>" and not _is_found_in_its_line(code, frame.f_globals):
         return (
             "AutoGraph could not convert a lambda, because several with the same arguments are in one line; give each "
             "a line of its own, or write `def`"
@@ -177,8 +177,8 @@ def _function_of(code: types.CodeType, namespace: dict[str, Any]) -> types.Funct
     return types.FunctionType(code, namespace, closure=tuple(types.CellType() for _ in code.co_freevars))
 
 
-def _can_be_told(code: types.CodeType, namespace: dict[str, Any]) -> bool:
-    """Whether AutoGraph can tell a lambda from others in its line."""
+def _is_found_in_its_line(code: types.CodeType, namespace: dict[str, Any]) -> bool:
+    """Whether AutoGraph finds a lambda in its line, in which there may be others."""
     try:
         parser.parse_entity(_function_of(code, namespace), ())
     except errors.UnsupportedLanguageElementError:

@@ -227,8 +227,8 @@ class FunctionKind(ObjectKind):
 
 
 def _described(function: Any) -> str:
-    while isinstance(function, functools.partial) or function_parts.is_bound(function):
-        function = function.func if isinstance(function, functools.partial) else function.__func__
+    """What messages call a function: its name, and where it is written."""
+    function = function_parts.unbound(function)
     code = getattr(function, "__code__", None)
     if code is None:
         return repr(function)

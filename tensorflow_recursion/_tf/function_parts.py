@@ -91,11 +91,16 @@ def cells(function: types.FunctionType) -> list[tuple[str, Any]]:
     return list(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
 
-def module_of(function: Any) -> Mapping[str, Any] | None:
-    """The global variables of the module that a function is from."""
+def unbound(function: Any) -> Any:
+    """The function behind methods and partial calls: `f` of `functools.partial(f, 1)`."""
     while isinstance(function, functools.partial) or is_bound(function):
         function = function.func if isinstance(function, functools.partial) else function.__func__
-    return getattr(function, "__globals__", None)
+    return function
+
+
+def module_of(function: Any) -> Mapping[str, Any] | None:
+    """The global variables of the module that a function is from."""
+    return getattr(unbound(function), "__globals__", None)
 
 
 def globals_of(function: types.FunctionType) -> dict[str, Any]:

@@ -43,9 +43,9 @@ def in_order(build: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
 class _OneOrder(Replacements):
     """One order of all side effects in a body and in its branches.
 
-    TensorFlow keeps one for each resource, and one for what takes none, as `tf.print` does. A call or a conditional
-    that prints and assigns a variable is in that of the variable alone, and would not wait for what prints before it;
-    and an assignment would not wait for the assertion before it.
+    TensorFlow keeps an order for each resource, and one for the operators that take no resource, such as `tf.print`. A
+    call or a conditional that prints and assigns a variable is in the order of the variable alone, so it would not wait
+    for a print before it. Nor would an assignment wait for an assertion before it.
     """
 
     def _install(self) -> None:
@@ -64,9 +64,9 @@ _one_order = _OneOrder()
 class _EffectsOfGradients(Replacements):
     """What gradient functions return comes after the side effects that they make, which happen in their order.
 
-    A user's own makes some: `tf.print(dy)` in that of a `tf.custom_gradient`. Others make some where all operators are
-    watched, as by `tf.debugging.enable_check_numerics`. A `tf.function` runs what has a side effect in any case. The
-    gradient of a body is what its results need.
+    A user's gradient function may have side effects: `tf.print(dy)` in that of a `tf.custom_gradient`, for example. So
+    may all others while all operators are watched, as by `tf.debugging.enable_check_numerics`. A `tf.function` runs
+    whatever has a side effect. Of the gradient of a body only that runs which its results need, so these have to wait.
     """
 
     def _install(self) -> None:
@@ -102,10 +102,10 @@ def _after_effects(op: tf.Operation, compute: Callable[[], Any]) -> Any:
 
 
 def _has_users_gradient(op: tf.Operation) -> bool:
-    """Whether the gradient function of `op` may be a user's. Others have no side effects, or run those in functions."""
+    """Whether the gradient function of `op` may be a user's. Others have no side effects, or call what has some."""
     try:
         gradient = ops.get_gradient_function(op)
-    except LookupError:  # a message says so
+    except LookupError:  # it has none, and TensorFlow raises an error that says so
         return False
     module = getattr(gradient, "__module__", "")
     return module == custom_gradient.__name__ or not module.startswith(_LIBRARIES)
@@ -184,7 +184,7 @@ def first_that_changes(traced: TracedFunction) -> tuple[str, str, str] | None:
     """The first node of a function, or of its branches, that may give another value when the function runs again.
 
     Returns:
-      The node, its operator, and what to do, or None. Functions of Python are taken to give the same value.
+      The node, its operator, and what to do, or None. A `tf.py_function` is taken to give the same value.
     """
     for node in functions.nodes_of(traced):
         if node.op in auto_control_deps.LEGACY_RANDOM_OPS:
