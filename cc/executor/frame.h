@@ -17,8 +17,9 @@ namespace tensorflow_recursion {
 
 class Inbox;
 
-// What one call of a function, or one iteration of a loop, keeps while it runs. fib(3) runs as five frames of one
-// region (fib's body): its own, two for fib(2) and fib(1), and two more that fib(2) opens.
+// What one call of a function, or one iteration of a loop, keeps while it runs. If fib is not compiled to bytecode,
+// fib(3) runs as five frames of one region (fib's body): its own, two for fib(2) and fib(1), and two more that fib(2)
+// opens.
 //
 // A frame is what the theory of tagged dataflow calls a tag: the pair (parent, call site) tells apart the values that
 // flow along the same edge in different calls. In memory it is this header, then a Value for each slot of the region,

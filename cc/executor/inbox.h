@@ -27,8 +27,9 @@ struct Fork;
 
 // A kernel that runs beside its worker. It owns its inputs and outputs until the frame's owner takes them.
 struct KernelInFlight {
-  // How a kernel runs beside the worker: by itself, once it is started (an asynchronous kernel); on another thread, as
-  // far as the run has threads to spare; or, if it is the main graph's, on a thread of its own.
+  // How a kernel runs beside the worker. kAsynchronous: by itself, once it is started. kOffloaded: on another thread, a
+  // kernel of a body of which the run may have as many as further workers (RunState::BeginOffload). kSpread: on another
+  // thread, a kernel of the main graph, of which there may be as many as the pool has threads.
   enum class Way { kAsynchronous, kOffloaded, kSpread };
 
   Way way = Way::kAsynchronous;

@@ -16,9 +16,9 @@ namespace tensorflow_recursion {
 class Run;
 
 // Does what there is to do, in this order: values that wait for their turn; operators that are ready, newest first;
-// what was suspended of compiled calls; calls that have all their arguments, newest first; messages; kernels that wait
-// for others of their node; and with nothing else to do, calls that have only some of their arguments. So a frame does
-// all it can before it calls, and calls go depth first.
+// what was suspended of compiled calls; calls that have all their arguments, newest first; messages; waves, which are
+// kernels that wait for others of their node; and with nothing else to do, calls that have only some of their
+// arguments. So a frame does all it can before it calls, and calls go depth first.
 //
 // A frame belongs to one worker and only its owner touches it, so the hot path holds no lock and no atomic. Work
 // spreads by giving whole calls away: every kPollInterval pieces of work a busy worker looks whether another is idle,

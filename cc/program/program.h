@@ -1,9 +1,9 @@
 // The immutable tables that the executor runs: regions, their operators, and the edges between them.
 //
 // A region is a part of a graph whose operators share a frame: the root, a function's body, or a loop's body. A frame
-// is an array of Values, its slots, in which inputs wait for others, followed by pending counts. An operator fires when
-// its count reaches zero, and delivers its outputs along its ports' edges. One that waits for a single thing has
-// neither slot nor count: it fires with what comes. For example, the addition of fib has two slots and a count that
+// is a header, then an array of Values, its slots, in which inputs wait for others, then pending counts. An operator
+// fires when its count reaches zero, and delivers its outputs along its ports' edges. One that waits for a single thing
+// has neither slot nor count: it fires with what comes. For example, the addition of fib has two slots and a count that
 // begins with 2; the comparison n < 2 has neither, because it waits for n alone.
 //
 // Within a frame no token tells that a value is dead. An operator with a dead input never fires, because its count
