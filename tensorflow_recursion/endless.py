@@ -27,9 +27,9 @@ _MAX_SIZE = 10_000
 
 
 def check_end(source: Source, call_type: CallType) -> None:
-    """Raises CallError if a call of a new kind seems to be one of a recursion on ever other kinds of arguments.
+    """Raises CallError if a call of a new kind seems to be part of a recursion that has no end.
 
-    It notes which Python numbers change from call to call.
+    Each call of such a recursion passes arguments of another kind. Notes which Python numbers change from call to call.
 
     Args:
       source: the function that is called.

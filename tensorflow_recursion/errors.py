@@ -22,7 +22,7 @@ class CallError(TypeError, ValueError):
 
 
 class EndlessError(CallError):
-    """Calls lead to one another with ever other kinds of arguments."""
+    """Calls lead to one another, each with another kind of arguments, and there is no end of them."""
 
 
 class DefinitionError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]  # it has no types
