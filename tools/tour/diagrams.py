@@ -1,4 +1,4 @@
-"""The pictures that explain rather than show a run: of each page of the design, of pages for users, of the README."""
+"""The pictures of the pages of the design, which explain rather than show a run."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import itertools
 from xml.sax.saxutils import escape
 
 import svg
-from svg import Edge, Picture
+from svg import Edge, Nodes, Picture, chain, drawing
 
 
 def pictures() -> dict[str, str]:
@@ -26,40 +26,13 @@ def pictures() -> dict[str, str]:
         "design_forks": forks(),
         "design_native": native(),
         "design_static_calls": static_calls(),
-        "recursion": fib_as_one_graph(),
-        "semantics_tags": tags(),
-        "tensorflow2_traces": traces(),
     }
     rows = {"design_frame": frame(), "design_windows": windows(), "design_threads": threads()}
     return {name: picture.svg() for name, picture in drawn.items()} | rows
 
 
-# The nodes of a picture by group: a key, a title, a second line and a kind, of which the last two may be left out.
-_Nodes = dict[str, list[tuple[str, ...]]]
-
-
-def _drawing(
-    title: str,
-    nodes: _Nodes,
-    edges: list[Edge],
-    groups: dict[str, str] | None = None,
-    direction: str = "TB",
-    spacing: tuple[float, float] = (0.22, 0.32),
-) -> Picture:
-    picture = Picture(title, direction, edges=edges, groups=groups or {}, spacing=spacing)
-    for group, members in nodes.items():
-        for key, text, *rest in members:
-            small, kind = [*rest, "", ""][:2]
-            picture.node(key, text, small, kind, group)
-    return picture
-
-
-def _chain(*keys: str) -> list[Edge]:
-    return [Edge(source, target) for source, target in itertools.pairwise(keys)]
-
-
 def path() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "": [
             ("python", "Python function", "traced once by Defun"),
             ("invoke", "graph with Invokes", "one operator a call", "call"),
@@ -73,12 +46,12 @@ def path() -> Picture:
         ]
     }
     edges = [Edge("python", "invoke"), Edge("invoke", "dynamic", "control"), Edge("invoke", "transform")]
-    edges += _chain("transform", "stock", "spread", "composite", "program", "run")
-    return _drawing("the path of a call", nodes, edges, spacing=(0.25, 0.3))
+    edges += chain("transform", "stock", "spread", "composite", "program", "run")
+    return drawing("the path of a call", nodes, edges, spacing=(0.25, 0.3))
 
 
 def call_graph(title: str) -> Picture:
-    nodes: _Nodes = {"main": [], "body": [("entry", "Entry", "argument 0", "port"), ("work", "operators")]}
+    nodes: Nodes = {"main": [], "body": [("entry", "Entry", "argument 0", "port"), ("work", "operators")]}
     nodes["body"].append(("result", "Result", "output 0", "port"))
     edges = []
     for site in (1, 2):
@@ -88,98 +61,19 @@ def call_graph(title: str) -> Picture:
             (f"return{site}", f"Return {site}", "takes what is its own", "call"),
             (f"out{site}", f"reader {site}"),
         ]
-        edges += _chain(f"arg{site}", f"call{site}")
+        edges += chain(f"arg{site}", f"call{site}")
         edges.append(Edge(f"call{site}", f"return{site}", "control"))
-        edges += _chain(f"return{site}", f"out{site}")
-    edges += _chain("entry", "work", "result")
+        edges += chain(f"return{site}", f"out{site}")
+    edges += chain("entry", "work", "result")
     for site in (1, 2):
         edges.append(Edge(f"call{site}", "entry", "implicit", weight=6))
         edges.append(Edge("result", f"return{site}", "implicit"))
     groups = {"main": "main graph", "body": "body of F"}
-    return _drawing(title, nodes, edges, groups, spacing=(0.35, 0.4))
-
-
-def fib_as_one_graph() -> Picture:
-    """The README's picture: fib, without what only helps."""
-    nodes: _Nodes = {
-        "main": [("20", "20"), ("call1", "Call 1", "", "call"), ("return1", "Return 1", "6765", "call")],
-        "body": [("n", "n", "", "port"), ("less", "n < 2"), ("switch", "Switch", "", "flow")],
-    }
-    edges = _chain("20", "call1")
-    for number, site, side in ((1, 2, "false"), (2, 3, "")):
-        nodes["body"] += [
-            (f"sub{number}", f"n - {number}"),
-            (f"call{site}", f"Call {site}", "", "call"),
-            (f"return{site}", f"Return {site}", "", "call"),
-        ]
-        edges.append(Edge("switch", f"sub{number}", "", side))
-        edges += _chain(f"sub{number}", f"call{site}")
-        edges.append(Edge(f"call{site}", "n", "implicit", ranks=False))
-        edges.append(Edge(f"call{site}", f"return{site}", "hidden"))
-        edges += _chain(f"return{site}", "add")
-        edges.append(Edge("result", f"return{site}", "implicit", ranks=False))
-    nodes["body"] += [("add", "+"), ("merge", "Merge", "", "flow"), ("result", "result", "", "port")]
-    edges.append(Edge("call1", "n", "implicit", weight=8))
-    edges += [Edge("n", "less"), Edge("n", "switch"), Edge("less", "switch")]
-    edges.append(Edge("switch", "merge", "", "true"))
-    edges += _chain("add", "merge", "result")
-    edges.append(Edge("result", "return1", "implicit"))
-    title = "fib(n) as one graph, however deep it recurses"
-    groups = {"main": "your graph", "body": "Fib, once"}
-    return _drawing(title, nodes, edges, groups, direction="LR", spacing=(0.28, 0.3))
-
-
-def tags() -> Picture:
-    """The tokens of fib(2), the example of docs/semantics.md; those of one frame have one colour."""
-    nodes: _Nodes = {
-        "": [
-            ("2", "([], 2)", "in the main graph"),
-            ("n", "([1], 2)", "n", "port"),
-            ("n1", "([1], 1)", "n - 1", "port"),
-            ("n2", "([1], 0)", "n - 2", "port"),
-            ("n_21", "([2,1], 1)", "n, and the output", "keep"),
-            ("n_31", "([3,1], 0)", "n, and the output", "flow"),
-            ("fib1", "([1], 1)", "fib(n - 1)", "port"),
-            ("fib2", "([1], 0)", "fib(n - 2)", "port"),
-            ("sum", "([1], 1)", "the sum, and the output", "port"),
-            ("done", "([], 1)", "in the main graph"),
-        ]
-    }
-    edges = [Edge("2", "n", "implicit", "Call 1 pushes 1"), Edge("n", "n1"), Edge("n", "n2")]
-    for site, argument, frame, result in ((2, "n1", "n_21", "fib1"), (3, "n2", "n_31", "fib2")):
-        edges.append(Edge(argument, frame, "implicit", f"Call {site} pushes {site}"))
-        edges.append(Edge(frame, result, "implicit", f"Return {site} pops {site}"))
-        edges += _chain(result, "sum")
-    edges.append(Edge("sum", "done", "implicit", "Return 1 pops 1"))
-    return _drawing("the tokens of fib(2) and their tags", nodes, edges, spacing=(0.9, 0.36))
-
-
-def traces() -> Picture:
-    """How the example `repeat` of docs/tensorflow2.md is built three times."""
-    look = ("return x", "(3,)"), ("repeat(x, n - 1)", "not known: gives up this branch")
-    first = ("return x", "(3,)"), ("concat([repeat(x, n - 1), x])", "(3,) and (3,) make (6,)")
-    second = ("return x", "(3,)"), ("concat([repeat(x, n - 1), x])", "(None,) and (3,) make (None,)")
-    nodes: _Nodes = {"": [("call", "repeat(x, n)", "x has the shape (3,)", "call")]}
-    edges = []
-    before = "call"
-    for number, paths, after, reason in (
-        (1, look, "guess: repeat returns (3,)", "what the other path returns"),
-        (2, first, "guess: repeat returns (None,)", "what is true of (3,) and of (6,)"),
-        (3, second, "repeat returns (None,)", "as guessed, so this trace stays"),
-    ):
-        base, calls, taken = f"base{number}", f"calls{number}", f"taken{number}"
-        given_up = number == 1
-        nodes[f"build{number}"] = [(base, *paths[0]), (calls, *paths[1], "helper" if given_up else "")]
-        nodes[""].append((taken, after, reason, "port" if number == 3 else "keep"))
-        edges += [Edge(before, base), Edge(before, calls), Edge(base, taken)]
-        edges.append(Edge(calls, taken, "hidden" if given_up else ""))
-        before = taken
-    groups = {"build1": "1. look", "build2": "2. trace", "build3": "3. trace"}
-    return _drawing("how the results of repeat are found out", nodes, edges, groups, spacing=(0.4, 0.34))
+    return drawing(title, nodes, edges, groups, spacing=(0.35, 0.4))
 
 
 def python() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "": [
             ("call", "ramp(n)", "a call in Python"),
             ("kind", "specialization", "for this kind of arguments", "port"),
@@ -195,17 +89,17 @@ def python() -> Picture:
         Edge("call", "kind"),
         Edge("kind", "infer", "", "nothing is stated"),
         Edge("kind", "trace", "", "results are stated"),
-        *_chain("infer", "guess", "trace", "settle"),
+        *chain("infer", "guess", "trace", "settle"),
         Edge("settle", "trace", "implicit", "yes: again", ranks=False),
         Edge("settle", "library", "", "no"),
         Edge("settle", "invoke", "", "no"),
     ]
-    return _drawing("from a Python function to a function of the graph", nodes, edges, spacing=(0.9, 0.4))
+    return drawing("from a Python function to a function of the graph", nodes, edges, spacing=(0.9, 0.4))
 
 
 def waits() -> Picture:
     """The waits of the example of docs/design/waits.md, with the numbers of the steps that see to them."""
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "main": [
             ("begin", "begin", "v = 10", "keep"),
             ("kept", "begin/kept", "Merge of a constant", "flow"),
@@ -226,19 +120,19 @@ def waits() -> Picture:
             ("result", "Result: done", "", "port"),
         ],
     }
-    edges = [*_chain("n", "call_n"), *_chain("entry_n", "less", "switch", "inner"), *_chain("entry_v", "add")]
-    edges += [*_chain("effects", "result"), Edge("begin", "n", "control"), Edge("add", "less", "control")]
+    edges = [*chain("n", "call_n"), *chain("entry_n", "less", "switch", "inner"), *chain("entry_v", "add")]
+    edges += [*chain("effects", "result"), Edge("begin", "n", "control"), Edge("add", "less", "control")]
     edges += [Edge("call_n", "entry_n", "implicit"), Edge("call_v", "entry_v", "implicit")]
     edges.append(Edge("result", "done", "implicit"))
     steps = [("begin", "kept", "1"), ("kept", "total", "1"), ("n", "call_v", "3"), ("inner", "effects", "6")]
     steps += [("done", "total", "6"), ("add", "effects", "2, 7")]
     edges += [Edge(before, after, "control", step) for before, after, step in steps]
     groups = {"main": "main graph", "body": "body of Count"}
-    return _drawing("who sees to which wait", nodes, edges, groups, spacing=(0.35, 0.32))
+    return drawing("who sees to which wait", nodes, edges, groups, spacing=(0.35, 0.32))
 
 
 def placement() -> Picture:
-    nodes: _Nodes = {}
+    nodes: Nodes = {}
     edges = []
     for device, name, body in ((0, "v", "F"), (1, "w", "F__copy1")):
         nodes[f"cpu{device}"] = [
@@ -248,11 +142,11 @@ def placement() -> Picture:
         ]
         edges.append(Edge(f"variable{device}", f"call{device}", "", "handle"))
         edges.append(Edge(f"call{device}", f"body{device}", "implicit"))
-    return _drawing("copies of a body", nodes, edges, {"cpu0": "device 0", "cpu1": "device 1"}, spacing=(0.35, 0.45))
+    return drawing("copies of a body", nodes, edges, {"cpu0": "device 0", "cpu1": "device 1"}, spacing=(0.35, 0.45))
 
 
 def devices() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "a": [
             ("args", "arguments"),
             ("call", "call site", "opens its frame", "call"),
@@ -265,16 +159,16 @@ def devices() -> Picture:
             ("partb", "the callee's part here", "", "port"),
         ],
     }
-    edges = [*_chain("args", "call", "announce"), *_chain("call", "parta")]
+    edges = [*chain("args", "call", "announce"), *chain("call", "parta")]
     edges.append(Edge("announce", "join", "implicit", "one message"))
-    edges += _chain("join", "callb", "partb")
+    edges += chain("join", "callb", "partb")
     edges.append(Edge("parta", "partb", "implicit", "values that cross"))
     groups = {"a": "device that decides", "b": "another device with a part of the callee"}
-    return _drawing("a call of a function on two devices", nodes, edges, groups, spacing=(0.4, 0.45))
+    return drawing("a call of a function on two devices", nodes, edges, groups, spacing=(0.4, 0.45))
 
 
 def cut() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "forward": [
             ("x", "x", "", "port"),
             ("f", "what y needs"),
@@ -288,14 +182,14 @@ def cut() -> Picture:
             ("dx", "dx", "", "port"),
         ],
     }
-    edges = [*_chain("x", "f", "y"), *_chain("f", "retain"), Edge("retain", "recall", "implicit", "record")]
-    edges += [*_chain("recall", "b"), *_chain("dy", "b", "dx")]
+    edges = [*chain("x", "f", "y"), *chain("f", "retain"), Edge("retain", "recall", "implicit", "record")]
+    edges += [*chain("recall", "b"), *chain("dy", "b", "dx")]
     groups = {"forward": "F__forward1", "backward": "F__backward1"}
-    return _drawing("one trace, cut in two", nodes, edges, groups, spacing=(0.4, 0.4))
+    return drawing("one trace, cut in two", nodes, edges, groups, spacing=(0.4, 0.4))
 
 
 def higher_orders() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "e": [
             ("x", "x", "", "port"),
             ("forward", "F__forward1", "", "call"),
@@ -312,15 +206,15 @@ def higher_orders() -> Picture:
             ("x2", "gradient for x"),
         ],
     }
-    edges = [*_chain("x", "forward", "y"), *_chain("dy", "backward", "dx"), Edge("forward", "backward", "", "record")]
-    edges += [*_chain("ddx", "bb", "ddy"), Edge("bb", "fb", "", "gradient for the record"), *_chain("fb", "x2")]
+    edges = [*chain("x", "forward", "y"), *chain("dy", "backward", "dx"), Edge("forward", "backward", "", "record")]
+    edges += [*chain("ddx", "bb", "ddy"), Edge("bb", "fb", "", "gradient for the record"), *chain("fb", "x2")]
     edges += [Edge("backward", "bb", "implicit", "its record"), Edge("forward", "fb", "implicit", "its record")]
     groups = {"e": "E(x, dy) = dx", "gradient": "the gradient of E"}
-    return _drawing("what a second derivative runs", nodes, edges, groups, spacing=(0.5, 0.42))
+    return drawing("what a second derivative runs", nodes, edges, groups, spacing=(0.5, 0.42))
 
 
 def values() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "": [("value", "value", "16 bytes", "port")],
         "inside": [("number", "number", "in the value itself", "keep")],
         "pointer": [
@@ -337,11 +231,11 @@ def values() -> Picture:
     edges += [Edge(kind, "pool", "implicit") for kind in ("tensor", "rope", "contribution")]
     edges.append(Edge("record", "slabs", "implicit"))
     groups = {"inside": "inside", "pointer": "by pointer", "memory": "where its memory comes from"}
-    return _drawing("what a value is", nodes, edges, groups, spacing=(0.22, 0.5))
+    return drawing("what a value is", nodes, edges, groups, spacing=(0.22, 0.5))
 
 
 def executor() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "": [
             ("ready", "1. ready operators", "the newest first", "port"),
             ("calls", "2. complete calls", "the newest first", "port"),
@@ -359,7 +253,7 @@ def executor() -> Picture:
     edges.append(Edge("slot", "ready", "implicit", "complete", ranks=False))
     edges.append(Edge("site", "calls", "implicit", "complete", ranks=False))
     edges.append(Edge("site", "partial", "implicit", "some", ranks=False))
-    return _drawing("what a worker does", nodes, edges, spacing=(0.35, 0.42))
+    return drawing("what a worker does", nodes, edges, spacing=(0.35, 0.42))
 
 
 def compiler() -> Picture:
@@ -384,14 +278,14 @@ def compiler() -> Picture:
         ],
     ]
     keys = [[node[0] for node in row] for row in rows]
-    edges = [edge for row in keys for edge in _chain(*row)]
+    edges = [edge for row in keys for edge in chain(*row)]
     edges += [Edge(above[-1], below[0], ranks=False) for above, below in itertools.pairwise(keys)]
-    nodes: _Nodes = {"": [node for row in rows for node in row]}
-    return _drawing("from a flow graph to bytecode", nodes, edges, direction="LR", spacing=(0.5, 0.35))
+    nodes: Nodes = {"": [node for row in rows for node in row]}
+    return drawing("from a flow graph to bytecode", nodes, edges, direction="LR", spacing=(0.5, 0.35))
 
 
 def forks() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "one": [("call_32", "CompiledCall fib(32)", "made by a frame, so its fork is nullptr", "call")],
         "": [
             ("fork_30", "Fork fib(30)", "taken by worker 2", "keep"),
@@ -412,11 +306,11 @@ def forks() -> Picture:
         edges.append(Edge(f"fork_{number}", f"call_{number}", "hidden"))
         edges.append(Edge(f"call_{number}", f"fork_{number}", "implicit", "fork", ranks=False))
     groups = {"one": "worker 1", "two": "worker 2", "three": "worker 3"}
-    return _drawing("calls of three workers and the forks that they share", nodes, edges, groups, spacing=(0.8, 0.4))
+    return drawing("calls of three workers and the forks that they share", nodes, edges, groups, spacing=(0.8, 0.4))
 
 
 def native() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "": [
             ("ready", "operator of a body", "its inputs are values", "port"),
             ("wave", "wave", "up to 8 rows for one large weight", "keep"),
@@ -434,11 +328,11 @@ def native() -> Picture:
         Edge("native", "out"),
         Edge("stock", "out"),
     ]
-    return _drawing("which kernel runs an operator", nodes, edges, spacing=(0.9, 0.45))
+    return drawing("which kernel runs an operator", nodes, edges, spacing=(0.9, 0.45))
 
 
 def static_calls() -> Picture:
-    nodes: _Nodes = {
+    nodes: Nodes = {
         "function": [("arg", "_Arg"), ("run", "Run", "Invokes, variables: all of it", "call"), ("retval", "_Retval")],
         "all": [
             ("arg_all", "_Arg"),
@@ -458,9 +352,9 @@ def static_calls() -> Picture:
             ("retval_one", "_Retval"),
         ],
     }
-    edges = [*_chain("arg", "run", "retval"), *_chain("x", "invoke", "y")]
-    edges += _chain("arg_all", "reads", "call_all", "bodies_all", "return_all", "loss", "retval_all")
-    edges += _chain("arg_one", "call_one", "bodies_one", "return_one", "retval_one")
+    edges = [*chain("arg", "run", "retval"), *chain("x", "invoke", "y")]
+    edges += chain("arg_all", "reads", "call_all", "bodies_all", "return_all", "loss", "retval_all")
+    edges += chain("arg_one", "call_one", "bodies_one", "return_one", "retval_one")
     edges += [Edge("run", "reads", "implicit", "runs"), Edge("invoke", "call_one", "implicit", "runs")]
     groups = {
         "function": "tf.function, SavedModel",
@@ -468,7 +362,7 @@ def static_calls() -> Picture:
         "dataset": "dataset, several devices",
         "one": "the call's program",
     }
-    return _drawing("what a kernel runs outside of sessions", nodes, edges, groups, spacing=(0.35, 0.3))
+    return drawing("what a kernel runs outside of sessions", nodes, edges, groups, spacing=(0.35, 0.3))
 
 
 # What a frame of Fib consists of (the tour shows its program): bytes and what they are.

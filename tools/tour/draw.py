@@ -12,6 +12,7 @@ import charts
 import diagrams
 import frames
 import graphs
+import user_diagrams
 from svg import Picture
 
 
@@ -22,7 +23,8 @@ def main() -> None:
     args = parser.parse_args()
     dumps = json.loads(args.dump.read_text())
     args.output.mkdir(parents=True, exist_ok=True)
-    drawn = pictures(dumps) | diagrams.pictures() | charts.charts(args.output.parent / "figures.json")
+    drawn = pictures(dumps) | diagrams.pictures() | user_diagrams.pictures()
+    drawn |= charts.charts(args.output.parent / "figures.json")
     for name, picture in drawn.items():
         text = picture.svg() if isinstance(picture, Picture) else picture
         (args.output / f"{name}.svg").write_text(text)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -104,6 +105,30 @@ class Picture:
 
     def svg(self) -> str:
         return _draw(self, json.loads(_layout(_dot(self))))
+
+
+# The nodes of a picture by group: a key, a title, a second line and a kind, of which the last two may be left out.
+Nodes = dict[str, list[tuple[str, ...]]]
+
+
+def drawing(
+    title: str,
+    nodes: Nodes,
+    edges: list[Edge],
+    groups: dict[str, str] | None = None,
+    direction: str = "TB",
+    spacing: tuple[float, float] = (0.22, 0.32),
+) -> Picture:
+    picture = Picture(title, direction, edges=edges, groups=groups or {}, spacing=spacing)
+    for group, members in nodes.items():
+        for key, text, *rest in members:
+            small, kind = [*rest, "", ""][:2]
+            picture.node(key, text, small, kind, group)
+    return picture
+
+
+def chain(*keys: str) -> list[Edge]:
+    return [Edge(source, target) for source, target in itertools.pairwise(keys)]
 
 
 def _dot(picture: Picture) -> str:
