@@ -1,4 +1,4 @@
-"""Traces one body: in further attempts, too, where too little was known for the first one, or too much was guessed.
+"""Traces one body, in several attempts if too little was known for the first one, or too much was guessed.
 
 An attempt builds the body as a function graph. It may fail with an error of the body, or of what the body calls. Then
 there is another attempt if something can be learnt for it:

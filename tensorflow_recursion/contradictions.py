@@ -51,9 +51,10 @@ class Contradictions:
         if not _OF_BRANCHES.search(str(error)) or not _is_new(error):
             return None
         name = definition.user_name
-        # What is stated of one function, those take over that call it; so a path that calls another function may lead
-        # back. Other paths may call functions that do not: then this one's own calls are left out, and no others. That
-        # holds for shapes, too, which differ from path to path where each call has its own.
+        # At first all calls are left out, because a function that is called may return what it gets from a call of this
+        # one, as is stated. But other callees make no such call, and a path with one of them may be the one that
+        # contradicts. So then only calls of this function are left out. That holds for shapes, too, which differ from
+        # path to path where each call has its own.
         found = self._found(definition, declared, building, lambda _: True)
         if not isinstance(found, TypeError):
             found = self._found(definition, declared, building, lambda callee: callee == name)

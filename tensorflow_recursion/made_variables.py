@@ -1,4 +1,4 @@
-"""The variables that bodies make, which are the same ones in all traces of a body, and what functions they make."""
+"""The variables that bodies make, which are the same ones in all traces of a body, and where they make functions."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import inspect
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from types import FrameType, FunctionType
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import graphs, variable_scopes
 from tensorflow_recursion.explanations import is_ours
+from tensorflow_recursion.made_functions import AllBuilds, MadeFunction
 
 tf1 = tf.compat.v1
 
@@ -31,7 +32,7 @@ class VariableLog:
     A body may also keep a variable, and make it only where it has none yet, as a Keras layer does at its first call.
     Such a body makes other variables in each trace, so their order tells nothing. Therefore a logged variable stands in
     for one that is made at the same place in the code again, in the innermost of the bodies that are being built.
-    Functions that the body makes are told apart by their places, too, because a look leaves out paths of the body.
+    The functions that the body makes are found again by their places, too, because a look leaves out paths of the body.
 
     Attributes:
       graph: the outermost graph, in which the variables are.
@@ -53,7 +54,7 @@ class VariableLog:
         self._scope = variable_scopes.Surroundings(graph, _replaying.body if is_in_body else None)
         self._by_name: dict[str, tuple[Any, Places]] = {}  # with where it was made
         self._created: dict[Places, list[Any]] = {}
-        self._functions: dict[Hashable, _Kinds] = {}  # of those that the body makes, by name and place
+        self._functions: dict[Hashable, AllBuilds] = {}  # those that the body makes, by name, places and count
 
     @contextlib.contextmanager
     def replay(self) -> Iterator[None]:
@@ -126,70 +127,10 @@ class VariableLog:
 
         return scope.around(body, get_variable)
 
-    def made(self, name: str, *told_by: Hashable) -> MadeFunction:
-        """A function that the body makes, which is told from others of its name by what else is given."""
-        kinds = self._functions.setdefault((name, *told_by), _Kinds(len(self._functions) + 1))
-        return MadeFunction(f"{self.name}/{name}{kinds.number}", kinds)
-
-
-class _Kinds:
-    """What is known of a function that a body makes, from all builds of that body.
-
-    Attributes:
-      number: the number of the function among those of the body.
-      found: its specializations: what tells them for sure, and the shapes of tensors that builds had for them.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.found: list[tuple[Hashable, list[Sequence[tf.TensorShape]]]] = []
-
-
-class MadeFunction:
-    """A function that a body makes in one build.
-
-    Attributes:
-      lasting_name: what it is called whenever the body is built.
-    """
-
-    def __init__(self, lasting_name: str, kinds: _Kinds) -> None:
-        self.lasting_name = lasting_name
-        self._kinds = kinds
-        self._taken: set[int] = set()
-
-    def name_for(self, told_by: Hashable, shapes: Sequence[tf.TensorShape]) -> str:
-        """What the next specialization is called whenever the body is built.
-
-        Specializations are not told by their order: a look leaves out paths of the body, and the calls on them. Nor are
-        they by shapes alone: a build may know less of these than the one before, as results are found to be of other
-        shapes.
-
-        Args:
-          told_by: what is the same in all builds.
-          shapes: those of the tensors.
-        """
-        number = self._number_of(told_by, shapes)
-        self._taken.add(number)
-        return f"{self.lasting_name}/{number}"
-
-    def _number_of(self, told_by: Hashable, shapes: Sequence[tf.TensorShape]) -> int:
-        found = self._kinds.found
-        left = [i for i, (other, _) in enumerate(found) if other == told_by and i not in self._taken]
-        for is_known in (_are_same, _are_more_general):
-            for i in left:
-                if any(is_known(shapes, known) for known in found[i][1]):
-                    found[i][1].append(shapes)
-                    return i
-        found.append((told_by, [shapes]))
-        return len(found) - 1
-
-
-def _are_same(shapes: Sequence[tf.TensorShape], known: Sequence[tf.TensorShape]) -> bool:
-    return [str(shape) for shape in shapes] == [str(shape) for shape in known]
-
-
-def _are_more_general(shapes: Sequence[tf.TensorShape], known: Sequence[tf.TensorShape]) -> bool:
-    return all(one.is_subtype_of(shape) for one, shape in zip(known, shapes, strict=True))
+    def made(self, name: str, places: Places, count: int) -> MadeFunction:
+        """A function that the body makes: the `count`-th of this name that is made at these places in one build."""
+        known = self._functions.setdefault((name, places, count), AllBuilds(len(self._functions) + 1))
+        return MadeFunction(f"{self.name}/{name}{known.number}", known)
 
 
 class _Replaying(threading.local):
@@ -214,9 +155,9 @@ def made_function(name: str) -> MadeFunction | None:
     """A function that is made now, as far as it is the same whenever its body is built; None outside of bodies."""
     if _replaying.log is None or _replaying.body not in graphs.enclosing_graphs(tf1.get_default_graph()):
         return None
-    place = name, _users_places(_replaying.around)
-    _replaying.counts[place] += 1
-    return _replaying.log.made(*place, _replaying.counts[place])
+    places = _users_places(_replaying.around)
+    _replaying.counts[name, places] += 1
+    return _replaying.log.made(name, places, _replaying.counts[name, places])
 
 
 def _with(initial_value: Any, change: Callable[[Any], Any]) -> Any:
@@ -271,7 +212,7 @@ def _users_places(around: list[FrameType]) -> Places:
 def _place(frame: FrameType) -> Hashable:
     """Which call a frame is in. A line may have several, as in `tf.cond(b, lambda: f(x), lambda: g(x))`.
 
-    It is told by file, line and columns, not by the instruction alone: the code of a `finally:` has several copies, one
+    File, line and columns say that, not the instruction alone: the code of a `finally:` has several copies, one
     for each way to leave the `try`. What AutoGraph makes of a function is made once, so its files are the same in all
     builds.
     """

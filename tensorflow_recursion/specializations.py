@@ -32,7 +32,7 @@ from tensorflow_recursion._tf.read_shapes import Part
 from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_causes, with_message
 from tensorflow_recursion.explanations import explained, is_explained
-from tensorflow_recursion.made_variables import MadeFunction
+from tensorflow_recursion.made_functions import MadeFunction
 from tensorflow_recursion.passed_numbers import PassedNumbers
 from tensorflow_recursion.sharing import ShapeReads, Sharing
 from tensorflow_recursion.signatures import Signature
@@ -106,8 +106,8 @@ class Source:
         if self.made is None:
             return None
         specs = function_types.tensor_specs(call_type)
-        always_the_same = (*(spec.dtype.name for spec in specs), *function_types.plain_values(call_type))
-        return self.made.name_for(always_the_same, [spec.shape for spec in specs])
+        in_common = (*(spec.dtype.name for spec in specs), *function_types.plain_values(call_type))
+        return self.made.name_for(in_common, [spec.shape for spec in specs])
 
 
 class _Building(threading.local):
