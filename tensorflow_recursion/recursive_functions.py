@@ -82,7 +82,7 @@ class RecursiveFunction(KerasFunction):
         self._owner = Owner(self._name, owner)
         self.input_signature = options["input_signature"]
         self.output_signature = options["output_signature"]
-        self._look_like(func)
+        self._take_attributes_of(func)
         dataclass_nests.open_in([self.input_signature, self.output_signature])
         try:
             self._arguments = CallArguments(self._name, func, self.python_function, self.input_signature)
@@ -98,7 +98,7 @@ class RecursiveFunction(KerasFunction):
         )
         self._methods = Methods(self._name, self._made_for)
 
-    def _look_like(self, func: Callable[..., Any]) -> None:
+    def _take_attributes_of(self, func: Callable[..., Any]) -> None:
         """Have the attributes by which Python, Keras and users know a function. (`__wrapped__` is a property.)"""
         self.__qualname__ = getattr(func, "__qualname__", self._name)
         self.__module__ = func.__module__
@@ -251,7 +251,7 @@ class RecursiveFunction(KerasFunction):
         """Add a call to the default graph."""
         arguments = self._arguments.bind(args, kwargs, self._source.numbers.as_tensors)
         library = calls.current_library()
-        function = self._required(library, arguments)
+        function = self._specialization_with_results(library, arguments)
         tensors = arguments.tensors(function.call_type)
         if inferring.is_inferring():
             return library.inference.result_of(function, tensors)
@@ -260,8 +260,8 @@ class RecursiveFunction(KerasFunction):
         result = library.call(function.user_name, function.inputs, tensors, self._name)
         return nests.pack(function.returns, _listed(result))
 
-    def _required(self, library: Library, arguments: Arguments) -> Specialization:
-        """The function of a graph that serves a call with such arguments. What it returns is known afterwards."""
+    def _specialization_with_results(self, library: Library, arguments: Arguments) -> Specialization:
+        """What `_specialization` finds, once it is known what that one returns, and it is not given up for another."""
         while True:
             function = self._specialization(library, arguments)
             library.note_scope(function)
@@ -272,7 +272,7 @@ class RecursiveFunction(KerasFunction):
                 return function
 
     def _specialization(self, library: Library, arguments: Arguments) -> Specialization:
-        """The function of a graph that serves a call with such arguments."""
+        """Find or make the function of a graph that serves a call with such arguments; note that it is called."""
         call_type = arguments.type
         here = (graphs.replica(), keras_scopes.kind())
         known = self._known.setdefault(library, {}).setdefault(here, KnownSpecializations(self._source))
