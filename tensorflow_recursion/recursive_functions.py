@@ -89,7 +89,9 @@ class RecursiveFunction(KerasFunction):
             self._source = self._new_source(like)
         except (TypeError, ValueError) as error:
             raise type(error)(f"Function '{self._name}': {error}") from error
-        self._eager = EagerFunctions(self._make_eager_function)
+        self._eager = EagerFunctions(
+            self, func, self._in_graph, self._source.reads, reduce_retracing=options["reduce_retracing"]
+        )
         self._num_traces = 0
         # The specializations in each library, by the replica of a distribution strategy (which has variables of its
         # own), and by what Keras layers do.
@@ -218,25 +220,6 @@ class RecursiveFunction(KerasFunction):
                 with contextlib.suppress(Exception):  # a call that failed is known, too, and fails again
                     saved_attributes.trace_if_new(saved, function.call_type, args, kwargs)
         return saved
-
-    def _make_eager_function(self) -> Any:
-        """A tf.function whose graph has one call of this function."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._source.reads.checked(self._in_graph(args, kwargs))
-
-        call.__name__ = call.__qualname__ = self._name
-        call.__wrapped__ = self._func  # type: ignore[attr-defined]  # what TensorFlow counts traces by
-        call.__doc__ = self.__doc__
-        call.__signature__ = self.__signature__  # type: ignore[attr-defined]
-        made = tf.function(
-            call,
-            input_signature=self.input_signature,
-            autograph=False,
-            reduce_retracing=self._options["reduce_retracing"],
-        )
-        function_types.generalize_by(made, self._source.reads.generalized)
-        return made
 
     def _in_python(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run the Python function. What its user states of the result holds as in graphs."""
