@@ -174,7 +174,7 @@ def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor | Non
         return None
     indices = op.outputs[1]
     grad = tf.convert_to_tensor(grad)
-    whole = tf.math.unsorted_segment_mean(grad, indices, op.get_attr(_NUM_ROWS))
+    whole = _mean_of_rows(grad, indices, op.get_attr(_NUM_ROWS))
     tolerance = _TOLERANCES[grad.dtype.real_dtype.size] * tf.reduce_max(tf.abs(grad))
     is_off = tf.reduce_any(tf.abs(tf.gather(whole, indices) - grad) > tolerance)  # NaN is not
     message = (
@@ -183,3 +183,14 @@ def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor | Non
     )
     with tf.control_dependencies([tf1.Assert(tf.logical_not(is_off), [message])]):
         return sums.for_terms(tf.identity(whole))
+
+
+def _mean_of_rows(rows: tf.Tensor, indices: tf.Tensor, num_rows: int) -> tf.Tensor:
+    """The mean of the rows that have an index, for each index.
+
+    `tf.math.unsorted_segment_mean` takes no complex numbers, and counts in the dtype of the rows: in bfloat16 to 256.
+    """
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(indices), indices, num_rows)
+    counts = tf.reshape(tf.maximum(counts, 1), tf.concat([[num_rows], tf.ones([tf.rank(rows) - 1], tf.int32)], 0))
+    sums_of_rows = tf.math.unsorted_segment_sum(_summable(rows), indices, num_rows)
+    return tf.cast(sums_of_rows / tf.cast(counts, sums_of_rows.dtype), rows.dtype)

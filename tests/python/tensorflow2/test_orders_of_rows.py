@@ -117,3 +117,24 @@ def test_second_derivatives_by_eager_tapes_around_control_flow_whose_calls_gathe
     found = derivatives(recursive, tf.function if is_compiled else lambda function: function)
     for got, want in zip(found, derivatives(unrolled, lambda function: function), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [tf.complex64, tf.float16])
+def test_second_derivatives_take_rows_of_complex_numbers_and_many_of_few_bits(dtype):
+    # In float16 one counts to 2,048. The last 16 of the 5,000 uses do not cancel out.
+    signs = tf.cast([*[1.0, -1.0] * 2492, *[1.0] * 16], dtype)
+    weight = tf.Variable(tf.cast([[1.0, 2.0], [3.0, 4.0]], dtype))
+
+    @tfr.recursive(output_signature=tf.TensorSpec([], dtype))
+    def f(n):
+        if n < 1:
+            return tf.reduce_sum(tf.gather(weight, tf.zeros([5000], tf.int32)) ** 2 * signs[:, None])
+        return f(n - 1)
+
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            y = f(tf.constant(1))
+        rows = tape.gradient(y, weight)
+        z = tf.reduce_sum(tf.convert_to_tensor(rows) * tf.cast(1.5, dtype))
+    assert isinstance(rows, tf.IndexedSlices)
+    np.testing.assert_array_equal(tf.convert_to_tensor(outer.gradient(z, weight)), [[48, 48], [0, 0]])
