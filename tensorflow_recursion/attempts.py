@@ -29,7 +29,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
+from tensorflow_recursion import handed_on, names
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import assignments, functions, side_effects
 from tensorflow_recursion._tf import tracing as tf_tracing
@@ -170,7 +170,7 @@ class BodyTracer:
             if body.has_effects and definition.orders_effects:
                 definition.has_effects = True
             body.output_types = [tensor.dtype.base_dtype for tensor in outputs]
-            body.output_handles = [static_shapes.elements_of(tensor) for tensor in outputs]
+            body.output_handles = [handed_on.known_of(tensor) for tensor in outputs]
             return outputs
 
         name = self._registry.graph_name(definition.user_name)

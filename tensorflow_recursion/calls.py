@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import call_checks, names, nested_calls, ops, signatures
+from tensorflow_recursion import call_checks, handed_on, names, nested_calls, ops, signatures
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inferring, patches, tapes
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.handles import HandleData
@@ -240,12 +240,13 @@ class Library:
 
     def _invoke(self, name: str, arguments: Sequence[tf.Tensor], captures: Tensors, node_name: str) -> tf.Operation:
         """Add an Invoke node of `name` to the default graph."""
+        handles.set_handle_data(arguments, list(map(handed_on.known_of, arguments)))  # v1 loops do not tell
         forward = self._forward_name(name, arguments)
         self._note_trace(self._target(name))
         types, shapes = self._outputs(name)
         inputs = [*arguments, *captures]
         op = ops.invoke(self._target(name), inputs, types, shapes, name=node_name, forward=forward)
-        known = self._result_handles(name)
+        known = self._result_handles(name, inputs)
         handles.set_handle_data(list(op.outputs)[: len(known)], known)
         definition = self.registry.definitions.get(name)
         if definition is not None and definition.max_depth is not None:
@@ -263,10 +264,11 @@ class Library:
         if (trace := names.trace_in(in_graph)) is not None:
             _libraries[trace] = self
 
-    def _result_handles(self, name: str) -> Sequence[HandleData | None]:
-        """What is known of the lists that a call of `name` returns."""
+    def _result_handles(self, name: str, inputs: Sequence[tf.Tensor]) -> Sequence[HandleData | None]:
+        """What is known of the lists and handles that a call of `name` with these inputs returns."""
         body = self._traces.get(name)
-        return self.differentiation.result_handles(name, () if body is None else tuple(body.output_handles))
+        known = self.differentiation.result_handles(name, () if body is None else tuple(body.output_handles))
+        return self._traces.with_handed_on(known, name, inputs)
 
     def _bring_up_to_date(self) -> None:
         """After traces have settled, update the graph's function library and the calls that waited for definitions."""

@@ -1,4 +1,4 @@
-"""Static shapes of what functions take and return, and of the elements of lists, as far as they are known."""
+"""Static shapes of what functions take and return, as far as they are known."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import function_calls, handles, nodes
+from tensorflow_recursion._tf import nodes
 
 Shapes: TypeAlias = tuple[tf.TensorShape, ...]
 
@@ -37,26 +37,3 @@ def guess(result: tf.Tensor) -> tf.TensorShape:
         return (shape.rank is not None, 0 if shape.rank is None else sum(dim is not None for dim in shape.as_list()))
 
     return max(shapes, key=known)
-
-
-def elements_of(result: tf.Tensor) -> handles.HandleData | None:
-    """What is known of a list or a handle that a body returns, or a `tf.function` that it calls.
-
-    Of one that a conditional leaves open, it is the dtype in its branches.
-    """
-    data = handles.handle_data(result)
-    while data is None and result.op.type == "Identity":
-        result = result.op.inputs[0]
-        data = handles.handle_data(result)
-    if data is not None or not handles.has_data(result.dtype):
-        return data
-    called = function_calls.called_graph(result.op)
-    if called is not None:
-        return elements_of(called.outputs[result.value_index])
-    for output in nodes.branch_outputs(result):
-        if (data := elements_of(output)) is not None:
-            data = handles.HandleData.FromString(data.SerializeToString())
-            for known in data.shape_and_type:
-                known.shape.CopyFrom(tf.TensorShape(None).as_proto())
-            return data
-    return None

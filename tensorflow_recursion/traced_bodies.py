@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Hashable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
 from tensorflow_recursion import names
 from tensorflow_recursion import shapes as static_shapes
-from tensorflow_recursion._tf import assignments, functions, graphs, handles, recorders, tapes
+from tensorflow_recursion._tf import assignments, copies, functions, graphs, handles, recorders, tapes
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion.definitions import Definition, Tensors
 from tensorflow_recursion.made_variables import VariableLog
@@ -86,6 +87,12 @@ class Body:
     read_before: tapes.Variables = dataclasses.field(default_factory=list)
     watching: int = 0
     traced: functions.TracedFunction | None = None
+
+    @property
+    def graph(self) -> Any:
+        """The function graph that this was traced in; None while the trace is in progress, or if there was none."""
+        source = None if self.traced is None else copies.source_of(self.traced)
+        return None if source is None else source.graph
 
     @contextlib.contextmanager
     def building(self, seed: int | None) -> Iterator[None]:

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names
+from tensorflow_recursion import handed_on, names, ops
 from tensorflow_recursion._tf import assignments, functions, inferring, recorders, tapes
+from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.attempts import BodyTracer
 from tensorflow_recursion.contradictions import Contradictions
 from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
@@ -75,6 +77,24 @@ class Traces:
         if body is None or (self._open and not all(map(self._is_final, self.reachable(name)))):
             return None
         return body.traced
+
+    def with_handed_on(
+        self, known: Sequence[HandleData | None], name: str, inputs: Sequence[tf.Tensor]
+    ) -> Sequence[HandleData | None]:
+        """What is `known` of the lists and handles that a call returns, and what its inputs tell of the others."""
+        body = self._bodies.get(name)
+        if body is None or (graph := body.graph) is None:
+            return known
+        return [
+            handed_on.known_of_result(graph, i, inputs, self._graph_run_by) if data is None else data
+            for i, data in enumerate(known)
+        ]
+
+    def _graph_run_by(self, call: tf.Operation) -> Any:
+        """The graph that the body was traced in which a call runs; None if it is not known."""
+        definition = self._registry.by_graph_name(ops.callee_of(call))
+        body = None if definition is None else self._bodies.get(definition.user_name)
+        return None if body is None else body.graph
 
     def _is_final(self, name: str) -> bool:
         body = self._bodies.get(name)

@@ -115,6 +115,19 @@ def join_handle_data(a: HandleData | None, b: HandleData | None) -> HandleData |
     return joined
 
 
+def are_of_one_dtype(a: HandleData, b: HandleData) -> bool:
+    """Whether the values of two variables, or the elements of two lists, have one dtype."""
+    return [known.dtype for known in a.shape_and_type] == [known.dtype for known in b.shape_and_type]
+
+
+def with_open_shape(data: HandleData) -> HandleData:
+    """The same, but for the shape, which is not known."""
+    result = HandleData.FromString(data.SerializeToString())
+    for known in result.shape_and_type:
+        known.shape.CopyFrom(tf.TensorShape(None).as_proto())
+    return result
+
+
 def is_of_other_replica(tensor: tf.Tensor) -> bool:
     """Whether `tensor` is the handle of a distributed variable, and the replica being built has another one of it."""
     reference = getattr(tensor, "_distributed_container", None)

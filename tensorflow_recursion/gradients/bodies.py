@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, ops
+from tensorflow_recursion import handed_on, names, ops
 from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
@@ -114,7 +114,7 @@ class BodyWithGradient:
             results = self._results()
         function_calls.pass_handles_around(graph)
         self.results = [tf.identity(result) for result in results]
-        self.result_handles = [static_shapes.elements_of(result) for result in self.results]
+        self.result_handles = [handed_on.known_of(result) for result in self.results]
         forward = set(graph.get_operations())
         self._collect_gradients_of_weights()
         # Calls pass on what the body captures. What its gradient reads beyond that is kept in the gradient.

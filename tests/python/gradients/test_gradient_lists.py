@@ -180,8 +180,28 @@ def in_loops():
     return lambda x: weighted(stacked(f(2, x, empty()))), lambda x: np_weighted(oracle(x, [])), [0.6]
 
 
+def through_calls_in_a_row():
+    """What the first call returns is known by what it was given, and so on."""
+    f, define = recursive("Collect", [I32, F64, LIST], [LIST])
+    define(lambda n, x, a: tf.cond(n < 1, lambda: a, lambda: f(n - 1, tf.sin(x), pushed(a, x * x))))
+    g, define_g = recursive("Through", [I32, LIST], [LIST])
+    h, define_h = recursive("Back", [I32, LIST], [LIST])
+    define_g(lambda n, a: tf.cond(n < 1, lambda: f(1, 0.5, a), lambda: h(n - 1, a)))
+    define_h(lambda n, a: tf.cond(n < 1, lambda: tf.identity(a), lambda: g(n - 1, a)))
+
+    def build(x):
+        tensors = tf.identity(g(2, f(2, x, empty())))
+        tensors = tf.while_loop(lambda i, _: i < 2, lambda i, a: (i + 1, f(i, x, g(3, a))), [0, tensors])[1]
+        return weighted(stacked(h(1, tensors)))
+
+    def oracle(x):
+        return np_weighted([x * x, np.sin(x) ** 2, 0.25, x * x, 0.25])
+
+    return build, oracle, [0.6]
+
+
 PROGRAMS = [returned, argument, argument_and_result, changed_in_place, several_results, passed_on_and_read_once]
-PROGRAMS += [of_lists, captured, in_loops]
+PROGRAMS += [of_lists, captured, in_loops, through_calls_in_a_row]
 
 
 @pytest.mark.sampled(2)
@@ -290,6 +310,17 @@ def test_gradient_goes_through_one_function_for_lists_of_different_dtypes(run, c
     floats = f(2, pushed(empty(dtype=tf.float32), tf.cast(x, tf.float32)))
     y = 2.0 * item(doubles, 0) + 3.0 * tf.cast(item(floats, 0, dtype=tf.float32), F64)
     assert run([y, tf.gradients(y, x)[0]]) == [3.75, 5]
+
+
+def test_gradient_of_gradient_goes_through_lists_of_different_dtypes_and_calls_in_a_row(run, control_flow):
+    f, define = recursive("Swap", [I32, LIST, LIST], [LIST, LIST])
+    define(lambda n, a, b: tf.cond(n < 1, lambda: (a, b), lambda: f(n - 2, a, b)))
+    x = tf.constant(0.75, F64)
+    floats = pushed(empty(dtype=tf.float32), tf.cast(x, tf.float32))
+    b, a = f(2, *f(2, floats, pushed(empty(), x)))
+    y = item(a, 0) ** 3 + tf.cast(item(b, 0, dtype=tf.float32), F64) ** 2
+    first = tf.gradients(y, x)[0]
+    np.testing.assert_allclose(run([first, tf.gradients(first, x)[0]]), [3 * 0.75**2 + 1.5, 6 * 0.75 + 2])
 
 
 def test_gradient_goes_through_optionals(run, control_flow):

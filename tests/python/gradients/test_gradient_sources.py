@@ -186,6 +186,13 @@ def test_gradient_goes_through_a_handle_that_a_function_returns(run, control_flo
     np.testing.assert_allclose(run([*first, *second, *third]), [factor * power for factor, power in expected])
 
 
+def test_gradient_goes_through_a_handle_that_several_calls_hand_on(run, control_flow):
+    v, w = two_variables()
+    f = define_swap()
+    y = read_value(f(f(v.handle, w.handle, 3), f(w.handle, v.handle, 1), 1)) ** 3
+    np.testing.assert_allclose(run(tf.gradients(y, [v.handle, w.handle])), [3 * 0.7**2, 0])
+
+
 def test_gradient_goes_through_handle_that_a_body_reads_where_a_call_returns_it(run, control_flow):
     v, w = two_variables()
     f, define = recursive("Read", [tf.resource, tf.resource, F64, I32], [tf.resource, F64])

@@ -38,7 +38,7 @@ ORDER = """
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.side_effects
     _tf.autograph, _tf.autograph_errors
     _tf.tracing
-    ops, shapes, signatures, explanations, sharing, passed_numbers, made_functions
+    handed_on, ops, shapes, signatures, explanations, sharing, passed_numbers, made_functions
     vectorization, conversions, made_variables
     definitions, results, looks
     result_shapes, traced_bodies, contradictions, output_signatures

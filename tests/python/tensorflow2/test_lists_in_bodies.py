@@ -98,7 +98,22 @@ def returns_an_array(recursive):
     return lambda x: written(x, tf.constant(3)).stack()
 
 
+def array_through_calls_in_a_row(recursive):
+    @recursive
+    def written(array, x, n):
+        if n < 1:
+            return array
+        return written(array.write(array.size(), x), x * x, n - 1)
+
+    def compute(x):
+        array = tf.TensorArray(F32, 0, element_shape=[], dynamic_size=True, clear_after_read=False)
+        return written(written(array, x, tf.constant(2)), x, tf.constant(1)).stack()
+
+    return compute
+
+
 PROGRAMS = [takes_a_list, returns_a_list, hands_a_list_on, list_in_loops, takes_an_array, returns_an_array]
+PROGRAMS += [array_through_calls_in_a_row]
 
 
 def derivatives(program):
