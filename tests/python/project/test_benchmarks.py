@@ -314,6 +314,7 @@ def test_a_call_beside_a_large_main_graph_is_judged():
 # --- What newcomers run -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_ten_line_example_prints_its_result():
     code = (ROOT / "examples" / "fib.py").read_text()
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS)

@@ -124,6 +124,7 @@ def test_build_requirements_are_those_of_the_development_environment():
     assert set(re.findall(r'"([^"]+)"', requires)) <= pinned
 
 
+@pytest.mark.thorough
 def test_source_distribution_has_every_tracked_file(tmp_path):
     try:
         listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)

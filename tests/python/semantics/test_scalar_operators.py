@@ -81,6 +81,7 @@ def test_operators_at_edges(dtype):
                         assert_number(value, wanted[operator], f"{operator} of {x!r}, {y!r}")
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operators_with_constants(dtype):

@@ -376,6 +376,7 @@ def test_reading_a_rank_that_the_user_states_is_no_warning(signature):
         assert scaled(tf.ones([1, 1]), tf.constant(2)).numpy().tolist() == [[4.0]]
 
 
+@pytest.mark.thorough
 def test_calls_may_pass_more_and_fewer_arguments_than_those_before():
     @tfr.recursive
     def total(n, *rest, **named):

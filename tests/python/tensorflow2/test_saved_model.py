@@ -118,6 +118,7 @@ def test_loaded_second_derivative_is_differentiated(tmp_path):
     np.testing.assert_allclose(found, [N * (N - 1) * (N - 2) * V * X ** (N - 3), second / V], rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_module_loaded_twice_beside_one_like_it_is_each_its_own(saved):
     """Names of functions in files are those of another process, which may be names here too."""
     module = Power()
@@ -263,6 +264,7 @@ def test_loaded_module_that_gathers_in_a_branch_has_gradients(tmp_path):
     np.testing.assert_allclose(tf.convert_to_tensor(of_table), [[73.5, 73.5], [63.0, 63.0]])
 
 
+@pytest.mark.thorough
 def test_module_whose_bodies_differentiate_functions_of_numbers_is_saved(tmp_path):
     """What the innermost function captures is learned after the pairs of those around it were made."""
     module = tf.Module()

@@ -85,6 +85,7 @@ def test_persistent_tape_answers_several_times(differentiate, v):
     assert numbers(differentiate(gradient)) == [DX, 2 * y * DX, 2 * y * DV]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 def test_gradient_of_gradient_by_nested_tapes(differentiate, v):
     def gradient(power):

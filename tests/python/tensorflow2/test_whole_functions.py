@@ -86,6 +86,7 @@ def test_forward_and_backward_are_one_program():
     assert (static, dynamic) == (4, 0)
 
 
+@pytest.mark.thorough
 def test_training_step_is_the_same_as_dynamically():
     def losses():
         weight = tf.Variable(0.5, dtype=tf.float64)
