@@ -55,7 +55,7 @@ def refuse_fingerprints(call: str) -> None:
 
 
 def _refusing(call: str, original: Callable[..., Any], method: str, instead: str) -> Callable[..., Any]:
-    """A function that `Dataset.<method>` calls, but an error for a dataset that calls functions by `call`."""
+    """`original`, which takes the fingerprint for `Dataset.<method>`; an error where the dataset calls by `call`."""
 
     @functools.wraps(original)
     def checked(dataset: Any, *args: Any, **kwargs: Any) -> Any:

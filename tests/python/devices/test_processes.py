@@ -434,7 +434,6 @@ def wait_until_memory_is_as_before(tasks, kib, step, warm_up, steps):
     wait_for(lambda: max(grown()) < kib)
 
 
-@pytest.mark.full_matrix
 def test_memory_of_workers_stays_when_many_steps_fail(mortal):
     """Frames and tensors of failed steps are freed on both tasks: each step would leave 1 MiB."""
     place = distribution.of_cluster(mortal)

@@ -269,8 +269,6 @@ PRODUCTS = {
 
 
 @pytest.mark.full_matrix
-@pytest.mark.each_value
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("body", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_orders_by_weight_that_is_multiplied_with(control_flow, kind, body):

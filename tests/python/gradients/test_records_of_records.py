@@ -64,8 +64,6 @@ USES = {
 
 
 @pytest.mark.full_matrix
-@pytest.mark.each_value
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("define", [cube, recursive_cube])
 @pytest.mark.parametrize("use", USES)
 def test_fourth_derivative_is_that_of_the_power(run, define, use):

@@ -42,7 +42,6 @@ def test_pictures_of_a_tour_are_of_the_program_on_its_page(name):
     assert body.strip() in program
 
 
-@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_pictures_of_the_tours_are_of_what_runs_now(tmp_path, monkeypatch):
     """If it fails, the pictures have to be drawn again (`make docs`), and the tours read again."""

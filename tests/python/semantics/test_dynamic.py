@@ -71,7 +71,6 @@ def test_recursion_is_deep_when_kernels_run_in_pool_or_inline(control_flow, inte
 
 
 @pytest.mark.full_matrix
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [0, 1])
 def test_recursion_is_deep_in_dataset_function(control_flow, threads):
     sum_to = define_sum()

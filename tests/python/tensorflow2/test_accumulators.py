@@ -327,8 +327,6 @@ AS_UNROLLED = [
 
 
 @pytest.mark.full_matrix
-@pytest.mark.each_value
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", PLACES_OF_TAPES)
 @pytest.mark.parametrize("followed", ["x", "w"])
 @pytest.mark.parametrize("what", [late, between_tapes])
@@ -351,7 +349,6 @@ def test_accumulator_that_did_not_follow_the_call_is_refused_where_it_is_wrong(w
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_accumulator_of_the_gradient_for_the_result_may_begin_late():
     w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
     x = tf.constant([[0.5, -0.25]], F64)

@@ -256,7 +256,6 @@ def test_functions_of_a_recursion_may_refer_to_a_named_tuple():
     assert float(product(tf.constant(3), lambda y: y, Factors(tf.constant(3.0), ()))) == 9.0
 
 
-@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_dictionary_in_a_function_of_a_recursion_is_an_error_that_says_what_to_do():
     @tfr.recursive

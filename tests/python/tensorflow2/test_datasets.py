@@ -265,7 +265,6 @@ def test_saved_models_have_datasets_that_their_functions_make(fib, tmp_path):
 # It is chance which functions the optimizers of a dataset lower before they come to others that hold them, so there are
 # several. What must come of each of them is in tests/cc/expand/hold_calls_test.cc.
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_gradients_of_loops_with_functions_of_weights_are_static(static_or_error):
     for _ in range(4):
         weight = tf.Variable([[0.5, -0.25], [0.125, 1.0]])

@@ -65,8 +65,6 @@ def in_branch(net):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.sampled(2)
-@pytest.mark.thorough
 @pytest.mark.parametrize("first", [gradient, by_nested_tapes])
 def test_tangent_of_a_gradient_after_a_gradient(first):
     w, x = tf.Variable(W), tf.constant(X)

@@ -34,7 +34,6 @@ def test_losses_are_those_of_one_device(on_one_device, way):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_replicas_run_bodies_that_make_variables_and_have_custom_gradients():
     program = pathlib.Path(__file__).with_name("replica_programs.py")
     done = processes.run_python(program, "eager", "inside", "outside")

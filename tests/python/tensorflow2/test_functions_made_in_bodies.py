@@ -159,7 +159,6 @@ def test_method_of_an_object_that_a_body_does_not_keep_is_an_error_that_says_wha
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_derivatives_without_end_are_an_error_whose_remedy_helps(monkeypatch):
     """Each trace of `outer` makes another `inner`, and the gradient in the body makes others of those."""
     monkeypatch.setattr(groups, "_MAX_SWEEPS", 8)

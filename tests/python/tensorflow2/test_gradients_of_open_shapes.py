@@ -89,8 +89,6 @@ def test_gradients_of_two_calls_have_the_static_shapes_of_their_arguments():
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [[None], None], ids=["rank", "nothing"])
 def test_second_derivatives_where_a_body_reads_a_variable_of_open_shape(shape):
     """A call returns the variables that its gradient reads; nobody asks for the gradient of this result."""

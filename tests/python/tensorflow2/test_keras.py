@@ -158,7 +158,6 @@ def test_model_is_saved_and_loaded(data, tmp_path):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.full_matrix
 @pytest.mark.thorough
 def test_compilation_by_xla_is_an_error_that_says_what_to_do(data):
     model = functional()

@@ -66,7 +66,6 @@ def scaled():
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_many_kinds_of_arguments_are_taken_one_beside_the_other(scaled):
     @tf.function
     def total(x):

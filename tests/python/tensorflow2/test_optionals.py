@@ -110,8 +110,6 @@ def check_tapes_around(conditional, weights, place, order, in_function):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.each_value
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("in_function", [False, True], ids=["eager", "tf_function"])
 @pytest.mark.parametrize("place", [in_body, in_branch, in_loop], ids=lambda place: place.__name__)
 @pytest.mark.parametrize("conditional", CONDITIONALS, ids=lambda conditional: conditional.__name__)
@@ -119,7 +117,6 @@ def test_second_derivative_of_a_tape_around_a_conditional_of_a_tf_function(condi
     check_tapes_around(conditional, weights, place, 2, in_function)
 
 
-@pytest.mark.thorough
 @pytest.mark.full_matrix
 @pytest.mark.parametrize("conditional", CONDITIONALS, ids=lambda conditional: conditional.__name__)
 def test_third_derivative_of_such_a_tape(conditional, weights):

@@ -136,8 +136,6 @@ def test_derivative_of_a_jacobian(program, use, in_function, x, weight):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.each_value
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("program", "order"), [(vectorized_forces, 2), (vectorized_gradients, 1)])
 @uses
 def test_derivatives_of_gradients_that_are_vectorized(program, order, use, x, weight):
@@ -145,7 +143,6 @@ def test_derivatives_of_gradients_that_are_vectorized(program, order, use, x, we
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_log_determinant_of_a_jacobian(x, weight):
     """As flows have it; the call is in a `tf.function` of its own, which keeps the terms for gradients."""
 
@@ -189,8 +186,6 @@ def in_scan(net, x, weight):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.each_value
-@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "program",
     [in_cond, in_branch_not_taken, in_switch_case, in_while_loop, in_loop_for_weight, in_map, in_scan],

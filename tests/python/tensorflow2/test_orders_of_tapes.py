@@ -48,9 +48,6 @@ DERIVATIONS = {
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
-@pytest.mark.each_value
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("derivation", DERIVATIONS.values(), ids=DERIVATIONS)
 @pytest.mark.parametrize("order", [2, 3])
 def test_kernel_runs_are_in_proportion_to_calls(derivation, order):

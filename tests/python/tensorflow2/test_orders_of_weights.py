@@ -59,9 +59,6 @@ def hessian(net, weight, pfor):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
-@pytest.mark.each_value
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("in_function", [False, True])
 @pytest.mark.parametrize("pfor", [False, True])
 @pytest.mark.parametrize("kind", ["product", "rows"])
@@ -105,8 +102,6 @@ def by_rows(x, w):
 USES = {"sum": (by_sum, [3]), "product": (by_product, [3, 3]), "rows": (by_rows, [4, 3])}
 
 
-@pytest.mark.thorough
-@pytest.mark.each_value
 @pytest.mark.full_matrix
 @pytest.mark.parametrize("is_variable", [False, True], ids=["tensor", "variable"])
 @pytest.mark.parametrize("use", list(USES))

@@ -218,8 +218,6 @@ def calls_recursion(x):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize(
     "function", [calls_one, calls_two, sine, calls_function, calls_recursion], ids=lambda one: one.__name__
@@ -254,7 +252,6 @@ def test_recomputed_gradient_is_saved_without_a_warning_of_its_own_gradient(tmp_
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_derivatives_beyond_those_that_are_saved_are_an_error(tmp_path):
     tf.saved_model.save(module_with(sine, "body"), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path)).call
@@ -278,8 +275,6 @@ CALLED = {
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", ["body", "branch"])
 @pytest.mark.parametrize("called", CALLED.values(), ids=list(CALLED))
 def test_function_that_a_loaded_body_calls_has_derivatives(tmp_path, called, place):

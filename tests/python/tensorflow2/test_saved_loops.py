@@ -160,8 +160,6 @@ def check_orders(loaded, net, orders):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
-@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_derivatives_are_as_before_saving(tmp_path, program):
     """What was loaded can be saved once more."""

@@ -94,7 +94,6 @@ print(json.dumps([float(one) for one in (slope, second, outer.gradient(slope, mo
 
 
 @pytest.mark.full_matrix
-@pytest.mark.thorough
 def test_loaded_second_derivative_is_differentiated(tmp_path):
     module = tf.Module()
     module.v = tf.Variable(V)
