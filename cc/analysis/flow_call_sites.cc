@@ -57,6 +57,19 @@ absl::Status CheckNumbers(const FlowCallSite& site) {
                          site.calls.size(), " is ", site.calls.rbegin()->first);
 }
 
+absl::Status LacksArgument(const FlowCallSite& site, int index, const char* place) {
+  return InvalidArgument(Describe(site), " lacks argument ", index, ", which the function takes", place);
+}
+
+// A body would wait for ever for an argument that no Call passes, and compiled code would read whatever its register
+// held. Of a call on several devices, NumberArguments checks the arguments of this one.
+absl::Status CheckArguments(const FlowCallSite& site, const FlowFunction& callee) {
+  for (size_t i = site.calls.size(); i < callee.entries.size() && !IsShared(site); ++i) {
+    if (callee.entries[i] != kNone) return LacksArgument(site, static_cast<int>(i), "");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckTypes(const FlowGraph& flow, const FlowCallSite& site, const FlowFunction& callee) {
   for (const auto& [index, node] : site.returns) {
     const auto result = callee.results.find(index);
@@ -78,6 +91,7 @@ absl::Status CheckCallSite(FlowGraph* flow, const FlowCallSite& site) {
   const RegionId region = flow->regions.FindFunction(site.callee);
   if (region == kNone) return InvalidArgument(Describe(site), ": the graph holds no body of '", site.callee, "'");
   TFR_RETURN_IF_ERROR(CheckNumbers(site));
+  TFR_RETURN_IF_ERROR(CheckArguments(site, flow->functions[region]));
   return CheckTypes(*flow, site, flow->functions[region]);
 }
 
@@ -106,7 +120,7 @@ absl::Status CheckSharedArguments(const FlowCallSite& site, const std::set<int>&
   }
   for (int index : arguments) {
     if (site.calls.count(index) > 0) continue;
-    return InvalidArgument(Describe(site), " lacks argument ", index, ", which the function takes on this device");
+    return LacksArgument(site, index, " on this device");
   }
   return absl::OkStatus();
 }

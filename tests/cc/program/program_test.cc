@@ -418,6 +418,13 @@ TEST(ProgramTest, RefusesGapsInArguments) {
   ExpectFault(graph, {"Call of 'F' at 'main'", "without gaps"});
 }
 
+TEST(ProgramTest, RefusesCallsWithoutTheLastArgumentThatABodyReads) {
+  StaticGraph graph;
+  AddMain(&graph, "F", 1);
+  graph.Function("F", {"x", "y"}).Op("F/sum", "AddV2", {"F/x", "F/y"}).Result("F", "F/sum");
+  ExpectFault(graph, {"Call of 'F' at 'main'", "lacks argument 1", "the function takes"});
+}
+
 TEST(ProgramTest, RefusesCallsOfMissingBodies) {
   StaticGraph graph;
   AddMain(&graph, "Nowhere", 1);
