@@ -270,6 +270,10 @@ class Library:
         known = self.differentiation.result_handles(name, () if body is None else tuple(body.output_handles))
         return self._traces.with_handed_on(known, name, inputs)
 
+    def tell_of_lists(self, tensors: Sequence[tf.Tensor]) -> None:
+        """Let each list and handle tell what it holds that could not when it was made, before functions were defined."""
+        handles.set_handle_data(tensors, list(map(self._traces.known_of, tensors)))
+
     def _bring_up_to_date(self) -> None:
         """After traces have settled, update the graph's function library and the calls that waited for definitions."""
         to_move = self._unresolved.to_move()
@@ -400,7 +404,9 @@ def _invoke_gradient(op: tf.Operation, *grads: Any) -> Gradients:
     call = op.outputs[0].op  # `op` itself, or what a tape has in place of it
     # A tape that a tf.custom_gradient has kept knows the calls of the body that was traced, not those of its copies.
     call = copies.operation_around(call, tf1.get_default_graph())
-    return library_of_call(call).differentiation.of_call(call, grads[:-1])
+    library = library_of_call(call)
+    library.tell_of_lists(call.inputs)
+    return library.differentiation.of_call(call, grads[:-1])
 
 
 def _tf_function_gradient(op: tf.Operation, *grads: Any) -> Gradients:

@@ -90,6 +90,10 @@ class Traces:
             for i, data in enumerate(known)
         ]
 
+    def known_of(self, tensor: tf.Tensor) -> HandleData | None:
+        """What is known by now of a list or a handle; calls that it comes from may have been made too early to tell."""
+        return handed_on.known_of(tensor, self._graph_run_by)
+
     def _graph_run_by(self, call: tf.Operation) -> Any:
         """The graph that the body was traced in which a call runs; None if it is not known."""
         definition = self._registry.by_graph_name(ops.callee_of(call))

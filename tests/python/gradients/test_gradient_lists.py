@@ -200,8 +200,23 @@ def through_calls_in_a_row():
     return build, oracle, [0.6]
 
 
+def through_more_calls_than_can_be_looked_at():
+    """Each function calls the one before it twice, so that a list goes through thousands of calls."""
+    f, define = recursive("Level0", [LIST], [LIST])
+    define(lambda tensors: tf.identity(tensors))
+    for level in range(1, 12):
+        before = f
+        f, define = recursive(f"Level{level}", [LIST], [LIST])
+        define(_twice(before))
+    return lambda x: item(f(pushed(empty(), x * x)), 0), lambda x: x * x, [0.6]
+
+
+def _twice(f):
+    return lambda tensors: f(f(tensors))
+
+
 PROGRAMS = [returned, argument, argument_and_result, changed_in_place, several_results, passed_on_and_read_once]
-PROGRAMS += [of_lists, captured, in_loops, through_calls_in_a_row]
+PROGRAMS += [of_lists, captured, in_loops, through_calls_in_a_row, through_more_calls_than_can_be_looked_at]
 
 
 @pytest.mark.sampled(2)
@@ -259,6 +274,16 @@ def test_list_has_gradient_when_its_function_is_defined_after_the_call(run, cont
     define(lambda n, x: tf.cond(n < 1, empty, lambda: pushed(f(n - 1, 2.0 * x), x * x)))
     define_g(lambda n, a: tf.cond(n < 1, lambda: item(a, 0), lambda: item(a, n) * g(n - 1, a)))
     np.testing.assert_allclose(run(tf.gradients(y, x)[0]), 6 * 0.7**5 * 16 * 4)
+
+
+def test_list_has_gradient_when_functions_that_calls_in_a_row_run_are_defined_after_them(run, control_flow):
+    f, define = recursive("Later", [I32, LIST], [LIST])
+    g, define_g = recursive("LaterStill", [I32, F64, LIST], [LIST])
+    x = tf.constant(0.7, F64)
+    y = item(f(2, g(1, x, f(1, pushed(empty(), x)))), 1)
+    define(lambda n, a: tf.cond(n < 1, lambda: a, lambda: f(n - 1, a)))
+    define_g(lambda n, x, a: tf.cond(n < 1, lambda: f(1, pushed(a, x * x)), lambda: g(n - 1, x * x, f(1, a))))
+    np.testing.assert_allclose(run([y, tf.gradients(y, x)[0]]), [0.7**4, 4 * 0.7**3])
 
 
 def test_integers_in_list_have_no_gradient(run, control_flow):
