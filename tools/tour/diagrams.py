@@ -392,16 +392,17 @@ def frame() -> str:
     return svg.document("a frame of Fib", width, y + 18, body)
 
 
-# The words of memory while fib(3) calls fib(2), and that one fib(1): what each holds, and its kind.
+# The words of memory while fib(4) calls fib(3), and that one fib(2): what each holds, and its kind. A call of fib(1)
+# would get no words of its own, because it returns at once.
 _WINDOWS = [
-    ("n = 3", "port"),
-    ("to 4, result: r1", "flow"),
+    ("n = 4", "port"),
+    ("to 3, result: r1", "flow"),
+    ("n - 1 = 3", "port"),
+    ("to 3, result: r1", "flow"),
     ("n - 1 = 2", "port"),
-    ("to 4, result: r1", "flow"),
-    ("n - 1 = 1", "port"),
 ]
 # Each call: its title, the word that is its r0, and how many words it reaches so far.
-_CALLS = [("registers of fib(3)", 0, 3), ("registers of fib(2)", 2, 3), ("registers of fib(1)", 4, 1)]
+_CALLS = [("registers of fib(4)", 0, 3), ("registers of fib(3)", 2, 3), ("registers of fib(2)", 4, 1)]
 
 
 def windows() -> str:
