@@ -39,7 +39,7 @@ class TraceAgain(ValueError):
     """A body could not be built, maybe because a guess was wrong. It says what the error says that came up."""
 
     def __init__(self, error: Exception, drop_guess: Callable[[], Callable[[], None]]) -> None:
-        """`drop_guess` drops the guess, and returns a function that brings the guess back."""
+        """Wraps the `error` that came up; `drop_guess` drops the guess, and returns a function that brings it back."""
         super().__init__(str(error))
         self._error, self._drop_guess = error, drop_guess
 
@@ -202,14 +202,14 @@ class MadeDefinition(abc.ABC):
 
     @abc.abstractmethod
     def check_against(self, declared: Signature) -> None:
-        """Nothing can be wrong where the declaration is made of the signature."""
+        """Raises nothing for a declaration that is made from the signature."""
 
     @abc.abstractmethod
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph; returns its outputs."""
 
     def contradiction(self, args: Sequence[tf.Tensor], declared: Signature | None) -> Exception | None:
-        """Nothing can be wrong where nobody states anything."""
+        """None, because nobody states what such a function returns."""
         return None
 
     @abc.abstractmethod
@@ -235,7 +235,7 @@ class CopiedDefinition(MadeDefinition):
         self.signature = Signature(user_name, inputs, outputs)
 
     def check_against(self, declared: Signature) -> None:
-        """Nothing can be wrong where the declaration is made from the definition."""
+        """Accepts any declaration: it is made from the definition."""
 
     def trace_options(self) -> TraceOptions:
         """The options of a Defun that was given none."""

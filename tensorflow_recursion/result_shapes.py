@@ -75,7 +75,7 @@ class ResultShapes:
         return True
 
     def want_all(self, guesses: Mapping[str, Shapes]) -> bool:
-        """Want the shapes of all functions, and begin with these guesses; returns whether that is new."""
+        """From now on, find the shapes of all functions, beginning with `guesses`; returns whether that is new."""
         if self._all_are_wanted:
             return False
         self._all_are_wanted = True

@@ -259,7 +259,7 @@ def check_belongs_here(where: str, value: Any) -> None:
 
 
 def _are_taken_here() -> bool:
-    """Whether eager tensors are: in eager mode, and in functions."""
+    """Whether calls in the default graph may take eager tensors: in eager mode and in the graphs of functions."""
     return tf.executing_eagerly() or graphs.takes_eager_tensors(tf.compat.v1.get_default_graph())
 
 

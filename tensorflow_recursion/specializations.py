@@ -222,7 +222,7 @@ class Specialization:
         return str((self.output_shapes, tf.nest.flatten(self.returns)))
 
     def check_against(self, declared: Signature) -> None:
-        """Nothing can be wrong where the declaration is made from the function."""
+        """Accepts any declaration: it is made from this function."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """Build the body in the default graph."""

@@ -56,7 +56,13 @@ def source_of(function: Any) -> Source | None:
 
 @dataclasses.dataclass(frozen=True)
 class _Copy:
-    """Where the things of a graph come from, by what they are there: arguments by tensor, operations by name."""
+    """What stands in a copy of a graph for parts of that graph.
+
+    Attributes:
+      source: the graph that was copied.
+      arguments: the tensors of the copy that stand for arguments, by references to those of the source.
+      names: the names of operations in the copy, by their names in the source.
+    """
 
     source: tf.Graph
     arguments: Mapping[Hashable, tf.Tensor]

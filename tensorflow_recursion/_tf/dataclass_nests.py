@@ -15,7 +15,7 @@ from typing import Any
 
 
 def open_in(value: Any) -> None:
-    """Let the dataclasses in an argument be nests, apart from those with a hash: calls are told apart by that.
+    """Let the dataclasses in an argument be nests, apart from those with a hash, by which calls are told apart.
 
     So a frozen dataclass of numbers stays one Python object, and one that holds tensors, which have no hash, does not.
     """

@@ -1,4 +1,4 @@
-"""Functions of datasets that call recursive ones are kept from walks into functions that would never end."""
+"""Keeps TensorFlow from walking without end through functions of datasets that call recursive functions."""
 # SPDX-License-Identifier: Apache-2.0
 
 import functools
@@ -55,7 +55,7 @@ def refuse_fingerprints(call: str) -> None:
 
 
 def _refusing(call: str, original: Callable[..., Any], method: str, instead: str) -> Callable[..., Any]:
-    """`original`, which takes the fingerprint for `Dataset.<method>`; an error where the dataset calls by `call`."""
+    """`original`, which takes the fingerprint of a dataset, with an error for datasets with the operator `call`."""
 
     @functools.wraps(original)
     def checked(dataset: Any, *args: Any, **kwargs: Any) -> Any:

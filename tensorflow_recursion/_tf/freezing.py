@@ -128,7 +128,7 @@ def _prepare(graph: Any, call: str, alternative: Alternative) -> None:
 
 
 def _restore(graph: Any, call: str, rename: Rename) -> None:
-    """Undo `_prepare`, and let nodes name functions by their names now, and calls none that nobody runs.
+    """Undo `_prepare`. Nodes name functions by their present names from then on, and calls name none that is not run.
 
     A function that names one with a new name has a new one in turn: the frozen graph may come into one that has both.
     """
@@ -176,7 +176,7 @@ def _keep_conditionals(graph: Any, called: set[str]) -> set[tuple[str, str]]:
 
 
 def _lower_again(graph: Any, kept: set[tuple[str, str]]) -> None:
-    """Undo `_keep_conditionals`: what runs the functions does better with it."""
+    """Undo `_keep_conditionals`, because the runtime does better with lowered conditionals."""
     for function in graph.library.function:
         for node in function.node_def:
             if (function.signature.name, node.name) in kept:
@@ -200,7 +200,7 @@ def _function_names(graph: Any) -> set[str]:
 
 
 class _Caller(converter._FunctionCaller):  # type: ignore[misc]
-    """A node that refers to functions by the names that they have at last."""
+    """A node that refers to functions by the names that they have in the end."""
 
     def converted_self(self) -> Any:
         """Do what TensorFlow does, but with the functions' last names: it takes those of when it is first asked."""

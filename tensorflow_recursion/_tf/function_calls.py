@@ -53,7 +53,7 @@ def reached_otherwise(call: str, library: Any, reached: Collection[str], roots: 
 
 
 def _with_all_they_refer_to(names: Iterable[str], library: Any, stops_at: str = "") -> set[str]:
-    """Those of `names` that are functions of a library, and what they refer to otherwise than by one operator."""
+    """The functions of a library that are among `names`, and all that they refer to but by the operator `stops_at`."""
     by_name = {function.signature.name: function for function in library.function}
     pending, found = list(names), set()
     while pending:

@@ -155,7 +155,7 @@ class _TensorPlaceholder:
         self._positions = positions
 
     def filled(self, tensors: Sequence[tf.Tensor]) -> Any:
-        """What it stands for if these are the tensors."""
+        """What the placeholder stands for, made of the `tensors` of a call."""
         return self._spec.from_tensors(iter([tensors[position] for position in self._positions]))
 
 

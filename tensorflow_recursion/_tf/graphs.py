@@ -276,7 +276,7 @@ class Strategies(NamedTuple):
 
 
 def strategies() -> Strategies:
-    """Those in which the default graph is being built in this thread."""
+    """The strategies and replicas in which this thread builds the default graph."""
     return Strategies(
         tuple(tf.compat.v1.get_default_graph()._distribution_strategy_stack), context.context().device_name
     )
@@ -284,7 +284,7 @@ def strategies() -> Strategies:
 
 @contextlib.contextmanager
 def inside_of_strategies(found: Strategies | None) -> Iterator[None]:
-    """Build the default graph inside of what `strategies` has returned elsewhere; if None is given, as it is built."""
+    """Inside, the default graph is built in the strategies `found` elsewhere by `strategies`; None changes nothing."""
     if found is None:
         yield
         return

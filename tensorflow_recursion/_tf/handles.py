@@ -77,7 +77,10 @@ def handle_data(tensor: tf.Tensor) -> HandleData | None:
 
 
 def _comparable(data: HandleData) -> HandleData:
-    """The same, equal to all that says the same: TensorFlow's C++ adds a `type` that says nothing, Python does not."""
+    """The same data in one form, so that equal data compare equal.
+
+    TensorFlow's C++ adds an empty `type` where Python adds none.
+    """
     if any(known.type.type_id == full_type_pb2.TFT_OPTIONAL for known in data.shape_and_type):
         return OF_OPTIONAL
     if not any(known.HasField("type") and not known.type.ByteSize() for known in data.shape_and_type):
@@ -129,7 +132,7 @@ def with_open_shape(data: HandleData) -> HandleData:
 
 
 def is_of_other_replica(tensor: tf.Tensor) -> bool:
-    """Whether `tensor` is the handle of a distributed variable, and the replica being built has another one of it."""
+    """Whether `tensor` is the handle that another replica than the one being built has of a distributed variable."""
     reference = getattr(tensor, "_distributed_container", None)
     variable = None if reference is None else reference()
     return variable is not None and variable.handle is not tensor
@@ -151,7 +154,7 @@ def dtype_of_gradient(dtype: tf.DType, data: HandleData | None) -> tf.DType:
 
 
 def gradient_elements(tensor: tf.Tensor) -> HandleData | None:
-    """What is known of the gradient for `tensor` if that is a list of tensors or an optional: it is one as well."""
+    """What is known of the gradient for a list of tensors or an optional, which is a list or an optional as well."""
     data = handle_data(tensor) if tensor.dtype.base_dtype == tf.variant else None
     if data == OF_OPTIONAL:
         return data

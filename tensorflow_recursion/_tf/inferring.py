@@ -128,7 +128,7 @@ def _dtype(spec: tf.TensorSpec) -> tf.DType:
 
 
 def any_of(spec: Any, sources: Sequence[tf.Tensor], *, is_partial: bool) -> Any:
-    """A nest of tensors for `spec` that are computed from `sources`; if it `is_partial`, from others as well."""
+    """A nest of tensors as `spec` says, which depend on `sources`, and on more if it `is_partial`."""
     return nests.pack(spec, _computed(nests.tensor_specs(spec), sources, is_partial=is_partial))
 
 
@@ -176,7 +176,7 @@ def _gradient_spec(source: Any) -> tf.TensorSpec | None:
 
 
 def _mark_partial(tensors: Sequence[tf.Tensor]) -> None:
-    """Note that more may have a part in these tensors than what they are computed from."""
+    """Note that these tensors may depend on more than what they are computed from here."""
     for tensor in tensors:
         _IS_PARTIAL.set(tensor.op, True)
         _IS_PARTIAL.set(tensor.graph, True)
@@ -322,7 +322,11 @@ class _Tried(FuncGraph):  # type: ignore[misc]  # it has no types
 
 
 class _ForInference(Replacements):
-    """Conditionals go by the branches that are known, loops by what they begin with; gradients are as if all were."""
+    """Builds graphs of which a part is not known yet.
+
+    A conditional returns what its known branches return, and a loop what it begins with. Where a gradient would be None
+    only because something is not known, a tensor takes its place.
+    """
 
     def _install(self) -> None:
         self.replace(cond_v2, "cond_v2", _cond)

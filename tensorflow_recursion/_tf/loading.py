@@ -122,7 +122,7 @@ _being_given = _Given()
 
 @contextlib.contextmanager
 def _given(traced: Sequence[TracedFunction], gradients: Collection[str] = ()) -> Iterator[None]:
-    """Let the graphs of functions that are loaded inside have the functions `traced`, and nobody miss `gradients`."""
+    """Inside, functions that are loaded find the functions `traced`, and the loader may lack these `gradients`."""
     before = _being_given.functions, _being_given.gradients
     _being_given.functions, _being_given.gradients = traced, gradients
     try:

@@ -54,7 +54,10 @@ def mend_invariants() -> None:
 
 
 def _check_for_none(made: list[tf.Tensor]) -> None:
-    """The outputs of an iteration do not count a None: whatever the graph captures comes to stand in its place."""
+    """Raises ValueError if an iteration returns a None.
+
+    TensorFlow leaves it out of the outputs, so that something that the graph captures would take its place.
+    """
     for value in made:
         if any(item is None for item in tf.nest.flatten(getattr(value.graph, "structured_outputs", None) or [])):
             raise ValueError("None values not supported.")  # as a loop of control flow v1 says it

@@ -183,10 +183,10 @@ def _from_now(frame: types.FrameType) -> list[dis.Instruction]:
 
 
 def _is_unused(frame: types.FrameType) -> Callable[[Part], bool]:
-    """Whether a value is not used that a line is storing just now.
+    """Returns what tells for each value that a line is about to store whether the function never reads it.
 
-    In `rows, columns = x.shape`, that is value 0 if no line of the function reads `rows`; in `rows = x.shape[0]`, which
-    has one value, it is that one.
+    For example, if no line reads `rows`, that is value 0 of `rows, columns = x.shape`, and the one value of
+    `rows = x.shape[0]`.
     """
     instructions = _from_now(frame)
     if not instructions or (now := instructions[0]).opname not in ("UNPACK_SEQUENCE", "BINARY_SUBSCR"):
@@ -209,7 +209,7 @@ def _axis_taken(frame: types.FrameType) -> int | None:
 
 
 class _Computed(Replacements):
-    """Shapes of all tensors, not of arguments alone, tell whether a user's line reads what is unknown of them."""
+    """Lets the shapes of all tensors, not of arguments alone, tell when a user's line reads an unknown part of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ class _Computed(Replacements):
 
     @contextlib.contextmanager
     def told_to(self, tell: Tell) -> Iterator[None]:
-        """Inside, `tell` is called."""
+        """Inside, `tell` is called with each unknown part that a user's line reads."""
         before = getattr(self._tells, "innermost", None)
         self._tells.innermost = tell
         try:

@@ -68,7 +68,7 @@ def record_same(tensor: tf.Tensor, source: tf.Tensor) -> None:
 
 @contextlib.contextmanager
 def suspended_from(accumulator: tf.autodiff.ForwardAccumulator) -> Iterator[None]:
-    """Inside, neither `accumulator` records nor those that began after it, but for those that begin inside."""
+    """Inside, `accumulator` and those that began after it record nothing; recorders that begin inside do."""
     active = list(_recorders.active)
     inner = accumulators()[accumulators().index(accumulator) :]
     others = [known for known in active if known[0] not in inner]

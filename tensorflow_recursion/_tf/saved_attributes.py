@@ -20,7 +20,8 @@ from tensorflow_recursion import names
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import replace_for_good
 
-# Of TensorFlow's view of what is saved: the recursive functions that can be, with their tf.functions.
+# What is kept with TensorFlow's view of an object to be saved: its recursive functions that can be saved, with the
+# tf.functions that are saved in their place.
 _CHECKED: Attribute[dict[Any, Any]] = Attribute(names.CHECKED)
 # The name in a spec's text.
 _NAME = re.compile(r", name=(None|'[^']*')")

@@ -30,7 +30,7 @@ def classify(op: tf.Operation, requested: RequestedPairs, groups: Groups, regist
 
     | kind              | what is called                                  | where such a call is, for example          |
     | ----------------- | ----------------------------------------------- | ------------------------------------------ |
-    | BACKWARD          | `f__backward1`, for which a gradient asked here | what `tf.gradients(f(x), x)` has made      |
+    | BACKWARD          | `f__backward1` of a gradient in this graph      | what `tf.gradients(f(x), x)` has made      |
     | IMPORTED_BACKWARD | one that came along with a graph                | the same, in a SavedModel that was loaded  |
     | OF_PAIR           | a function of a pair that has gradients in turn | the body of `f__grad` (higher_orders.py)   |
     | FORWARD           | `f__forward1`, as a gradient reads its record   | a `tf.function` with two gradients of f(x) |

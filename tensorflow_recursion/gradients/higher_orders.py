@@ -48,7 +48,7 @@ class GradientDefinition(MadeDefinition):
         self._handles = [handles.handle_data(tensor) for tensor in inputs]
 
     def check_against(self, declared: Signature) -> None:
-        """Nothing can be wrong where the declaration is made from the signature."""
+        """Accepts any declaration: it is made from the signature."""
 
     def build(self, args: Sequence[tf.Tensor], declared: Signature | None) -> list[tf.Tensor]:
         """The body: a call of the base's forward function, and one of its backward function."""

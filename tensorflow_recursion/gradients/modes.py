@@ -21,7 +21,7 @@ class Modes:
         return self._mode(False)
 
     def gradient(self) -> contextlib.AbstractContextManager[None]:
-        """Inside, the gradient of a body is built, which is for callers alone."""
+        """Inside, the gradient of a body is built: its gradient calls carry nothing by which to differentiate them."""
         return self._mode(True)
 
     @contextlib.contextmanager

@@ -73,7 +73,7 @@ class PairFunction(MadeDefinition):
 
 
 class ForwardFunction(PairFunction):
-    """x.., captures.. -> y.., record."""
+    """The forward function: it takes arguments and captures, and returns results and a record."""
 
     def __init__(self, pair: Pair, library: tf.Graph) -> None:
         assert pair.templates is not None, pair.forward
@@ -100,7 +100,7 @@ class ForwardFunction(PairFunction):
 
 
 class BackwardFunction(PairFunction):
-    """record, dy.., captures.. -> dx.."""
+    """The backward function: it takes a record, gradients for results and captures; returns those for arguments."""
 
     def __init__(self, pair: Pair, library: tf.Graph) -> None:
         assert pair.templates is not None, pair.forward

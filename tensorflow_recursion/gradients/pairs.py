@@ -35,8 +35,8 @@ class Templates:
     """The two functions of a pair without the record, from which functions are made that can be differentiated.
 
     Attributes:
-      forward: x.., captures.. -> y.., retained..
-      backward: retained.., dy.., captures.. -> dx..
+      forward: takes arguments and captures; returns results, and behind them what is retained.
+      backward: takes what is retained, gradients for results, and captures; returns gradients for arguments.
       retained: dtypes and static shapes of what the record holds.
       awaited: operations that `forward` was made of, which the record comes after.
       handles: what is known of the lists and variables in it.

@@ -119,9 +119,9 @@ def of_einsum(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms |
 
 
 def _of_stack(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms | None:
-    """Those of a batch of products with a weight that is a stack of matrices.
+    """The terms of a batch of products with a weight that is a stack of matrices.
 
-    A factor is repeated along an axis of the batch that it has not, or of which it has a single place.
+    A factor that lacks an axis of the batch, or has size 1 there, is repeated along that axis.
     """
     x = op.inputs[1 - position].shape
     if x.rank is None or shape.rank is None:
@@ -151,7 +151,9 @@ def _of_stack(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms |
 def _by_axes(
     op: tf.Operation, position: int, shape: tf.TensorShape, axes: tuple[str, str, str], *, is_repeated: bool = False
 ) -> Terms | None:
-    """Those of a product in which each axis has a letter; `axes` are those of the weight, of x and of the result.
+    """The terms of a product in which each axis has a letter.
+
+    `axes` are the letters of the weight, of x and of the result, as in an equation of `tf.einsum`.
 
     Each axis of the weight is one of x too, or of the result, or of both, and no axis of these is lost or repeated, but
     those of size 1. The weight is a matrix once its axes are ordered by that, or a stack of matrices. With

@@ -63,7 +63,7 @@ def _rows_of_axis(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, a
 
 
 def _rows_of_batch(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, axis: int) -> Pair:
-    """The term of what is gathered along `axis` for each place of the axes before it."""
+    """The term of `tf.gather(..., batch_dims=axis)`: each place of the axes before `axis` has indices of its own."""
     sizes = sizes_of(op.inputs[0], range(shape.rank), shape)
     batch = tf.cast(product_of(sizes[:axis]), tf.int64)
     indices = tf.reshape(tf.cast(op.inputs[1], tf.int64), tf.stack([batch, per(tf.size(op.inputs[1]), batch)]))
@@ -128,8 +128,9 @@ _WHOLE = _Taken(is_one=False, is_whole=True, entry=None)
 
 
 def _of_slice(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
-    """Of `x[i]`, `x[i, ..., j]`, `x[:, i]`, `x[i:j]`, `x[i, None, j:j + 1]`, `tf.slice(x, [i, 0], [1, n])`, and so on.
+    """The terms of a slice; None if it makes none.
 
+    Examples are `x[i]`, `x[i, ..., j]`, `x[:, i]`, `x[i:j]`, `x[i, None, j:j + 1]` and `tf.slice(x, [i, 0], [1, n])`.
     A range of another axis than the first is taken only if it is small.
     """
     taken = what_is_taken(op, shape)
