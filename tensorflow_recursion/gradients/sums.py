@@ -1,4 +1,4 @@
-"""The gradients of sums that were not computed where their terms were made: those for the terms.
+"""Differentiates sums that are computed later than their terms: gives the gradients for the terms.
 
 The terms of a weight's gradient are a variant, which loops and branches may keep: in lists, or in optionals. TensorFlow
 takes the gradient for what it keeps for a value of the same kind, and makes zeros like it. So the gradient for terms is
@@ -35,7 +35,7 @@ def for_terms(grad: tf.Tensor) -> tf.Tensor:
 
 @registered_gradient(names.CONTRIBUTE)
 def _gradient_of_term(op: tf.Operation, grad: tf.Tensor) -> list[tf.Tensor | None]:
-    """The gradient for a gradient that `for_terms` was given. Other terms are differentiated as what they sum up to."""
+    """The gradient for what `for_terms` was given. Other terms have none: their sum is differentiated instead."""
     if not _holds_gradient(op):
         raise LookupError(f"Gradient {op.name!r}: a term of a sum that is not computed yet has no gradient")
     return [None if nodes.is_zeros(grad) else for_sum(grad, op.inputs[0]), None]
