@@ -53,7 +53,7 @@ std::unordered_set<std::string> NodesThatAreRead(const GraphDef& graph) {
 }
 
 // Whether what reads a branch may tell of the shape. A pivot, which others only wait for, a Merge, which has a shape of
-// its own, and a BranchInput that is there already do not. `is_read` says whether something reads that, too.
+// its own, and a BranchInput that is there already do not. `is_read` says whether something reads the reader in turn.
 bool TellsOfShape(const NodeDef& reader, bool is_read) {
   return !IsMerge(reader) && reader.op() != kBranchInputOp && (is_read || reader.op() != "Identity");
 }

@@ -157,7 +157,7 @@ class ListWaits {
   NameTable& names_;
   NodeList& list_;
   const WaitsToKeep keep_;
-  // By node.
+  // The Merge to wait for in place of a node, by the position of the node in the list.
   std::map<int, std::string> keepers_;
 };
 
@@ -216,7 +216,7 @@ class GraphWaits {
 
   Graph* const graph_;
   const WaitsToKeep keep_;
-  // By node.
+  // The Merge to wait for in place of a node, by the id of the node.
   std::map<int, Node*> keepers_;
 };
 

@@ -67,7 +67,7 @@ class ExpandedCalls {
     Port port;
   };
   using Definitions = std::map<std::pair<std::string, int64_t>, Definition>;
-  // By call_id and index.
+  // The key is the call_id and the index.
   using Users = std::map<std::pair<int64_t, int64_t>, User>;
 
   absl::Status Define(const NodeDef& node, Definitions* definitions) {

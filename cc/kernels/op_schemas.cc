@@ -59,7 +59,8 @@ ShapeHandle Separate(InferenceContext* c, ShapeHandle given) {
   return c->MakeShape(dimensions);
 }
 
-// The shape of the input, and what it tells of others if it is a handle, with dimensions of their own.
+// Gives the output the shape of the input, but with new open dimensions. If the input is a handle, it does the same
+// with the shapes that the handle tells, such as that of its variable.
 absl::Status SeparateShape(InferenceContext* c) {
   c->set_output(0, Separate(c, c->input(0)));
   if (const auto* handle = c->input_handle_shapes_and_types(0); handle != nullptr) {

@@ -1,4 +1,4 @@
-// Has threads for work that takes long, so that it leaves the threads of a pool to others.
+// Runs work that takes long on threads of its own, so that it leaves the threads of a pool to others.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TENSORFLOW_RECURSION_CC_KERNELS_SPARE_THREADS_H_
 #define TENSORFLOW_RECURSION_CC_KERNELS_SPARE_THREADS_H_

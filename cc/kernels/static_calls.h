@@ -19,7 +19,7 @@
 
 namespace tensorflow_recursion {
 
-// Has the static programs of one Invoke's kernel, or of a whole function's graph. All calls of one function in one
+// Keeps the static programs of one Invoke's kernel, or of a whole function's graph. All calls of one function in one
 // function runtime share a program, whichever node makes them. Each tf.function, and each iterator of a dataset, has a
 // function runtime of its own, and the state of a body (of random operators, for example) lives as long as that.
 //

@@ -39,7 +39,7 @@ class Invariants {
   void KeepResults(uint32_t first, const Value* results, uint32_t count);
 
  private:
-  // Of the first result of an operator.
+  // Whether the results of an operator are kept. The state is that of its first result.
   enum class State : uint8_t { kMissing, kBeingWritten, kKept };
 
   Invariants(uint32_t size, uint32_t num_results) : size_(size), num_results_(num_results) {}
