@@ -9,7 +9,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.autograph.converters.conditional_expressions import ConditionalExpressionTransformer
 from tensorflow.python.autograph.core import ag_ctx, config
+from tensorflow.python.autograph.pyct import origin_info
 from tensorflow.python.eager.polymorphic_function import autograph_util
+from tensorflow.python.util import tf_decorator
 
 from tensorflow_recursion._tf import graphs
 from tensorflow_recursion._tf.replacements import replace_for_good
@@ -52,7 +54,23 @@ def _convert_inner_conditionals() -> None:
     replace_for_good(ConditionalExpressionTransformer, "visit_IfExp", with_parts)
 
 
+def _find_lines_of_decorators() -> None:
+    """Let AutoGraph say of which lines a decorator made by TensorFlow is, where it converts one.
+
+    It converts the decorator, `tf.Module.with_name_scope` for example, and looks for the file of what that decorates.
+    It found none where this is a recursive function, and so gave up with a warning.
+    """
+    resolve = origin_info.resolve_entity
+
+    def resolve_code(node: Any, source: str, entity: Any) -> None:
+        is_decorator = bool(tf_decorator.unwrap(entity)[0])
+        resolve(node, source, entity.__code__ if is_decorator else entity)
+
+    replace_for_good(origin_info, "resolve_entity", resolve_code)
+
+
 _convert_inner_conditionals()
+_find_lines_of_decorators()
 
 # AutoGraph would convert whatever a body or a `tf.function` calls, `tfr.recursive(f)` with all that this calls in turn.
 replace_for_good(config, "CONVERSION_RULES", (config.DoNotConvert("tensorflow_recursion"), *config.CONVERSION_RULES))

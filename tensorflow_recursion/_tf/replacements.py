@@ -19,12 +19,14 @@ it:
   `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`; and so that their gradients take
   eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`.
 - `side_effects`, so that functions leave out what nothing reads: `auto_control_deps.op_is_stateful`.
-- `autograph`, so that it leaves out our own lines, and because TensorFlow errs in conditional expressions:
-  `config.CONVERSION_RULES`, `ConditionalExpressionTransformer.visit_IfExp`.
+- `autograph`, so that it leaves out our own lines, and because TensorFlow errs in conditional expressions, and about
+  the lines of decorators: `config.CONVERSION_RULES`, `ConditionalExpressionTransformer.visit_IfExp`,
+  `origin_info.resolve_entity`.
 - `autograph_errors`, so that errors leave out our own lines, and because TensorFlow errs in those of users:
   `traceback_utils._EXCLUDED_PATHS`, `traceback_utils._process_traceback_frames`.
 - `inlining`, so that graphs of loaded branches and loops are made once: `cond_v2.get_func_graphs`,
   `while_v2._get_graph`.
+- `arrays`, so that eager calls return arrays as such: `TensorArrayTraceType.from_tensors`.
 - `loops`, for what errors say, and because TensorFlow errs: `while_v2._check_shapes_compat`,
   `control_flow_ops._EnforceShapeInvariant`, `while_v2._is_loop_invariant`.
 - `origins`, so that errors say more: `ops.raise_from_not_ok_status`, `error_interpolation.interpolate_graph`,

@@ -144,3 +144,42 @@ def test_decorators_below_that_are_objects_bind_methods_as_python_does():
     assert int(Counter().plus_two(tf.constant(3))) == 5
     with pytest.raises(ValueError, match=r"the function takes \(b, /\)$"):
         Counter().plus_two()
+
+
+class Nested(tf.Module):
+    @tf.Module.with_name_scope
+    @tfr.recursive
+    def __call__(self, n):
+        if n < 1:
+            return n
+        return self(n - 1) + 1
+
+    @tf.Module.with_name_scope
+    @tfr.recursive
+    def odd(self, n):
+        if n < 1:
+            return False
+        return self.even(n - 1)
+
+    @tf.Module.with_name_scope
+    @tfr.recursive(output_signature=tf.TensorSpec([], tf.bool))
+    def even(self, n):
+        if n < 1:
+            return True
+        return self.odd(n - 1)
+
+
+@pytest.mark.parametrize("called", ["eagerly", "in a tf.function", "in a session"])
+def test_name_scopes_of_a_module_above_are_converted_without_a_warning(called, caplog):
+    module = Nested(name="nested")
+    calls = (lambda n: module(n), lambda n: module.odd(n))
+    if called == "in a session":
+        with tf.Graph().as_default():
+            results = [call(tf.constant(3)) for call in calls]
+            with tf.compat.v1.Session(config=tfr.session_config()) as session:
+                assert session.run(results) == [3, True]
+    else:
+        count, odd = [tf.function(call) if called == "in a tf.function" else call for call in calls]
+        assert int(count(tf.constant(3))) == 3
+        assert bool(odd(tf.constant(3)))
+    assert "AutoGraph could not transform" not in caplog.text
