@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import tensorflow as tf
@@ -50,16 +51,18 @@ class CallArguments:
           TypeError: as `check` does.
         """
         self.check(args, kwargs)
-        try:
+        with self._naming_parameters():
             return self._parameters.bind(args, kwargs, as_tensors)
-        except TypeError as error:
-            raise CallError(f"Call of '{self._name}': {error}; the function takes {self._takes()}") from None
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Raises TypeError if a call passes an eager tensor to a graph, or a number that its stated dtype cannot hold.
+        """Look for what TensorFlow would change without a word.
 
-        TensorFlow would cut off what does not fit.
+        Raises:
+          CallError: if a call passes a keyword that begins with an underscore.
+          TypeError: if it passes an eager tensor to a graph, or a number that its stated dtype cannot hold.
         """
+        with self._naming_parameters():
+            self._parameters.check_keywords(kwargs)
         if not tf.executing_eagerly():
             for parameter, value in self._parameters.named(args, kwargs).items():
                 for leaf in tf.nest.flatten(value):
@@ -76,6 +79,14 @@ class CallArguments:
             self.bind(args, kwargs, as_tensors)
         if str(error).startswith("A KerasTensor "):
             self._refuse_keras_tensors(error)
+
+    @contextlib.contextmanager
+    def _naming_parameters(self) -> Iterator[None]:
+        """Let TypeErrors of what is done inside be CallErrors that say what the function takes."""
+        try:
+            yield
+        except TypeError as error:
+            raise CallError(f"Call of '{self._name}': {error}; the function takes {self._takes()}") from None
 
     def _subject(self, parameter: str) -> str:
         """What a message about an argument begins with."""

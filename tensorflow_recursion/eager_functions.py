@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion._tf import function_types, keras_scopes
+from tensorflow_recursion._tf import arrays, function_types, keras_scopes
 from tensorflow_recursion.sharing import ShapeReads
 
 
@@ -62,15 +62,17 @@ class EagerFunctions:
         """A tf.function whose graph has one call."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            arrays.return_arrays(tf.compat.v1.get_default_graph())
             return self._reads.checked(self._call_in_graph(args, kwargs))
 
+        signature = self._function.input_signature
         call.__name__ = call.__qualname__ = self._function.__name__
         call.__wrapped__ = self._python_function  # type: ignore[attr-defined]  # what TensorFlow counts traces by
         call.__doc__ = self._function.__doc__
         call.__signature__ = self._function.__signature__  # type: ignore[attr-defined]
         made = tf.function(
             call,
-            input_signature=self._function.input_signature,
+            input_signature=None if arrays.holds_spec(signature) else signature,
             autograph=False,
             reduce_retracing=self._reduce_retracing,
         )

@@ -248,8 +248,27 @@ _EXPLANATIONS = (
         "operators, or tf.py_function",
     ),
     _Explanation(
-        r"^In op '(.+?)', input types .* expected types \(.*_ref\b",
-        "'{1}' takes a reference variable, of which a body has the value alone; make it a resource variable "
+        r"Tensor' object has no attribute '(write|read|stack|unstack|gather|concat|scatter|split|size|flow)'",
+        "it takes a tf.TensorArray, of which it asks '{1}', and is given a tensor; a tf.function that is called "
+        "eagerly returns a tensor (of variants) in place of a tf.TensorArray: return values.stack() from it, and write "
+        "tf.TensorArray(dtype, n).unstack(x) here, or make both calls in one tf.function",
+        quotes=True,
+    ),
+    _Explanation(
+        r"^In op '((?:(?!Assign).)+?)', input types .* expected types \(\[tf\.string_ref\b"
+        r"|^'(\S+)' Op requires that input '\w*handle' be a mutable tensor",
+        "'{1}{2}' takes a queue, barrier, table, accumulator or stack of TensorFlow 1 by a reference, a tensor of "
+        "dtype string_ref, and a body captures or is passed its value alone, a string; make one that has a resource "
+        "for its handle: tf.queue.FIFOQueue (tf.raw_ops.FIFOQueueV2) or tf.queue.RandomShuffleQueue, "
+        "tf.lookup.StaticHashTable (tf.raw_ops.HashTableV2), tf.compat.v1.ConditionalAccumulator, tf.raw_ops.StackV2. "
+        "Use what has none (a Barrier, a SparseConditionalAccumulator) outside of the body, and pass what it holds as "
+        "an argument",
+        quotes=True,
+    ),
+    _Explanation(
+        r"^In op '(.+?)', input types .* expected types \(.*_ref\b"
+        r"|^'(\S+)' Op requires that input '\w+' be a mutable tensor",
+        "'{1}{2}' takes a reference variable, of which a body has the value alone; make it a resource variable "
         "(tf.compat.v1.get_variable(..., use_resource=True)), which bodies can assign to",
     ),
     _Explanation(

@@ -78,6 +78,7 @@ IS_FOR_INFERENCE = "_recursion_is_for_inference"
 IS_WHOLE_LOOK = "_recursion_is_whole_look"
 IS_PARTIAL = "_recursion_is_partial"  # of operations, too
 IS_CALLED_EAGERLY = "_recursion_is_called_eagerly"
+RETURNS_ARRAYS = "_recursion_returns_arrays"
 HAS_CHANGED = "_recursion_has_changed"
 HAS_SWITCHES = "_recursion_has_switches"
 HAS_CALLS = "_recursion_has_calls"

@@ -28,6 +28,7 @@ The Python functions of users, and what they take:
 - `autograph_errors`: where errors came up in the user's lines.
 - `typed`: decorators of TensorFlow that keep the types of what they decorate.
 - `function_types`: how a call binds to the parameters of a Python function.
+- `arrays`: how TensorArrays of eager mode get into functions, and out of them.
 - `nests`: nests of tensors, as tf.function takes them.
 - `dataclass_nests`: plain dataclasses as nests of their fields.
 - `function_parts`: what a Python function refers to.

@@ -20,7 +20,7 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
-from tensorflow_recursion._tf import function_copies, function_kinds, function_parts, nests
+from tensorflow_recursion._tf import arrays, function_copies, function_kinds, function_parts, nests
 from tensorflow_recursion._tf.read_shapes import Part
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
@@ -82,7 +82,7 @@ class Parameters:
         Raises:
           TypeError: if they do not fit the parameters, or are not what the `input_signature` says.
         """
-        bound = self._bound(args, kwargs)
+        bound = self._bound(*arrays.in_graph((args, kwargs)))
         kept: list[Any] = []
         typed, by_keyword = nest.map_structure(lambda leaf: _with_spec(leaf, kept), (bound.args, bound.kwargs))
         if self._input_signature is not None:
@@ -94,6 +94,21 @@ class Parameters:
         if as_tensors and _numbers(call_type, as_tensors):
             return self.bind(*_with_tensors(call_type, bound, as_tensors))
         return Arguments(call_type, bound)
+
+    def check_keywords(self, kwargs: Mapping[str, Any]) -> None:
+        """Raises TypeError if a call passes a keyword by which TensorFlow would not pass it, or leaves one out."""
+        parameters = self._signature.parameters
+        only_by_keyword = [one.name for one in parameters.values() if one.kind is one.KEYWORD_ONLY]
+        renamed = next((name for name in (*only_by_keyword, *kwargs) if name.startswith("_")), None)
+        if renamed is None:
+            return
+        is_default = renamed not in kwargs
+        may_be_positional = renamed in parameters and renamed not in only_by_keyword
+        raise TypeError(
+            f"'{renamed}' {'can only be' if is_default else 'is'} passed by keyword, and TensorFlow gives keywords "
+            f"that begin with an underscore another name{', also where a default is passed' * is_default}; "
+            f"{'pass it by position, or ' * may_be_positional}rename it"
+        )
 
     def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What a call passes by parameter, whether or not it fits; without what it passes for `*args`."""
@@ -118,13 +133,6 @@ class Parameters:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(self._unknown(kwargs) or str(error)) from None
-        parameters = self._signature.parameters.values()
-        by_keyword = {*kwargs, *(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)}
-        if renamed := [one.name for one in parameters if one.name in by_keyword and one.name.startswith("_")]:
-            raise TypeError(
-                f"'{renamed[0]}' is passed by keyword, and TensorFlow gives keywords that begin with an underscore "
-                "another name; pass it by position, or rename it"
-            )
         try:
             bound: inspect.BoundArguments = function_type_utils.canonicalize_function_inputs(
                 tuple(args), dict(kwargs), self._type, self._defaults

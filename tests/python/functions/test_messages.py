@@ -11,6 +11,7 @@ import switches
 import tensorflow as tf
 from building import recursive
 from tensorflow.python.eager import context
+from tensorflow.python.ops import data_flow_ops
 
 import tensorflow_recursion as tfr
 
@@ -156,6 +157,10 @@ def assignment_to_reference_variable(n, call):
     return tf.cond(n < 1, lambda: tf1.assign_add(total, n), lambda: call(n - 1))
 
 
+def assignment_to_argument(n, call):
+    return tf.raw_ops.Assign(ref=n, value=3)
+
+
 def update_of_reference_variable(n, call):
     w = tf1.get_variable("w", [2], use_resource=False)
     with tf.control_dependencies([tf1.train.GradientDescentOptimizer(0.1).minimize(w * w, var_list=[w])]):
@@ -180,6 +185,7 @@ MISTAKES = {
     value_by_default_session: "session cannot compute a tensor",
     operation_by_session: "session cannot compute a tensor",
     key_of_dictionary: r"dictionaries.* tf\.switch_case",
+    assignment_to_argument: r"'\S*Assign' takes a reference variable.*use_resource=True",
     assignment_to_reference_variable: r"'\S*AssignAdd' takes a reference variable.*use_resource=True",
     update_of_reference_variable: r"'\S*ApplyGradientDescent' takes a reference variable.*use_resource=True",
     part_of_unknown_shape: r"tf\.shape\(x\)\[i\]",
@@ -219,6 +225,53 @@ def test_mistake_in_body_says_function_line_and_remedy(control_flow, body, throu
     assert int(line) in lines_of(body)
     assert message.count("Function '") == 1
     assert caught.value.__cause__ is not None and type(caught.value) is type(caught.value.__cause__)
+
+
+HANDLES = {
+    "FIFOQueue": (lambda: tf.raw_ops.FIFOQueue(component_types=[I32]), lambda h: tf.raw_ops.QueueSize(handle=h)),
+    "RandomShuffleQueue": (
+        lambda: tf.raw_ops.RandomShuffleQueue(component_types=[tf.string]),
+        lambda h: tf.raw_ops.QueueEnqueue(handle=h, components=["a"]),
+    ),
+    "Barrier": (lambda: data_flow_ops.Barrier((I32,)), lambda barrier: barrier.ready_size()),
+    "HashTable": (
+        lambda: tf.raw_ops.HashTable(key_dtype=I32, value_dtype=I32),
+        lambda h: tf.raw_ops.LookupTableSize(table_handle=h),
+    ),
+    "SparseConditionalAccumulator": (
+        lambda: tf1.SparseConditionalAccumulator(F32, [2]),
+        lambda accumulator: accumulator.num_accumulated(),
+    ),
+}
+
+
+@pytest.mark.parametrize("is_passed", [False, True], ids=["captured", "passed"])
+@pytest.mark.parametrize("handle", HANDLES)
+def test_handle_that_is_a_reference_is_no_variable_to_the_error(handle, is_passed):
+    make, use = HANDLES[handle]
+    if is_passed and handle in ("Barrier", "SparseConditionalAccumulator"):
+        pytest.skip("an object, not a tensor")
+    made = make()
+    call, define = recursive("F", [I32, tf.string], [I32], [[]])
+
+    def body(n, given):
+        with tf.control_dependencies([use(given if is_passed else made)]):
+            return tf.cond(n < 1, lambda: n, lambda: call(n - 1, given))
+
+    define(body)
+    says = (
+        r"^Function 'F' \(test_messages.py, line \d+\): .* by a reference.* string_ref.*tf\.queue\.FIFOQueue.*Barrier"
+    )
+    with pytest.raises(TypeError, match=says):
+        call(3, made if is_passed else "")
+
+
+def test_reference_variable_of_strings_is_a_variable_to_the_error():
+    call, define = recursive("F", [I32], [tf.string], [[]])
+    name = tf1.get_variable("name", initializer="a", use_resource=False)
+    define(lambda n: tf.cond(n < 1, lambda: tf1.assign(name, "b"), lambda: call(n - 1)))
+    with pytest.raises(TypeError, match=r"'\S*Assign' takes a reference variable.*use_resource=True"):
+        call(3)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ ORDER = """
     _tf.followed, _tf.origins, _tf.saving
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.function_parts
-    _tf.function_copies
+    _tf.function_copies, _tf.arrays
     _tf.function_kinds
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.side_effects

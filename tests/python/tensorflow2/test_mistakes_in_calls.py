@@ -132,9 +132,33 @@ def test_keyword_that_tensorflow_renames_is_an_error_that_says_what_to_write(cal
     says = contains("'_factor' is passed by keyword", "by position, or rename it")
     with pytest.raises(TypeError, match=says):
         called(lambda: scaled(tf.constant(1.0), _factor=3.0))
-    by_keyword = tfr.recursive(lambda x, *, _factor=2.0: x * _factor)
-    with pytest.raises(TypeError, match=says):
-        called(lambda: by_keyword(tf.constant(1.0)))
+
+
+def only_by_keyword(n, *, _step=1):
+    return n if n < 1 else only_by_keyword(n - _step)
+
+
+def only_by_keyword_without_default(n, *, _step):
+    return n if n < 1 else only_by_keyword_without_default(n - _step, _step=_step)
+
+
+def any_keyword(n, **steps):
+    return n if n < 1 else any_keyword(n - steps["_step"], **steps)
+
+
+@pytest.mark.parametrize(
+    "function, keywords, says",
+    [
+        (only_by_keyword, {}, "can only be passed by keyword.*, also where a default is passed; rename it"),
+        (only_by_keyword, {"_step": 2}, "is passed by keyword.*another name; rename it"),
+        (only_by_keyword_without_default, {"_step": 2}, "is passed by keyword.*another name; rename it"),
+        (any_keyword, {"_step": 2}, "is passed by keyword.*another name; rename it"),
+    ],
+)
+def test_parameter_that_tensorflow_renames_is_an_error_that_says_what_to_do(called, function, keywords, says):
+    recursive = tfr.recursive(function)
+    with pytest.raises(ValueError, match=f"Call of '{function.__name__}': '_step' {says}; the function takes"):
+        called(lambda: recursive(tf.constant(3), **keywords))
 
 
 def test_method_without_self_is_an_error_that_says_what_the_object_is_passed_as(called):
