@@ -120,7 +120,7 @@ def _statement(message: str, function: str, node: str) -> str:
         return ""
     around = [function] if function else _failed_functions(message)
     owner = node.partition("/")[0] if "/" in node else next(reversed(around), "")
-    where = f"Function '{names.shown(owner)}'" if owner else "Result of a function"
+    where = f"Function '{names.of_user(owner)}'" if owner else "Result of a function"
     return f"{where}: output {check[2]} does not have the shape that {check[1]} states\n"
 
 

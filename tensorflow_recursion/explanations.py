@@ -297,9 +297,10 @@ _EXPLANATIONS = (
     ),
     _Explanation(
         r"enters the loop with shape (.+?), but has shape (.+?) after one iteration",
-        "a tf.while_loop carries a value of shape {1} on as one of shape {2}; if that is the result of a call, state "
-        "`output_shapes` in the Declare or Defun of the function that is called, put tf.ensure_shape around the call "
-        "of a tfr.recursive function, or give the loop shape_invariants",
+        "a tf.while_loop carries a value of shape {1} on as one of shape {2}; if that comes of the result of a call, "
+        "state `output_shapes` in the Declare or Defun of the function that is called, or put tf.ensure_shape around "
+        "the call of a tfr.recursive function; if it comes of an argument, whose shape a Defun does not know, define "
+        "the function by Defun(tf.TensorSpec(shape, dtype)); or give the loop shape_invariants",
         quotes=True,
     ),
     _Explanation(

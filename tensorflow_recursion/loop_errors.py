@@ -21,7 +21,7 @@ def _reason(made: tf.Tensor) -> str:
     callee = next((ops.callee_of(op) for op in calls if not _has_shapes(op)), None)
     if callee is None:
         return ""
-    shown = names.shown(callee)
+    shown = names.of_user(callee)
     if names.is_of_trace(callee):  # of a function of `tfr.recursive`
         found = "one trace of which serves calls with several shapes, or whose results have several"
         remedy = f"write @tfr.recursive(reduce_retracing=False) for '{shown}', state its output_signature"

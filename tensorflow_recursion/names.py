@@ -162,6 +162,11 @@ def shown(name: str) -> str:
     return _TRACE.sub("", name)
 
 
+def of_user(name: str) -> str:
+    """What the user calls a function, given its name in a graph: `Pow` for `Pow__fn`, as `Pow` is an operator."""
+    return shown(name).removesuffix(MANGLED_SUFFIX)
+
+
 def of_tf_function(trace: str) -> str:
     """What Python calls a `tf.function`, given the name that TensorFlow gave to one of its traces."""
     return _NOT_IN_NAMES.sub("", _OF_TENSORFLOW.sub("", shown(trace))) or "f"

@@ -324,7 +324,7 @@ def _add_node(
         recorders.record_same(inner, given)
     is_call = op_type == names.INVOKE
     outputs = list(op.outputs)[:-1] if is_call else op.outputs  # not a call's record
-    tapes.record(op, outputs, names.shown(callee_of(op)) if is_call else None)
+    tapes.record(op, outputs, names.of_user(callee_of(op)) if is_call else None)
     return op
 
 

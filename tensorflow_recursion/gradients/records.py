@@ -33,7 +33,7 @@ def check_kept(op: tf.Operation, forward: str) -> None:
     """Raises LookupError if a call in a body runs another forward function: its record would have no gradient."""
     if (callee := ops.callee_of(op)) != forward:
         raise LookupError(
-            f"Call {op.name!r} of '{names.shown(callee)}' cannot be differentiated: it keeps what another gradient "
+            f"Call {op.name!r} of '{names.of_user(callee)}' cannot be differentiated: it keeps what another gradient "
             "takes, in a tf.function around which a body has a tape; put the tape into that tf.function, or call "
             "what is in it without a tf.function"
         )

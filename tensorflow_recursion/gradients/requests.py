@@ -91,7 +91,7 @@ class Differentiation:
         definition = self._definition(op, kind)
         if definition is None:
             raise LookupError(
-                f"Call {op.name!r} of '{names.shown(ops.callee_of(op).removesuffix(names.MANGLED_SUFFIX))}' cannot be "
+                f"Call {op.name!r} of '{names.of_user(ops.callee_of(op))}' cannot be "
                 f"differentiated: the function has no definition by Defun in this graph; {_UNDEFINED_REMEDY}"
             )
         if definition.create_grad_func is False:

@@ -35,6 +35,17 @@ def test_function_runs_when_name_is_an_operator(run, name):
     assert run(y) == 144
 
 
+@pytest.mark.parametrize("name", ["Sum", "Add"])
+def test_messages_call_a_function_as_the_user_does_when_that_is_an_operator(run, name):
+    call = tfr.Declare(name, [("n", tf.int32)], [("r", tf.int32)], output_shapes=[[2]])
+    tfr.Defun(tf.int32, func_name=name, out_names=["r"])(lambda n: tf.cond(n < 1, lambda: n, lambda: call(n - 1)[0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"Function '{name}': output 0 does not have the shape"):
+        run(call(0))
+    lost = tfr.Declare("Max", [("n", tf.int32)], [("r", tf.int32)])
+    with pytest.raises(ValueError, match=r"lost in a call of 'Max', .* in the Declare or Defun of 'Max', or give"):
+        tf.while_loop(lambda n: n > 0, lost, [tf.constant(3)])
+
+
 def test_call_node_is_one_invoke_named_as_asked(fib):
     y = fib(3)
     assert (y.op.type, y.op.name) == ("Recursion>Invoke", "Fib")
