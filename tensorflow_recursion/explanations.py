@@ -111,6 +111,11 @@ _EXPLANATIONS = (
         "lambda: y), and the like in tf.case and tf.switch_case",
     ),
     _Explanation(
+        r"^Failed to convert elements of ([\[(](?:.*, )?None\b.*?[\])]) to Tensor\. Consider casting elements",
+        "{1} stands where a tensor is needed, and None is none; if that is a part of x.shape, which is None where it "
+        "is not known, write tf.shape(x)[i] for x.shape[i], or state the shape: Defun(tf.TensorSpec(shape, dtype))",
+    ),
+    _Explanation(
         r"(?s)^Failed to convert elements of (.+?) to Tensor\. Consider casting elements to a supported type",
         "{1} stands where a tensor is needed, and does not convert to one; operators take, and branches of an `if` "
         "that goes by a tensor return, tensors and numbers, in tuples, lists or dictionaries",

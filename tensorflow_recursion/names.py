@@ -163,8 +163,11 @@ def shown(name: str) -> str:
 
 
 def of_user(name: str) -> str:
-    """What the user calls a function, given its name in a graph: `Pow` for `Pow__fn`, as `Pow` is an operator."""
-    return shown(name).removesuffix(MANGLED_SUFFIX)
+    """What the user calls a function, given its name in a graph, or that of its derivative.
+
+    Example: `Pow` for `Pow__fn__forward2`. Because `Pow` is an operator, the function is called `Pow__fn` in the graph.
+    """
+    return _OF_DERIVATIVE.sub("", shown(name)).removesuffix(MANGLED_SUFFIX)
 
 
 def of_tf_function(trace: str) -> str:

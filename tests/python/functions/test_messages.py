@@ -157,6 +157,10 @@ def assignment_to_reference_variable(n, call):
     return tf.cond(n < 1, lambda: tf1.assign_add(total, n), lambda: call(n - 1))
 
 
+def shape_with_unknown_part(n, call):
+    return tf.reshape(call(n - 1), [n.shape[0], 1])
+
+
 def assignment_to_argument(n, call):
     return tf.raw_ops.Assign(ref=n, value=3)
 
@@ -185,6 +189,7 @@ MISTAKES = {
     value_by_default_session: "session cannot compute a tensor",
     operation_by_session: "session cannot compute a tensor",
     key_of_dictionary: r"dictionaries.* tf\.switch_case",
+    shape_with_unknown_part: r"\[None, 1\] stands where a tensor is needed.* tf\.shape\(x\)\[i\] for x\.shape",
     assignment_to_argument: r"'\S*Assign' takes a reference variable.*use_resource=True",
     assignment_to_reference_variable: r"'\S*AssignAdd' takes a reference variable.*use_resource=True",
     update_of_reference_variable: r"'\S*ApplyGradientDescent' takes a reference variable.*use_resource=True",
