@@ -135,6 +135,7 @@ def is_static(session: tf.compat.v1.Session, fetches: Any, feeds: Any = ()) -> b
     if not config.has_switch(sessions.config_of(session)):
         return not _reaches_call(session.graph, wanted, fed)
     strict = config.session_config(sessions.config_of(session), on_fallback="error")
+    strict.experimental.ClearField("session_metadata")  # no two sessions may have one name
     with tf1.Session(sessions.target_of(session), graph=session.graph, config=strict) as twin:
         try:
             sessions.prepare(twin, wanted, fed)

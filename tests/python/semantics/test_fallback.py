@@ -301,6 +301,16 @@ def test_is_static_asks_the_server_of_a_session(fib):
         assert not tfr.is_static(session, y)
 
 
+def test_is_static_asks_of_a_session_that_has_a_name(fib):
+    config = tfr.session_config()
+    config.experimental.session_metadata.name = "the only one of this name"
+    y = fib(3)
+    with tf1.Session(config=config) as session:
+        assert session.run(y) == 2
+        assert tfr.is_static(session, y)
+        assert session.run(y) == 2
+
+
 def test_is_static_names_a_fetch_that_is_not_there(fib):
     fib(1)
     with tf1.Session(config=tfr.session_config()) as session, pytest.raises(KeyError, match="nowhere"):
