@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import calls, endless, ops, output_signatures, passed_numbers
 from tensorflow_recursion._tf import (
+    arrays,
     autograph,
     dataclass_nests,
     function_copies,
@@ -209,7 +210,15 @@ class RecursiveFunction(KerasFunction):
 
         Without an input signature it is traced for what eager calls have passed, and for what calls in tf.functions
         have, but not for what only bodies pass to their own calls.
+
+        Raises:
+          TypeError: if the input signature has an array.
         """
+        if arrays.holds_spec(self.input_signature):
+            raise TypeError(
+                f"Function '{self._name}' takes a tf.TensorArray by its input_signature, which TensorFlow does not save"
+                "; take a tensor, and let the body make the array: tf.TensorArray(dtype, n).unstack(x)"
+            )
         saved, here = self._eager.here, (graphs.replica(), keras_scopes.kind())
         if self.input_signature is not None:
             return saved

@@ -92,3 +92,10 @@ def test_tensor_that_a_tf_function_returned_for_an_array_is_an_error_that_says_s
     made = tf.function(lambda: tf.TensorArray(I32, 4).write(0, 0))
     with pytest.raises(AttributeError, match=r"^Function 'filled' \(.*, line \d+\): it takes a tf.TensorArray.*stack"):
         filled(made(), tf.constant(3))
+
+
+def test_saved_model_lacks_a_function_that_states_arrays_and_says_why(tmp_path):
+    module = tf.Module()
+    module.stated = stated
+    with pytest.warns(RuntimeWarning, match=r"lacks Module\.stated: .*'stated' takes a tf\.TensorArray.*take a tensor"):
+        tf.saved_model.save(module, str(tmp_path))
