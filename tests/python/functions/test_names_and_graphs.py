@@ -44,7 +44,8 @@ def test_messages_call_a_function_as_the_user_does_when_that_is_an_operator(run,
     x = tf1.placeholder_with_default([1.0], None)
     square = tfr.Defun(tf.float32, func_name="Square", output_shapes=[[]], create_grad_func=True)(lambda x: x * x)
     with pytest.raises(tf.errors.InvalidArgumentError, match="Function 'Square': output 0 does not have the shape"):
-        run(tf.gradients(square(x), x)[0])
+        y = square(x)
+        run([y, tf.gradients(y, x)[0]])
     lost = tfr.Declare("Max", [("n", tf.int32)], [("r", tf.int32)])
     with pytest.raises(ValueError, match=r"lost in a call of 'Max', .* in the Declare or Defun of 'Max', or give"):
         tf.while_loop(lambda n: n > 0, lost, [tf.constant(3)])

@@ -172,14 +172,21 @@ class Nested(tf.Module):
 @pytest.mark.parametrize("called", ["eagerly", "in a tf.function", "in a session"])
 def test_name_scopes_of_a_module_above_are_converted_without_a_warning(called, caplog):
     module = Nested(name="nested")
-    calls = (lambda n: module(n), lambda n: module.odd(n))
+
+    def count(n):
+        return module(n)
+
+    def odd(n):
+        return module.odd(n)
+
     if called == "in a session":
         with tf.Graph().as_default():
-            results = [call(tf.constant(3)) for call in calls]
+            results = [count(tf.constant(3)), odd(tf.constant(3))]
             with tf.compat.v1.Session(config=tfr.session_config()) as session:
                 assert session.run(results) == [3, True]
     else:
-        count, odd = [tf.function(call) if called == "in a tf.function" else call for call in calls]
+        if called == "in a tf.function":
+            count, odd = tf.function(count), tf.function(odd)
         assert int(count(tf.constant(3))) == 3
         assert bool(odd(tf.constant(3)))
     assert "AutoGraph could not transform" not in caplog.text
