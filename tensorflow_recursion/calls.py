@@ -271,7 +271,7 @@ class Library:
         return self._traces.with_handed_on(known, name, inputs)
 
     def tell_of_lists(self, tensors: Sequence[tf.Tensor]) -> None:
-        """Let each list and handle tell what it holds that could not when it was made, before functions were defined."""
+        """Let lists and handles tell what they hold that could not when they were made: functions were not defined."""
         handles.set_handle_data(tensors, list(map(self._traces.known_of, tensors)))
 
     def _bring_up_to_date(self) -> None:

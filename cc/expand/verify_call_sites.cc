@@ -19,7 +19,7 @@ using tensorflow::NodeDef;
 using tensorflow::OpDef;
 
 std::string Describe(const NodeDef& invoke) {
-  return absl::StrCat("Call of '", CalleeOf(invoke), "' (node '", invoke.name(), "')");
+  return absl::StrCat("Call of '", UserName(CalleeOf(invoke)), "' (node '", invoke.name(), "')");
 }
 
 // `what` is "argument" or "output", and `verb` says what the function does with it: "takes" or "returns".

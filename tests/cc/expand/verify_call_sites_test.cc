@@ -26,6 +26,12 @@ TEST(VerifyCallSiteTest, NamesAFunctionWithoutDefinition) {
               "Call of 'F' (node 'c'): the function is declared but has no definition in the graph");
 }
 
+TEST(VerifyCallSiteTest, CallsAFunctionAsItsUserDoes) {
+  GraphBuilder operation, derivative;
+  ExpectFault(VerifyFirst(operation.Call("c", "Pow__fn", {"x"})), "Call of 'Pow' (node 'c'): the function is declared");
+  ExpectFault(VerifyFirst(derivative.Call("c", "F__backward2", {"x"})), "Call of 'gradient of F' (node 'c')");
+}
+
 TEST(VerifyCallSiteTest, CountsArguments) {
   GraphBuilder builder;
   builder.Call("c", "F", {"x", "x"}, {kInt, kInt}).Function(Endless("F", "F"));
