@@ -13,6 +13,8 @@ from svg import Edge, Nodes, Picture, chain, drawing
 def pictures() -> dict[str, str]:
     drawn = {
         "design_path": path(),
+        "design_tokens": tokens(),
+        "design_deaths": deaths(),
         "design_graph": call_graph("one body, two call sites"),
         "design_python": python(),
         "design_waits": waits(),
@@ -70,6 +72,58 @@ def call_graph(title: str) -> Picture:
         edges.append(Edge("result", f"return{site}", "implicit"))
     groups = {"main": "main graph", "body": "body of F"}
     return drawing(title, nodes, edges, groups, spacing=(0.35, 0.4))
+
+
+def tokens() -> Picture:
+    """The tokens of fib(2), the example of docs/design/tokens.md; those of one frame have one colour."""
+    nodes: Nodes = {
+        "": [
+            ("2", "([], 2)", "in the main graph"),
+            ("n", "([1], 2)", "n", "port"),
+            ("n1", "([1], 1)", "n - 1", "port"),
+            ("n2", "([1], 0)", "n - 2", "port"),
+            ("n_21", "([2,1], 1)", "n, and the output", "keep"),
+            ("n_31", "([3,1], 0)", "n, and the output", "flow"),
+            ("fib1", "([1], 1)", "fib(n - 1)", "port"),
+            ("fib2", "([1], 0)", "fib(n - 2)", "port"),
+            ("sum", "([1], 1)", "the sum, and the output", "port"),
+            ("done", "([], 1)", "in the main graph"),
+        ]
+    }
+    edges = [Edge("2", "n", "implicit", "Call 1 pushes 1"), Edge("n", "n1"), Edge("n", "n2")]
+    for site, argument, frame, result in ((2, "n1", "n_21", "fib1"), (3, "n2", "n_31", "fib2")):
+        edges.append(Edge(argument, frame, "implicit", f"Call {site} pushes {site}"))
+        edges.append(Edge(frame, result, "implicit", f"Return {site} pops {site}"))
+        edges += chain(result, "sum")
+    edges.append(Edge("sum", "done", "implicit", "Return 1 pops 1"))
+    return drawing("the tokens of fib(2) and their tags", nodes, edges, spacing=(0.9, 0.36))
+
+
+def deaths() -> Picture:
+    """Frame [2,1] of fib(2), in which the recursion ends; what is dead is dashed."""
+    nodes: Nodes = {
+        "": [
+            ("n", "n = 1", "", "port"),
+            ("less", "n < 2", "true"),
+            ("switch", "Switch", "", "flow"),
+            ("sub1", "n - 1", "never runs", "helper"),
+            ("sub2", "n - 2", "never runs", "helper"),
+            ("call2", "Call 2", "opens no frame", "helper"),
+            ("call3", "Call 3", "opens no frame", "helper"),
+            ("return2", "Return 2", "dead", "helper"),
+            ("return3", "Return 3", "dead", "helper"),
+            ("add", "+", "never runs", "helper"),
+            ("merge", "Merge", "takes the input that lives", "flow"),
+            ("result", "result = 1", "", "port"),
+        ]
+    }
+    edges = [*chain("n", "less", "switch"), Edge("n", "switch"), Edge("switch", "merge", "", "true side: 1")]
+    edges += [Edge("switch", "sub1", "death", "false side"), Edge("switch", "sub2", "death")]
+    for site in (2, 3):
+        way = chain(f"sub{site - 1}", f"call{site}", f"return{site}", "add")
+        edges += [Edge(edge.source, edge.target, "death") for edge in way]
+    edges += [Edge("add", "merge", "death"), *chain("merge", "result")]
+    return drawing("how dead tokens end a recursion", nodes, edges, spacing=(0.5, 0.3))
 
 
 def python() -> Picture:

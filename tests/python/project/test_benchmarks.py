@@ -324,8 +324,8 @@ def test_ten_line_example_prints_its_result():
 @pytest.mark.parametrize(
     ("source", "constant", "pages"),
     [
-        ("cc/base/options.h", "kDefaultMaxDepth", ["README.md", "docs/semantics.md"]),
-        ("cc/kernels/invoke_op.h", "kDefaultDynamicMaxDepth", ["docs/semantics.md"]),
+        ("cc/base/options.h", "kDefaultMaxDepth", ["README.md", "docs/errors.md"]),
+        ("cc/kernels/invoke_op.h", "kDefaultDynamicMaxDepth", ["docs/errors.md"]),
     ],
 )
 def test_documented_limits_are_the_ones_in_the_code(source, constant, pages):
