@@ -54,12 +54,13 @@ def follow(call: str, recall: str) -> None:
 
     The operator `recall` stands in functions that take gradients of such calls.
     """
-    _replace_zeros_of_datasets()
+    vspace = backprop._default_vspace._replace(zeros_like_fn=_zeros_or_datasets(), ones_fn=_ones_or_strings())
+    pywrap_tfe.TFE_Py_RegisterVSpace(vspace)
     _refuse_late_tangents(call)
     _compute_tangents_after_calls(call, gradient_ops=(recall, _SUM_OF_ROWS))
 
 
-def _replace_zeros_of_datasets() -> None:
+def _zeros_or_datasets() -> Callable[..., Any]:
     """Let a dataset, or another variant of which there are no zeros, stand for zeros like it in eager mode.
 
     TensorFlow makes them where a call of a `tf.function` keeps a dataset for its gradient. Nobody reads them, because
@@ -77,7 +78,24 @@ def _replace_zeros_of_datasets() -> None:
             return tensor
 
     replace_for_good(default_gradient, "zeros_like", zeros_or_itself)
-    pywrap_tfe.TFE_Py_RegisterVSpace(backprop._default_vspace._replace(zeros_like_fn=zeros_or_itself))
+    return zeros_or_itself
+
+
+def _ones_or_strings() -> Callable[..., Any]:
+    """Let empty strings stand for ones like strings, where an accumulator computes tangents.
+
+    TensorFlow wants ones for each value that a call leaves, among them strings that the call keeps for its gradient,
+    and finds None: "no attribute '_id'". Nobody reads these ones, because no gradient is taken for a string.
+    """
+    stock = backprop._ones
+
+    @functools.wraps(stock)
+    def ones(shape: Any, dtype: Any) -> tf.Tensor | None:
+        if tf.as_dtype(dtype) == tf.string and recorders.accumulators():
+            return tf.fill(shape, "")
+        return stock(shape, dtype)
+
+    return ones
 
 
 def _refuse_late_tangents(call: str) -> None:

@@ -362,3 +362,48 @@ def test_accumulator_of_the_gradient_for_the_result_may_begin_late():
             gradient = tape.gradient(y, x, output_gradients=given)
         found.append(accumulator.jvp(gradient))
     np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+def following_strings(kind):
+    """A function that recurses along a string, which is an argument, a result or comes from a table."""
+    keys = tf.constant(["a", "b", "c"])
+    initializer = tf.lookup.KeyValueTensorInitializer(keys, tf.constant(["b", "c", "end"]))
+    table = tf.lookup.StaticHashTable(initializer, "end")
+
+    @tfr.recursive
+    def by_argument(x, s):
+        if tf.strings.length(s) < 1:
+            return x
+        return by_argument(x * x, tf.strings.substr(s, 1, -1))
+
+    @tfr.recursive
+    def by_table(x, s):
+        if s == "end":
+            return x
+        return by_table(x * x, table.lookup(s))
+
+    @tfr.recursive
+    def named(x, s):
+        if tf.strings.length(s) < 1:
+            return x, s
+        below, name = named(x * x, tf.strings.substr(s, 1, -1))
+        return below, name + "." + s
+
+    functions = {
+        "argument": lambda x: by_argument(x, tf.constant("abc")),
+        "table": lambda x: by_table(x, tf.constant("a")),
+        "result": lambda x: named(x, tf.constant("abc"))[0],
+    }
+    return functions[kind]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", ["argument", "table", "result"])
+def test_tangent_beside_strings_is_that_of_the_unrolled_function(kind, place):
+    def tangent(f):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            result = f(x)
+        return accumulator.jvp(result)
+
+    x = tf.constant(1.25, F64)
+    np.testing.assert_allclose(PLACES[place](tangent, following_strings(kind), x), 8 * 1.25**7, rtol=1e-9)
