@@ -181,8 +181,9 @@ _EXPLANATIONS = (
         r"is out of scope and cannot be used here",
         "a tensor of a loop, a branch or another function is used outside of it, where it has no value; a loop over "
         "tensors cannot append to a Python list: let `values = tf.TensorArray(dtype, n)` be before it, `values = "
-        "values.write(i, x)` in it, and `values.stack()` behind it. Nor can an object, a dictionary or a `nonlocal` "
-        "variable keep a tensor for another function: return it",
+        "values.write(i, x)` in it, and `values.stack()` behind it. Nor can a branch of an `if` that goes by a tensor: "
+        "assign the value in both branches, and append it behind the `if`. Nor can an object, a dictionary or a "
+        "`nonlocal` variable keep a tensor for another function: return it",
     ),
     _Explanation(
         r"slice index (-?\d+) of dimension \d+ out of bounds",

@@ -26,6 +26,8 @@ StagingError = api.StagingError  # what AutoGraph raises in the place of errors 
 
 # How AutoGraph writes a part of a function that it does not know: `(<gast.gast.NamedExpr object at 0x7f>, (m := n))`.
 _SYNTAX_NODE = re.compile(r"^\(<gast\.gast\.(\w+) object at 0x[0-9a-f]+>, (.*)\)$")
+# What it says of a name in a statement that it does not know, which `match` is alone.
+_UNKNOWN_STATEMENT = re.compile(r"^name node, (.*), outside of any statement\?$")
 
 # Parts of a function that Python runs as functions of their own.
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
@@ -168,7 +170,8 @@ def _why_not_converted(code: types.CodeType, namespace: dict[str, Any]) -> str |
         tf.autograph.to_graph(_function_of(code, namespace))
     except Exception as error:  # of any kind: AutoGraph goes on with the function as it is, whatever it met
         cause = error.__context__ if isinstance(error, api.ConversionError) and error.__context__ else error
-        return _SYNTAX_NODE.sub(r"\1: \2", " ".join(str(cause).split()))
+        said = _SYNTAX_NODE.sub(r"\1: \2", " ".join(str(cause).split()))
+        return _UNKNOWN_STATEMENT.sub(r"Match: match with \1", said)
     return None
 
 

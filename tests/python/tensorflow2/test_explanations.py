@@ -121,6 +121,21 @@ def list_of_a_loop():
     return trees, [tf.constant(3)]
 
 
+@mistake("'trees'", "Nor can a branch", "append it behind the `if`")
+def list_of_branches():
+    @tfr.recursive
+    def trees(n):
+        values = []
+        for i in range(2):
+            if n > i:
+                values.append(trees(n - i - 1))
+            else:
+                values.append(n)
+        return tf.add_n(values)
+
+    return trees, [tf.constant(3)]
+
+
 @mistake("'trees'", "int32", "float32", "tf.TensorArray")
 def list_of_a_loop_over_integers():
     @tfr.recursive

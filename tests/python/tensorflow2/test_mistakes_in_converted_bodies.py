@@ -130,10 +130,19 @@ def makes_a_function(n):
     return inner(n) if (unused := 3) else unused
 
 
+def matching(n):
+    kind = ("less", 1)
+    match kind:
+        case ("less", k):
+            return n if n < 1 else n - k
+    return n
+
+
 FAILURES = {  # what AutoGraph says of them
     walrus: "NamedExpr: (m := (n - 1))",
     late_options: '"set_loop_options" must be the first statement in the loop block',
     for_else: "for/else statement not yet supported",
+    matching: "Match: match with kind",
     makes_a_function: "NamedExpr: (unused := 3)",
 }
 
