@@ -13,6 +13,7 @@ import processes
 import pytest
 import switches
 import tensorflow as tf
+import transformed_graphs
 
 import tensorflow_recursion as tfr
 
@@ -287,7 +288,7 @@ def make_mutant(seed, bases):
 # --- Running them -------------------------------------------------------------------------------------------------
 
 
-def run_mutant(mutant, is_static):
+def run_mutant(mutant, is_static, initializers=()):
     """Returns what came of it."""
     config = tfr.session_config(max_depth=2000, workers=2) if is_static else tf1.ConfigProto()
     with tf.Graph().as_default() as graph:
@@ -297,29 +298,35 @@ def run_mutant(mutant, is_static):
             return type(error).__name__
         with tf1.Session(config=config, graph=graph) as session:
             try:
-                session.run(FETCH + ":0", options=tf1.RunOptions(timeout_in_ms=3000))
+                for fetches in (initializers, FETCH + ":0"):
+                    session.run(fetches, options=tf1.RunOptions(timeout_in_ms=3000))
             except Exception as error:
                 return type(error).__name__
     return "result"
 
 
-def main(first, count):
-    bases = [base_graph(i) for i in range(4 * len(GRAPHS))]
-    for seed in range(first, first + count):
+def main(first, count, kind="calls"):
+    if kind == "calls":
+        bases = [(base_graph(i), []) for i in range(4 * len(GRAPHS))]
+    else:  # the parts of the executor
+        bases = list(map(transformed_graphs.transformed, transformed_graphs.GRAPHS))
+    graphs, initializers = zip(*bases, strict=True)
+    for seed in range(int(first), int(first) + int(count)):
         print("mutant", seed, end=" ", flush=True)
-        print(run_mutant(make_mutant(seed, bases), is_static=seed % 5 != 0), flush=True)
+        mutant = make_mutant(seed, graphs)
+        print(run_mutant(mutant, seed % 5 != 0, initializers[seed % len(bases)]), flush=True)
 
 
-def check_mutants(first, count, seconds):
+def check_mutants(first, count, seconds, kind="calls"):
     try:
-        result = processes.run_python(__file__, first, count, seconds=seconds)
+        result = processes.run_python(__file__, first, count, kind, seconds=seconds)
         end = f"ended by {signal.Signals(-result.returncode).name}" if result.returncode < 0 else result.stderr[-2000:]
         output, failed = result.stdout, result.returncode != 0
     except subprocess.TimeoutExpired as error:
         output, failed, end = error.stdout, True, "hangs"
     lines = [line.split() for line in output.splitlines() if line.startswith("mutant ")]
     last = lines[-1][1] if lines else first
-    assert not failed, f"mutant {last} {end}: python {__file__} {last} 1"
+    assert not failed, f"mutant {last} {end}: python {__file__} {last} 1 {kind}"
     assert len(lines) == count
     return [line[2] for line in lines]
 
@@ -354,9 +361,10 @@ def test_process_survives_what_it_died_of(damage):
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("process", range(PROCESSES))
-def test_process_survives_when_graphs_are_many(process):
-    check_mutants(10**6 * (process + 1), SLOW_MUTANTS_PER_PROCESS, SLOW_SECONDS_PER_PROCESS)
+@pytest.mark.parametrize("kind", ["calls", "parts"])
+def test_process_survives_when_graphs_are_many(process, kind):
+    check_mutants(10**6 * (process + 1), SLOW_MUTANTS_PER_PROCESS, SLOW_SECONDS_PER_PROCESS, kind)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*sys.argv[1:])
