@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import call_checks, handed_on, names, nested_calls, ops, signatures
+from tensorflow_recursion import call_checks, names, nested_calls, ops, signatures
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inferring, patches, tapes
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.handles import HandleData
@@ -240,7 +240,7 @@ class Library:
 
     def _invoke(self, name: str, arguments: Sequence[tf.Tensor], captures: Tensors, node_name: str) -> tf.Operation:
         """Add an Invoke node of `name` to the default graph."""
-        handles.set_handle_data(arguments, list(map(handed_on.known_of, arguments)))  # v1 loops do not tell
+        self.tell_of_lists(arguments)
         forward = self._forward_name(name, arguments)
         self._note_trace(self._target(name))
         types, shapes = self._outputs(name)
@@ -271,7 +271,10 @@ class Library:
         return self._traces.with_handed_on(known, name, inputs)
 
     def tell_of_lists(self, tensors: Sequence[tf.Tensor]) -> None:
-        """Let lists and handles tell what they hold that could not when they were made: functions were not defined."""
+        """Let lists and handles tell what they hold that could not when they were made.
+
+        A loop of control flow v1 does not tell, nor does a call that was made before its function was defined.
+        """
         handles.set_handle_data(tensors, list(map(self._traces.known_of, tensors)))
 
     def _bring_up_to_date(self) -> None:

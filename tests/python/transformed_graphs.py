@@ -8,7 +8,7 @@ import tensorflow_recursion as tfr
 
 tf1, raw = tf.compat.v1, tf.raw_ops
 F32, I32, LIST = tf.float32, tf.int32, tf.variant
-RESULT = "y"
+RESULT = "y"  # the node whose output is fetched
 
 
 def make_numbers(n):
@@ -79,3 +79,16 @@ def transformed(name):
         tf.identity(GRAPHS[name](tf1.placeholder_with_default(3, [])), name=RESULT)
         initializers = [op.name for op in graph.get_operations() if op.type == "AssignVariableOp"]
         return tfr.transform_graph(graph, [RESULT, *initializers]), initializers
+
+
+def run(graph_def, initializers, config, milliseconds):
+    """Returns the result of a graph, which runs in a session of its own after its initializers.
+
+    Whatever refuses the graph, the import or a run, raises.
+    """
+    options = tf1.RunOptions(timeout_in_ms=milliseconds)
+    with tf.Graph().as_default() as graph:
+        tf1.import_graph_def(graph_def, name="")
+        with tf1.Session(config=config, graph=graph) as session:
+            session.run(initializers, options=options)
+            return session.run(f"{RESULT}:0", options=options)

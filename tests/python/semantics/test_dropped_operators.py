@@ -10,30 +10,25 @@ import numpy as np
 import processes
 import pytest
 import tensorflow as tf
-from transformed_graphs import GRAPHS, RESULT, transformed
+import transformed_graphs
 
 import tensorflow_recursion as tfr
 
 tf1 = tf.compat.v1
 MILLISECONDS = 60_000  # ends what hangs
 
-# --- Running them -------------------------------------------------------------------------------------------------
-
 
 def run(graph_def, initializers):
-    """The result, or the error that refuses the graph."""
-    options = tf1.RunOptions(timeout_in_ms=MILLISECONDS)
-    with tf.Graph().as_default() as graph:
-        try:
-            tf1.import_graph_def(graph_def, name="")
-        except ValueError as error:
-            return error
-        with tf1.Session(config=tfr.session_config(workers=2), graph=graph) as session:
-            try:
-                session.run(initializers, options=options)
-                return session.run(f"{RESULT}:0", options=options)
-            except tf.errors.InvalidArgumentError as error:
-                return error
+    return transformed_graphs.run(graph_def, initializers, tfr.session_config(workers=2), MILLISECONDS)
+
+
+def outcome(graph_def, initializers, want):
+    """What comes of a damaged graph: an error that refuses it, the result `want` of the whole one, or another."""
+    try:
+        got = run(graph_def, initializers)
+    except (ValueError, tf.errors.InvalidArgumentError):
+        return "error"
+    return "same" if np.array_equal(got, want) else f"{got} instead of {want}"
 
 
 def without(graph_def, name):
@@ -51,24 +46,20 @@ def without(graph_def, name):
 def main(name):
     tf1.disable_eager_execution()
     tf1.enable_control_flow_v2()
-    graph_def, initializers = transformed(name)
+    graph_def, initializers = transformed_graphs.transformed(name)
     want = run(graph_def, initializers)
     for node in graph_def.node:
         if node.op.startswith("Recursion>"):
             print(node.op, node.name, end=" ", flush=True)
-            got = run(without(graph_def, node.name), initializers)
-            if isinstance(got, Exception):
-                print("error", flush=True)
-            else:
-                print("same" if np.array_equal(got, want) else f"{got} instead of {want}", flush=True)
+            print(outcome(without(graph_def, node.name), initializers, want), flush=True)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", transformed_graphs.GRAPHS)
 def test_graph_without_one_of_our_operators_is_refused_or_the_same(name):
     result = processes.run_python(__file__, name, seconds=600)
     outcomes = [line.split(maxsplit=2) for line in result.stdout.splitlines() if line.startswith("Recursion>")]
     assert result.returncode == 0, (result.returncode, outcomes[-1:], result.stderr[-2000:])
-    wrong = [" ".join(outcome) for outcome in outcomes if outcome[-1] not in ("error", "same")]
+    wrong = [" ".join(line) for line in outcomes if line[-1] not in ("error", "same")]
     assert not wrong
     # A body's operators find their frame without its start; each other operator is needed.
     assert {op for op, _, end in outcomes if end == "same"} <= {"Recursion>FrameStart"}

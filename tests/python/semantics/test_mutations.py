@@ -14,6 +14,7 @@ import pytest
 import switches
 import tensorflow as tf
 import transformed_graphs
+from transformed_graphs import RESULT
 
 import tensorflow_recursion as tfr
 
@@ -21,7 +22,6 @@ tf1 = tf.compat.v1
 pytestmark = pytest.mark.thorough
 tf1.disable_eager_execution()
 
-FETCH = "y"
 PROCESSES = 4
 MUTANTS_PER_PROCESS = 140
 SLOW_MUTANTS_PER_PROCESS = 3000
@@ -93,10 +93,10 @@ def base_graph(index):
     """Every graph with calls, in control flow v2 and v1, and transformed."""
     make, form = GRAPHS[index % len(GRAPHS)], index // len(GRAPHS)
     with tf.Graph().as_default() as graph, switches.control_flow_v2(form % 2 == 0):
-        tf.identity(make(tf1.placeholder_with_default(3, [])), name=FETCH)
+        tf.identity(make(tf1.placeholder_with_default(3, [])), name=RESULT)
         if form < 2:
             return graph.as_graph_def()
-        transformed = tfr.transform_graph(graph, FETCH)
+        transformed = tfr.transform_graph(graph, RESULT)
     # All functions, also those that no node names any more: damage may make one do so.
     transformed.library.CopyFrom(graph.as_graph_def().library)
     return transformed
@@ -189,7 +189,7 @@ def drop_node(rng, graph_def):
     name = pick_node(rng, graph_def).name
     for nodes in (graph_def.node, *(function.node_def for function in graph_def.library.function)):
         for i in reversed(range(len(nodes))):
-            if nodes[i].name == name and name != FETCH:
+            if nodes[i].name == name and name != RESULT:
                 del nodes[i]
     for node in all_nodes(graph_def):
         kept = [one for one in node.input if one.lstrip("^").split(":")[0] != name]
@@ -256,7 +256,7 @@ def forge_run(rng, graph_def):
     node.attr["Tin"].list.SetInParent()
     node.attr["Tout"].list.type.extend([3] * rng.choice([0, 1, 2]))
     for other in graph_def.node:
-        if other.name == FETCH:
+        if other.name == RESULT:
             other.input.append("^forged_run")
 
 
@@ -288,20 +288,13 @@ def make_mutant(seed, bases):
 # --- Running them -------------------------------------------------------------------------------------------------
 
 
-def run_mutant(mutant, is_static, initializers=()):
+def run_mutant(mutant, is_static, initializers):
     """Returns what came of it."""
     config = tfr.session_config(max_depth=2000, workers=2) if is_static else tf1.ConfigProto()
-    with tf.Graph().as_default() as graph:
-        try:
-            tf1.import_graph_def(mutant, name="")
-        except Exception as error:
-            return type(error).__name__
-        with tf1.Session(config=config, graph=graph) as session:
-            try:
-                for fetches in (initializers, FETCH + ":0"):
-                    session.run(fetches, options=tf1.RunOptions(timeout_in_ms=3000))
-            except Exception as error:
-                return type(error).__name__
+    try:
+        transformed_graphs.run(mutant, initializers, config, milliseconds=3000)
+    except Exception as error:
+        return type(error).__name__
     return "result"
 
 
