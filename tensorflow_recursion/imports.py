@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, notices
-from tensorflow_recursion._tf import freezing, functions, importing, inlining, loading, saving
+from tensorflow_recursion._tf import freezing, functions, hints, importing, inlining, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.definitions import CopiedDefinition, original_of
 from tensorflow_recursion.signatures import Signature
@@ -54,6 +54,7 @@ class ImportedDefinition(CopiedDefinition):
 def register() -> None:
     """Let TensorFlow load SavedModels with calls, and turn variables that bodies read into constants."""
     loading.install(names.INVOKE, names.STATIC, names.renumbered, _rename)
+    hints.install(names.INVOKE, names.IMPORT)
     saving.install(names.INVOKE, _user_name_of, _warn_of_unsaved)
     importing.install(names.INVOKE, names.STATIC)
     inlining.keep_graphs_around(names.INVOKE)

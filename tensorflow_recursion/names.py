@@ -43,6 +43,7 @@ CONTRIBUTE_VIEW = _native("CONTRIBUTE_VIEW_OP")
 PART = _native("PART_ATTR")
 COLLECT = _native("COLLECT_OP")
 TOTAL = _native("TOTAL_OP")
+IMPORT = _native("IMPORT_OP")
 
 CALLEE = _native("CALLEE_ATTR")
 ARGUMENT_TYPES = _native("ARGUMENT_TYPES_ATTR")

@@ -63,6 +63,10 @@ inline constexpr char kAssignedAttr[] = "assigned";
 // Yields a value when all that it waits for has run, see cc/kernels/has_run_op.h.
 inline constexpr char kHasRunOp[] = "Recursion>HasRun";
 
+// Does nothing. It is the first node of the graph in a SavedModel with calls: where that is loaded by a process without
+// this library, TensorFlow's error names the first operator that it does not know, and this name says what to import.
+inline constexpr char kImportOp[] = "Recursion>Import_tensorflow_recursion";
+
 // These sum a gradient over all frames of a recursion, see cc/values/contributions.h.
 inline constexpr char kContributeOp[] = "Recursion>Contribute";
 inline constexpr char kContributeNoneOp[] = "Recursion>ContributeNone";

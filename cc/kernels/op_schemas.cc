@@ -263,6 +263,10 @@ REGISTER_OP(kConcatGradientOp)
         "Cuts the gradient of a concatenation into those of its N parts, of which the values or the shapes come first "
         "in `parts`; what follows there is only waited for.");
 
+REGISTER_OP(kImportOp)
+    .SetShapeFn(tensorflow::shape_inference::NoOutputs)
+    .Doc("Does nothing. SavedModels have it so that its name says what to import.");
+
 REGISTER_OP(kEntryOp)
     .Output("value: T")
     .Attr("T: type")

@@ -10,6 +10,7 @@
 #include "cc/kernels/snapshot_ops.h"
 #include "cc/kernels/stray_kernels.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/kernels/no_op.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -56,6 +57,7 @@ REGISTER_KERNEL_BUILDER(
 REGISTER_KERNEL(kSnapshotOp, SnapshotOp, .HostMemory("variables"));
 REGISTER_KERNEL(kVariablesOfOp, VariablesOfOp, .HostMemory("variables").HostMemory("copies"));
 REGISTER_KERNEL(kHasRunOp, HasRunOp, .HostMemory("after").HostMemory("token"));
+REGISTER_KERNEL(kImportOp, tensorflow::NoOp);
 REGISTER_CARRIER(kEntryOp);
 REGISTER_CARRIER(kResultOp);
 REGISTER_CARRIER(kCallOp);

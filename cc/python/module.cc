@@ -133,6 +133,7 @@ py::dict Names() {
   names["CONTRIBUTE_NONE_OP"] = tfr::kContributeNoneOp;
   names["COLLECT_OP"] = tfr::kCollectOp;
   names["TOTAL_OP"] = tfr::kTotalOp;
+  names["IMPORT_OP"] = tfr::kImportOp;
   names["CONTRIBUTE_VIEW_OP"] = tfr::kContributeViewOp;
   names["PART_ATTR"] = tfr::kPartAttr;
   names["CALL_OP"] = tfr::kCallOp;

@@ -57,7 +57,8 @@ What is around programs: sessions, files, datasets, converters:
 
 - `sessions`: what sessions are made of; preparing a graph without running it.
 - `importing`: graphs of sessions that are imported into functions.
-- `saving`: what a SavedModel says where it is loaded without this package, and which gradients of users it has.
+- `hints`: what a SavedModel says where it is loaded without this package.
+- `saving`: which gradients of users a SavedModel has.
 - `saved_attributes`: recursive functions that are attributes and signatures of a SavedModel.
 - `loading`: functions of a SavedModel that call each other.
 - `freezing`: constants in place of variables, where functions call each other.

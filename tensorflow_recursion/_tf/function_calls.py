@@ -43,6 +43,15 @@ def reached_by(call: str, library: Any, nodes: Iterable[Any] = ()) -> set[str]:
     return _with_all_they_refer_to(called, library)
 
 
+def nodes_run_by(graph_def: Any) -> Iterator[Any]:
+    """The nodes of a graph, and those of all functions in its library that they lead to."""
+    yield from graph_def.node
+    named = [name for node in graph_def.node for name in references(node)]
+    reached = _with_all_they_refer_to(named, graph_def.library)
+    for function in graph_def.library.function:
+        yield from function.node_def if function.signature.name in reached else ()
+
+
 def reached_otherwise(call: str, library: Any, reached: Collection[str], roots: Iterable[str] = ()) -> set[str]:
     """The functions of a library that are not among those `reached` by `call`, or that are needed beside it.
 

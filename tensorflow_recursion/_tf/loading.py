@@ -23,8 +23,9 @@ from tensorflow_recursion import names
 from tensorflow_recursion._tf import function_calls, functions, importing
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.functions import TracedFunction
+from tensorflow_recursion._tf.hints import without_hint
 from tensorflow_recursion._tf.replacements import replace_for_good
-from tensorflow_recursion._tf.saving import GIVEN_INPUTS, GradientOfInputs, gradient_of, set_gradient_of, without_hint
+from tensorflow_recursion._tf.saving import GIVEN_INPUTS, GradientOfInputs, gradient_of, set_gradient_of
 
 # A function that is given a node and new names of functions, and changes the names in the node: those of functions and
 # of what belongs to them.

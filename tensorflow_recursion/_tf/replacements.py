@@ -35,8 +35,9 @@ it:
   `snapshot_op._snapshot`, `DatasetV2.fingerprint`.
 - `read_shapes`, to see who reads a rank: `ops.SymbolicTensor.ndim`.
 - `importing`, so that imported calls are static: `importer._ProcessGraphDefParam`.
-- `saving`, so that calls and gradients are saved: `save._fill_meta_graph_def`, `save._iterate_op_types`,
-  `save._trace_gradient_functions`.
+- `hints`, so that SavedModels say what to import: `save._fill_meta_graph_def`,
+  `builder_impl._SavedModelBuilder._tag_and_add_meta_graph`.
+- `saving`, so that gradients are saved: `save._iterate_op_types`, `save._trace_gradient_functions`.
 - `saved_attributes`, so that recursive functions are saved: `graph_view.ObjectGraphView.list_children`,
   `signature_serialization.find_function_to_export`, `signature_serialization._get_signature`,
   `save._build_meta_graph`.

@@ -1,4 +1,4 @@
-"""What a SavedModel says where it is loaded without this package, and the gradients of users' own that go into it."""
+"""The gradients of users' own that go into a SavedModel."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import save
 
@@ -20,9 +19,6 @@ from tensorflow_recursion._tf import function_calls, functions, graphs, handles,
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import replace_for_good
 
-# The loader of a process without this package does not know which operator lets functions call each other. It lists the
-# functions that it finds in cycles, by their names, and this one is in a cycle with itself. Nothing calls it.
-_HINT = "import_tensorflow_recursion_before_loading"
 # What TensorFlow says where the gradient of a `tf.recompute_grad` is to be differentiated.
 _RECOMPUTED = "recompute_grad tried to transpose grad"
 # What TensorFlow calls a `tf.custom_gradient`. It numbers them, so they have other names in other processes.
@@ -36,9 +32,7 @@ _DEEPEST_IN_GRADIENTS = 2
 def install(
     call: str, user_name_of: Callable[[Any, bool], str | None], warn_of_unsaved: Callable[[str, str], None]
 ) -> None:
-    """Let TensorFlow save functions that are called by the operator `call`.
-
-    It writes the hint into what it saves. Of gradients of users' own in bodies it saves those that can be.
+    """Let TensorFlow save gradients of users' own in functions that are called by the operator `call`, if it can.
 
     Args:
       call: the operator.
@@ -46,14 +40,7 @@ def install(
         the function. None: TensorFlow saves gradients of it as it does without this package.
       warn_of_unsaved: is called with a function, and why the gradient of an operator in it is not saved.
     """
-    fill, own_gradients, trace = save._fill_meta_graph_def, save._iterate_op_types, save._trace_gradient_functions
-
-    def fill_with_hint(meta_graph_def: Any, *args: Any, **kwargs: Any) -> Any:
-        result = fill(meta_graph_def, *args, **kwargs)
-        library = meta_graph_def.graph_def.library
-        if any(node.op == call for function in library.function for node in function.node_def):
-            library.function.append(_hint())
-        return result
+    own_gradients, trace = save._iterate_op_types, save._trace_gradient_functions
 
     def iterate_op_types(function: Any) -> Iterator[tuple[Any, Any]]:
         name = tf.compat.as_str(function.name)
@@ -88,7 +75,6 @@ def install(
         with _in_progress.saving(graph, call, saveable_view.concrete_functions):
             return trace(graph, saveable_view)
 
-    replace_for_good(save, "_fill_meta_graph_def", fill_with_hint)
     replace_for_good(save, "_iterate_op_types", iterate_op_types)
     replace_for_good(save, "_trace_gradient_functions", trace_gradients)
 
@@ -404,22 +390,3 @@ def _can_repeat(op: tf.Operation) -> bool:
     definition, attributes = op.op_def, op.node_def.attr
     calls = any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
     return not (definition.is_stateful or calls or op.type == "Placeholder" or names.GRADIENT_TYPE in attributes)
-
-
-def without_hint(library: Any) -> Any:
-    """A function library as it was before the hint was written into it."""
-    if all(function.signature.name != _HINT for function in library.function):
-        return library
-    rest = function_pb2.FunctionDefLibrary()
-    rest.CopyFrom(library)
-    del rest.function[:]
-    rest.function.extend(function for function in library.function if function.signature.name != _HINT)
-    return rest
-
-
-def _hint() -> Any:
-    hint = function_pb2.FunctionDef()
-    hint.signature.name = _HINT
-    node = hint.node_def.add(name="hint", op="NoOp")
-    node.attr[names.HINT].func.name = _HINT
-    return hint

@@ -29,7 +29,7 @@ ORDER = """
     _tf.read_shapes, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
     _tf.variable_scopes
     _tf.assignments, _tf.copies, _tf.importing, _tf.function_calls
-    _tf.followed, _tf.origins, _tf.saving
+    _tf.followed, _tf.origins, _tf.hints, _tf.saving
     _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.function_parts
     _tf.function_copies, _tf.arrays

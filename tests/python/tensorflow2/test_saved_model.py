@@ -9,8 +9,11 @@ import pytest
 import tensorflow as tf
 from gradient_helpers import nested_derivative
 from saved_models import LOAD, X, in_fresh_process
+from tensorflow.python.eager import context
+from tensorflow.python.saved_model import loader_impl
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion import names
 
 tf1 = tf.compat.v1
 
@@ -191,11 +194,15 @@ with tf1.Session() as session:
     assert in_fresh_process(program, saved) == V * X**N
 
 
+COMMAND_LINE = "from tensorflow.python.tools.saved_model_cli import main; main()"
+SIGNATURE_NAME = "serving_default"
+SERVED = ["--tag_set", "serve", "--signature_def", SIGNATURE_NAME]
+
+
 @pytest.mark.thorough
 def test_command_line_of_saved_models_runs_one_once_the_package_is_imported(saved):
-    program = "import tensorflow_recursion; from tensorflow.python.tools.saved_model_cli import main; main()"
-    words = ["run", "--dir", saved, "--tag_set", "serve", "--signature_def", "serving_default"]
-    done = processes.run_python("-c", program, *words, "--input_exprs", "x=2.0;n=5")
+    program = f"import tensorflow_recursion; {COMMAND_LINE}"
+    done = processes.run_python("-c", program, "run", "--dir", saved, *SERVED, "--input_exprs", "x=2.0;n=5")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == str(V * 2.0**5)
 
@@ -209,27 +216,139 @@ def test_checkpoint_restores_what_bodies_capture(tmp_path):
     assert other.call(tf.constant(X), tf.constant(N)).numpy() == 7.0 * X**N
 
 
+WHAT_TO_DO = "mport_tensorflow_recursion"  # names of operators begin with a capital letter
+HINT = "import_tensorflow_recursion_before_loading"
+SIGNATURE = [tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)]
+
+
+@tfr.recursive(input_signature=SIGNATURE)
+def power(x, n):
+    if n < 1:
+        return 1.0
+    return x * power(x, n - 1)
+
+
+def twice(x, n):
+    return 2.0 * x + 0.0 * tf.cast(n, tf.float32)
+
+
+def power_in_branch(x, n):
+    return tf.cond(n > 0, lambda: power(x, n), lambda: x)
+
+
+def powers_in_dataset(x, n):
+    return tf.data.Dataset.range(3).map(lambda _: power(x, n)).reduce(0.0, lambda a, b: a + b)
+
+
+# With calls in every place from where TensorFlow finds functions; `once` is in no cycle, and would be loaded in part.
+FUNCTIONS = {
+    "call": power,
+    "branch": power_in_branch,
+    "dataset": powers_in_dataset,
+    "once": lambda x, n: tfr.recursive(twice)(x, n),
+}
+MODELS = (*FUNCTIONS, "session")
+
+
+def save_session(folder):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        x, n = (tf1.placeholder(spec.dtype, spec.shape, name) for spec, name in zip(SIGNATURE, "xn", strict=True))
+        tf1.saved_model.simple_save(session, folder, {"x": x, "n": n}, {"y": power(x, n)})
+
+
+def save_functions(folder, served, *others):
+    """Saves `served` as what is served, and `others` beside it."""
+    module = tf.Module()
+    module.served, *module.others = (tf.function(one, input_signature=SIGNATURE) for one in (served, *others))
+    tf.saved_model.save(module, folder, signatures=module.served)
+
+
+@pytest.fixture(scope="module")
+def folder_of_models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    with context.eager_mode():
+        for name, function in FUNCTIONS.items():
+            save_functions(str(folder / name), function)
+        save_functions(str(folder / "without"), twice, power)
+    save_session(str(folder / "session"))
+    return folder
+
+
 WITHOUT_IMPORT = """
 import json, sys
 import tensorflow as tf
-try:
-    tf.saved_model.load(sys.argv[1])
-except ValueError as error:
-    print(json.dumps(str(error)))
+tf1 = tf.compat.v1
+
+def load_in_session(folder):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        signature = tf1.saved_model.load(session, ["serve"], folder).signature_def["serving_default"]
+        feeds = {signature.inputs["x"].name: 3.0, signature.inputs["n"].name: 4}
+        return str(session.run(next(iter(signature.outputs.values())).name, feeds))
+
+def error_of(load, folder):
+    try:
+        return load(folder)
+    except (ValueError, tf.errors.NotFoundError) as error:
+        return str(error)
+
+load = {"tf": tf.saved_model.load, "tf1": load_in_session}[sys.argv[1]]
+print(json.dumps([error_of(load, folder) for folder in sys.argv[2:]]))
 """
 
 
 @pytest.mark.thorough
-def test_loading_without_the_package_names_what_to_import(tmp_path):
-    """Also for functions that are in no cycle, which TensorFlow would load in part."""
-    once = tf.Module()
-    single = tfr.recursive(input_signature=[tf.TensorSpec([], tf.int32)])(lambda n: n + 1)
-    once.call = tf.function(lambda n: single(n), input_signature=[tf.TensorSpec([], tf.int32)])
-    for number, module in enumerate((Power(), once)):
-        directory = str(tmp_path / str(number))
-        tf.saved_model.save(module, directory)
-        assert "import_tensorflow_recursion_before_loading" in in_fresh_process(WITHOUT_IMPORT, directory)
-        assert tf.saved_model.load(directory).call is not None
+@pytest.mark.parametrize("loader", ["tf", "tf1"])
+def test_loading_without_the_package_names_what_to_import(loader, folder_of_models):
+    folders = [str(folder_of_models / model) for model in MODELS]
+    errors = in_fresh_process(WITHOUT_IMPORT, loader, *folders)
+    assert [model for model, error in zip(MODELS, errors, strict=True) if WHAT_TO_DO not in error] == []
+
+
+@pytest.mark.thorough
+def test_model_that_serves_no_call_is_loaded_by_tf1_without_the_package(folder_of_models):
+    assert in_fresh_process(WITHOUT_IMPORT, "tf1", folder_of_models / "without") == ["6.0"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_command_line_without_the_package_names_what_to_import(command, folder_of_models):
+    words = ["--dir", folder_of_models / "call"]
+    words += {"run": [*SERVED, "--input_exprs", "x=2.0;n=5"], "show": ["--all"]}[command]
+    done = processes.run_python("-c", COMMAND_LINE, command, *words)
+    assert WHAT_TO_DO in done.stdout + done.stderr
+    assert (done.returncode == 0) == (command == "show")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("model", MODELS)
+def test_model_of_which_a_session_is_saved_again_says_what_to_import_once(model, folder_of_models, tmp_path):
+    folder = str(tmp_path / "again")
+    with tf.Graph().as_default(), tf1.Session(config=tfr.session_config()) as session:
+        tf1.placeholder(tf.float32, [], name="before")
+        served = tf1.saved_model.load(session, ["serve"], str(folder_of_models / model)).signature_def[SIGNATURE_NAME]
+        builder = tf1.saved_model.Builder(folder)
+        builder.add_meta_graph_and_variables(session, ["serve"], {SIGNATURE_NAME: served})
+        builder.save()
+    graph = loader_impl.parse_saved_model(folder).meta_graphs[0].graph_def
+    assert [i for i, node in enumerate(graph.node) if node.op == names.IMPORT] == [0]
+    hints = [
+        one for one in graph.library.function if one.signature.name == "import_tensorflow_recursion_before_loading"
+    ]
+    assert len(hints) == 1
+    expected = {"dataset": 24.0, "once": 4.0}.get(model, 8.0)
+    assert_serves(folder, expected)
+    assert_serves(str(folder_of_models / model), expected)
+
+
+def assert_serves(folder, expected):
+    """Whether a model gives what is expected for x = 2, n = 3, in a session and as functions."""
+    with tf.Graph().as_default(), tf1.Session(config=tfr.session_config()) as session:
+        signature = tf1.saved_model.load(session, ["serve"], folder).signature_def[SIGNATURE_NAME]
+        feeds = {signature.inputs["x"].name: 2.0, signature.inputs["n"].name: 3}
+        assert session.run(next(iter(signature.outputs.values())).name, feeds) == expected
+    call = tf.saved_model.load(folder).signatures[SIGNATURE_NAME]
+    (found,) = call(x=tf.constant(2.0), n=tf.constant(3)).values()
+    assert found.numpy() == expected
 
 
 class Rows(tf.Module):
