@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "tests/cc/executor/worker_parts_fixture.h"
@@ -132,6 +133,23 @@ TEST_F(RunStateTest, GoesNoDeeperWhileItTakesTheLastMemory) {
   look(450);
   EXPECT_FALSE(run_->is_out_of_memory()) << "it unwinds";
   EXPECT_EQ(run_->max_frame_bytes, usual);
+}
+
+TEST_F(RunStateTest, NamesTheFunctionsThatTakeTheLastMemoryWhenAllCallsAreOpen) {
+  SetMemory(FakeGauge(1000));
+  int time = 0;
+  for (const int mebibytes : {1000, 1000, 400, 250}) {
+    available = int64_t{mebibytes} << 20;
+    run_->WatchMemory(absl::Milliseconds(time += 50));
+  }
+  EXPECT_FALSE(run_->failed()) << "it would end at its next call";
+  available = int64_t{150} << 20;
+  run_->WatchMemory(absl::Milliseconds(time += 50));
+  EXPECT_EQ(run_->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(absl::StrContains(run_->status().message(),
+                                "Recursion takes too much memory: all calls of 'Fib' are open, but the machine has "
+                                "150 MiB of memory left, and 500 MiB have to stay free; "))
+      << run_->status();
 }
 
 TEST_F(RunStateTest, KeepsOneWorkerFromOffloading) {

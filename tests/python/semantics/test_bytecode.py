@@ -119,7 +119,7 @@ def test_large_frames_end_by_memory():
         define = tfr.Defun(*[tf.int64] * count, func_name="Many", out_names=["ret"])
         return define(body)(*[np.int64(i) for i in range(count)])
 
-    with pytest.raises(tf.errors.ResourceExhaustedError, match="where its frames take 512 MiB") as error:
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="but the frames of calls take 512 MiB") as error:
         run(build)
     depth = int(re.search(r"would be at depth (\d+)", error.value.message).group(1))
     assert 512 * 2**20 / (50 * 8) < depth < 512 * 2**20 / (40 * 8)
