@@ -159,6 +159,17 @@ def test_model_is_saved_and_loaded(data, tmp_path):
 
 
 @pytest.mark.thorough
+def test_subclassed_model_on_integers_is_exported_for_the_inputs_that_are_stated(data, tmp_path):
+    """Keras takes them for float32 else, of which a body, or a model without recursion, cannot make indices."""
+    for layer in (TreeRNN, UnrolledRNN):
+        model, _ = trained(functools.partial(Subclassed, layer), data)
+        path = str(tmp_path / layer.__name__)
+        model.export(path, input_signature=[tf.TensorSpec([None, 3, NODES], tf.int32)], verbose=False)
+        exported = tf.saved_model.load(path)
+        np.testing.assert_allclose(exported.serve(data[0]), model.predict(data[0], verbose=0), atol=1e-6)
+
+
+@pytest.mark.thorough
 def test_compilation_by_xla_is_an_error_that_says_what_to_do(data):
     model = functional()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
