@@ -364,12 +364,12 @@ def leave_out_own_frames() -> None:
 
 
 @contextlib.contextmanager
-def explained(function: str, *, autograph: bool = False, note: Callable[[], str] = str) -> Iterator[None]:
+def explained(function: str, *, autograph: bool | None = None, note: Callable[[], str] = str) -> Iterator[None]:
     """Let errors of what is built inside say what is wrong with the body of `function`; their types stay.
 
     Args:
       function: its name.
-      autograph: whether AutoGraph converts the body.
+      autograph: whether the user lets AutoGraph convert the body; None where it never does.
       note: what to append to errors about dtypes and shapes of tensors.
 
     Raises:
@@ -424,7 +424,7 @@ def is_explained(message: str) -> bool:
     return message.startswith(("Function '", "Call of '"))
 
 
-def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[], str] = str) -> str | None:
+def _explanation(error: Exception, *, autograph: bool | None = None, note: Callable[[], str] = str) -> str | None:
     """What an error means, None if that is not known or said already; arguments as those of `explained`."""
     message = autograph_errors.message_of(error)
     if is_explained(message):
@@ -435,17 +435,17 @@ def _explanation(error: Exception, *, autograph: bool = False, note: Callable[[]
             text = known.text
             for number, group in groups:
                 text = text.replace(f"{{{number}}}", group or "")
-            if autograph and known.is_converted:
-                text = _of_converted(known, error, text)
+            if autograph is not None and known.is_converted:
+                text = _of_converted(known, error, text, autograph)
             if known.quotes:
                 text = f"{text} ({' '.join(message.split())})"
             return text + note() if known.of_results else text
     return None
 
 
-def _of_converted(known: _Explanation, error: Exception, text: str) -> str:
-    """The `text` of an explanation as it is for a body that AutoGraph converts, where it can."""
-    if (cause := autograph_errors.unconverted(error, is_ours)) is not None:
+def _of_converted(known: _Explanation, error: Exception, text: str, autograph: bool) -> str:
+    """The `text` of an explanation as it is for a body that AutoGraph converts, where it can and is let to."""
+    if (cause := autograph_errors.unconverted(error, is_ours, is_off=not autograph)) is not None:
         return f"{cause}. Unconverted, {text}"
     return known.in_converted if known.in_converted and autograph_errors.is_in_converted(error, is_ours) else text
 

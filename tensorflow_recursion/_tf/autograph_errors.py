@@ -10,7 +10,7 @@ import re
 import threading
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -88,15 +88,30 @@ def users_line(file: str, line: int) -> tuple[str, int]:
     return found
 
 
-def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None:
-    """Which function an error came up in that AutoGraph could not convert, and why; None if there is no such function.
+def unconverted(error: BaseException, skip: Callable[[str], bool], *, is_off: bool = False) -> str | None:
+    """Which function an error came up in that AutoGraph has not converted, and why; None if there is no such function.
 
-    `skip` says which files are not the user's.
+    Args:
+      error: the error.
+      skip: says which files are not the user's.
+      is_off: whether the user of `tfr.recursive` has said that AutoGraph is to convert nothing.
     """
     frames = _users_frames(error, skip)
     unconverted = list(itertools.takewhile(lambda frame: not is_converted(frame.f_code.co_filename), frames))
     if not unconverted:
         return None
+    if is_off and len(unconverted) == len(frames):  # a `tf.function` that a body calls is converted all the same
+        return "AutoGraph converts neither the body nor what it calls, because of autograph=False; leave that out"
+    return _failure(unconverted) or (
+        f"AutoGraph has not converted '{_name_of(unconverted[0].f_code)}': it converts the body and what the body "
+        "calls, but no constructors, properties and operators of classes, no layers of Keras, nothing that is under "
+        "tf.autograph.experimental.do_not_convert or tf.function(autograph=False), and nothing that Python or "
+        "TensorFlow calls, such as a function that tf.nest.map_structure is given"
+    )
+
+
+def _failure(unconverted: Sequence[types.FrameType]) -> str | None:
+    """Says why AutoGraph failed to convert one of these frames' functions, the innermost first; None if it did not."""
     frame, code = unconverted[0], unconverted[0].f_code
     if not _has_source(code):
         return (
@@ -109,9 +124,16 @@ def unconverted(error: BaseException, skip: Callable[[str], bool]) -> str | None
             "a line of its own, or write `def`"
         )
     for frame in unconverted:  # where a function is not converted, those are not that it makes
+        if _is_called_by_python(frame.f_code):
+            continue
         if (cause := _why_not_converted(frame.f_code, frame.f_globals)) is not None:
             return f"AutoGraph could not convert '{_name_of(frame.f_code)}' ({cause}); write that in another way"
     return None
+
+
+def _is_called_by_python(code: types.CodeType) -> bool:
+    """Whether Python calls a method where no call is written, so that AutoGraph does not try to convert it."""
+    return code.co_name.startswith("__") and code.co_name != "__call__"
 
 
 def is_in_converted(error: BaseException, skip: Callable[[str], bool]) -> bool:

@@ -1,12 +1,14 @@
 """Mistakes in bodies that AutoGraph converts, or cannot convert: errors say function, line, and what to write."""
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import inspect
 import json
 import math
 import re
 import textwrap
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -171,6 +173,172 @@ def test_body_that_is_not_to_be_converted_says_nothing_of_its_source(file):
     with pytest.raises(TypeError, match="tf.cond") as error:
         tfr.recursive(function, autograph=False)(tf.constant(3))
     assert "source" not in str(error.value)
+
+
+def choice(n):
+    return n if n < 1 else n - 1
+
+
+def counted(n):
+    while n > 1:
+        n = n - 1
+    return n
+
+
+def summed(n):
+    total = 0
+    for part in tf.reshape(n, [1]):
+        total += part
+    return total
+
+
+def in_range(n):
+    total = 0
+    for i in range(n):
+        total += i
+    return total
+
+
+def length(n):
+    return len(tf.reshape(n, [1]))
+
+
+def negated(n):
+    return n if not (n > 1) else n - 1
+
+
+def choice_of_a_helper(n):
+    return choice(n) + 1
+
+
+def choice_in_a_branch(n):
+    return tf.cond(n < 1, lambda: n, lambda: choice(n))
+
+
+def choice_in_a_map(n):
+    return tf.map_fn(lambda part: choice(part), tf.reshape(n, [1]))
+
+
+UNCONVERTED = {  # what Python cannot do by itself
+    choice: "tf.cond",
+    counted: "tf.while_loop",
+    summed: "tf.unstack",
+    in_range: "tf.range",
+    length: "tf.shape(x)[0]",
+    negated: "tf.logical_not",
+    choice_of_a_helper: "tf.cond",
+    choice_in_a_branch: "tf.cond",
+    choice_in_a_map: "tf.cond",
+}
+NOT_BY_AUTOGRAPH = "AutoGraph converts neither the body nor what it calls, because of autograph=False; leave that out. "
+
+
+@pytest.mark.parametrize("body", UNCONVERTED, ids=lambda body: body.__name__)
+def test_body_that_is_not_to_be_converted_says_so(body):
+    says = contains(f"Function '{body.__name__}' (test_mistakes", NOT_BY_AUTOGRAPH, "Unconverted, ", UNCONVERTED[body])
+    with pytest.raises(TypeError, match="^" + says.replace("(?s)", "")):
+        tfr.recursive(body, autograph=False)(tf.constant(3))
+    tfr.recursive(body)(tf.constant(3))
+
+
+class Choices:
+    @tfr.recursive(autograph=False)
+    def choice(self, n):
+        return n if n < 1 else self.choice(n - 1)
+
+
+def test_method_that_is_not_to_be_converted_says_so():
+    with pytest.raises(TypeError, match=contains("Function 'choice'", NOT_BY_AUTOGRAPH, "Unconverted, ")):
+        Choices().choice(tf.constant(3))
+
+
+HAS_NOT = "AutoGraph has not converted 'choice': it converts the body and what the body calls, but "
+
+
+@pytest.mark.parametrize("is_called", [False, True], ids=["the body", "called"])
+def test_do_not_convert_is_named(is_called):
+    function = tf.autograph.experimental.do_not_convert(choice_of_a_helper)
+
+    @tfr.recursive
+    def f(n):
+        return n if n < 1 else f(function(n))
+
+    called = f if is_called else tfr.recursive(function)
+    says = contains(f"Function '{called.__name__}'", HAS_NOT, "experimental.do_not_convert", "Unconverted, ", "tf.cond")
+    with pytest.raises(TypeError, match=says):
+        called(tf.constant(3))
+
+
+class Clipped:
+    def __init__(self, n, is_checked=False):
+        self.n = choice(n) if is_checked else n
+
+    @property
+    def clipped(self):
+        return choice(self.n)
+
+    def __add__(self, other):
+        return choice(self.n) + other
+
+    def __enter__(self):
+        return choice(self.n)
+
+    def __exit__(self, *_):
+        pass
+
+
+class Layer(keras.layers.Layer):
+    def call(self, n):
+        return choice(n)
+
+
+def entered(n):
+    with Clipped(n) as clipped:
+        return clipped
+
+
+BEYOND_AUTOGRAPH = {
+    "constructor": lambda n: Clipped(n, is_checked=True).n,
+    "property": lambda n: Clipped(n).clipped,
+    "operator": lambda n: Clipped(n) + 1,
+    "with": entered,
+    "layer": lambda n: Layer()(n),
+    "tf.function": tf.function(choice, autograph=False),
+    "map": lambda n: sum(map(choice, [n, n])),
+    "map_structure": lambda n: tf.nest.map_structure(choice, (n, n))[0],
+}
+
+
+@pytest.mark.parametrize("name", BEYOND_AUTOGRAPH)
+def test_what_autograph_does_not_come_to_is_an_error_that_says_so(name):
+    helper = BEYOND_AUTOGRAPH[name]
+
+    @tfr.recursive
+    def f(n):
+        return n if n < 1 else f(helper(n))
+
+    with pytest.raises(TypeError, match=contains("Function 'f' (", HAS_NOT, "Unconverted, ", "tf.cond")):
+        f(tf.constant(3))
+
+
+def test_constructor_that_is_made_is_not_what_autograph_failed_at():
+    @dataclasses.dataclass(frozen=True)
+    class Positive:
+        n: tf.Tensor
+
+        def __post_init__(self):
+            choice(self.n)
+
+    with pytest.raises(TypeError, match=contains("Function '", HAS_NOT)):
+        tfr.recursive(lambda n: Positive(n).n)(tf.constant(3))
+
+
+def test_tf_function_is_converted_that_an_unconverted_body_calls():
+    inner = {mistake: tf.function(mistake) for mistake in (choice, larger)}
+    assert int(tfr.recursive(lambda n: inner[choice](n), autograph=False)(tf.constant(3))) == 2
+    with pytest.raises(TypeError, match="AutoGraph does not convert `if` in a comprehension.*tf.maximum") as error:
+        tfr.recursive(lambda n: inner[larger](n), autograph=False)(tf.constant(3))
+    assert "autograph=False" not in str(error.value)
 
 
 def sine(n):
