@@ -26,8 +26,12 @@ _SEVERAL_DEVICES = re.compile(
     r"resource edge connects colocation groups with incompatible .*dst node is name='([^']+)' \(op='"
     + re.escape(names.INVOKE)
 )
-# Calls in what XLA was to compile.
+# Calls in what XLA was to compile, and the functions that it was compiling, the innermost first: branches, for example,
+# and at last the trace of a tf.function.
 _UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.OP_PREFIX) + r"\w+ \(No registered")
+_COMPILED = re.compile(r"tf2xla conversion failed while converting ([^\s\[]+)")
+# What Keras calls the tf.function that it lets XLA compile.
+_STEP_OF_KERAS = "one_step_on_data"
 # Calls in a function of stock TensorFlow's Defun, whose gradient the runtime makes, not Python.
 _CALL_IN_STOCK_DEFUN = re.compile(r"No gradient defined for op: " + re.escape(names.INVOKE))
 # Where TensorFlow is to write down a dataset that calls.
@@ -89,7 +93,7 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
     if _UNCOMPILED.search(message) is not None:
         texts.append(
             f"XLA has no form for calls of recursive functions (operator {names.INVOKE}), whose depth depends on "
-            "values; call them without jit_compile=True: of the tf.function, or in Model.compile of Keras\n"
+            f"values; {_without_xla(_COMPILED.findall(message))}\n"
         )
     if _CALL_IN_STOCK_DEFUN.search(message) is not None:
         texts.append(
@@ -111,6 +115,16 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
         texts += [_description(node, origin) for origin in origins_of_node]
         found += [node] if origins_of_node else []
     return "".join(texts), found
+
+
+def _without_xla(compiled: Sequence[str]) -> str:
+    """What to write so that XLA does not compile functions, of which the last is the trace of a tf.function."""
+    name = names.of_tf_function(compiled[-1]) if compiled else ""
+    in_keras = "write jit_compile=False in Model.compile of Keras, which compiles by default where there is a GPU"
+    if name == _STEP_OF_KERAS:
+        return in_keras
+    in_function = "leave out jit_compile=True of the tf.function"
+    return f"{in_function} '{name}'" if name else f"{in_function}, or {in_keras}"
 
 
 def _statement(message: str, function: str, node: str) -> str:

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion import error_lines
 
 
 def model():
@@ -58,12 +59,57 @@ def test_quantization_refuses_recursive_functions(saved):
             quantization.quantize_saved_model(saved, quantization_options=options)
 
 
+def gradient_of(function):
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x)
+
+    return gradient
+
+
 @pytest.mark.thorough
-def test_xla_refuses_recursive_functions():
-    compiled = tf.function(model().call, jit_compile=True)
-    for function in (compiled, tf.function(lambda x: compiled(x) + 1.0)):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="XLA has no form for .*Recursion>Invoke.*jit_compile"):
+def test_xla_refuses_recursive_functions_and_says_which_function_it_was_to_compile():
+    uncompiled = tf.function(model().call)
+
+    @tf.function(jit_compile=True)
+    def halves(x):
+        if x < 2.0:
+            x += uncompiled(x)
+        return uncompiled(x) + 1.0
+
+    no_form = "XLA has no form for .*Recursion>Invoke.*; leave out jit_compile=True of the tf.function 'halves'\n"
+    for function in (halves, tf.function(lambda x: halves(x) + 1.0), gradient_of(halves)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=no_form):
             function(tf.constant(5.0))
+
+
+def test_error_of_xla_that_does_not_say_what_was_compiled_names_all_that_may_be():
+    message = "Detected unsupported operations in a graph: Recursion>Invoke (No registered 'Recursion>Invoke' OpKernel)"
+    text, _ = error_lines.described(message, tf.Graph())
+    assert "leave out jit_compile=True of the tf.function, or write jit_compile=False in Model.compile" in text
+
+
+@pytest.fixture
+def compiled_where_it_can_be():
+    tf.config.optimizer.set_jit(True)
+    yield
+    tf.config.optimizer.set_jit(False)
+
+
+@pytest.mark.thorough
+def test_xla_leaves_calls_out_where_it_may(compiled_where_it_can_be):
+    """It compiles what is around them."""
+    call = model().call
+
+    @tf.function
+    def around(x):
+        with tf.xla.experimental.jit_scope():
+            return call(x * 2.0 - 5.0) * 2.0 + 1.0
+
+    assert around(tf.constant(5.0)) == 2.25
+    assert gradient_of(around)(tf.constant(5.0)) == gradient_of(call)(tf.constant(5.0)) * 4.0
 
 
 def test_calls_in_what_xla_compiles_are_errors_instead_of_the_end_of_the_process():

@@ -169,13 +169,35 @@ def test_subclassed_model_on_integers_is_exported_for_the_inputs_that_are_stated
         np.testing.assert_allclose(exported.serve(data[0]), model.predict(data[0], verbose=0), atol=1e-6)
 
 
+@pytest.fixture
+def as_with_gpu(monkeypatch):
+    """Lets Keras decide as where there is a GPU."""
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda *_: [tf.config.PhysicalDevice("/gpu:0", "GPU")])
+
+
 @pytest.mark.thorough
-def test_compilation_by_xla_is_an_error_that_says_what_to_do(data):
+@pytest.mark.parametrize("jit_compile", [True, "auto"])
+def test_compilation_by_xla_is_an_error_that_says_what_to_do(jit_compile, data, as_with_gpu):
     model = functional()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, jit_compile=True)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="XLA has no form for .*Model.compile of Keras"):
-        model.fit(*data, verbose=0)
+    model.compile("adam", loss, jit_compile=jit_compile)
+    says = "XLA has no form for .*; write jit_compile=False in Model.compile of Keras, which compiles by default where"
+    for run in (lambda: model.fit(*data, verbose=0), lambda: model.predict(data[0], verbose=0)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=says) as error:
+            run()
+        assert "leave out" not in str(error.value)
+
+
+@pytest.mark.thorough
+def test_model_with_a_layer_that_says_so_is_not_compiled_by_default(data, as_with_gpu):
+    def layer(units):
+        made = TreeRNN(units)
+        made.supports_jit = False
+        return made
+
+    model = functional(layer)
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    assert np.all(np.isfinite(model.fit(*data, verbose=0).history["loss"]))
 
 
 class WithWeightAsArgument(tf.keras.layers.Layer):
