@@ -4,13 +4,13 @@
 #include "cc/kernels/concat_gradient_op.h"
 #include "cc/kernels/contribution_ops.h"
 #include "cc/kernels/has_run_op.h"
+#include "cc/kernels/import_op.h"
 #include "cc/kernels/invoke_op.h"
 #include "cc/kernels/record_ops.h"
 #include "cc/kernels/run_op.h"
 #include "cc/kernels/snapshot_ops.h"
 #include "cc/kernels/stray_kernels.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/kernels/no_op.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -57,7 +57,7 @@ REGISTER_KERNEL_BUILDER(
 REGISTER_KERNEL(kSnapshotOp, SnapshotOp, .HostMemory("variables"));
 REGISTER_KERNEL(kVariablesOfOp, VariablesOfOp, .HostMemory("variables").HostMemory("copies"));
 REGISTER_KERNEL(kHasRunOp, HasRunOp, .HostMemory("after").HostMemory("token"));
-REGISTER_KERNEL(kImportOp, tensorflow::NoOp);
+REGISTER_KERNEL(kImportOp, ImportOp);
 REGISTER_CARRIER(kEntryOp);
 REGISTER_CARRIER(kResultOp);
 REGISTER_CARRIER(kCallOp);
