@@ -43,7 +43,7 @@ inline absl::Status RecursionTooDeep(const RunState& run, const std::string& cal
   const std::string reason =
       is_too_deep ? absl::StrCat("the limit is ", options.max_depth, "; raise it ", options.depth_setting)
                   : absl::StrCat("but ", TooMuchMemory(run));
-  return absl::ResourceExhaustedError(absl::StrCat("Recursion ", is_too_deep ? "too deep" : "takes too much memory",
+  return absl::ResourceExhaustedError(absl::StrCat("Recursion too deep", is_too_deep ? "" : " for the memory",
                                                    ": call of '", callee, "' would be at depth ", depth, ", ", reason,
                                                    "\n\t [[{{node ", site, "}}]]"));
 }

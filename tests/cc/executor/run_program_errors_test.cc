@@ -157,7 +157,7 @@ TEST_F(RunProgramTest, ARecursionThatTakesTheLastMemoryIsAnError) {
     environment.max_workers = workers;
     environment.memory = FakeMemory();
     ExpectError(RunToEnd(environment, {Number(1), live_.Make(1)}), absl::StatusCode::kResourceExhausted,
-                {"Recursion takes too much memory: call of 'F' would be at depth ", ", but the machine has ",
+                {"Recursion too deep for the memory: call of 'F' would be at depth ", ", but the machine has ",
                  " MiB of memory left, and 512 MiB have to stay free", "TENSORFLOW_RECURSION_MEMORY_RESERVE",
                  "{{node F/", "in call F > F"});
   }

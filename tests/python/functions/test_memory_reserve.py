@@ -106,7 +106,7 @@ def test_endless_recursion_on_large_tensors_is_an_error(program):
     done = processes.run_python("-c", BEGIN + program)
     assert done.returncode == 0, done.stderr
     for text in (
-        "Recursion takes too much memory: call of 'f",
+        "Recursion too deep for the memory: call of 'f",
         "would be at depth ",
         ", but the machine has ",
         "take a smaller batch",
