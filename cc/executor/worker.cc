@@ -26,7 +26,7 @@ constexpr absl::Duration kLookOut = absl::Microseconds(100);
 
 // How long the pieces of work between two looks should take. If they take longer, fewer are done before the next look,
 // but at least so many.
-constexpr absl::Duration kLongestInterval = absl::Microseconds(250);
+constexpr absl::Duration kLongestInterval = absl::Microseconds(50);
 constexpr int kShortestPollInterval = 8;
 
 }  // namespace

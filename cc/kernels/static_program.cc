@@ -34,8 +34,10 @@ using tensorflow::Tensor;
 namespace {
 
 // How long a run goes on with one worker. A step of a net over one sentence takes 100 to 300 us, and takes longer with
-// two workers than with one.
+// two workers than with one. A step over a batch takes some milliseconds: after a run of more than kLongRun, the
+// program's next one has several workers from its beginning.
 constexpr absl::Duration kAlone = absl::Microseconds(200);
+constexpr absl::Duration kLongRun = absl::Milliseconds(1);
 
 std::vector<Value> Arguments(OpKernelContext* context, int count, const tensorflow::DeviceType& device) {
   std::vector<Value> arguments;
@@ -162,7 +164,7 @@ void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
   environment.program = &program;
   environment.runner = runner.get();
   environment.max_workers = max_workers;
-  environment.alone = kAlone;
+  environment.alone = was_long_.load(std::memory_order_relaxed) ? absl::ZeroDuration() : kAlone;
   environment.spreads_main_graph = context->runner() != nullptr && !context->run_all_kernels_inline();
   environment.schedule = [context](std::function<void()> work) {
     if (context->runner() != nullptr) {
@@ -179,9 +181,10 @@ void StaticProgram::RunWith(const Tables& tables, OpKernelContext* context,
   environment.trace = runner->is_traced() || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo);
   environment.profiles = IsProfiling();
   RunProgram(std::move(environment), Arguments(context, static_cast<int>(argument_types().size()), device_type_),
-             [context, runner, cancellation, dead_results = dead_results_, done = std::move(done)](
+             [this, context, runner, cancellation, begin = absl::Now(), done = std::move(done)](
                  absl::Status status, std::vector<Value> retvals) {
-               if (status.ok()) status = SetOutputs(context, retvals, dead_results);
+               was_long_.store(absl::Now() - begin > kLongRun, std::memory_order_relaxed);
+               if (status.ok()) status = SetOutputs(context, retvals, dead_results_);
                for (Value& value : retvals) value.Release();
                if (!status.ok()) context->SetStatus(status);
                cancellation->End(done);
