@@ -32,7 +32,7 @@ Tensor Rope::Flat() {
     if (is_flat_) return flat_;
     Hold(&parts);
   }
-  const Tensor joined = Join(std::move(parts));  // without the lock, so that no thread holds the locks of two ropes
+  Tensor joined = Join(std::move(parts));  // without the lock, so that no thread holds the locks of two ropes
   Parts gone;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

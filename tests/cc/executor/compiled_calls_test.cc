@@ -165,7 +165,7 @@ TEST_F(CompiledCallsTest, CancellationIsSeenWithinTenThousandCalls) {
     StaticGraph graph;
     AddMain(&graph, "F", 1);
     const Inputs start = {"^F/frame_start"};
-    graph.Function("F", {"n"}, looks * kMostCallsBetweenLooks).Const("F/one", 1, start);
+    graph.Function("F", {"n"}, int64_t{looks} * kMostCallsBetweenLooks).Const("F/one", 1, start);
     graph.Op("F/less", "Less", {"F/n", "F/one"}).Op("F/switch", "Switch", {"F/n", "F/less"});
     graph.Op("F/n1", "Sub", {"F/switch", "F/one"}).Call("F/call", "F", 2, {"F/n1"});
     graph.Op("F/sum", "AddV2", {"F/call/return_0", "F/one"});

@@ -182,7 +182,7 @@ TEST_F(RunProgramTest, TooDeepACallGivenAwayReleasesItsArguments) {
   environment.max_workers = 2;
   SmallStackThreads threads;
   // The call is opened elsewhere before this worker goes on.
-  environment.schedule = [&](std::function<void()> work) {
+  environment.schedule = [&](const std::function<void()>& work) {
     auto ended = std::make_shared<std::promise<void>>();
     threads.Schedule([work, ended] {
       work();

@@ -40,7 +40,7 @@ class RunProgramTest : public ::testing::Test {
 
   // The results are the same newest first, in any order, by kernels alone, and on several workers.
   void ExpectInEveryOrder(const std::vector<int>& arguments, const std::vector<int>& expected) {
-    auto expect = [&](RunEnvironment environment) {
+    auto expect = [&](const RunEnvironment& environment) {
       const Outcome outcome = RunToEnd(environment, Numbers(arguments));
       EXPECT_TRUE(outcome.status.ok()) << outcome.status;
       EXPECT_EQ(outcome.Numbers(), expected);
