@@ -24,6 +24,7 @@
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/util/determinism.h"
 #include "tsl/profiler/lib/traceme.h"
 
 namespace tensorflow_recursion {
@@ -70,8 +71,11 @@ absl::Status SetOutputs(OpKernelContext* context, const std::vector<Value>& retv
   return absl::OkStatus();
 }
 
+// One worker where TensorFlow's operators have to be deterministic: calls share the state of random operators, so with
+// several workers chance decides which call draws which number.
 int MaxWorkers(const OpKernelContext& context, const Options& options) {
   if (context.runner() == nullptr || context.run_all_kernels_inline()) return 1;
+  if (tensorflow::OpDeterminismRequired()) return 1;
   if (options.workers > 0) return static_cast<int>(std::min<int64_t>(options.workers, 256));
   int workers = tensorflow::port::MaxParallelism();
   const int threads = InterOpThreads(context);

@@ -3,6 +3,7 @@
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import config as framework_config
 
 import tensorflow_recursion as tfr
 
@@ -31,6 +32,13 @@ def seeded(seed, depth):
     return seeded(left, depth - 1) * 0.5 + seeded(right, depth - 1)
 
 
+@pytest.fixture
+def deterministic_operators():
+    tf.config.experimental.enable_op_determinism()
+    yield
+    framework_config.disable_op_determinism()
+
+
 def results(program, reset=lambda: None):
     """What a program returns in several runs, each from the same seeds."""
     called = tf.function(program)
@@ -44,7 +52,7 @@ def results(program, reset=lambda: None):
 
 PROGRAMS = pytest.mark.parametrize(
     "program",
-    [lambda: numbers(tf.constant(13)), lambda: vectors(tf.constant(12))],
+    [lambda: numbers(tf.constant(16)), lambda: vectors(tf.constant(12))],
     ids=["numbers", "vectors"],
 )
 
@@ -52,6 +60,12 @@ PROGRAMS = pytest.mark.parametrize(
 @PROGRAMS
 def test_one_worker_draws_the_same_numbers_in_each_run(program, static_or_error):
     tfr.config.set_options(workers=1)
+    assert len(results(program)) == 1
+
+
+@PROGRAMS
+def test_deterministic_operators_draw_the_same_numbers_in_each_run(program, static_or_error, deterministic_operators):
+    tfr.config.set_options(workers=4)
     assert len(results(program)) == 1
 
 
