@@ -204,7 +204,8 @@ def _is_better_after_call(function: tf.Graph, gradient_ops: Sequence[str]) -> bo
 
 def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[[], Any]) -> Any:
     """What a call returns, of which `accumulator` is told the tangents: the gradients of its gradients."""
-    sources = [tensor for tensor in inputs if backprop_util.IsTrainable(tensor)]
+    # A tensor that is passed more than once has one gradient, which is that by all the places it is passed in.
+    sources = list({tensor.ref(): tensor for tensor in inputs if backprop_util.IsTrainable(tensor)}.values())
     tangents = [accumulator.jvp(tensor) for tensor in sources]
     with recorders.suspended_from(accumulator):
         with tf.GradientTape() as transposing:

@@ -407,3 +407,55 @@ def test_tangent_beside_strings_is_that_of_the_unrolled_function(kind, place):
 
     x = tf.constant(1.25, F64)
     np.testing.assert_allclose(PLACES[place](tangent, following_strings(kind), x), 8 * 1.25**7, rtol=1e-9)
+
+
+def twice(values, n, again):
+    """Calls a function on one tensor in several places: as arguments, and captured."""
+    if n < 1:
+        return values * again
+    return twice(tf.sin(values), n - 1, again) * values
+
+
+def passed_twice(source):
+    net = tfr.recursive(twice)
+    return lambda: net(source, tf.constant(DEPTH), source)
+
+
+def passed_and_captured(source):
+    @tfr.recursive
+    def net(values, n):
+        if n < 1:
+            return values * source
+        return net(tf.sin(values), n - 1) * values
+
+    return lambda: net(source, tf.constant(DEPTH))
+
+
+def passed_to_a_tf_function(source):
+    net = tfr.recursive(twice)
+    called = tf.function(lambda values, again: net(values, tf.constant(DEPTH), again))
+    return lambda: called(source, source)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("before", ["a gradient", "a tangent", "nothing"])
+@pytest.mark.parametrize("kind", ["tensor", "variable"])
+@pytest.mark.parametrize("passed", [passed_twice, passed_and_captured, passed_to_a_tf_function])
+def test_tensor_that_a_call_gets_in_several_places_has_one_tangent(passed, kind, before):
+    value = tf.constant([0.5, -0.75], F64)
+    source = value if kind == "tensor" else tf.Variable(value)
+
+    def tangent(net):
+        with tf.autodiff.ForwardAccumulator(source, tf.ones_like(value)) as accumulator:
+            result = net()
+        return accumulator.jvp(result)
+
+    net = passed(source)
+    if before == "a gradient":  # after it, the trace holds the operators of gradients
+        with tf.GradientTape() as tape:
+            tape.watch(source)
+            result = net()
+        tape.gradient(result, source)
+    elif before == "a tangent":
+        tangent(net)
+    np.testing.assert_allclose(tangent(net), tangent(lambda: twice(source, DEPTH, source)), rtol=1e-12)
