@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import math
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -168,7 +169,7 @@ class Growth:
 
     Attributes:
       sizes: the smaller and the larger size.
-      seconds: processor time of the first run, for each: the least of all rounds.
+      seconds: processor time of the first run, for each.
     """
 
     workload: str
@@ -219,12 +220,7 @@ def _run(session: tf.compat.v1.Session, fetch: tf.Tensor) -> float:
 
 
 def run(repeats: int, quick: bool, step: Progress) -> tuple[list[Growth], list[Figure]]:
-    """Measures every workload `repeats` times in both modes, and judges the least times.
-
-    A first run does the same work each time, and what else the machine does only adds to it: to half of all rounds,
-    where other processes share the caches. So the least time says most about the work (as in the documentation of
-    Python's `timeit.Timer.repeat`).
-    """
+    """Measures every workload `repeats` times in both modes, and judges the medians."""
     measure(calls, 4, "static")
     measure(calls, 4, "dynamic")
     growths: list[Growth] = []
@@ -249,7 +245,8 @@ def _grow(name: str, workload: Workload, repeats: int, quick: bool, step: Progre
 
     def growth(mode: str) -> Growth:
         small, large = workload.sizes(mode, quick)
-        return Growth(name, mode, (small, large), (min(seconds[mode, small]), min(seconds[mode, large])))
+        medians = (statistics.median(seconds[mode, small]), statistics.median(seconds[mode, large]))
+        return Growth(name, mode, (small, large), medians)
 
     return growth("static"), growth("dynamic")
 
