@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/values/rope.h"
 
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "absl/strings/string_view.h"
 #include "cc/values/block_pool.h"
-#include "cc/values/scattered_bytes.h"
 #include "cc/values/tensor_memory.h"
 
 namespace tensorflow_recursion {
 namespace {
 
 using tensorflow::Tensor;
+
+unsigned char* Append(const Tensor& from, unsigned char* to) {
+  const size_t bytes = from.NumElements() * tensorflow::DataTypeSize(from.dtype());
+  if (bytes > 0) std::memcpy(to, from.data(), bytes);
+  return to + bytes;
+}
 
 }  // namespace
 
@@ -32,7 +37,7 @@ Tensor Rope::Flat() {
     if (is_flat_) return flat_;
     Hold(&parts);
   }
-  Tensor joined = Join(std::move(parts));  // without the lock, so that no thread holds the locks of two ropes
+  const Tensor joined = Join(std::move(parts));  // without the lock, so that no thread holds the locks of two ropes
   Parts gone;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -70,32 +75,24 @@ Tensor Rope::Join(Parts held) const {
   Tensor* const joined = NewPooledTensor(dtype_, shape_);
   result = *joined;
   DeleteTensor(joined);
-  CopyParts(std::move(held), result.data());
+  CopyParts(std::move(held), static_cast<unsigned char*>(result.data()));
   return result;
 }
 
-void Rope::CopyParts(Parts held, void* to) {
-  Parts tensors;
+void Rope::CopyParts(Parts held, unsigned char* to) {
   while (!held.empty()) {
     Value part = held.back();
     held.pop_back();
     if (part.kind == Value::Kind::kTensor) {
-      tensors.push_back(part);
-      continue;
-    }
-    Rope& rope = *part.rope;
-    {
+      to = Append(*part.tensor, to);
+    } else {
+      Rope& rope = *part.rope;
       const std::lock_guard<std::mutex> lock(rope.mutex_);
-      if (rope.is_flat_) tensors.push_back(Value::Own(NewTensor(rope.flat_)));
+      if (rope.is_flat_) to = Append(rope.flat_, to);
       rope.Hold(&held);
     }
     part.Release();
   }
-  std::vector<absl::string_view> pieces;
-  pieces.reserve(tensors.size());
-  for (const Value& part : tensors) pieces.push_back(TensorBytes(*part.tensor));
-  CopyPieces(pieces, to);
-  for (Value& part : tensors) part.Release();
 }
 
 void Rope::MoveParts(std::vector<Rope*>* ropes) {

@@ -64,7 +64,7 @@ class Rope {
   void Hold(Parts* held) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // These two take over the parts in `held`, and copy the last of them first.
   tensorflow::Tensor Join(Parts held) const;
-  static void CopyParts(Parts held, void* to);
+  static void CopyParts(Parts held, unsigned char* to);
   void MoveParts(std::vector<Rope*>* ropes);
 
   std::mutex mutex_;  // for the parts and `flat_`
