@@ -30,8 +30,8 @@ _SEVERAL_DEVICES = re.compile(
 # and at last the trace of a tf.function.
 _UNCOMPILED = re.compile(r"Detected unsupported operations .*" + re.escape(names.OP_PREFIX) + r"\w+ \(No registered")
 _COMPILED = re.compile(r"tf2xla conversion failed while converting ([^\s\[]+)")
-# What Keras calls the tf.function that it lets XLA compile.
-_STEP_OF_KERAS = "one_step_on_data"
+# What Keras 3 calls the tf.function that it lets XLA compile, and Keras 2, by a name that users may also take.
+_STEP_OF_KERAS, _STEP_OF_KERAS_2 = "one_step_on_data", "run_step"
 # Calls in a function of stock TensorFlow's Defun, whose gradient the runtime makes, not Python.
 _CALL_IN_STOCK_DEFUN = re.compile(r"No gradient defined for op: " + re.escape(names.INVOKE))
 # Where TensorFlow is to write down a dataset that calls.
@@ -124,7 +124,7 @@ def _without_xla(compiled: Sequence[str]) -> str:
     if name == _STEP_OF_KERAS:
         return in_keras
     in_function = "leave out jit_compile=True of the tf.function"
-    return f"{in_function} '{name}'" if name else f"{in_function}, or {in_keras}"
+    return f"{in_function} '{name}'" if name not in ("", _STEP_OF_KERAS_2) else f"{in_function}, or {in_keras}"
 
 
 def _statement(message: str, function: str, node: str) -> str:

@@ -86,7 +86,7 @@ class StaticProgram : public RunnableProgram {
   // Needed because runs of several threads may need the others at once.
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const Tables> without_shared_reads_ ABSL_GUARDED_BY(mutex_);
-  // The last run that has ended took long, so the next will.
+  // The last run that has ended took long, so the next one probably will.
   mutable std::atomic<bool> was_long_{false};
   bool counts_calls_ = false;
   DeadResults dead_results_ = DeadResults::kAreErrors;

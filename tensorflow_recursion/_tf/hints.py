@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from tensorflow.core.framework import function_pb2
@@ -83,7 +84,9 @@ def _add_node(meta_graph_def: Any, operator: str) -> None:
     if not any(node.op.startswith(names.OP_PREFIX) for node in function_calls.nodes_run_by(graph)):
         return
     if all(node.op != operator for node in graph.node):  # a graph that was loaded from a SavedModel has it
-        graph.node.add(name=_HINT, op=operator)
+        taken = {node.name for node in graph.node}
+        candidates = itertools.chain([_HINT], (f"{_HINT}_{i}" for i in itertools.count(1)))
+        graph.node.add(name=next(name for name in candidates if name not in taken), op=operator)
     graph.node.sort(key=lambda node: bool(node.op != operator))
     operators = meta_graph_def.meta_info_def.stripped_op_list
     operators.CopyFrom(meta_graph.stripped_op_list_for_graph(graph))
