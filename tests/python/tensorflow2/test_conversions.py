@@ -3,6 +3,7 @@
 
 import pytest
 import tensorflow as tf
+from gradient_helpers import nested_derivative
 
 import tensorflow_recursion as tfr
 from tensorflow_recursion import error_lines
@@ -59,16 +60,6 @@ def test_quantization_refuses_recursive_functions(saved):
             quantization.quantize_saved_model(saved, quantization_options=options)
 
 
-def gradient_of(function):
-    def gradient(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = function(x)
-        return tape.gradient(y, x)
-
-    return gradient
-
-
 @pytest.mark.thorough
 def test_xla_refuses_recursive_functions_and_says_which_function_it_was_to_compile():
     uncompiled = tf.function(model().call)
@@ -80,7 +71,7 @@ def test_xla_refuses_recursive_functions_and_says_which_function_it_was_to_compi
         return uncompiled(x) + 1.0
 
     no_form = "XLA has no form for .*Recursion>Invoke.*; leave out jit_compile=True of the tf.function 'halves'\n"
-    for function in (halves, tf.function(lambda x: halves(x) + 1.0), gradient_of(halves)):
+    for function in (halves, tf.function(lambda x: halves(x) + 1.0), lambda x: nested_derivative(halves, x, 1)):
         with pytest.raises(tf.errors.InvalidArgumentError, match=no_form):
             function(tf.constant(5.0))
 
@@ -108,8 +99,9 @@ def test_xla_leaves_calls_out_where_it_may(compiled_where_it_can_be):
         with tf.xla.experimental.jit_scope():
             return call(x * 2.0 - 5.0) * 2.0 + 1.0
 
-    assert around(tf.constant(5.0)) == 2.25
-    assert gradient_of(around)(tf.constant(5.0)) == gradient_of(call)(tf.constant(5.0)) * 4.0
+    x = tf.constant(5.0)
+    assert around(x) == 2.25
+    assert nested_derivative(around, x, 1) == nested_derivative(call, x, 1) * 4.0
 
 
 def test_calls_in_what_xla_compiles_are_errors_instead_of_the_end_of_the_process():
