@@ -71,7 +71,8 @@ absl::Status MakeGraph(GraphDef def, const tensorflow::FunctionLibraryDefinition
 }
 
 // The configuration of the runtime, with a few changes. One iteration is enough, because bodies are in the graph
-// already. Functions stay as they are, because those of the runtime's library are run.
+// already. Functions stay as they are, because those of the runtime's library are run. The passes of TFG convert the
+// graph and back without finding anything to do, in a time that grows faster than the graph.
 tensorflow::ConfigProto OptimizerConfig(FunctionLibraryRuntime* library, bool fuses) {
   tensorflow::ConfigProto config;
   if (library->config_proto() != nullptr) config = *library->config_proto();
@@ -79,6 +80,7 @@ tensorflow::ConfigProto OptimizerConfig(FunctionLibraryRuntime* library, bool fu
   rewrites->set_meta_optimizer_iterations(tensorflow::RewriterConfig::ONE);
   rewrites->set_function_optimization(tensorflow::RewriterConfig::OFF);
   rewrites->set_min_graph_nodes(-1);
+  rewrites->set_disable_tfg_optimizer(true);
   if (!fuses) rewrites->set_remapping(tensorflow::RewriterConfig::OFF);
   rewrites->clear_custom_optimizers();
   return config;

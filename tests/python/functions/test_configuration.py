@@ -29,6 +29,7 @@ def test_session_config_adds_entry_and_keeps_what_is_set():
     rewrite = result.graph_options.rewrite_options
     assert [e.name for e in rewrite.custom_optimizers] == ["other", "function_transformation"]
     assert rewrite.min_graph_nodes == -1
+    assert rewrite.disable_tfg_optimizer
     (entry,) = entries(result)
     assert (entry.parameter_map["max_depth"].i, entry.parameter_map["workers"].i) == (100, 2)
 
