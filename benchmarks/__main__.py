@@ -38,7 +38,7 @@ PROFILED_BATCHES = (1, 25)
 DEFAULT_REPEATS = 9
 DEFAULT_OUT = Path(__file__).resolve().parent / "results"
 QUICK_REPEATS = 5
-PREPARE_REPEATS = 1  # the larger sizes take many seconds, most of them in Python, which makes the graph
+PREPARE_REPEATS = 3  # a round takes minutes
 SEED = 20260101
 
 # What the progress bar counts: the variants of a suite, which are built one by one, and the rounds of its cases. (Of
@@ -47,7 +47,6 @@ _VARIANTS = dict.fromkeys(RECURSION_NAMES, 3) | {
     "power": 20,
     "figures": 10,
     "distributed": 11,
-    "prepare": 12,
     "tensorflow2": 1,
     "mixed": 30,
 }
@@ -55,10 +54,10 @@ _ROUND_CASES = dict.fromkeys(RECURSION_NAMES, 1) | {
     "power": 7,
     "figures": 7,
     "distributed": 4,
-    "prepare": 0,
     "tensorflow2": 0,
     "mixed": 6,
 }
+_PREPARE_STEPS = 72  # of a round: three measurements in two modes, of six workloads, of which two have more rounds
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -116,6 +115,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         _choose_profiled(parser, options)
     if options.strict and not _judging_names(options):
         parser.error(f"--strict: no figure is judged by {', '.join(options.names)}; name figures as well")
+    options.prepare_repeats = options.repeats or (1 if options.quick else PREPARE_REPEATS)
     options.repeats = options.repeats or (QUICK_REPEATS if options.quick else DEFAULT_REPEATS)
     return options
 
@@ -232,7 +232,7 @@ def run_suites(options: argparse.Namespace, console: Console) -> dict[str, Any]:
             power_figures, report["power"] = power.figures(results, options.repeats, step)
             judged += power_figures
         if "prepare" in options.names:
-            growths, prepare_figures = prepare.run(PREPARE_REPEATS, options.quick, step)
+            growths, prepare_figures = prepare.run(options.prepare_repeats, options.quick, step)
             for growth in growths:
                 console.print(growth.line(), soft_wrap=True, markup=False)
             report["prepare"] = [{**dataclasses.asdict(growth), "exponent": growth.exponent} for growth in growths]
@@ -332,8 +332,9 @@ def _progress(options: argparse.Namespace, console: Console) -> Iterator[Callabl
 
     columns = (SpinnerColumn(), BarColumn(24), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        names = _case_names(options) - set(NET_NAMES)
-        steps = sum(_VARIANTS[name] + options.repeats * _ROUND_CASES[name] for name in names)
+        names = _case_names(options) - set(NET_NAMES) - {"prepare"}
+        steps = _PREPARE_STEPS * options.prepare_repeats if "prepare" in options.names else 0
+        steps += sum(_VARIANTS[name] + options.repeats * _ROUND_CASES[name] for name in names)
         steps += (2 + options.repeats) * len(_worker_names(options))
         steps += sum(len(spec.methods) + options.repeats for spec in _net_specs(options))
         task = progress.add_task("starting", total=steps)

@@ -2,7 +2,8 @@
 
 Each workload makes a graph of a given size, in whose run little is computed. Two sizes are measured, static and dynamic
 by turns. The exponent says how the time grows from the smaller one to the larger: with the size if it is 1, with the
-square of the size if it is 2.
+square of the size if it is 2. A machine that gets busier for a minute would change it much. So each round measures the
+smaller size before and after the larger one, and the exponent is the median of the rounds' own.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -137,11 +138,13 @@ class Workload:
     Attributes:
       largest: the larger size that is measured; the smaller one is half of it.
       largest_dynamic: the same in dynamic mode, if that would not end with `largest`.
+      rounds: how many rounds to measure for each that is asked for: more if they are short, and so differ more.
     """
 
     build: Build
     largest: int
     largest_dynamic: int | None = None
+    rounds: int = 1
 
     def sizes(self, mode: str, quick: bool) -> tuple[int, int]:
         largest = self.largest
@@ -154,10 +157,10 @@ class Workload:
 
 WORKLOADS: dict[str, Workload] = {
     "calls": Workload(calls, 10_000),
-    "arguments and outputs": Workload(arguments, 500),
+    "arguments and outputs": Workload(arguments, 500, rounds=5),
     # TensorFlow optimizes each function together with all that it reaches: the square of the chain, for each optimizer.
-    "functions": Workload(functions, 2_000, largest_dynamic=100),
-    "nodes of a body": Workload(nodes, 20_000),
+    "functions": Workload(functions, 2_000, largest_dynamic=150),
+    "nodes of a body": Workload(nodes, 20_000, rounds=3),
     "conditionals in a body": Workload(conditionals, 1_600),
     "loops in a body": Workload(loops, 1_600),
 }
@@ -169,17 +172,26 @@ class Growth:
 
     Attributes:
       sizes: the smaller and the larger size.
-      seconds: processor time of the first run, for each.
+      rounds: processor seconds of first runs, for each round: of the smaller size, the larger one, the smaller again.
     """
 
     workload: str
     mode: str
     sizes: tuple[int, int]
-    seconds: tuple[float, float]
+    rounds: list[list[float]]
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The median times of the smaller and of the larger size."""
+        smaller = [seconds for before, _, after in self.rounds for seconds in (before, after)]
+        return statistics.median(smaller), statistics.median(larger for _, larger, _ in self.rounds)
 
     @property
     def exponent(self) -> float:
-        return math.log(self.seconds[1] / self.seconds[0]) / math.log(self.sizes[1] / self.sizes[0])
+        doublings = math.log(self.sizes[1] / self.sizes[0])
+        return statistics.median(
+            math.log(2 * large / (before + after)) / doublings for before, large, after in self.rounds
+        )
 
     def line(self) -> str:
         """Returns the one greppable line."""
@@ -220,7 +232,7 @@ def _run(session: tf.compat.v1.Session, fetch: tf.Tensor) -> float:
 
 
 def run(repeats: int, quick: bool, step: Progress) -> tuple[list[Growth], list[Figure]]:
-    """Measures every workload `repeats` times in both modes, and judges the medians."""
+    """Measures every workload in `repeats` rounds or more in both modes, and judges the medians."""
     measure(calls, 4, "static")
     measure(calls, 4, "dynamic")
     growths: list[Growth] = []
@@ -235,20 +247,17 @@ def run(repeats: int, quick: bool, step: Progress) -> tuple[list[Growth], list[F
 def _grow(name: str, workload: Workload, repeats: int, quick: bool, step: Progress) -> tuple[Growth, Growth]:
     """Measures one workload, static and dynamic by turns, so that a busy machine is slow for both."""
     modes = ("static", "dynamic")
-    seconds: dict[tuple[str, int], list[float]] = {}
-    for _ in range(repeats):
-        for i in range(2):
+    rounds: dict[str, list[list[float]]] = {mode: [] for mode in modes}
+    for _ in range(repeats * workload.rounds):
+        for mode in modes:
+            rounds[mode].append([])
+        for i in (0, 1, 0):
             for mode in modes:
                 size = workload.sizes(mode, quick)[i]
                 step(f"prepare {name}, {mode}, {size:,}")
-                seconds.setdefault((mode, size), []).append(measure(workload.build, size, mode))
-
-    def growth(mode: str) -> Growth:
-        small, large = workload.sizes(mode, quick)
-        medians = (statistics.median(seconds[mode, small]), statistics.median(seconds[mode, large]))
-        return Growth(name, mode, (small, large), medians)
-
-    return growth("static"), growth("dynamic")
+                rounds[mode][-1].append(measure(workload.build, size, mode))
+    static, dynamic = (Growth(name, mode, workload.sizes(mode, quick), rounds[mode]) for mode in modes)
+    return static, dynamic
 
 
 def _judge(static: Growth, dynamic: Growth, judged: bool) -> list[Figure]:
