@@ -446,7 +446,8 @@ def _explanation(error: Exception, *, autograph: bool | None = None, note: Calla
 def _of_converted(known: _Explanation, error: Exception, text: str, autograph: bool) -> str:
     """The `text` of an explanation as it is for a body that AutoGraph converts, where it can and is let to."""
     if (cause := autograph_errors.unconverted(error, is_ours, is_off=not autograph)) is not None:
-        return f"{cause}. Unconverted, {text}"
+        remains = f" (What stays an error then: {known.in_converted})" if known.in_converted and not autograph else ""
+        return f"{cause}. Unconverted, {text}{remains}"
     return known.in_converted if known.in_converted and autograph_errors.is_in_converted(error, is_ours) else text
 
 

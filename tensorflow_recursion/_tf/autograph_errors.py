@@ -106,7 +106,7 @@ def unconverted(error: BaseException, skip: Callable[[str], bool], *, is_off: bo
         f"AutoGraph has not converted '{_name_of(unconverted[0].f_code)}': it converts the body and what the body "
         "calls, but no constructors, properties and operators of classes, no layers of Keras, nothing that is under "
         "tf.autograph.experimental.do_not_convert or tf.function(autograph=False), and nothing that Python or "
-        "TensorFlow calls, such as a function that tf.nest.map_structure is given"
+        "TensorFlow calls, such as a function under tf.custom_gradient or one that tf.nest.map_structure is given"
     )
 
 

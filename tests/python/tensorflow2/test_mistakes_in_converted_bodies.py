@@ -241,6 +241,16 @@ def test_body_that_is_not_to_be_converted_says_so(body):
     tfr.recursive(body)(tf.constant(3))
 
 
+def test_body_that_is_not_to_be_converted_says_what_autograph_would_not_convert():
+    says = contains("Function 'f' (test_mistakes", NOT_BY_AUTOGRAPH, "tf.cond", "error then: ", "`max`", "tf.maximum")
+
+    def f(n):
+        return max(n, n + 1)
+
+    with pytest.raises(TypeError, match=says):
+        tfr.recursive(f, autograph=False)(tf.constant(3))
+
+
 class Choices:
     @tfr.recursive(autograph=False)
     def choice(self, n):
@@ -297,6 +307,11 @@ def entered(n):
         return clipped
 
 
+@tf.custom_gradient
+def own_gradient(n):
+    return choice(n), lambda grad: grad
+
+
 BEYOND_AUTOGRAPH = {
     "constructor": lambda n: Clipped(n, is_checked=True).n,
     "property": lambda n: Clipped(n).clipped,
@@ -306,6 +321,7 @@ BEYOND_AUTOGRAPH = {
     "tf.function": tf.function(choice, autograph=False),
     "map": lambda n: sum(map(choice, [n, n])),
     "map_structure": lambda n: tf.nest.map_structure(choice, (n, n))[0],
+    "custom_gradient": lambda n: own_gradient(n),
 }
 
 
