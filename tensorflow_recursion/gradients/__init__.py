@@ -17,19 +17,6 @@ are differentiated like any function: the gradient for a record is a record of g
 
 - `tracer`: what this room needs of the functions of a graph.
 - `modes`: what is being built: a body, or the gradient of one.
-- `weight_views`: what a body makes of a weight alone, transposed for example.
-- `sums`: gradients for sums, as gradients for terms that are not summed yet.
-- `contributions`: terms of the gradient of a weight, which are added up outside of all frames.
-- `terms`: which terms an operator makes of the gradient for a weight, and how.
-- `products`: those of products, of a batch of products, of an einsum.
-- `rows`: those of what gathers or slices.
-- `sizes`: sizes of axes, of which some may be open.
-- `contributing`: which operators contribute to gradients of weights.
-- `usages`: what a body does with one weight.
-- `fixed_values`: what is the same in all calls that agree in certain arguments.
-- `uses`: finds out how a body uses weights; begins with an example.
-- `weights`: gradients of weights, which are summed once instead of in every frame.
-- `obstacles`: warns of weights whose gradients each call computes, where a user can change that.
 - `knowledge`: what bodies tell of each other while they are traced, and which of them are to be traced again.
 - `pairs`: the forward and the backward function of one function.
 - `pair_functions`: these two as functions that can be differentiated in turn.

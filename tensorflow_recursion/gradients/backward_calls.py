@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import graphs, handles, nodes
 from tensorflow_recursion.definitions import Definition, MadeDefinition
-from tensorflow_recursion.gradients import records, repeats, snapshots, sums
+from tensorflow_recursion.gradients import records, repeats, snapshots
 from tensorflow_recursion.gradients.dead_inputs import dead_together
 from tensorflow_recursion.gradients.gradient_calls import GradientCalls, Gradients, gradients_for_results
 from tensorflow_recursion.gradients.groups import Group, Groups
@@ -24,6 +24,7 @@ from tensorflow_recursion.gradients.higher_orders import GradientDefinition, nam
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
 from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.weight_gradients import gradients_of_sums
 
 tf1 = tf.compat.v1
 
@@ -172,5 +173,7 @@ def _for_sums(pair: Pair, group: Group, grads: Sequence[Any], inputs: Sequence[t
         if not is_collected or grad is None or grad.dtype != tf.variant:
             continue
         is_from_outside = nodes.is_argument(grad) and not graphs.is_control_flow(grad.graph)
-        found[position] = None if records.is_none(grad) or is_from_outside else sums.for_sum(grad, inputs[i])
+        found[position] = (
+            None if records.is_none(grad) or is_from_outside else gradients_of_sums.for_sum(grad, inputs[i])
+        )
     return found

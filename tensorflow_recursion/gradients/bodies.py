@@ -17,12 +17,12 @@ from tensorflow_recursion.definitions import Definition, came_along, original_of
 from tensorflow_recursion.gradients import effects, tf_functions
 from tensorflow_recursion.gradients.knowledge import Knowledge
 from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.obstacles import Obstacle, described
 from tensorflow_recursion.gradients.pairs import Pair
 from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
-from tensorflow_recursion.gradients.usages import Use, Weight
-from tensorflow_recursion.gradients.uses import UsesInBody
 from tensorflow_recursion.traced_bodies import Body
+from tensorflow_recursion.weight_gradients.obstacles import Obstacle, described
+from tensorflow_recursion.weight_gradients.usages import Use, Weight
+from tensorflow_recursion.weight_gradients.uses_in_body import UsesInBody
 
 tf1 = tf.compat.v1
 
@@ -148,7 +148,7 @@ class BodyWithGradient:
         self.weights, self.obstacles = [], []
         for i in self._pair.trainable:
             found[i] = in_body.usage(inputs[i])
-        known = {inputs[i].ref(): all_weights.weight_of(self._definition, i) for i in self._pair.trainable}
+        known = {inputs[i].ref(): self._known.weight_of(self._definition, i) for i in self._pair.trainable}
         for i, usage in found.items():
             in_body.settle(usage, known)
             weight, (_, shape) = known[inputs[i].ref()], handles.gradient_type(inputs[i])
@@ -212,7 +212,7 @@ class BodyWithGradient:
             callee = self._tracer.tf_function(op)
         if callee is None or not has_built_gradient(callee) or position >= ops.num_arguments(op):
             return None
-        return self._known.weights.weight_of(callee, position)
+        return self._known.weight_of(callee, position)
 
 
 def _check_captures(graph: tf.Graph, definition: Definition, count: int, tracer: Tracer) -> None:

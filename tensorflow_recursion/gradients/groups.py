@@ -20,7 +20,7 @@ from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition, came_along, original_of
-from tensorflow_recursion.gradients import effects, obstacles
+from tensorflow_recursion.gradients import effects
 from tensorflow_recursion.gradients.bodies import BodyWithGradient
 from tensorflow_recursion.gradients.cut import cut
 from tensorflow_recursion.gradients.knowledge import Knowledge
@@ -29,6 +29,7 @@ from tensorflow_recursion.gradients.pair_functions import BackwardFunction, Forw
 from tensorflow_recursion.gradients.pairs import Handles, Pair
 from tensorflow_recursion.gradients.tracer import Tracer
 from tensorflow_recursion.shapes import Shapes
+from tensorflow_recursion.weight_gradients import obstacles
 
 tf1 = tf.compat.v1
 

@@ -13,10 +13,14 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+import tensorflow as tf
+
 from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients.contributions import Part
 from tensorflow_recursion.gradients.tracer import Tracer
-from tensorflow_recursion.gradients.weights import Weights
+from tensorflow_recursion.traced_bodies import body_around
+from tensorflow_recursion.weight_gradients.contributions import Part
+from tensorflow_recursion.weight_gradients.usages import Weight
+from tensorflow_recursion.weight_gradients.weights import Weights
 
 _Answer = TypeVar("_Answer")
 
@@ -45,7 +49,8 @@ class Knowledge:
 
     def __init__(self, tracer: Tracer, *, all_dense: bool) -> None:
         """`all_dense` says that no gradients of weights are collected."""
-        self.weights = Weights(tracer, all_dense=all_dense)
+        self.weights = Weights(all_dense=all_dense)
+        self._tracer = tracer
         # For each function whose records have gradients: which of the values in them have one.
         self._record_positions: dict[str, tuple[int, ...]] = {}
         self._has_zero_records = False
@@ -68,14 +73,27 @@ class Knowledge:
             self._told.add(question, answer)
         return answer
 
+    def weight_of(self, definition: Definition, position: int) -> Weight:
+        """The weight that an input of a function is: a captured tensor, or an argument, which goes by its position.
+
+        What a function that a body makes captures of that body goes by its position, too, because it is another tensor
+        in each trace.
+        """
+        count = len(definition.inputs)
+        if position < count:
+            return (definition.lasting_name, position)
+        capture = self._tracer.captures(definition.user_name)[position - count]
+        is_of_body = tf.is_symbolic_tensor(capture) and body_around(capture.graph) is not None
+        return (definition.lasting_name, position) if is_of_body else (None, capture.ref())
+
     def is_collected(self, definition: Definition, position: int) -> bool:
         """Whether the gradient for an input of a function is collected from terms; else it is dense."""
-        weight = self.weights.weight_of(definition, position)
+        weight = self.weight_of(definition, position)
         return self.ask(lambda: bool(self.weights.parts_of(weight)))
 
     def parts_of(self, definition: Definition, position: int) -> Mapping[Part, int]:
         """The parts of the gradient for an input of a function, with their numbers; none if it is dense."""
-        weight = self.weights.weight_of(definition, position)
+        weight = self.weight_of(definition, position)
         return self.ask(lambda: self.weights.parts_of(weight))
 
     def record_positions(self, owner: str) -> tuple[int, ...]:

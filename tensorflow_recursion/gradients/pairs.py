@@ -14,9 +14,9 @@ from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.gradients.knowledge import Told
-from tensorflow_recursion.gradients.obstacles import Obstacle
-from tensorflow_recursion.gradients.usages import Weight
 from tensorflow_recursion.shapes import Shapes
+from tensorflow_recursion.weight_gradients.obstacles import Obstacle
+from tensorflow_recursion.weight_gradients.usages import Weight
 
 Handles: TypeAlias = tuple[HandleData | None, ...]
 

@@ -46,18 +46,20 @@ ORDER = """
     known_specializations, eager_functions
     tracing
     endless, nested_calls, imports, installation, unresolved, inference, loop_errors
+    weight_gradients
+    weight_gradients.sizes, weight_gradients.weight_views
+    weight_gradients.gradients_of_sums
+    weight_gradients.contributions
+    weight_gradients.terms
+    weight_gradients.products, weight_gradients.rows
+    weight_gradients.contributing
+    weight_gradients.usages, weight_gradients.fixed_values
+    weight_gradients.uses_in_body, weight_gradients.weights
+    weight_gradients.obstacles
     gradients
-    gradients.modes, gradients.tracer, gradients.weight_views, gradients.user_functions
-    gradients.sizes, gradients.dead_inputs
-    gradients.sums
-    gradients.contributions, gradients.tf_functions
-    gradients.terms
-    gradients.products, gradients.rows
-    gradients.contributing
-    gradients.usages, gradients.fixed_values
-    gradients.uses
-    gradients.weights, gradients.snapshots, gradients.repeats, gradients.effects
-    gradients.knowledge, gradients.obstacles
+    gradients.modes, gradients.tracer, gradients.user_functions, gradients.dead_inputs, gradients.tf_functions
+    gradients.snapshots, gradients.repeats, gradients.effects
+    gradients.knowledge
     gradients.pairs
     gradients.pair_functions
     gradients.bodies
@@ -123,7 +125,7 @@ def test_every_module_has_its_place():
     assert set(sources()) == set(LEVELS) - {"_build_info", "_native"}
 
 
-@pytest.mark.parametrize("room", ["_tf", "gradients"])
+@pytest.mark.parametrize("room", ["_tf", "weight_gradients", "gradients"])
 def test_room_says_what_each_of_its_modules_is_for(room):
     text = ast.get_docstring(ast.parse(sources()[room].read_text()))
     described = re.findall(r"^- `((?!f__)\w+)`:", text, re.MULTILINE)  # f__forward is a function, no module

@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from tensorflow_recursion import explanations, notices
 from tensorflow_recursion._tf import origins
-from tensorflow_recursion.gradients.usages import Weight
-from tensorflow_recursion.gradients.uses import is_large
-from tensorflow_recursion.gradients.weights import Weights
+from tensorflow_recursion.weight_gradients.usages import Weight
+from tensorflow_recursion.weight_gradients.uses_in_body import is_large
+from tensorflow_recursion.weight_gradients.weights import Weights
 
 # A warning names so many operators.
 _MOST_SHOWN = 3

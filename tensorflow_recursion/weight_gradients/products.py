@@ -14,10 +14,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion.gradients import weight_views
-from tensorflow_recursion.gradients.contributions import Kind
-from tensorflow_recursion.gradients.sizes import dims, per, product, product_of, sizes_of
-from tensorflow_recursion.gradients.terms import Pair, Terms, is_small, is_small_beside_open
+from tensorflow_recursion.weight_gradients import weight_views
+from tensorflow_recursion.weight_gradients.contributions import Kind
+from tensorflow_recursion.weight_gradients.sizes import dims, per, product, product_of, sizes_of
+from tensorflow_recursion.weight_gradients.terms import Pair, Terms, is_small, is_small_beside_open
 
 _PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
 PRODUCTS = ("MatMul", *_PRODUCTS_OF_BATCHES)

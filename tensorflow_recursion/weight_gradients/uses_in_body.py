@@ -34,11 +34,11 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles, nodes
-from tensorflow_recursion.gradients import contributing, contributions, weight_views
-from tensorflow_recursion.gradients.contributions import Kind, Part
-from tensorflow_recursion.gradients.fixed_values import FixedValues
-from tensorflow_recursion.gradients.usages import Choice, Usage, Use, Weight
-from tensorflow_recursion.gradients.weight_views import Step
+from tensorflow_recursion.weight_gradients import contributing, contributions, weight_views
+from tensorflow_recursion.weight_gradients.contributions import Kind, Part
+from tensorflow_recursion.weight_gradients.fixed_values import FixedValues
+from tensorflow_recursion.weight_gradients.usages import Choice, Usage, Use, Weight
+from tensorflow_recursion.weight_gradients.weight_views import Step
 
 # The gradient for a smaller weight takes hardly longer than its terms do.
 _ELEMENTS_OF_A_LARGE_WEIGHT = 4_000

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tensorflow_recursion.gradients import weight_views
-from tensorflow_recursion.gradients.contributions import Kind
-from tensorflow_recursion.gradients.sizes import dims, per, product, product_of, reshaped, sizes_of
-from tensorflow_recursion.gradients.terms import SMALL_PART, Pair, Terms
+from tensorflow_recursion.weight_gradients import weight_views
+from tensorflow_recursion.weight_gradients.contributions import Kind
+from tensorflow_recursion.weight_gradients.sizes import dims, per, product, product_of, reshaped, sizes_of
+from tensorflow_recursion.weight_gradients.terms import SMALL_PART, Pair, Terms
 
 _SLICES = ("StridedSlice", "Slice")
 _GATHERS = ("GatherV2", "ResourceGather")

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import tensorflow as tf
-
-from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients.contributions import Kind, Part
-from tensorflow_recursion.gradients.tracer import Tracer
-from tensorflow_recursion.gradients.usages import Use, Weight
-from tensorflow_recursion.traced_bodies import body_around
+from tensorflow_recursion.weight_gradients.contributions import Kind, Part
+from tensorflow_recursion.weight_gradients.usages import Use, Weight
 
 
 class Weights:
     """The parts of the gradients for the weights of a group, as far as bodies have been traced."""
 
-    def __init__(self, tracer: Tracer, *, all_dense: bool) -> None:
+    def __init__(self, *, all_dense: bool) -> None:
         """`all_dense` says that every gradient is computed where it arises, whatever it is made of."""
         self._all_dense = all_dense
-        self._tracer = tracer
         self._parts: dict[Weight, set[Part]] = {}
         self._numbers: dict[Part, int] = {}
         # Weights that are the same -> the first of them, or one nearer to it.
@@ -32,19 +26,6 @@ class Weights:
         self._shared: set[Weight] = set()
         # Arguments that not all calls have the same.
         self._changed: set[Weight] = set()
-
-    def weight_of(self, definition: Definition, position: int) -> Weight:
-        """The weight that an input of a function is: a captured tensor, or an argument, which goes by its position.
-
-        What a function that a body makes captures of that body goes by its position, too, because it is another tensor
-        in each trace.
-        """
-        count = len(definition.inputs)
-        if position < count:
-            return (definition.lasting_name, position)
-        capture = self._tracer.captures(definition.user_name)[position - count]
-        is_of_body = tf.is_symbolic_tensor(capture) and body_around(capture.graph) is not None
-        return (definition.lasting_name, position) if is_of_body else (None, capture.ref())
 
     def parts_of(self, weight: Weight) -> Mapping[Part, int]:
         """The parts that the gradient for a weight is collected from, with their numbers; none if it is dense.

@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from tensorflow_recursion import ops
 from tensorflow_recursion._tf import nodes, patches
-from tensorflow_recursion.gradients import contributing, weight_views
-from tensorflow_recursion.gradients.contributions import Kind, Part
-from tensorflow_recursion.gradients.terms import Terms
+from tensorflow_recursion.weight_gradients import contributing, weight_views
+from tensorflow_recursion.weight_gradients.contributions import Kind, Part
+from tensorflow_recursion.weight_gradients.terms import Terms
 
 # Function and position of an argument; or None and a reference to the captured tensor.
 Weight: TypeAlias = tuple[str | None, Hashable]
@@ -43,7 +43,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Use:
-    """An operator that reads a weight, or a view of it. There is an example in uses.py.
+    """An operator that reads a weight, or a view of it. There is an example in uses_in_body.py.
 
     Attributes:
       op: the operator, a MatMul for example.

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from tensorflow_recursion.gradients.contributions import Kind
-from tensorflow_recursion.gradients.weight_views import Step
+from tensorflow_recursion.weight_gradients.contributions import Kind
+from tensorflow_recursion.weight_gradients.weight_views import Step
 
 _ELEMENTS_OF_A_SMALL_TERM = 1000
 # A part is small beside a weight that has this many times its elements.

@@ -26,9 +26,9 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
-from tensorflow_recursion.gradients import sums, weight_views
-from tensorflow_recursion.gradients.sizes import dims, sizes_of
-from tensorflow_recursion.gradients.weight_views import Step
+from tensorflow_recursion.weight_gradients import gradients_of_sums, weight_views
+from tensorflow_recursion.weight_gradients.sizes import dims, sizes_of
+from tensorflow_recursion.weight_gradients.weight_views import Step
 
 tf1 = tf.compat.v1
 
@@ -163,8 +163,8 @@ def _collected_rows(contributions: tf.Tensor, number: int, dtype: tf.DType, shap
 def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor | None:
     """The gradient for the contributions of a gathered weight, from the gradient `grad` for the rows made of them.
 
-    Contributions that become a dense sum have their gradient from that sum (`sums`). TensorFlow asks here all the same,
-    with zeros, where a loop or a function keeps such contributions: then there is no gradient.
+    Contributions that become a dense sum have their gradient from that sum (`gradients_of_sums`). TensorFlow asks here
+    all the same, with zeros, where a loop or a function keeps such contributions: then there is no gradient.
 
     Several rows may belong to one row of the weight. Only their sum has a gradient, so `grad` must be the same for all
     of them, as it is where they are only summed. It is not in `tf.square(rows.values)`, for example; then the run
@@ -182,7 +182,7 @@ def _rows_gradient_again(op: tf.Operation, grad: Any, _: Any) -> tf.Tensor | Non
         "differently in what is differentiated; sum them first, by tf.convert_to_tensor of the IndexedSlices"
     )
     with tf.control_dependencies([tf1.Assert(tf.logical_not(is_off), [message])]):
-        return sums.for_terms(tf.identity(whole))
+        return gradients_of_sums.for_terms(tf.identity(whole))
 
 
 def _mean_of_rows(rows: tf.Tensor, indices: tf.Tensor, num_rows: int) -> tf.Tensor:

@@ -16,9 +16,9 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import nodes
 from tensorflow_recursion._tf.attributes import Attribute
-from tensorflow_recursion.gradients import products, rows, weight_views
-from tensorflow_recursion.gradients.contributions import Kind
-from tensorflow_recursion.gradients.terms import SMALL_PART, Pair, Terms
+from tensorflow_recursion.weight_gradients import products, rows, weight_views
+from tensorflow_recursion.weight_gradients.contributions import Kind
+from tensorflow_recursion.weight_gradients.terms import SMALL_PART, Pair, Terms
 
 _SPARSE_PRODUCT = "SparseTensorDenseMatMul"
 # The gradient for a stack of more matrices is made of those for the matrices that are picked from it.

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
-from tensorflow_recursion.gradients.sizes import dims
+from tensorflow_recursion.weight_gradients.sizes import dims
 
 # The part of terms that hold a gradient for the sum, which no part of the sum has.
 _OF_GRADIENTS = -1
