@@ -21,10 +21,11 @@ from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
 from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
 from tensorflow_recursion.errors import DefinitionError
-from tensorflow_recursion.gradients import snapshots, tf_functions
+from tensorflow_recursion.forward_backward import tf_functions
+from tensorflow_recursion.forward_backward.tracer import has_built_gradient
+from tensorflow_recursion.gradients import snapshots
 from tensorflow_recursion.gradients.gradient_calls import Gradients
 from tensorflow_recursion.gradients.requests import Differentiation
-from tensorflow_recursion.gradients.tracer import has_built_gradient
 from tensorflow_recursion.imports import ImportedDefinition
 from tensorflow_recursion.inference import Inference
 from tensorflow_recursion.installation import Installation
@@ -323,7 +324,7 @@ class Library:
             )
         return body.output_types, shapes
 
-    # -- For those who differentiate: see gradients/tracer.py ----------------------------------------------------------
+    # -- For those who differentiate: see forward_backward/tracer.py ---------------------------------------------------
 
     def new_body(self, definition: Definition) -> Body:
         """A body for one more trace of a function, whose captures are known."""

@@ -1,7 +1,7 @@
 """Gradients of conditionals and loops that can be cut off from the conditionals and loops themselves.
 
 TensorFlow makes them for a graph in which the forward and the backward part stand together. Here the two parts of a
-body become two functions (`gradients.cut`). So while a body is differentiated, a few functions of `cond_v2`,
+body become two functions (`forward_backward.cut`). So while a body is differentiated, a few functions of `cond_v2`,
 `while_v2`, `control_flow_util` and `gradients_util` are replaced.
 """
 # SPDX-License-Identifier: Apache-2.0

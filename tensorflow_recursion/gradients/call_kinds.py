@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion.definitions import Registry
-from tensorflow_recursion.gradients.groups import Groups
+from tensorflow_recursion.forward_backward.groups import Groups
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
 
 

@@ -10,9 +10,9 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles
 from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
-from tensorflow_recursion.gradients.groups import Groups
-from tensorflow_recursion.gradients.pairs import Pair
-from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.forward_backward.groups import Groups
+from tensorflow_recursion.forward_backward.pairs import Pair
+from tensorflow_recursion.forward_backward.tracer import Tracer
 from tensorflow_recursion.signatures import Named, Signature
 
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles, nodes
 from tensorflow_recursion._tf.typed import registered_gradient
-from tensorflow_recursion.gradients.groups import Group
+from tensorflow_recursion.forward_backward.groups import Group
 
 # The name of a gradient, not of an operator.
 _OF_SHAPE = f"{names.OP_PREFIX}OfShape"

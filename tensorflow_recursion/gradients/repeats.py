@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tensorflow_recursion import names, notices
 from tensorflow_recursion._tf import functions, side_effects
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.forward_backward.tracer import Tracer
 
 
 def warn_of_changes(name: str, tracer: Tracer) -> None:

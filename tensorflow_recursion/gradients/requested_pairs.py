@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import tapes
 from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients.groups import Group, Groups, Purpose
-from tensorflow_recursion.gradients.pairs import Pair
+from tensorflow_recursion.forward_backward.groups import Group, Groups, Purpose
+from tensorflow_recursion.forward_backward.pairs import Pair
 
 
 class RequestedPairs:

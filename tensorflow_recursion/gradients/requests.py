@@ -11,16 +11,16 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion.definitions import Definition
+from tensorflow_recursion.forward_backward.groups import Groups
+from tensorflow_recursion.forward_backward.modes import Modes
+from tensorflow_recursion.forward_backward.pairs import Handles
+from tensorflow_recursion.forward_backward.tracer import Tracer, has_built_gradient
 from tensorflow_recursion.gradients import records, user_functions
 from tensorflow_recursion.gradients.backward_calls import BackwardCalls
 from tensorflow_recursion.gradients.call_kinds import CallKind, classify
 from tensorflow_recursion.gradients.forward_calls import ForwardCalls
 from tensorflow_recursion.gradients.gradient_calls import GradientCalls, Gradients
-from tensorflow_recursion.gradients.groups import Groups
-from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.pairs import Handles
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
-from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
 from tensorflow_recursion.shapes import Shapes
 
 _UNDEFINED_REMEDY = (

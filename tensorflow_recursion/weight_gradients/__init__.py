@@ -7,9 +7,10 @@ A weight is a captured tensor or variable, or an argument that calls hand on, so
 with a matrix w. The gradient for w is a sum over all frames, of the products of x, transposed, and dy, the gradient for
 `x @ w`. Were each frame to compute its product and to add it, every call would make matrices as large as w. So a frame
 hands up the pair (x, dy) as it is, together with what it got from the call inside. Such a pair is a *term*, and many
-that are not summed yet are *contributions*. Whoever asked for the gradient stacks all x and all dy, and multiplies once.
+that are not summed yet are *contributions*. Whoever asked for the gradient stacks all x and all dy, and multiplies
+once.
 
-`gradients`, which differentiates functions, asks this room for three things:
+Those who differentiate functions, `forward_backward` and `gradients`, ask this room for three things:
 
 1. When a body is traced: what it does with each of its weights, and whether each use makes terms
    (`uses_in_body.UsesInBody`). Then the gradient functions of the operators that use the weight are replaced by ones

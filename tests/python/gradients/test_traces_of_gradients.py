@@ -9,8 +9,8 @@ from building import recursive
 from gradient_helpers import fed
 from gradient_programs import PROGRAMS, Program, define_power
 
-from tensorflow_recursion.gradients.groups import Group
-from tensorflow_recursion.gradients.knowledge import Knowledge, Told
+from tensorflow_recursion.forward_backward.groups import Group
+from tensorflow_recursion.forward_backward.knowledge import Knowledge, Told
 from tensorflow_recursion.shapes import shown
 
 F64, I32 = tf.float64, tf.int32

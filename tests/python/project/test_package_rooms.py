@@ -56,15 +56,15 @@ ORDER = """
     weight_gradients.usages, weight_gradients.fixed_values
     weight_gradients.uses_in_body, weight_gradients.weights
     weight_gradients.obstacles
+    forward_backward
+    forward_backward.modes, forward_backward.tracer, forward_backward.tf_functions, forward_backward.effects
+    forward_backward.knowledge
+    forward_backward.pairs
+    forward_backward.pair_functions, forward_backward.bodies
+    forward_backward.cut
+    forward_backward.groups
     gradients
-    gradients.modes, gradients.tracer, gradients.user_functions, gradients.dead_inputs, gradients.tf_functions
-    gradients.snapshots, gradients.repeats, gradients.effects
-    gradients.knowledge
-    gradients.pairs
-    gradients.pair_functions
-    gradients.bodies
-    gradients.cut
-    gradients.groups
+    gradients.user_functions, gradients.dead_inputs, gradients.snapshots, gradients.repeats
     gradients.higher_orders, gradients.records, gradients.requested_pairs
     gradients.call_kinds, gradients.gradient_calls
     gradients.forward_calls, gradients.backward_calls
@@ -82,7 +82,7 @@ LEVELS = {
 
 
 def module_name(path):
-    """`gradients.cut`, `_tf`, ...; `__init__` is the package itself."""
+    """`gradients.records`, `_tf`, ...; `__init__` is the package itself."""
     parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
@@ -125,7 +125,7 @@ def test_every_module_has_its_place():
     assert set(sources()) == set(LEVELS) - {"_build_info", "_native"}
 
 
-@pytest.mark.parametrize("room", ["_tf", "weight_gradients", "gradients"])
+@pytest.mark.parametrize("room", ["_tf", "weight_gradients", "forward_backward", "gradients"])
 def test_room_says_what_each_of_its_modules_is_for(room):
     text = ast.get_docstring(ast.parse(sources()[room].read_text()))
     described = re.findall(r"^- `((?!f__)\w+)`:", text, re.MULTILINE)  # f__forward is a function, no module

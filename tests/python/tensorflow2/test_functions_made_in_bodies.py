@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
-from tensorflow_recursion.gradients import groups
+from tensorflow_recursion.forward_backward import groups
 
 tf1 = tf.compat.v1
 

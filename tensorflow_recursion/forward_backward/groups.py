@@ -20,14 +20,14 @@ from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition, came_along, original_of
-from tensorflow_recursion.gradients import effects
-from tensorflow_recursion.gradients.bodies import BodyWithGradient
-from tensorflow_recursion.gradients.cut import cut
-from tensorflow_recursion.gradients.knowledge import Knowledge
-from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.pair_functions import BackwardFunction, ForwardFunction, PairFunction
-from tensorflow_recursion.gradients.pairs import Handles, Pair
-from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.forward_backward import effects
+from tensorflow_recursion.forward_backward.bodies import BodyWithGradient
+from tensorflow_recursion.forward_backward.cut import cut
+from tensorflow_recursion.forward_backward.knowledge import Knowledge
+from tensorflow_recursion.forward_backward.modes import Modes
+from tensorflow_recursion.forward_backward.pair_functions import BackwardFunction, ForwardFunction, PairFunction
+from tensorflow_recursion.forward_backward.pairs import Handles, Pair
+from tensorflow_recursion.forward_backward.tracer import Tracer
 from tensorflow_recursion.shapes import Shapes
 from tensorflow_recursion.weight_gradients import obstacles
 

@@ -16,8 +16,8 @@ from tensorflow_recursion._tf import copies, functions, handles, nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.gradients.bodies import BodyWithGradient
-from tensorflow_recursion.gradients.pairs import Pair, Templates
+from tensorflow_recursion.forward_backward.bodies import BodyWithGradient
+from tensorflow_recursion.forward_backward.pairs import Pair, Templates
 
 tf1 = tf.compat.v1
 

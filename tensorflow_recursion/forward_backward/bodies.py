@@ -14,11 +14,11 @@ from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.definitions import Definition, came_along, original_of
-from tensorflow_recursion.gradients import effects, tf_functions
-from tensorflow_recursion.gradients.knowledge import Knowledge
-from tensorflow_recursion.gradients.modes import Modes
-from tensorflow_recursion.gradients.pairs import Pair
-from tensorflow_recursion.gradients.tracer import Tracer, has_built_gradient
+from tensorflow_recursion.forward_backward import effects, tf_functions
+from tensorflow_recursion.forward_backward.knowledge import Knowledge
+from tensorflow_recursion.forward_backward.modes import Modes
+from tensorflow_recursion.forward_backward.pairs import Pair
+from tensorflow_recursion.forward_backward.tracer import Tracer, has_built_gradient
 from tensorflow_recursion.traced_bodies import Body
 from tensorflow_recursion.weight_gradients.obstacles import Obstacle, described
 from tensorflow_recursion.weight_gradients.usages import Use, Weight

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients.tracer import Tracer
+from tensorflow_recursion.forward_backward.tracer import Tracer
 from tensorflow_recursion.traced_bodies import body_around
 from tensorflow_recursion.weight_gradients.contributions import Part
 from tensorflow_recursion.weight_gradients.usages import Weight

@@ -13,7 +13,7 @@ from tensorflow_recursion._tf import handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.definitions import Definition
-from tensorflow_recursion.gradients.knowledge import Told
+from tensorflow_recursion.forward_backward.knowledge import Told
 from tensorflow_recursion.shapes import Shapes
 from tensorflow_recursion.weight_gradients.obstacles import Obstacle
 from tensorflow_recursion.weight_gradients.usages import Weight
