@@ -6,9 +6,8 @@ A weight is a captured tensor or variable, or an argument that calls hand on, so
 
 with a matrix w. The gradient for w is a sum over all frames, of the products of x, transposed, and dy, the gradient for
 `x @ w`. Were each frame to compute its product and to add it, every call would make matrices as large as w. So a frame
-hands up the pair (x, dy) as it is, together with what it got from the call inside. Such a pair is a *term*, and many
-that are not summed yet are *contributions*. Whoever asked for the gradient stacks all x and all dy, and multiplies
-once.
+hands up (x, dy) as they are, together with what it got from the call inside. These two are a *term*, and many that are
+not summed yet are *contributions*. Whoever asked for the gradient stacks all x and all dy, and multiplies once.
 
 Those who differentiate functions, `forward_backward` and `gradients`, ask this room for three things:
 

@@ -18,7 +18,7 @@ from tensorflow_recursion._tf import nodes
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion.weight_gradients import products, rows, weight_views
 from tensorflow_recursion.weight_gradients.contributions import Kind
-from tensorflow_recursion.weight_gradients.terms import SMALL_PART, Pair, Terms
+from tensorflow_recursion.weight_gradients.terms import SMALL_PART, Term, Terms
 
 _SPARSE_PRODUCT = "SparseTensorDenseMatMul"
 # The gradient for a stack of more matrices is made of those for the matrices that are picked from it.
@@ -57,7 +57,7 @@ def find_whole(op: tf.Operation, position: int, shape: tf.TensorShape) -> Terms 
     return Terms(Kind.SLICES, _whole, row, (step, weight_views.reshaped(row.as_list())))
 
 
-def _whole(op: tf.Operation, grad: tf.Tensor) -> Pair:
+def _whole(op: tf.Operation, grad: tf.Tensor) -> Term:
     return tf.reshape(grad, [1, op.outputs[0].shape.num_elements()]), tf.zeros([1], tf.int64)
 
 
@@ -98,7 +98,7 @@ def _picks_row(op: tf.Operation, position: int, shape: tf.TensorShape) -> bool:
 
 def _factors_of_row(
     op: tf.Operation, grad: tf.Tensor, *, position: int, shape: tf.TensorShape, picker: tf.Operation
-) -> Pair:
+) -> Term:
     """The term of a product with row k of a stack: the pair of the product, with a column more that says k."""
     first, second = products.factors(op, grad, position=position, shape=shape[1:])
     taken = rows.what_is_taken(picker, shape) if picker.type == "StridedSlice" else None

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow_recursion.weight_gradients import weight_views
 from tensorflow_recursion.weight_gradients.contributions import Kind
 from tensorflow_recursion.weight_gradients.sizes import dims, per, product, product_of, sizes_of
-from tensorflow_recursion.weight_gradients.terms import Pair, Terms, is_small, is_small_beside_open
+from tensorflow_recursion.weight_gradients.terms import Term, Terms, is_small, is_small_beside_open
 
 _PRODUCTS_OF_BATCHES = ("BatchMatMulV2", "BatchMatMulV3")
 PRODUCTS = ("MatMul", *_PRODUCTS_OF_BATCHES)
@@ -61,7 +61,7 @@ def has_few_rows(op: tf.Operation, position: int) -> bool:
     return is_small(rows * sum(weight.as_list()), weight)
 
 
-def factors(op: tf.Operation, grad: tf.Tensor, *, position: int, shape: tf.TensorShape) -> Pair:
+def factors(op: tf.Operation, grad: tf.Tensor, *, position: int, shape: tf.TensorShape) -> Term:
     """The term of a factor of a product of matrices, or of a batch of products, which may be transposed."""
     x = tf.math.conj(op.inputs[1 - position])
     are_transposed = _are_transposed(op)
@@ -224,7 +224,7 @@ def _factors_by_axes(
     shape: tf.TensorShape,
     groups: Sequence[Sequence[int]],
     is_repeated: bool,
-) -> Pair:
+) -> Term:
     """The term of a product; `groups` are the axes of the weight that are one axis each of the matrices."""
     x = op.inputs[1 - position]
     if is_repeated:

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow_recursion.weight_gradients import weight_views
 from tensorflow_recursion.weight_gradients.contributions import Kind
 from tensorflow_recursion.weight_gradients.sizes import dims, per, product, product_of, reshaped, sizes_of
-from tensorflow_recursion.weight_gradients.terms import SMALL_PART, Pair, Terms
+from tensorflow_recursion.weight_gradients.terms import SMALL_PART, Term, Terms
 
 _SLICES = ("StridedSlice", "Slice")
 _GATHERS = ("GatherV2", "ResourceGather")
@@ -47,12 +47,12 @@ def _of_gather(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     return _in_front(functools.partial(_rows_of_batch, shape=shape, axis=axis), shape, list(range(axis + 1)))
 
 
-def _rows(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Pair:
+def _rows(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Term:
     row = sizes_of(op.inputs[0], range(1, shape.rank), shape)
     return reshaped(grad, [None, *row]), tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1])
 
 
-def _rows_of_axis(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, axis: int) -> Pair:
+def _rows_of_axis(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, axis: int) -> Term:
     """The term of what is gathered along another axis than the first."""
     sizes = sizes_of(op.inputs[0], range(shape.rank), shape)
     before, after = sizes[:axis], sizes[axis + 1 :]
@@ -62,7 +62,7 @@ def _rows_of_axis(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, a
     return tf.reshape(tf.transpose(rows, [1, 0, 2]), [count, *before, *after]), indices
 
 
-def _rows_of_batch(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, axis: int) -> Pair:
+def _rows_of_batch(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape, axis: int) -> Term:
     """The term of `tf.gather(..., batch_dims=axis)`: each place of the axes before `axis` has indices of its own."""
     sizes = sizes_of(op.inputs[0], range(shape.rank), shape)
     batch = tf.cast(product_of(sizes[:axis]), tf.int64)
@@ -84,7 +84,7 @@ def _of_gather_nd(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     return _in_front(functools.partial(_places, shape=shape), shape, list(range(axes)))
 
 
-def _places(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Pair:
+def _places(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Term:
     """The term of what GatherNd reads."""
     axes = op.inputs[1].shape.as_list()[-1]
     indices = tf.reshape(tf.cast(op.inputs[1], tf.int64), [-1, axes])
@@ -95,7 +95,7 @@ def _places(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Pair
 
 
 def _in_front(
-    make: Callable[[tf.Operation, tf.Tensor], Pair], shape: tf.TensorShape, axes: Sequence[int]
+    make: Callable[[tf.Operation, tf.Tensor], Term], shape: tf.TensorShape, axes: Sequence[int]
 ) -> Terms | None:
     """Terms for the view that has some axes of a weight in front, as one; None if there is no step to it."""
     order = [*axes, *(i for i in range(shape.rank) if i not in axes)]
@@ -215,7 +215,7 @@ def _sliced(
     taken: Sequence[_Taken],
     ones: Sequence[int],
     ranges: Sequence[int],
-) -> Pair:
+) -> Term:
     """The term of a slice: the rows of the view that has what is not taken whole in front, and which ones they are.
 
     A place that is given counts from the end if it is negative.
@@ -252,23 +252,23 @@ def of_sparse_product(op: tf.Operation, shape: tf.TensorShape) -> Terms | None:
     return Terms(Kind.SLICES, functools.partial(_rows_of_entries, shape=shape), shape)
 
 
-def _rows_of_entries(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Pair:
+def _rows_of_entries(op: tf.Operation, grad: tf.Tensor, *, shape: tf.TensorShape) -> Term:
     entries, values, sparse_shape, weight = op.inputs
     is_adjoint = op.get_attr("adjoint_a")
     of_result, of_weight = (1, 0) if is_adjoint else (0, 1)
     [count] = sizes_of(weight, [0], shape)
 
-    def one_for_each() -> Pair:
+    def one_for_each() -> Term:
         rows = tf.gather(grad, entries[:, of_result]) * values[:, tf.newaxis]
         return rows, tf.cast(entries[:, of_weight], tf.int64)
 
-    def summed() -> Pair:
+    def summed() -> Term:
         matrix = tf.SparseTensor(tf.cast(entries, tf.int64), values, tf.cast(sparse_shape, tf.int64))
         rows = tf.sparse.sparse_dense_matmul(matrix, grad, adjoint_a=not is_adjoint)
         return rows, tf.range(tf.cast(count, tf.int64))
 
-    pair: Pair = tf.cond(tf.shape(entries)[0] <= count, one_for_each, summed)
-    return pair
+    term: Term = tf.cond(tf.shape(entries)[0] <= count, one_for_each, summed)
+    return term
 
 
 def begin_of(op: tf.Operation, taken: _Taken) -> tf.Tensor:

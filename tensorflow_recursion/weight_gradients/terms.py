@@ -16,8 +16,8 @@ _ELEMENTS_OF_A_SMALL_TERM = 1000
 # A part is small beside a weight that has this many times its elements.
 SMALL_PART = 4
 
-# The two tensors of a term, made from the gradient for what the operator returns.
-Pair: TypeAlias = tuple[tf.Tensor, tf.Tensor]
+# A term is two tensors, made from the gradient for what the operator returns.
+Term: TypeAlias = tuple[tf.Tensor, tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Terms:
     """
 
     kind: Kind
-    make: Callable[[tf.Operation, tf.Tensor], Pair]
+    make: Callable[[tf.Operation, tf.Tensor], Term]
     shape: tf.TensorShape
     steps: tuple[Step, ...] = ()
 
