@@ -14,6 +14,29 @@
 
 namespace tensorflow_recursion {
 
+inline std::string NamesOf(const std::vector<VirtualId>& values) {
+  return absl::StrJoin(values, ", ", [](std::string* text, VirtualId value) {
+    absl::StrAppend(text, "v", static_cast<uint32_t>(value));
+  });
+}
+
+inline std::string TextOf(const Step& step) {
+  if (step.BindsLabel()) return absl::StrCat("L", static_cast<uint32_t>(step.bound), ":");
+  std::string text = step.results.empty() ? "" : NamesOf(step.results) + " = ";
+  absl::StrAppend(&text, InfoOf(step.opcode).name);
+  if (!step.operands.empty()) absl::StrAppend(&text, " ", NamesOf(step.operands));
+  if (step.constant) absl::StrAppend(&text, step.operands.empty() ? " " : ", ", *step.constant);
+  for (LabelId label : step.labels) absl::StrAppend(&text, " -> L", static_cast<uint32_t>(label));
+  return text;
+}
+
+// A line for each step: values are v0, v1, ..., labels L0, L1, ...
+inline std::string TextOf(const FunctionSteps& function) {
+  std::string text;
+  for (const Step& step : function.steps) absl::StrAppend(&text, TextOf(step), "\n");
+  return text;
+}
+
 class StepList {
  public:
   VirtualId Argument() {
@@ -45,30 +68,9 @@ class StepList {
 
   FunctionSteps* function() { return &function_; }
 
-  // A line for each step: values are v0, v1, ..., labels L0, L1, ...
-  std::string Text() const {
-    std::string text;
-    for (const Step& step : function_.steps) absl::StrAppend(&text, TextOf(step), "\n");
-    return text;
-  }
+  std::string Text() const { return TextOf(function_); }
 
  private:
-  static std::string NamesOf(const std::vector<VirtualId>& values) {
-    return absl::StrJoin(values, ", ", [](std::string* text, VirtualId value) {
-      absl::StrAppend(text, "v", static_cast<uint32_t>(value));
-    });
-  }
-
-  static std::string TextOf(const Step& step) {
-    if (step.BindsLabel()) return absl::StrCat("L", static_cast<uint32_t>(step.bound), ":");
-    std::string text = step.results.empty() ? "" : NamesOf(step.results) + " = ";
-    absl::StrAppend(&text, InfoOf(step.opcode).name);
-    if (!step.operands.empty()) absl::StrAppend(&text, " ", NamesOf(step.operands));
-    if (step.constant) absl::StrAppend(&text, step.operands.empty() ? " " : ", ", *step.constant);
-    for (LabelId label : step.labels) absl::StrAppend(&text, " -> L", static_cast<uint32_t>(label));
-    return text;
-  }
-
   FunctionSteps function_;
 };
 
