@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
-from tensorflow_recursion import signatures
 from tensorflow_recursion._tf import function_types
 from tensorflow_recursion._tf.function_types import Arguments, AsTensors
 from tensorflow_recursion.errors import CallError
+from tensorflow_recursion.traces import signatures
 
 
 class CallArguments:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, signatures
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import functions, graphs, handles
-from tensorflow_recursion.definitions import Definition, Tensors
-from tensorflow_recursion.signatures import Signature
-from tensorflow_recursion.traced_bodies import Body, body_around
+from tensorflow_recursion.traces import signatures
+from tensorflow_recursion.traces.definitions import Definition, Tensors
+from tensorflow_recursion.traces.signatures import Signature
+from tensorflow_recursion.traces.traced_bodies import Body, body_around
 
 
 def check_in_reach(name: str, tensors: Sequence[tf.Tensor], chain: Sequence[tf.Graph], how: str) -> None:

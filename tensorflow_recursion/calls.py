@@ -14,12 +14,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import call_checks, names, nested_calls, ops, signatures
+from tensorflow_recursion import call_checks, names, ops
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inferring, patches, tapes
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
-from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
 from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.forward_backward import tf_functions
 from tensorflow_recursion.forward_backward.tracer import has_built_gradient
@@ -28,12 +27,14 @@ from tensorflow_recursion.gradients.gradient_calls import Gradients
 from tensorflow_recursion.gradients.requests import Differentiation
 from tensorflow_recursion.imports import ImportedDefinition
 from tensorflow_recursion.inference import Inference
-from tensorflow_recursion.installation import Installation
 from tensorflow_recursion.ops import Result
-from tensorflow_recursion.signatures import Named, Signature
-from tensorflow_recursion.traced_bodies import Body, body_around
-from tensorflow_recursion.tracing import Traces
-from tensorflow_recursion.unresolved import UnresolvedCalls
+from tensorflow_recursion.traces import nested_calls, signatures
+from tensorflow_recursion.traces.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name
+from tensorflow_recursion.traces.installation import Installation
+from tensorflow_recursion.traces.signatures import Named, Signature
+from tensorflow_recursion.traces.traced_bodies import Body, body_around
+from tensorflow_recursion.traces.tracing import Traces
+from tensorflow_recursion.traces.unresolved import UnresolvedCalls
 
 tf1 = tf.compat.v1
 

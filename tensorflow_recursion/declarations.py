@@ -13,7 +13,7 @@ import tensorflow as tf
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-from tensorflow_recursion import calls, signatures
+from tensorflow_recursion import calls
 from tensorflow_recursion._tf.typed import not_converted
 from tensorflow_recursion.defined import (
     DefinedFunction,
@@ -22,9 +22,10 @@ from tensorflow_recursion.defined import (
     Settings,
     argument_names,
 )
-from tensorflow_recursion.definitions import graph_name
-from tensorflow_recursion.made_variables import made_function
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces import signatures
+from tensorflow_recursion.traces.definitions import graph_name
+from tensorflow_recursion.traces.made_variables import made_function
+from tensorflow_recursion.traces.signatures import Signature
 
 __all__ = ["Declare", "Defun"]
 

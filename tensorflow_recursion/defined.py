@@ -12,15 +12,16 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
-from tensorflow_recursion import calls, signatures
+from tensorflow_recursion import calls
 from tensorflow_recursion._tf import autograph, functions, graphs
 from tensorflow_recursion._tf.typed import not_converted
-from tensorflow_recursion.definitions import TraceOptions, graph_name
 from tensorflow_recursion.errors import CallError, of_results
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.ops import Result
-from tensorflow_recursion.results import Results
-from tensorflow_recursion.signatures import Named, Signature
+from tensorflow_recursion.traces import signatures
+from tensorflow_recursion.traces.definitions import TraceOptions, graph_name
+from tensorflow_recursion.traces.results import Results
+from tensorflow_recursion.traces.signatures import Named, Signature
 
 tf1 = tf.compat.v1
 

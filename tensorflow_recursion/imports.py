@@ -16,9 +16,9 @@ import tensorflow as tf
 from tensorflow_recursion import names, notices
 from tensorflow_recursion._tf import freezing, functions, hints, importing, inlining, loading, saving
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import CopiedDefinition, original_of
-from tensorflow_recursion.signatures import Signature
-from tensorflow_recursion.traced_bodies import body_around
+from tensorflow_recursion.traces.definitions import CopiedDefinition, original_of
+from tensorflow_recursion.traces.signatures import Signature
+from tensorflow_recursion.traces.traced_bodies import body_around
 
 # Operators of conditionals and loops of control flow v1.
 _V1 = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter")

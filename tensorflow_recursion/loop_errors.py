@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import loops, nodes
-from tensorflow_recursion.traced_bodies import body_around
+from tensorflow_recursion.traces.traced_bodies import body_around
 
 
 def explain_loops() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import signatures
 from tensorflow_recursion._tf import nests
-from tensorflow_recursion.results import checked
+from tensorflow_recursion.traces import signatures
+from tensorflow_recursion.traces.results import checked
 
 
 def as_tensors(function: str, returned: Any, known: Any) -> Any:

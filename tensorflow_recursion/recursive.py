@@ -10,10 +10,11 @@ from typing import Any, overload
 
 import tensorflow as tf
 
-from tensorflow_recursion import keras_functions, notices, signatures
+from tensorflow_recursion import keras_functions, notices
 from tensorflow_recursion._tf import function_parts, saved_attributes
 from tensorflow_recursion.methods import Method
 from tensorflow_recursion.recursive_functions import Options, RecursiveFunction
+from tensorflow_recursion.traces import signatures
 
 __all__ = ["recursive"]
 

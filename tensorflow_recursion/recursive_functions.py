@@ -34,10 +34,10 @@ from tensorflow_recursion.eager_functions import EagerFunctions
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.keras_functions import KerasFunction
 from tensorflow_recursion.known_specializations import KnownSpecializations
-from tensorflow_recursion.made_variables import made_function
 from tensorflow_recursion.methods import Method, Methods, Owner
 from tensorflow_recursion.sharing import ShapeReads
 from tensorflow_recursion.specializations import Source, Specialization, note_call, unrolled
+from tensorflow_recursion.traces.made_variables import made_function
 
 
 class Options(TypedDict):

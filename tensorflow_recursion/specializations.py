@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, output_signatures, passed_numbers, signatures
+from tensorflow_recursion import names, output_signatures, passed_numbers
 from tensorflow_recursion._tf import (
     autograph_errors,
     dataclass_nests,
@@ -29,13 +29,14 @@ from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.function_types import CallType, OpenPart
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion._tf.read_shapes import Part
-from tensorflow_recursion.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.errors import CallError, of_results, with_causes, with_message
 from tensorflow_recursion.explanations import explained, is_explained
-from tensorflow_recursion.made_functions import MadeFunction
 from tensorflow_recursion.passed_numbers import PassedNumbers
 from tensorflow_recursion.sharing import ShapeReads, Sharing
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces import signatures
+from tensorflow_recursion.traces.definitions import TraceAgain, TraceOptions
+from tensorflow_recursion.traces.made_functions import MadeFunction
+from tensorflow_recursion.traces.signatures import Signature
 
 # With so many kinds of its own arguments in a row, a recursion may be one that never ends.
 _MANY_KINDS = 16

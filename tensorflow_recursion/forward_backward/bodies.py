@@ -9,17 +9,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import handed_on, names, ops
-from tensorflow_recursion import shapes as static_shapes
+from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
-from tensorflow_recursion.definitions import Definition, came_along, original_of
 from tensorflow_recursion.forward_backward import effects, tf_functions
 from tensorflow_recursion.forward_backward.knowledge import Knowledge
 from tensorflow_recursion.forward_backward.modes import Modes
 from tensorflow_recursion.forward_backward.pairs import Pair
 from tensorflow_recursion.forward_backward.tracer import Tracer, has_built_gradient
-from tensorflow_recursion.traced_bodies import Body
+from tensorflow_recursion.traces import handed_on
+from tensorflow_recursion.traces import shapes as static_shapes
+from tensorflow_recursion.traces.definitions import Definition, came_along, original_of
+from tensorflow_recursion.traces.traced_bodies import Body
 from tensorflow_recursion.weight_gradients.obstacles import Obstacle, described
 from tensorflow_recursion.weight_gradients.usages import Use, Weight
 from tensorflow_recursion.weight_gradients.uses_in_body import UsesInBody

@@ -11,13 +11,14 @@ from collections.abc import Hashable, Sequence
 
 import tensorflow as tf
 
-from tensorflow_recursion import ops, results
+from tensorflow_recursion import ops
 from tensorflow_recursion._tf import copies, functions, handles, nodes, origins
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion._tf.copies import Source
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion.forward_backward.bodies import BodyWithGradient
 from tensorflow_recursion.forward_backward.pairs import Pair, Templates
+from tensorflow_recursion.traces import results
 
 tf1 = tf.compat.v1
 

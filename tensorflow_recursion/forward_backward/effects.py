@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, notices
 from tensorflow_recursion._tf import assignments, side_effects
-from tensorflow_recursion.definitions import Definition, MadeDefinition, original_of
+from tensorflow_recursion.traces.definitions import Definition, MadeDefinition, original_of
 
 
 def of_gradient(definition: Definition) -> contextlib.AbstractContextManager[None]:

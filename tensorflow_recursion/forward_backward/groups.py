@@ -15,11 +15,9 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import functions, graphs, handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
-from tensorflow_recursion.definitions import Definition, came_along, original_of
 from tensorflow_recursion.forward_backward import effects
 from tensorflow_recursion.forward_backward.bodies import BodyWithGradient
 from tensorflow_recursion.forward_backward.cut import cut
@@ -28,7 +26,9 @@ from tensorflow_recursion.forward_backward.modes import Modes
 from tensorflow_recursion.forward_backward.pair_functions import BackwardFunction, ForwardFunction, PairFunction
 from tensorflow_recursion.forward_backward.pairs import Handles, Pair
 from tensorflow_recursion.forward_backward.tracer import Tracer
-from tensorflow_recursion.shapes import Shapes
+from tensorflow_recursion.traces import shapes as static_shapes
+from tensorflow_recursion.traces.definitions import Definition, came_along, original_of
+from tensorflow_recursion.traces.shapes import Shapes
 from tensorflow_recursion.weight_gradients import obstacles
 
 tf1 = tf.compat.v1

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.forward_backward.tracer import Tracer
-from tensorflow_recursion.traced_bodies import body_around
+from tensorflow_recursion.traces.definitions import Definition
+from tensorflow_recursion.traces.traced_bodies import body_around
 from tensorflow_recursion.weight_gradients.contributions import Part
 from tensorflow_recursion.weight_gradients.usages import Weight
 from tensorflow_recursion.weight_gradients.weights import Weights

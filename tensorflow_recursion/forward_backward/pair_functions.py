@@ -19,9 +19,9 @@ import tensorflow as tf
 from tensorflow_recursion import ops
 from tensorflow_recursion._tf import handles, inlining
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
 from tensorflow_recursion.forward_backward.pairs import Handles, Pair
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces.definitions import Definition, MadeDefinition, TraceOptions
+from tensorflow_recursion.traces.signatures import Signature
 
 
 class PairFunction(MadeDefinition):

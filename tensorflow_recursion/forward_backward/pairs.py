@@ -8,13 +8,13 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import handles
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.handles import HandleData
-from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.forward_backward.knowledge import Told
-from tensorflow_recursion.shapes import Shapes
+from tensorflow_recursion.traces import shapes as static_shapes
+from tensorflow_recursion.traces.definitions import Definition
+from tensorflow_recursion.traces.shapes import Shapes
 from tensorflow_recursion.weight_gradients.obstacles import Obstacle
 from tensorflow_recursion.weight_gradients.usages import Weight
 

@@ -11,8 +11,8 @@ from tensorflow_recursion import names
 from tensorflow_recursion._tf import copies, function_calls, inlining
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import CopiedDefinition
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces.definitions import CopiedDefinition
+from tensorflow_recursion.traces.signatures import Signature
 
 _IS_GIVEN_WEIGHTS: Attribute[bool] = Attribute(names.IS_GIVEN_WEIGHTS)
 

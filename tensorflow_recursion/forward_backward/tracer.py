@@ -7,8 +7,8 @@ from typing import Protocol
 import tensorflow as tf
 
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.definitions import Definition, MadeDefinition, Registry, Tensors
-from tensorflow_recursion.traced_bodies import Body
+from tensorflow_recursion.traces.definitions import Definition, MadeDefinition, Registry, Tensors
+from tensorflow_recursion.traces.traced_bodies import Body
 
 
 class Tracer(Protocol):

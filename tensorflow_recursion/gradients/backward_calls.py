@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import graphs, handles, nodes
-from tensorflow_recursion.definitions import Definition, MadeDefinition
 from tensorflow_recursion.forward_backward.groups import Group, Groups
 from tensorflow_recursion.forward_backward.pairs import Pair
 from tensorflow_recursion.forward_backward.tracer import Tracer
@@ -24,6 +23,7 @@ from tensorflow_recursion.gradients.dead_inputs import dead_together
 from tensorflow_recursion.gradients.gradient_calls import GradientCalls, Gradients, gradients_for_results
 from tensorflow_recursion.gradients.higher_orders import GradientDefinition, name_of_gradient
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
+from tensorflow_recursion.traces.definitions import Definition, MadeDefinition
 from tensorflow_recursion.weight_gradients import gradients_of_sums
 
 tf1 = tf.compat.v1

@@ -8,9 +8,9 @@ import enum
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion.definitions import Registry
 from tensorflow_recursion.forward_backward.groups import Groups
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
+from tensorflow_recursion.traces.definitions import Registry
 
 
 class CallKind(enum.Enum):

@@ -11,13 +11,13 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import graphs
-from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.forward_backward.groups import Group, Groups, Purpose
 from tensorflow_recursion.forward_backward.pair_functions import ForwardFunction
 from tensorflow_recursion.forward_backward.tracer import Tracer
 from tensorflow_recursion.gradients import records, snapshots
 from tensorflow_recursion.gradients.gradient_calls import GradientCalls, Gradients, gradients_for_results
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
+from tensorflow_recursion.traces.definitions import Definition
 
 
 class ForwardCalls:

@@ -30,7 +30,7 @@ from tensorflow_recursion.forward_backward.groups import Group, Groups
 from tensorflow_recursion.forward_backward.modes import Modes
 from tensorflow_recursion.forward_backward.pairs import Pair
 from tensorflow_recursion.gradients.dead_inputs import dead_together
-from tensorflow_recursion.traced_bodies import body_around
+from tensorflow_recursion.traces.traced_bodies import body_around
 from tensorflow_recursion.weight_gradients import contributions
 from tensorflow_recursion.weight_gradients.contributions import Kind, Part
 

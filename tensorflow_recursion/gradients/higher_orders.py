@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles
-from tensorflow_recursion.definitions import Definition, MadeDefinition, TraceOptions
 from tensorflow_recursion.forward_backward.groups import Groups
 from tensorflow_recursion.forward_backward.pairs import Pair
 from tensorflow_recursion.forward_backward.tracer import Tracer
-from tensorflow_recursion.signatures import Named, Signature
+from tensorflow_recursion.traces.definitions import Definition, MadeDefinition, TraceOptions
+from tensorflow_recursion.traces.signatures import Named, Signature
 
 
 class GradientDefinition(MadeDefinition):

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tensorflow_recursion._tf import tapes
-from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.forward_backward.groups import Group, Groups, Purpose
 from tensorflow_recursion.forward_backward.pairs import Pair
+from tensorflow_recursion.traces.definitions import Definition
 
 
 class RequestedPairs:

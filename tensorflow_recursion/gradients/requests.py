@@ -10,7 +10,6 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.forward_backward.groups import Groups
 from tensorflow_recursion.forward_backward.modes import Modes
 from tensorflow_recursion.forward_backward.pairs import Handles
@@ -21,7 +20,8 @@ from tensorflow_recursion.gradients.call_kinds import CallKind, classify
 from tensorflow_recursion.gradients.forward_calls import ForwardCalls
 from tensorflow_recursion.gradients.gradient_calls import GradientCalls, Gradients
 from tensorflow_recursion.gradients.requested_pairs import RequestedPairs
-from tensorflow_recursion.shapes import Shapes
+from tensorflow_recursion.traces.definitions import Definition
+from tensorflow_recursion.traces.shapes import Shapes
 
 _UNDEFINED_REMEDY = (
     "define it, or, if the graph was imported, take the gradient before the graph is exported (it comes along), or "

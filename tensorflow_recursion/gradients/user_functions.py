@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import handles
-from tensorflow_recursion.definitions import Definition
 from tensorflow_recursion.errors import with_message
+from tensorflow_recursion.traces.definitions import Definition
 
 
 def of_call(op: tf.Operation, definition: Definition, grads: Sequence[Any]) -> list[Any]:

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 from tensorflow_recursion._tf import inferring
-from tensorflow_recursion.definitions import Registry
-from tensorflow_recursion.result_shapes import ResultShapes
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces.definitions import Registry
+from tensorflow_recursion.traces.result_shapes import ResultShapes
+from tensorflow_recursion.traces.signatures import Signature
 
 pytestmark = pytest.mark.every_case
 

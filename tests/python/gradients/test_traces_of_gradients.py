@@ -11,7 +11,7 @@ from gradient_programs import PROGRAMS, Program, define_power
 
 from tensorflow_recursion.forward_backward.groups import Group
 from tensorflow_recursion.forward_backward.knowledge import Knowledge, Told
-from tensorflow_recursion.shapes import shown
+from tensorflow_recursion.traces.shapes import shown
 
 F64, I32 = tf.float64, tf.int32
 _OF_NODES = ("T", "dtype", "shape", "Tout", "_recursion_result_types", "_recursion_result_shapes")

@@ -38,14 +38,18 @@ ORDER = """
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.side_effects
     _tf.autograph, _tf.autograph_errors
     _tf.tracing
-    handed_on, ops, shapes, signatures, explanations, sharing, passed_numbers, made_functions
-    vectorization, conversions, made_variables
-    definitions, results, looks
-    result_shapes, traced_bodies, contradictions, output_signatures
-    attempts, specializations, call_checks, call_arguments, methods
-    known_specializations, eager_functions
-    tracing
-    endless, nested_calls, imports, installation, unresolved, inference, loop_errors
+    ops, explanations, sharing, passed_numbers
+    vectorization, conversions
+    traces
+    traces.signatures, traces.shapes, traces.handed_on, traces.made_functions, traces.looks
+    traces.definitions, traces.results, traces.made_variables
+    traces.traced_bodies, traces.result_shapes, traces.contradictions
+    traces.attempts
+    traces.tracing
+    traces.nested_calls, traces.unresolved, traces.installation
+    output_signatures, call_checks, call_arguments, methods, eager_functions, imports, loop_errors
+    specializations
+    known_specializations, inference, endless
     weight_gradients
     weight_gradients.sizes, weight_gradients.weight_views
     weight_gradients.gradients_of_sums
@@ -125,7 +129,7 @@ def test_every_module_has_its_place():
     assert set(sources()) == set(LEVELS) - {"_build_info", "_native"}
 
 
-@pytest.mark.parametrize("room", ["_tf", "weight_gradients", "forward_backward", "gradients"])
+@pytest.mark.parametrize("room", ["_tf", "traces", "weight_gradients", "forward_backward", "gradients"])
 def test_room_says_what_each_of_its_modules_is_for(room):
     text = ast.get_docstring(ast.parse(sources()[room].read_text()))
     described = re.findall(r"^- `((?!f__)\w+)`:", text, re.MULTILINE)  # f__forward is a function, no module

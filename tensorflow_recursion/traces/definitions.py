@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import graphs
 from tensorflow_recursion._tf.functions import TracedFunction
-from tensorflow_recursion.signatures import Named, Signature
+from tensorflow_recursion.traces.signatures import Named, Signature
 
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
 

@@ -11,11 +11,11 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names
-from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import assignments, copies, functions, graphs, handles, recorders, tapes
 from tensorflow_recursion._tf.attributes import Attribute
-from tensorflow_recursion.definitions import Definition, Tensors
-from tensorflow_recursion.made_variables import VariableLog
+from tensorflow_recursion.traces import shapes as static_shapes
+from tensorflow_recursion.traces.definitions import Definition, Tensors
+from tensorflow_recursion.traces.made_variables import VariableLog
 
 tf1 = tf.compat.v1
 

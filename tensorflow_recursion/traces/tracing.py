@@ -23,15 +23,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import handed_on, names, ops
+from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import assignments, functions, inferring, recorders, tapes
 from tensorflow_recursion._tf.handles import HandleData
-from tensorflow_recursion.attempts import BodyTracer
-from tensorflow_recursion.contradictions import Contradictions
-from tensorflow_recursion.definitions import Definition, Registry, Tensors, original_of
-from tensorflow_recursion.made_variables import VariableLog
-from tensorflow_recursion.result_shapes import ResultShapes
-from tensorflow_recursion.traced_bodies import Body, Reliance
+from tensorflow_recursion.traces import handed_on
+from tensorflow_recursion.traces.attempts import BodyTracer
+from tensorflow_recursion.traces.contradictions import Contradictions
+from tensorflow_recursion.traces.definitions import Definition, Registry, Tensors, original_of
+from tensorflow_recursion.traces.made_variables import VariableLog
+from tensorflow_recursion.traces.result_shapes import ResultShapes
+from tensorflow_recursion.traces.traced_bodies import Body, Reliance
 
 tf1 = tf.compat.v1
 

@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager
 
 import tensorflow as tf
 
-from tensorflow_recursion import results
 from tensorflow_recursion._tf import inferring, nodes
-from tensorflow_recursion.definitions import Definition, MadeDefinition
 from tensorflow_recursion.errors import is_of_results, note_of_results, with_causes, with_message
 from tensorflow_recursion.explanations import place
-from tensorflow_recursion.looks import Look
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces import results
+from tensorflow_recursion.traces.definitions import Definition, MadeDefinition
+from tensorflow_recursion.traces.looks import Look
+from tensorflow_recursion.traces.signatures import Signature
 
 # What errors say that may come of two paths which return different things: an explanation of one, or TensorFlow's text.
 _OF_BRANCHES = re.compile(r"^Function '|\b(?:branch|branches|loop)\b")

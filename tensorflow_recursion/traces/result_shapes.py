@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 
 import tensorflow as tf
 
-from tensorflow_recursion import shapes as static_shapes
 from tensorflow_recursion._tf import inferring
-from tensorflow_recursion.definitions import Definition, Registry
-from tensorflow_recursion.looks import Look
-from tensorflow_recursion.shapes import Shapes
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces import shapes as static_shapes
+from tensorflow_recursion.traces.definitions import Definition, Registry
+from tensorflow_recursion.traces.looks import Look
+from tensorflow_recursion.traces.shapes import Shapes
+from tensorflow_recursion.traces.signatures import Signature
 
 
 class ResultShapes:

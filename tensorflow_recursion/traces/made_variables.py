@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import graphs, variable_scopes
 from tensorflow_recursion.explanations import is_ours
-from tensorflow_recursion.made_functions import AllBuilds, MadeFunction
+from tensorflow_recursion.traces.made_functions import AllBuilds, MadeFunction
 
 tf1 = tf.compat.v1
 

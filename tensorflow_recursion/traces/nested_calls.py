@@ -16,9 +16,9 @@ import tensorflow as tf
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import graphs, inferring
 from tensorflow_recursion._tf.attributes import Attribute
-from tensorflow_recursion.definitions import Tensors
-from tensorflow_recursion.traced_bodies import Body, Reliance, body_of
-from tensorflow_recursion.tracing import Traces
+from tensorflow_recursion.traces.definitions import Tensors
+from tensorflow_recursion.traces.traced_bodies import Body, Reliance, body_of
+from tensorflow_recursion.traces.tracing import Traces
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import signatures
 from tensorflow_recursion.errors import DefinitionError
-from tensorflow_recursion.signatures import Signature
+from tensorflow_recursion.traces import signatures
+from tensorflow_recursion.traces.signatures import Signature
 
 # How the names of operations begin that check what was stated: in a Defun or Declare, and in tfr.recursive.
 CHECKS = ("output_shapes_", "output_signature_")

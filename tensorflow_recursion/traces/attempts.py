@@ -29,15 +29,16 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from tensorflow_recursion import handed_on, names
-from tensorflow_recursion import shapes as static_shapes
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import assignments, functions, side_effects
 from tensorflow_recursion._tf import tracing as tf_tracing
-from tensorflow_recursion.contradictions import Contradictions, may_differ
-from tensorflow_recursion.definitions import Definition, Registry, TraceAgain
-from tensorflow_recursion.result_shapes import ResultShapes
-from tensorflow_recursion.signatures import Signature
-from tensorflow_recursion.traced_bodies import Body
+from tensorflow_recursion.traces import handed_on
+from tensorflow_recursion.traces import shapes as static_shapes
+from tensorflow_recursion.traces.contradictions import Contradictions, may_differ
+from tensorflow_recursion.traces.definitions import Definition, Registry, TraceAgain
+from tensorflow_recursion.traces.result_shapes import ResultShapes
+from tensorflow_recursion.traces.signatures import Signature
+from tensorflow_recursion.traces.traced_bodies import Body
 
 tf1 = tf.compat.v1
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import functions, graphs
 from tensorflow_recursion.errors import DefinitionError
-from tensorflow_recursion.traced_bodies import Body
-from tensorflow_recursion.tracing import Traces
+from tensorflow_recursion.traces.traced_bodies import Body
+from tensorflow_recursion.traces.tracing import Traces
 
 
 class Installation:

@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from tensorflow_recursion import ops
 from tensorflow_recursion._tf import graphs, nodes
-from tensorflow_recursion.definitions import Tensors
 from tensorflow_recursion.ops import Result
-from tensorflow_recursion.tracing import Traces, are_same
+from tensorflow_recursion.traces.definitions import Tensors
+from tensorflow_recursion.traces.tracing import Traces, are_same
 
 tf1 = tf.compat.v1
 
