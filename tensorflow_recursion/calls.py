@@ -19,6 +19,7 @@ from tensorflow_recursion._tf import copies, function_calls, functions, graphs, 
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion._tf.typed import registered_gradient
+from tensorflow_recursion.argument_kinds.inference import Inference
 from tensorflow_recursion.errors import DefinitionError
 from tensorflow_recursion.forward_backward import tf_functions
 from tensorflow_recursion.forward_backward.tracer import has_built_gradient
@@ -26,7 +27,6 @@ from tensorflow_recursion.gradients import snapshots
 from tensorflow_recursion.gradients.gradient_calls import Gradients
 from tensorflow_recursion.gradients.requests import Differentiation
 from tensorflow_recursion.imports import ImportedDefinition
-from tensorflow_recursion.inference import Inference
 from tensorflow_recursion.ops import Result
 from tensorflow_recursion.traces import nested_calls, signatures
 from tensorflow_recursion.traces.definitions import Definition, MadeDefinition, Registry, Tensors, graph_name

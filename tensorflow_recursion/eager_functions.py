@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion._tf import arrays, function_types, keras_scopes
-from tensorflow_recursion.sharing import ShapeReads
+from tensorflow_recursion.argument_kinds.sharing import ShapeReads
 
 
 class EagerFunctions:

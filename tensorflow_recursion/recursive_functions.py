@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 import tensorflow as tf
 
-from tensorflow_recursion import calls, endless, ops, output_signatures, passed_numbers
+from tensorflow_recursion import calls, ops
 from tensorflow_recursion._tf import (
     arrays,
     autograph,
@@ -28,15 +28,16 @@ from tensorflow_recursion._tf import (
 )
 from tensorflow_recursion._tf.function_types import Arguments
 from tensorflow_recursion._tf.typed import not_converted
+from tensorflow_recursion.argument_kinds import endless, output_signatures, passed_numbers
+from tensorflow_recursion.argument_kinds.known_specializations import KnownSpecializations
+from tensorflow_recursion.argument_kinds.sharing import ShapeReads
+from tensorflow_recursion.argument_kinds.specializations import Source, Specialization, note_call, unrolled
 from tensorflow_recursion.call_arguments import CallArguments
 from tensorflow_recursion.calls import Library
 from tensorflow_recursion.eager_functions import EagerFunctions
 from tensorflow_recursion.explanations import with_users_frames
 from tensorflow_recursion.keras_functions import KerasFunction
-from tensorflow_recursion.known_specializations import KnownSpecializations
 from tensorflow_recursion.methods import Method, Methods, Owner
-from tensorflow_recursion.sharing import ShapeReads
-from tensorflow_recursion.specializations import Source, Specialization, note_call, unrolled
 from tensorflow_recursion.traces.made_variables import made_function
 
 

@@ -11,7 +11,7 @@ argument from the start. Now nothing changes any more: the traces are *settled*,
 Shapes of results, side effects and what else a call relies on are found out in the same way.
 
 Whose functions these are, this room does not ask. Each is a `definitions.Definition`, which builds its body when it is
-told to: one that a user made by `Defun` or `tfr.recursive` (`specializations`), one that came with a SavedModel, or a
+told to: one that a user made by `Defun` or `tfr.recursive` (`argument_kinds`), one that came with a SavedModel, or a
 forward or backward function. `calls.Library`, which owns all that is known of one graph, asks the room for four things:
 
 1. Which definition a name stands for in this graph (`definitions.Registry`).

@@ -38,7 +38,7 @@ ORDER = """
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.side_effects
     _tf.autograph, _tf.autograph_errors
     _tf.tracing
-    ops, explanations, sharing, passed_numbers
+    ops, explanations
     vectorization, conversions
     traces
     traces.signatures, traces.shapes, traces.handed_on, traces.made_functions, traces.looks
@@ -47,9 +47,11 @@ ORDER = """
     traces.attempts
     traces.tracing
     traces.nested_calls, traces.unresolved, traces.installation
-    output_signatures, call_checks, call_arguments, methods, eager_functions, imports, loop_errors
-    specializations
-    known_specializations, inference, endless
+    argument_kinds
+    argument_kinds.sharing, argument_kinds.passed_numbers, argument_kinds.output_signatures
+    argument_kinds.specializations
+    argument_kinds.known_specializations, argument_kinds.inference, argument_kinds.endless
+    call_checks, call_arguments, methods, eager_functions, imports, loop_errors
     weight_gradients
     weight_gradients.sizes, weight_gradients.weight_views
     weight_gradients.gradients_of_sums
@@ -129,7 +131,9 @@ def test_every_module_has_its_place():
     assert set(sources()) == set(LEVELS) - {"_build_info", "_native"}
 
 
-@pytest.mark.parametrize("room", ["_tf", "traces", "weight_gradients", "forward_backward", "gradients"])
+@pytest.mark.parametrize(
+    "room", ["_tf", "traces", "argument_kinds", "weight_gradients", "forward_backward", "gradients"]
+)
 def test_room_says_what_each_of_its_modules_is_for(room):
     text = ast.get_docstring(ast.parse(sources()[room].read_text()))
     described = re.findall(r"^- `((?!f__)\w+)`:", text, re.MULTILINE)  # f__forward is a function, no module

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 import tensorflow_recursion as tfr
-from tensorflow_recursion import endless
+from tensorflow_recursion.argument_kinds import endless
 
 THREADS = 6
 MANY = 70  # more than a recursion may unroll

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
-from tensorflow_recursion import sharing
+from tensorflow_recursion.argument_kinds import sharing
 
 NUMBERS = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4) / 8
 

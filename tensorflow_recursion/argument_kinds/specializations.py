@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, output_signatures, passed_numbers
+from tensorflow_recursion import names
 from tensorflow_recursion._tf import (
     autograph_errors,
     dataclass_nests,
@@ -29,10 +29,11 @@ from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.function_types import CallType, OpenPart
 from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion._tf.read_shapes import Part
+from tensorflow_recursion.argument_kinds import output_signatures, passed_numbers
+from tensorflow_recursion.argument_kinds.passed_numbers import PassedNumbers
+from tensorflow_recursion.argument_kinds.sharing import ShapeReads, Sharing
 from tensorflow_recursion.errors import CallError, of_results, with_causes, with_message
 from tensorflow_recursion.explanations import explained, is_explained
-from tensorflow_recursion.passed_numbers import PassedNumbers
-from tensorflow_recursion.sharing import ShapeReads, Sharing
 from tensorflow_recursion.traces import signatures
 from tensorflow_recursion.traces.definitions import TraceAgain, TraceOptions
 from tensorflow_recursion.traces.made_functions import MadeFunction

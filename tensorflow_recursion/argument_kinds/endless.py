@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from tensorflow_recursion._tf import function_types
 from tensorflow_recursion._tf.function_types import CallType
+from tensorflow_recursion.argument_kinds.specializations import Source, remedy_for_kinds, unrolled
 from tensorflow_recursion.errors import CallError, EndlessError
-from tensorflow_recursion.specializations import Source, remedy_for_kinds, unrolled
 
 # How often in a row the body of a function may ask for a new kind of its own arguments. More are taken for a recursion
 # that never ends.

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tensorflow_recursion._tf import inferring, tapes
 from tensorflow_recursion._tf.inferring import Reads, Unknown
-from tensorflow_recursion.sharing import deciding, give_up_one
-from tensorflow_recursion.specializations import Specialization
+from tensorflow_recursion.argument_kinds.sharing import deciding, give_up_one
+from tensorflow_recursion.argument_kinds.specializations import Specialization
 
 
 class Inference:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from tensorflow_recursion._tf import function_types
 from tensorflow_recursion._tf.function_types import CallType
-from tensorflow_recursion.sharing import Sharing
-from tensorflow_recursion.specializations import Source, Specialization
+from tensorflow_recursion.argument_kinds.sharing import Sharing
+from tensorflow_recursion.argument_kinds.specializations import Source, Specialization
 
 
 class KnownSpecializations:
