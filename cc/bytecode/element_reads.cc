@@ -92,13 +92,14 @@ std::vector<ElementIndex> IndicesOf(const FlowGraph& flow, const Input& begin) {
 // second bounds say nothing new, so they are not looked at.
 std::optional<ElementRead> FindSlice(const FlowGraph& flow, const FlowNode& node) {
   if (!IsKernel(flow, node, "StridedSlice")) return std::nullopt;
+  auto access = AccessOf(node.node->input_type(0), node.node->input_type(1));
+  if (!access) return std::nullopt;  // bounds of int16, for example, which the functions above do not read
   std::vector<ElementIndex> indices = IndicesOf(flow, node.inputs[1]);
   if (indices.empty() || indices.size() > 2) return std::nullopt;
   const bool takes_all = Mask(*node.node, "shrink_axis_mask") == (1 << indices.size()) - 1 &&
                          Mask(*node.node, "begin_mask") == 0 && Mask(*node.node, "ellipsis_mask") == 0 &&
                          Mask(*node.node, "new_axis_mask") == 0 && IsAllOnes(ConstantOf(flow, node.inputs[3]));
-  auto access = AccessOf(node.node->input_type(0), node.node->input_type(1));
-  if (!takes_all || !access) return std::nullopt;
+  if (!takes_all) return std::nullopt;
   access->counts_from_end = true;
   access->is_matrix = indices.size() == 2;
   return ElementRead{node.inputs[0], std::move(indices), *access};

@@ -41,10 +41,11 @@ class ElementReadsTest : public ::testing::Test {
   }
 
   // x[begin:end:strides], with dimensions taken out as `shrink` says.
-  void Slice(const std::string& begin, const std::string& end, int shrink, int begin_mask = 0) {
+  void Slice(const std::string& begin, const std::string& end, int shrink, int begin_mask = 0,
+             tensorflow::DataType index = kInt) {
     graph_.Node("F/read", "StridedSlice", {"F/x", begin, end, "F/strides"},
                 {{"T", tensorflow::DT_FLOAT},
-                 {"Index", kInt},
+                 {"Index", index},
                  {"begin_mask", begin_mask},
                  {"end_mask", 0},
                  {"ellipsis_mask", 0},
@@ -166,6 +167,18 @@ TEST_F(ElementReadsTest, ASliceWithOtherStridesReadsMore) {
   Bounds("F/strides", {2});
   Pack("F/begin", {"F/i"});
   Slice("F/begin", "F/begin", /*shrink=*/1);
+  Find();
+  EXPECT_TRUE(found_.reads.empty());
+}
+
+// The stock kernel takes them; nothing here reads them.
+TEST_F(ElementReadsTest, ASliceWithBoundsOfAnotherTypeIsAnOperatorOfItsOwn) {
+  tensorflow::Tensor bound(tensorflow::DT_INT16, tensorflow::TensorShape({1}));
+  bound.flat<int16_t>()(0) = 1;
+  for (const char* const name : {"F/begin", "F/end", "F/strides"}) {
+    graph_.Node(name, "Const", {"^F/frame_start"}, {{"dtype", tensorflow::DT_INT16}, {"value", bound}});
+  }
+  Slice("F/begin", "F/end", /*shrink=*/1, /*begin_mask=*/0, tensorflow::DT_INT16);
   Find();
   EXPECT_TRUE(found_.reads.empty());
 }

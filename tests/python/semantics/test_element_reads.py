@@ -99,3 +99,14 @@ def test_gradient_when_elements_are_read():
         numeric[position] = ends[0] - ends[1]
     # Each element enters at most quadratically, so the central difference is exact but for rounding.
     np.testing.assert_allclose(got, numeric, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [tf.int16, tf.int32, tf.int64])
+def test_element_when_bounds_are_of_any_dtype(run, control_flow, dtype):
+    """Bounds of int16 are for the stock kernel alone."""
+    x = tf.constant([3, 5, 7])
+    at = lambda i: tf.strided_slice(x, tf.constant([i], dtype), tf.constant([i + 1], dtype), shrink_axis_mask=1)
+    f = tfr.Declare("Read", [("n", tf.int32)], [("r", tf.int32)])
+    define = tfr.Defun(tf.int32, func_name="Read", out_names=["r"])
+    define(lambda n: tf.cond(n < 1, lambda: at(2), lambda: f(n - 1) + at(1)))
+    assert run(f(2)) == 17
