@@ -123,6 +123,8 @@ absl::Status SetPiece(OpKernelContext* context, int index, const SizesOfPart& si
 
 ConcatGradientOp::ConcatGradientOp(tensorflow::OpKernelConstruction* construction) : OpKernel(construction) {
   OP_REQUIRES_OK(construction, construction->GetAttr("are_shapes", &are_shapes_));
+  OP_REQUIRES(construction, tensorflow::DataTypeCanUseMemcpy(input_type(1)),
+              InvalidArgument("A gradient is of numbers, got ", tensorflow::DataTypeString(input_type(1))));
   const bool fits = static_cast<int>(are_shapes_.size()) == num_inputs() - kFirstPart &&
                     num_outputs() <= static_cast<int>(are_shapes_.size());
   OP_REQUIRES(construction, fits,

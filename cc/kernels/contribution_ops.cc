@@ -41,14 +41,15 @@ bool HasRows(const Tensor& part, tensorflow::DataType dtype, const TensorShape& 
 }
 
 // The shape of a row of tensor `which`: as stated, and where that is open, as in the first term; 0 if there is none.
-TensorShape RowShape(const PartialTensorShape& stated, const std::vector<const Term*>& terms, int which) {
+// InvalidArgument if no tensor can have it.
+absl::Status RowShape(const PartialTensorShape& stated, const std::vector<const Term*>& terms, int which,
+                      TensorShape* shape) {
   const Tensor* const first = terms.empty() ? nullptr : &terms[0]->tensors[which];
-  TensorShape shape;
   for (int i = 0; i < stated.dims(); ++i) {
     const int64_t of_term = first != nullptr && i + 1 < first->dims() ? first->dim_size(i + 1) : 0;
-    shape.AddDim(stated.dim_size(i) < 0 ? of_term : stated.dim_size(i));
+    TFR_RETURN_IF_ERROR(shape->AddDimWithStatus(stated.dim_size(i) < 0 ? of_term : stated.dim_size(i)));
   }
-  return shape;
+  return absl::OkStatus();
 }
 
 // Counts the rows that tensor `which` has in all terms together. InvalidArgument if one has other rows than expected.
@@ -103,7 +104,7 @@ absl::Status Concatenate(OpKernelContext* context, const std::vector<const Term*
   int64_t rows = 0;
   TFR_RETURN_IF_ERROR(CountRows(context, terms, which, row_shape, &rows));
   TensorShape shape = row_shape;
-  shape.InsertDim(0, rows);
+  TFR_RETURN_IF_ERROR(shape.InsertDimWithStatus(0, rows));
   Tensor* result = nullptr;
   TFR_RETURN_IF_ERROR(context->allocate_output(which, shape, &result));
   if (context->op_device_context() != nullptr && context->input_memory_type(0) != tensorflow::HOST_MEMORY) {
@@ -132,6 +133,10 @@ CollectOp::CollectOp(OpKernelConstruction* construction) : OpKernel(construction
     OP_REQUIRES_OK(construction, construction->GetAttr(attributes[which], &row_shapes_[which]));
     OP_REQUIRES(construction, row_shapes_[which].dims() >= 0,
                 InvalidArgument("Gradient '", name(), "': ", attributes[which], " has no rank"));
+    const tensorflow::DataType dtype = output_type(which);
+    OP_REQUIRES(construction, tensorflow::DataTypeCanUseMemcpy(dtype),
+                InvalidArgument("Gradient '", name(), "': rows of ", tensorflow::DataTypeString(dtype),
+                                " cannot be summed, expected numbers"));
   }
 }
 
@@ -143,7 +148,9 @@ void CollectOp::Compute(OpKernelContext* context) {
   terms.erase(std::remove_if(terms.begin(), terms.end(), [this](const Term* term) { return term->part != part_; }),
               terms.end());
   for (int which = 0; which < 2; ++which) {
-    OP_REQUIRES_OK(context, Concatenate(context, terms, which, RowShape(row_shapes_[which], terms, which)));
+    TensorShape row_shape;
+    OP_REQUIRES_OK(context, RowShape(row_shapes_[which], terms, which, &row_shape));
+    OP_REQUIRES_OK(context, Concatenate(context, terms, which, row_shape));
   }
 }
 

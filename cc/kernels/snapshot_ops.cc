@@ -135,6 +135,14 @@ absl::Status ReadPositions(tensorflow::OpKernelConstruction* construction, int c
                          " positions of variables between 0 and ", Record::kMaxSize - 1);
 }
 
+// Fails if input `index`, which is of DT_RESOURCE, holds no handle.
+absl::Status CheckHoldsHandle(const OpKernelContext& context, int index) {
+  const Tensor& input = context.input(index);
+  if (input.NumElements() > 0) return absl::OkStatus();
+  return InvalidArgument("Node '", context.op_kernel().name(), "': expected the handle of a variable, got shape ",
+                         input.shape().DebugString());
+}
+
 }  // namespace
 
 SnapshotOp::SnapshotOp(tensorflow::OpKernelConstruction* construction) : OpKernel(construction) {
@@ -147,6 +155,7 @@ void SnapshotOp::Compute(OpKernelContext* context) {
   RecordVariant record(Record::New(size_));
   for (int i = 0; i < num_inputs(); ++i) {
     if (input_type(i) != tensorflow::DT_RESOURCE) continue;
+    OP_REQUIRES_OK(context, CheckHoldsHandle(*context, i));
     const bool is_assigned = std::find(assigned_.begin(), assigned_.end(), positions_[i]) != assigned_.end();
     std::optional<Tensor> value;
     OP_REQUIRES_OK(context, ValueOf(context, tensorflow::HandleFromInput(context, i), is_assigned, &value));
@@ -171,6 +180,7 @@ void VariablesOfOp::Compute(OpKernelContext* context) {
       context->set_output(i, context->input(i + 1));
       continue;
     }
+    OP_REQUIRES_OK(context, CheckHoldsHandle(*context, i + 1));
     const ResourceHandle& handle = tensorflow::HandleFromInput(context, i + 1);
     Tensor& copy = copies[{handle.container(), handle.name()}];
     if (copy.dtype() != tensorflow::DT_RESOURCE) {
