@@ -98,7 +98,8 @@ body of `f`; without it the kernel runs `f` through TensorFlow's function runtim
 
 If anything reads `record`, the function called is `forward`, whose last output that is: what the gradient
 of this call needs of it. `record_of`, of a gradient's call, holds the function that writes the record it reads:
-the call keeps it in pruned function libraries. `ignored` are not passed on: Python differentiates by them.
+the call keeps it in pruned function libraries. In a session's graph a pass lets the call that writes it do so, too.
+`ignored` are not passed on: Python differentiates by them.
 )doc");
 
 REGISTER_OP(kRetainOp)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/prepare_graph_pass.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,13 @@
 #include "cc/expand/verify_devices.h"
 #include "cc/passes/recursion_optimizer.h"
 #include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow_recursion {
 namespace {
 
+using tensorflow::FunctionLibraryDefinition;
 using tensorflow::Graph;
 using tensorflow::Node;
 
@@ -33,10 +36,10 @@ void NoteSoftPlacement(const tensorflow::ConfigProto& config, const std::vector<
   for (Node* call : calls) call->AddAttr(kSoftPlacementAttr, config.allow_soft_placement());
 }
 
-void MarkTakenNames(const Graph& graph, const std::vector<Node*>& calls) {
+void MarkTakenNames(const Graph& graph, const FunctionLibraryDefinition& library, const std::vector<Node*>& calls) {
   std::vector<std::string> names;
   for (const Node* node : graph.op_nodes()) names.push_back(node->name());
-  const std::vector<std::string> taken = TakenNames(names, graph.flib_def().ToProto());
+  const std::vector<std::string> taken = TakenNames(names, library.ToProto());
   if (taken.empty()) return;
   for (Node* call : calls) call->AddAttr(kTakenNamesAttr, taken);
 }
@@ -46,6 +49,25 @@ void MarkTakenNames(const Graph& graph, const std::vector<Node*>& calls) {
 void MarkPinned(const std::vector<Node*>& calls) {
   for (Node* call : calls) {
     if (AsksForType(call->requested_device())) call->AddAttr(kPinnedAttr, true);
+  }
+}
+
+// Lets a call name its forward function, where anything reads its record, so that Grappler keeps that in the graph's
+// function library. The gradient's call names it as well, but may not be among what is fetched: a loop of control flow
+// v1 pushes the record on a stack for all gradients as soon as one of them is fetched.
+void NameForwardFunctions(const FunctionLibraryDefinition& library, const std::vector<Node*>& calls) {
+  for (Node* call : calls) {
+    std::string forward;
+    const bool has_forward = GetNodeAttr(call->attrs(), kForwardAttr, &forward).ok() && library.Contains(forward);
+    const auto& readers = call->out_edges();
+    const bool is_read = std::any_of(readers.begin(), readers.end(), [call](const tensorflow::Edge* edge) {
+      return edge->src_output() == call->num_outputs() - 1;
+    });
+    std::vector<tensorflow::NameAttrList> named;
+    if (!has_forward || !is_read || !GetNodeAttr(call->attrs(), kRecordOfAttr, &named).ok()) continue;
+    named.emplace_back().set_name(forward);
+    call->ClearAttr(kRecordOfAttr);
+    call->AddAttr(kRecordOfAttr, named);
   }
 }
 
@@ -66,25 +88,29 @@ absl::Status Pad(int min_nodes, Graph* graph) {
 
 }  // namespace
 
-absl::Status PrepareGraph(const tensorflow::ConfigProto& config, Graph* graph) {
+absl::Status PrepareGraph(const tensorflow::ConfigProto& config, const FunctionLibraryDefinition& library,
+                          Graph* graph) {
   const auto* entry = FindSwitch(config);
   if (entry == nullptr) return absl::OkStatus();
   const std::vector<Node*> calls = FindInvokes(*graph);
   if (calls.empty() || IsFunctionGraph(*graph)) return absl::OkStatus();
   Options ignored;
   TFR_RETURN_IF_ERROR(ReadOptions(*entry, &ignored));
-  MarkTakenNames(*graph, calls);
+  MarkTakenNames(*graph, library, calls);
   MarkPinned(calls);
+  NameForwardFunctions(library, calls);
   TFR_RETURN_IF_ERROR(KeepWaits(graph));
   const int min_nodes = config.graph_options().rewrite_options().min_graph_nodes();
   return Pad(min_nodes == 0 ? kDefaultMinGraphNodes : min_nodes, graph);
 }
 
 absl::Status PrepareGraphPass::Run(const tensorflow::GraphOptimizationPassOptions& options) {
-  if (options.session_options == nullptr || options.graph == nullptr) return absl::OkStatus();
+  if (options.session_options == nullptr || options.graph == nullptr || options.flib_def == nullptr) {
+    return absl::OkStatus();
+  }
   const tensorflow::ConfigProto& config = options.session_options->config;
   Graph* const graph = options.graph->get();
-  if (!options.is_function_graph) TFR_RETURN_IF_ERROR(PrepareGraph(config, graph));
+  if (!options.is_function_graph) TFR_RETURN_IF_ERROR(PrepareGraph(config, *options.flib_def, graph));
   const std::vector<Node*> calls = FindInvokes(*graph);
   if (options.device_set == nullptr || calls.empty()) return absl::OkStatus();
   TFR_RETURN_IF_ERROR(VerifyDevices(*graph, *options.flib_def, *options.device_set, config.allow_soft_placement()));

@@ -6,17 +6,21 @@
 
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
 namespace tensorflow_recursion {
 
-// Prepares a main graph with calls, in a session with the switch on. Any other graph stays as it is.
+// Prepares a main graph with calls, in a session with the switch on. Any other graph stays as it is. `library` has the
+// functions, because a session keeps them apart from the graph.
 // - It reports faulty options: the errors of a pass reach the user, those of an optimizer do not.
 // - It notes which names bodies cannot have, and which calls the user has pinned to a device.
+// - It lets calls whose records are read name their forward functions, so that Grappler keeps these.
 // - It keeps control edges that Grappler must not take out (cc/expand/keep_waits.h).
 // - It adds NoOps to a graph so small that Grappler would skip it.
-absl::Status PrepareGraph(const tensorflow::ConfigProto& config, tensorflow::Graph* graph);
+absl::Status PrepareGraph(const tensorflow::ConfigProto& config, const tensorflow::FunctionLibraryDefinition& library,
+                          tensorflow::Graph* graph);
 
 // Reports devices that bodies ask for and that are not there, because TensorFlow's Placer does not see the bodies. It
 // does so for the graphs with calls of sessions, with the switch on or off, and of tf.functions. For a session's graph

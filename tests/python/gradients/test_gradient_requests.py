@@ -54,6 +54,21 @@ def test_same_step_runs_again_and_again(run, control_flow):
         np.testing.assert_allclose(run(fetches, {x: 1.2, n: i}), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("is_recursive", [True, False])
+def test_part_of_the_gradients_of_a_loop(run, control_flow, is_recursive):
+    """A loop of control flow v1 keeps what all gradients need, the call's record too, whichever of them is fetched."""
+    f = define_power()
+    if not is_recursive:
+        f, define = recursive("Square", [F64, I32], [F64], [[]])
+        define(lambda x, n: x * x)
+    w, x = tf.constant(2.0, F64), tf.constant(3.0, F64)
+    step = lambda i, s, t: (i + 1, s + tf.ensure_shape(f(w, 2), []), t * x)
+    _, s, t = tf.while_loop(lambda i, *_: i < 3, step, [0, tf.zeros([], F64), tf.ones([], F64)])
+    dw, dx = tf.gradients(s + t, [w, x])
+    for fetch, expected in ((dx, 27), (dw, 12), ([dw, dx], [12, 27]), (s, 12)):
+        assert run(fetch) == expected
+
+
 def test_jacobian_by_gradients_of_elements(run, control_flow):
     f, define = recursive("F", [F64, F64, I32], [F64])
     define(lambda v, w, n: tf.cond(n < 1, lambda: v, lambda: f(tf.tanh(tf.linalg.matvec(w, v)), w, n - 1)))

@@ -214,6 +214,19 @@ def test_random_stream_of_body_goes_on_when_fetches_change(run):
     assert [drawn[0][0], drawn[1][0], drawn[-1][0]] == [stock_stream(8)[i] for i in (0, 1, 7)]
 
 
+@pytest.mark.parametrize("mode", STATIC_SESSIONS, indirect=True)
+def test_random_stream_of_body_goes_on_when_the_graph_has_its_name(run):
+    """Its operators are `Draw/...` in the graph, unless the graph has nodes of these names, fetched or not."""
+    tf1.set_random_seed(5)
+    f, define = recursive("Draw", [tf.int32], [tf.int32])
+    define(lambda n: tf.cond(n < 1, lambda: 0, lambda: f(n - 1)) + random_number())
+    y = f(0)
+    with tf1.name_scope("Draw/"):
+        other = random_number()
+    drawn = [run([y, other])[0], run(y), run(y), run([y, other])[0]]
+    assert drawn == stock_stream(4)
+
+
 def slowly(x):
     """x, after products that take longer than a call would if it did not wait."""
     product = tf1.placeholder_with_default(np.eye(300, dtype=np.float32), [300, 300])
