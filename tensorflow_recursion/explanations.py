@@ -23,6 +23,9 @@ from tensorflow_recursion.errors import with_message
 
 # The lines of files in these folders are nobody's mistake; TensorFlow leaves out most of its own.
 _FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
+# Keras is installed beside TensorFlow. Its lines say nothing of where the user calls a layer.
+_BESIDE = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
+_KERAS = tuple(os.path.join(_BESIDE, name, "") for name in ("keras", "tf_keras"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,6 +239,29 @@ _EXPLANATIONS = (
         "or tf.cast(x, tf.float32) for the tensor, for example",
         quotes=True,
         of_results=True,
+    ),
+    _Explanation(
+        r"^Input '(?:pred|input)' of '(?:Switch|LoopCond)' Op has type (\w+) that does not match expected type of bool",
+        "the condition of a tf.cond or tf.while_loop is {1} here and has to be a bool; write n > 0, for example, or "
+        "tf.cast(n, tf.bool)",
+        quotes=True,
+    ),
+    _Explanation(
+        r"^Shape must be rank 0 but is rank \d+ for '{{node \S+}} = (?:Switch|LoopCond)\[",
+        "the condition of a tf.cond or tf.while_loop has to be a scalar; write tf.reduce_all(x > 0), for example, or, "
+        "to choose element by element, tf.where",
+        quotes=True,
+    ),
+    _Explanation(
+        r"(?s)^Num gradients \d+ generated for op .*CustomGradient.* do not match num inputs \d+",
+        "the backward function of a tf.custom_gradient returns more or fewer gradients than its function has "
+        "arguments; let it return one for each",
+    ),
+    _Explanation(
+        r"(?s)^Incompatible shapes between op input and calculated input gradient\..*Original input shape: (.*?)\.\s+"
+        r"Calculated input gradient shape: (.*)",
+        "a gradient of shape {2} is given for an argument of shape {1}; let the backward function of a "
+        "tf.custom_gradient return one of the same shape, tf.zeros_like(x) for example",
     ),
     _Explanation(
         r"'(.*)' is encountered while parsing the device spec|Not a valid device name: \"(.*)\"",
@@ -454,7 +480,7 @@ def _of_converted(known: _Explanation, error: Exception, text: str, autograph: b
 def place(error: Exception) -> str:
     """File and line of the body where the error came up, if it is in a file."""
     for file, line in _frames(error):
-        if not is_ours(file) and os.path.exists(file):
+        if not is_ours(file) and not os.path.abspath(file).startswith(_KERAS) and os.path.exists(file):
             if "contextlib" not in file and not is_converted(file):
                 return f" ({os.path.basename(file)}, line {line})"
     return ""

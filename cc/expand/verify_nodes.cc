@@ -45,11 +45,30 @@ bool TakesAttributes(const tensorflow::AttrValue& value, const tensorflow::Funct
   return function != nullptr && function->signature().attr_size() > 0;
 }
 
+// Says so if the node is a conditional or a loop that goes by something that is no bool. Its kernel would take any
+// number, but Switch and LoopCond do not.
+absl::Status VerifyCondition(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library) {
+  tensorflow::DataType type = tensorflow::DT_BOOL;
+  if (const auto predicate = node.attr().find("Tcond"); predicate != node.attr().end()) {
+    type = predicate->second.type();
+  } else if (const auto condition = node.attr().find("cond"); condition != node.attr().end()) {
+    const tensorflow::FunctionDef* function = library.Find(condition->second.func().name());
+    if (function != nullptr && function->signature().output_arg_size() == 1) {
+      type = function->signature().output_arg(0).type();
+    }
+  }
+  if (type == tensorflow::DT_BOOL || type == tensorflow::DT_INVALID) return absl::OkStatus();
+  return InvalidArgument("Node '", node.name(), "' (", node.op(), "): its condition is ",
+                         tensorflow::DataTypeString(type), ", expected bool; write n > 0, for example, or ",
+                         "tf.cast(n, tf.bool)");
+}
+
 absl::Status VerifyLoweringOf(const NodeDef& node, const tensorflow::FunctionLibraryDefinition& library) {
   if (!IsMarkedForLowering(node) || FindExpandable(node, library).kind != Expansion::kNone) return absl::OkStatus();
   for (const auto& [name, value] : node.attr()) {
     if (TakesAttributes(value, library)) return absl::OkStatus();  // whether it fits is known when it is instantiated
   }
+  TFR_RETURN_IF_ERROR(VerifyCondition(node, library));
   return InvalidArgument("Node '", node.name(), "' (", node.op(),
                          "): its functions are missing or do not fit its inputs and outputs");
 }

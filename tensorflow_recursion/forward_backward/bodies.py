@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorflow_recursion import names, ops
+from tensorflow_recursion import explanations, names, ops
 from tensorflow_recursion._tf import copies, function_calls, functions, graphs, handles, inlining, nodes
 from tensorflow_recursion._tf import tracing as tf_tracing
 from tensorflow_recursion.forward_backward import effects, tf_functions
@@ -275,7 +275,11 @@ def gradients_of(
       LookupError: if something on the path has no gradient; names the function.
     """
     try:
-        with graphs.inside_of_strategies(original_of(definition).strategies):
+        # The backward functions of custom gradients in the body run in here, and may be wrong as the body may.
+        with (
+            explanations.explained(names.shown(original_of(definition).user_name)),
+            graphs.inside_of_strategies(original_of(definition).strategies),
+        ):
             dxs = tf1.gradients(list(ys), list(xs), list(dys)) if ys else [None] * len(xs)
     except LookupError as error:
         name = names.shown(original_of(definition).user_name)

@@ -39,6 +39,14 @@ TEST(VerifyFunctionsPassTest, RefusesBranchesThatDoNotFit) {
   EXPECT_TRUE(absl::StrContains(status.message(), "Node 'if' (If): its functions are missing or do not fit")) << status;
 }
 
+TEST(VerifyFunctionsPassTest, SaysWhatAConditionIsThatIsNoBool) {
+  auto function = Lowered("G", "F");
+  (*function.mutable_node_def(1)->mutable_attr())["Tcond"].set_type(tensorflow::DT_INT64);
+  const absl::Status status = Verify(OneCall().Function(function));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), "Node 'if' (If): its condition is int64, expected bool")) << status;
+}
+
 TEST(VerifyFunctionsPassTest, RefusesBranchesThatContainThemselves) {
   const absl::Status status = Verify(OneCall().Function(Lowered("G", "G")));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

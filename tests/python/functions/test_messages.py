@@ -232,6 +232,14 @@ def test_mistake_in_body_says_function_line_and_remedy(control_flow, body, throu
     assert caught.value.__cause__ is not None and type(caught.value) is type(caught.value.__cause__)
 
 
+def test_mistake_in_call_of_layer_points_at_the_line_of_the_body():
+    """Keras raises it, in files that are none of the user's."""
+    call, define = recursive("F", [F32], [F32])
+    define(lambda x: tf.keras.layers.Dense(2)(x))
+    with pytest.raises(ValueError, match=r"^Function 'F' \(test_messages.py, line \d+\): .*shape"):
+        call(np.ones((1, 2), np.float32))
+
+
 HANDLES = {
     "FIFOQueue": (lambda: tf.raw_ops.FIFOQueue(component_types=[I32]), lambda h: tf.raw_ops.QueueSize(handle=h)),
     "RandomShuffleQueue": (
