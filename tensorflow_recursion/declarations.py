@@ -256,7 +256,7 @@ class Defun(Generic[Made]):
                     "write @Defun(dtype, ...) or @Defun() above it"
                 )
         self._input_types = [signatures.checked_type(where, _type_of(dtype)) for dtype in input_types]
-        self._input_shapes = [tf.TensorShape(getattr(spec, "shape", None)) for spec in input_types]
+        self._input_shapes = [tf.TensorShape(_shape_of(spec)) for spec in input_types]
         listed = None if out_names is None else _listed_names(where, out_names)
         self._settings = Settings(
             out_names=listed,
@@ -307,6 +307,11 @@ class Defun(Generic[Made]):
 def _type_of(spec: Any) -> Any:
     """The dtype of what a user states of an argument: a TensorSpec, or the dtype itself."""
     return spec.dtype if isinstance(spec, tf.TensorSpec) else spec
+
+
+def _shape_of(spec: Any) -> Any:
+    """The static shape that a user states of an argument, None if there is none. (`np.int32` has a `shape`, too.)"""
+    return spec.shape if isinstance(spec, tf.TensorSpec) else None
 
 
 def _gradient_name(function: str, grad_func: Any, create_grad_func: bool | None) -> str | None:

@@ -360,3 +360,13 @@ def test_constant_of_function_in_branch_that_is_not_taken_stays_there():
 
     with switches.control_flow_v2(False), tf1.Session(config=tfr.session_config()) as session:
         assert session.run([F(2, 5), F(2, -5)]) == [5, 7]
+
+
+def test_dtypes_may_be_those_of_numpy(run):
+    f = tfr.Declare("F", [("n", np.int32), ("x", "float64")], [("r", np.float64)])
+
+    @tfr.Defun(np.int32, np.float64, func_name="F", out_names=["r"])
+    def F(n, x):
+        return tf.cond(n < 1, lambda: x, lambda: f(n - 1, x * 2.0))
+
+    assert run(F(3, 1.5)) == 12
