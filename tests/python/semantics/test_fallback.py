@@ -330,7 +330,6 @@ def test_session_without_switch_says_once_that_there_is_one(monkeypatch, fib):
     assert "'Fib'" in text and "tfr.session_config()" in text and f"{SILENCE}=1" in text
 
 
-@pytest.mark.parametrize("on_fallback", ["warn", "error"])
 def without_optimizers(**options):
     config = tfr.session_config(**options)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
