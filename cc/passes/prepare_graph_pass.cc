@@ -52,19 +52,23 @@ void MarkPinned(const std::vector<Node*>& calls) {
   }
 }
 
-// Lets a call name its forward function, where anything reads its record, so that Grappler keeps that in the graph's
+// Whether anything but the call of a gradient reads the record of a call.
+bool IsRecordHandedOn(const Node& call) {
+  return std::any_of(call.out_edges().begin(), call.out_edges().end(), [&call](const tensorflow::Edge* edge) {
+    return edge->src_output() == call.num_outputs() - 1 && edge->dst()->type_string() != kInvokeOp;
+  });
+}
+
+// Lets a call name its forward function, where its record is handed on, so that Grappler keeps that in the graph's
 // function library. The gradient's call names it as well, but may not be among what is fetched: a loop of control flow
 // v1 pushes the record on a stack for all gradients as soon as one of them is fetched.
 void NameForwardFunctions(const FunctionLibraryDefinition& library, const std::vector<Node*>& calls) {
   for (Node* call : calls) {
     std::string forward;
     const bool has_forward = GetNodeAttr(call->attrs(), kForwardAttr, &forward).ok() && library.Contains(forward);
-    const auto& readers = call->out_edges();
-    const bool is_read = std::any_of(readers.begin(), readers.end(), [call](const tensorflow::Edge* edge) {
-      return edge->src_output() == call->num_outputs() - 1;
-    });
     std::vector<tensorflow::NameAttrList> named;
-    if (!has_forward || !is_read || !GetNodeAttr(call->attrs(), kRecordOfAttr, &named).ok()) continue;
+    if (!has_forward || !IsRecordHandedOn(*call)) continue;
+    if (!GetNodeAttr(call->attrs(), kRecordOfAttr, &named).ok()) continue;
     named.emplace_back().set_name(forward);
     call->ClearAttr(kRecordOfAttr);
     call->AddAttr(kRecordOfAttr, named);

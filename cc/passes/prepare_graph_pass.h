@@ -16,7 +16,7 @@ namespace tensorflow_recursion {
 // functions, because a session keeps them apart from the graph.
 // - It reports faulty options: the errors of a pass reach the user, those of an optimizer do not.
 // - It notes which names bodies cannot have, and which calls the user has pinned to a device.
-// - It lets calls whose records are read name their forward functions, so that Grappler keeps these.
+// - It lets calls whose records are handed on name their forward functions, so that Grappler keeps these.
 // - It keeps control edges that Grappler must not take out (cc/expand/keep_waits.h).
 // - It adds NoOps to a graph so small that Grappler would skip it.
 absl::Status PrepareGraph(const tensorflow::ConfigProto& config, const tensorflow::FunctionLibraryDefinition& library,

@@ -66,7 +66,7 @@ TEST(PrepareGraphTest, TakesTheFunctionsFromTheLibraryThatASessionKeepsApart) {
 }
 
 // Grappler keeps only the functions that nodes name.
-TEST(PrepareGraphTest, CallsNameTheForwardFunctionIfAnythingReadsTheirRecord) {
+TEST(PrepareGraphTest, CallsNameTheForwardFunctionIfTheirRecordIsHandedOn) {
   for (const bool is_read : {false, true}) {
     GraphBuilder builder;
     Attrs attrs = GraphBuilder::CallAttrs("F", {kInt}, {kInt});
