@@ -65,9 +65,9 @@ class Results:
         if any(output is None for output in outputs):
             raise ValueError(f"Function '{self.function}' returns None among its outputs; it can not return None there")
         for i, output in enumerate(outputs):
-            if isinstance(output, (list, tuple)) and any(map(tf.is_tensor, tf.nest.flatten(output))):
+            if what := _holds(output):
                 raise TypeError(
-                    f"Function '{self.function}': output {i} is a {type(output).__name__} that holds tensors, expected "
+                    f"Function '{self.function}': output {i} is a {type(output).__name__} that holds {what}, expected "
                     "a tensor; return a flat list or tuple, or tf.stack what is to be one tensor"
                 )
         return outputs
@@ -132,6 +132,18 @@ class Results:
                     f"Function '{self.function}': output {i} has shape {output.shape}, output_shapes states {shape}"
                 )
         return [checked(i, output, shape) for i, (output, shape) in enumerate(zip(outputs, shapes, strict=True))]
+
+
+def _holds(output: Any) -> str | None:
+    """What is in an output that is a nest; None if it is one tensor, as a list of numbers is: `[1.0, 2.0]`.
+
+    A tuple of values looks like further outputs, as in `return (1.0, 2.0), 3.0`.
+    """
+    if not isinstance(output, (list, tuple)):
+        return None
+    if any(map(tf.is_tensor, tf.nest.flatten(output))):
+        return "tensors"
+    return "values" if isinstance(output, tuple) else next(filter(None, map(_holds, output)), None)
 
 
 def is_check(op: tf.Operation) -> bool:

@@ -486,6 +486,27 @@ def test_nested_results_are_error_that_says_which(run):
     assert [np.asarray(value).tolist() for value in run(list(G(1.0)))] == [1.0, [1.0, 2.0], [3.0]]
 
 
+NESTS_OF_NUMBERS = {
+    "tuple": (1.0, 2.0),
+    "tuple in a tuple": ((1.0, 2.0), 3.0),
+    "tuple in a list": [(1.0, 2.0)],
+    "empty": (),
+}
+
+
+@pytest.mark.parametrize("name", NESTS_OF_NUMBERS)
+def test_nested_numbers_are_error_that_says_which(name):
+    nested = NESTS_OF_NUMBERS[name]
+
+    @tfr.Defun(F32, func_name="F")
+    def F(x):
+        return x, nested
+
+    kind = type(nested).__name__
+    with pytest.raises(TypeError, match=rf"Function 'F': output 1 is a {kind} that holds values.*flat list"):
+        F(1.0)
+
+
 # --- Named gradients ----------------------------------------------------------------------------------------------
 
 
