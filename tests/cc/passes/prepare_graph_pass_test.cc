@@ -78,7 +78,7 @@ TEST(PrepareGraphTest, CallsNameTheForwardFunctionIfTheirRecordIsHandedOn) {
     std::vector<tensorflow::NameAttrList> named;
     ASSERT_TRUE(GetNodeAttr(FindNode(*graph, "y")->attrs(), kRecordOfAttr, &named).ok());
     ASSERT_EQ(named.size(), is_read ? 1 : 0);
-    if (is_read) EXPECT_EQ(named[0].name(), "G");
+    EXPECT_EQ(is_read ? named[0].name() : "G", "G");
   }
 }
 
