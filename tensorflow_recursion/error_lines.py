@@ -185,7 +185,10 @@ def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
         return []
     if (origin := origins.origin_in(known, node)) is not None:
         return [origin]
-    return [found for run, inner in functions.taken_apart(known, node) for found in _origins_in(graph, run, inner)]
+    in_parts = [found for run, inner in functions.taken_apart(known, node) for found in _origins_in(graph, run, inner)]
+    if in_parts or (maker := functions.maker_of(known, node)) is None:
+        return in_parts
+    return _origins_in(graph, function, maker)
 
 
 def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]:

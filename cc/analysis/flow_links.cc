@@ -42,7 +42,7 @@ absl::Status LinkCondition(FlowBuilder* builder, const FlowLoop& loop, std::vect
   if (loop.condition != nullptr) {
     Source condition;
     TFR_RETURN_IF_ERROR(ResolveOutput(builder, loop.condition, 0, &condition));
-    inputs->emplace_back().source = {BranchOn(builder, condition, loop.region), 1};
+    inputs->emplace_back().source = {BranchOn(builder, condition, loop.condition), 1};
     return absl::OkStatus();
   }
   const auto control = std::find_if_not(loop.nexts.begin(), loop.nexts.end(), IsOfPartialLoop);
@@ -135,7 +135,7 @@ absl::Status LinkNode(FlowBuilder* builder, NodeId id) {
     // The predicate must be a token, even if constant: its branch tells the dead side.
     inputs[1] = Input();
     TFR_RETURN_IF_ERROR(ResolveToken(builder, node, 1, &inputs[1]));
-    const NodeId branch = BranchOn(builder, inputs[1].source, flow.nodes[id].region);
+    const NodeId branch = BranchOn(builder, inputs[1].source, node);
     flow.nodes[id].branch = branch;
   }
   if (kind == OpKind::kMerge && !controls.empty()) controls = {JoinDeadOrAlive(&flow, id, std::move(controls))};

@@ -63,7 +63,7 @@ absl::Status ResolveOrigin(FlowBuilder* builder, const Node* node, int port, Sou
   } else if (node->IsSwitch() && made == kNone) {
     Input predicate;
     TFR_RETURN_IF_ERROR(ResolveToken(builder, node, 1, &predicate));
-    *source = {BranchOn(builder, predicate.source, builder->regions().region(node)), port};
+    *source = {BranchOn(builder, predicate.source, node), port};
   } else if (!FindLoopEntry(*builder, node, port, source)) {
     if (made == kNone) return InvalidArgument("Node '", node->name(), "' yields no value that can be read");
     *source = {made, port};
@@ -246,14 +246,14 @@ absl::Status ResolveControls(FlowBuilder* builder, const Node* node, std::vector
   return absl::OkStatus();
 }
 
-NodeId BranchOn(FlowBuilder* builder, const Source& predicate, RegionId region) {
-  FlowGraph& flow = *builder->flow;
+NodeId BranchOn(FlowBuilder* builder, const Source& predicate, const Node* reader) {
+  const RegionId region = builder->regions().region(reader);
   auto [position, inserted] = builder->branches.try_emplace({region, predicate});
   if (inserted) {
-    FlowNode branch(OpKind::kBranch, region, flow.nodes[predicate.node].node);
+    FlowNode branch(OpKind::kBranch, region, reader);
     branch.num_ports = 2;
     branch.inputs.emplace_back().source = predicate;
-    position->second = flow.nodes.Add(std::move(branch));
+    position->second = builder->flow->nodes.Add(std::move(branch));
   }
   return position->second;
 }

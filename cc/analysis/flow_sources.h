@@ -45,8 +45,9 @@ absl::Status ResolveTokenAndControls(FlowBuilder* builder, const tensorflow::Nod
 // Adds what the node's control inputs wait for, sorted, each once.
 absl::Status ResolveControls(FlowBuilder* builder, const tensorflow::Node* node, std::vector<Source>* controls);
 
-// The kBranch on `predicate`, which all switches on it in the region share.
-NodeId BranchOn(FlowBuilder* builder, const Source& predicate, RegionId region);
+// The kBranch on `predicate`, which all switches on it in the region share. `reader` is the node that asks for it: a
+// Switch or a LoopCond. Errors name the first one that does.
+NodeId BranchOn(FlowBuilder* builder, const Source& predicate, const tensorflow::Node* reader);
 
 }  // namespace tensorflow_recursion
 

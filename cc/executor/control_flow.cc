@@ -5,35 +5,43 @@
 #include <string>
 
 #include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow_recursion {
 namespace {
 
-absl::Status NotAPredicate(const Region& region, const tensorflow::Tensor& tensor) {
-  const std::string where = region.name.empty() ? "the graph around the calls" : "'" + region.name + "'";
+// What an error says of the node that a branch or a switch was made for.
+std::string NodeOf(const Region& region, const Op& op) {
+  const OpId id(static_cast<uint32_t>(&op - region.ops.data()));
+  return absl::StrCat("\n\t [[{{node ", region.deciding_nodes.at(id), "}}]]");
+}
+
+absl::Status NotAPredicate(const Region& region, const Op& op, const tensorflow::Tensor& tensor) {
   // Stock TensorFlow hands on an empty vector in place of a dead value that goes from one function to another.
   const bool was_dead = region.name.empty() && tensor.dims() == 1 && tensor.NumElements() == 0;
-  return InvalidArgument("The predicate of a conditional in ", where, " must be a scalar bool, got shape ",
-                         tensor.shape().DebugString(),
+  return InvalidArgument("The predicate of a conditional or a loop must be a scalar bool, got ",
+                         tensorflow::DataTypeString(tensor.dtype()), " of shape ", tensor.shape().DebugString(),
                          was_dead ? ", as a branch leaves it that was not taken: the gradient of a frozen function "
                                     "whose conditionals were taken apart, with one in a branch of another. Compute it "
                                     "in a tf.function that calls the frozen one, or freeze that by "
                                     "convert_variables_to_constants_v2(function, lower_control_flow=False)"
-                                  : "");
+                                  : "",
+                         NodeOf(region, op));
 }
 
 }  // namespace
 
 // Both of these return false if the value is no bool; the run has failed then.
-inline bool ControlFlow::TakePredicate(Frame* frame, Value* value, bool* result) {
-  const bool is_valid = ReadPredicate(frame, *value, result);
+inline bool ControlFlow::TakePredicate(Frame* frame, const Op& op, Value* value, bool* result) {
+  const bool is_valid = ReadPredicate(frame, op, *value, result);
   value->Release();
   return is_valid;
 }
 
-inline bool ControlFlow::ReadPredicate(Frame* frame, const Value& value, bool* result) {
+inline bool ControlFlow::ReadPredicate(Frame* frame, const Op& op, const Value& value, bool* result) {
   if (ABSL_PREDICT_TRUE(value.is_scalar())) {
     *result = value.boolean;
     return true;
@@ -43,20 +51,20 @@ inline bool ControlFlow::ReadPredicate(Frame* frame, const Value& value, bool* r
     *result = tensor.scalar<bool>()();
     return true;
   }
-  context_->FailAt(NotAPredicate(*frame->region, tensor), frame);
+  context_->FailAt(NotAPredicate(*frame->region, op, tensor), frame);
   return false;
 }
 
 void ControlFlow::FireSwitch(Frame* frame, const Op& op, Value* inputs) {
   bool side = false;
-  if (!TakePredicate(frame, &inputs[1], &side)) return inputs[0].Release();
+  if (!TakePredicate(frame, op, &inputs[1], &side)) return inputs[0].Release();
   router_->DeliverDone(frame, op);
   router_->DeliverPort(frame, &frame->region->ports[op.port + side], inputs[0].Take());
 }
 
 void ControlFlow::FireBranch(Frame* frame, const Op& op, Value* inputs) {
   bool side = false;
-  if (!TakePredicate(frame, &inputs[0], &side)) return;
+  if (!TakePredicate(frame, op, &inputs[0], &side)) return;
   const Region& region = *frame->region;
   frame->pending()[&op - region.ops.data()] = static_cast<uint16_t>(1 + side);
   // All data that waits at gates is taken out of its slots before any of it moves on, because it may go to one of these
@@ -84,8 +92,10 @@ void ControlFlow::FireSwitchN(Frame* frame, const Op& op, Value* inputs) {
   inputs[1].Release();
   if (index.dims() != 0 || index.dtype() != tensorflow::DT_INT32) {
     inputs[0].Release();
-    return context_->FailAt(
-        InvalidArgument("The branch index of a case in '", frame->region->name, "' must be a scalar int32"), frame);
+    return context_->FailAt(InvalidArgument("The branch index of a tf.switch_case must be a scalar int32, got ",
+                                            tensorflow::DataTypeString(index.dtype()), " of shape ",
+                                            index.shape().DebugString(), NodeOf(*frame->region, op)),
+                            frame);
   }
   int32_t side = index.scalar<int32_t>()();
   if (side < 0 || side >= op.num_ports) side = op.num_ports - 1;

@@ -36,8 +36,8 @@ class ControlFlow {
   void FireMerge(Frame* frame, const Op& op);
 
  private:
-  bool ReadPredicate(Frame* frame, const Value& value, bool* result);
-  bool TakePredicate(Frame* frame, Value* value, bool* result);
+  bool ReadPredicate(Frame* frame, const Op& op, const Value& value, bool* result);
+  bool TakePredicate(Frame* frame, const Op& op, Value* value, bool* result);
 
   WorkerContext* const context_;
   TokenRouter* const router_;

@@ -233,21 +233,15 @@ std::string FallbackText(const std::string& function, const absl::Status& failur
                       Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
 }
 
-absl::Status TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls, OnFallback on_fallback,
-                            const tensorflow::DeviceSet* devices) {
+void TellOfNoSwitch(const DynamicCalls& calls, const tensorflow::DeviceSet* devices) {
   std::vector<std::string> functions;
   for (const std::string& function : calls) functions.push_back(absl::StrCat("'", function, "'"));
-  const bool is_off = config.graph_options().rewrite_options().disable_meta_optimizer();
   const std::string text = absl::StrCat(
-      "Calls of ", absl::StrJoin(functions, ", "), " run dynamically, many times slower than statically, because ",
-      is_off ? "rewrite_options.disable_meta_optimizer is set in the session's configuration. Leave it unset, and make "
-               "the session"
-             : "the session was made without tfr.session_config(). Make it",
-      " with tf.compat.v1.Session(config=tfr.session_config()); where dynamic execution is meant, the environment "
-      "variable TENSORFLOW_RECURSION_SILENCE_DYNAMIC=1 silences this");
-  if (on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
+      "Calls of ", absl::StrJoin(functions, ", "),
+      " run dynamically, many times slower than statically, because the session was made without "
+      "tfr.session_config(). Make it with tf.compat.v1.Session(config=tfr.session_config()); where dynamic execution "
+      "is meant, the environment variable TENSORFLOW_RECURSION_SILENCE_DYNAMIC=1 silences this");
   SayOnce(NoticeKind::kNoSwitch, "", text, devices);
-  return absl::OkStatus();
 }
 
 }  // namespace tensorflow_recursion

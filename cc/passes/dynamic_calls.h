@@ -40,10 +40,8 @@ absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failu
 // there to be made static by its kernel; what turns notices into errors is then an option of the session.
 std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session);
 
-// Tells the user of a session with the switch off that there is a switch: by one notice a session, or by
-// FailedPrecondition with the same text, as `on_fallback` says.
-absl::Status TellOfNoSwitch(const tensorflow::ConfigProto& config, const DynamicCalls& calls, OnFallback on_fallback,
-                            const tensorflow::DeviceSet* devices);
+// Tells the user of a session without the switch that there is one, by one notice a session.
+void TellOfNoSwitch(const DynamicCalls& calls, const tensorflow::DeviceSet* devices);
 
 }  // namespace tensorflow_recursion
 

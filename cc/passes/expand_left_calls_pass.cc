@@ -83,10 +83,18 @@ absl::Status ExpandLeftCallsPass::Run(const tensorflow::GraphOptimizationPassOpt
   const DynamicCalls calls = FindDynamicCalls(**options.graph, *options.flib_def);
   if (calls.empty()) return absl::OkStatus();
   const tensorflow::ConfigProto& config = options.session_options->config;
+  const auto* entry = FindEntry(config);
+  if (entry == nullptr) {
+    TellOfNoSwitch(calls, options.device_set);
+    return absl::OkStatus();
+  }
   OnFallback on_fallback = OnFallback::kWarn;
-  if (const auto* entry = FindEntry(config)) TFR_RETURN_IF_ERROR(ReadOnFallback(*entry, &on_fallback));
-  const auto* entry = FindSwitch(config);
-  if (entry == nullptr) return TellOfNoSwitch(config, calls, on_fallback, options.device_set);
+  TFR_RETURN_IF_ERROR(ReadOnFallback(*entry, &on_fallback));
+  if (FindSwitch(config) == nullptr) {
+    const absl::Status off = absl::FailedPreconditionError(
+        "rewrite_options.disable_meta_optimizer is set in the session's configuration, which turns all optimizers off");
+    return TellOfFallback(calls, off, on_fallback, options.device_set);
+  }
   const absl::Status expanded = Expand(options, *entry, options.graph);
   TFR_RETURN_IF_ERROR(LeaveNestedCallsToKernels(**options.graph, *entry, options.flib_def));
   const DynamicCalls left = FindDynamicCalls(**options.graph, *options.flib_def);

@@ -45,6 +45,9 @@ absl::Status AddOp(NodeId id, Layout* layout) {
   layout->op_of[id] = OpId(region.ops.size());
   layout->nodes_of[from.region].push_back(id);
   layout->program->max_inputs = std::max(layout->program->max_inputs, num_inputs);
+  if (op.kind == OpKind::kBranch || op.kind == OpKind::kSwitch || op.kind == OpKind::kSwitchN) {
+    region.deciding_nodes[layout->op_of[id]] = from.node->name();
+  }
   region.ops.push_back(op);
   region.ports.resize(region.ports.size() + from.num_ports + 1);
   return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -260,6 +261,8 @@ struct Region {
   std::vector<OpId> sources;
   // The gates of one branch after the other.
   std::vector<OpId> gates;
+  // The names, for errors, of the graph's nodes that the branches and switches were made for.
+  std::map<OpId, std::string> deciding_nodes;
   uint32_t num_results = 0;
 
   // The tables of inputs of all operators that have one.

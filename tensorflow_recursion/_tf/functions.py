@@ -153,6 +153,16 @@ def taken_apart(function: Any, node: str) -> list[tuple[str, str]]:
     return found
 
 
+def maker_of(function: Any, node: str) -> str | None:
+    """The conditional, loop or call in `function` (of `function_in`) in whose place `node` came, or None.
+
+    The runtime puts nodes of its own where it takes one apart: the conditional `a/cond` becomes switches and merges,
+    one of which is called `a/cond/switch_pred/_3`, for example.
+    """
+    prefixes = [node[: slash.start()] for slash in re.finditer("/", node)]
+    return next((prefix for prefix in reversed(prefixes) if run_by(function, prefix)), None)
+
+
 def add_function(graph: tf.Graph, traced: TracedFunction) -> None:
     """Add a function and its sub-functions to the library of `graph`, unless they are there."""
     with graph.as_default():

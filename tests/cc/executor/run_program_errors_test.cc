@@ -107,7 +107,7 @@ TEST_F(RunProgramTest, APredicateThatIsNoScalarIsAnError) {
   SetProgram(graph);
   auto* predicate = new tensorflow::Tensor(DT_BOOL, tensorflow::TensorShape({2}));
   ExpectError(RunWith({live_.Make(1), Value::Own(predicate)}), absl::StatusCode::kInvalidArgument,
-              {"predicate", "scalar bool", "[2]"});
+              {"predicate", "scalar bool", "[2]", "{{node switch}}"});
 }
 
 // --- Limits ---------------------------------------------------------------------------------------

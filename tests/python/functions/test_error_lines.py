@@ -164,6 +164,40 @@ def test_message_names_the_line_of_the_call_when_recursion_is_too_deep(body, is_
     assert "Detected at node" in shown and not re.search(r"/_\d", shown)
 
 
+def filled(x, value):
+    """A scalar, or two numbers if `x` is 7; nothing is known of its rank while the graph is built."""
+    return tf.fill(tf.fill([tf.cast(tf.equal(x, 7.0), I32)], 2), value)
+
+
+def choosing(x):
+    return tf.cond(filled(x, True), lambda: x * 2.0, lambda: x)  # the line
+
+
+def choosing_one_of_three(x):
+    return tf.switch_case(filled(x, 1), [lambda: x * 2.0, lambda: x * 3.0, lambda: x])  # the line
+
+
+def looping(x):
+    return tf.while_loop(lambda a: filled(x, True) & (a < 9.0), lambda a: a * 2.0, [x])[0]  # the line
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("where", [plain, in_nested_branches, in_loop], ids=lambda where: where.__name__)
+@pytest.mark.parametrize("decides", [choosing, choosing_one_of_three, looping], ids=lambda decides: decides.__name__)
+@pytest.mark.parametrize("is_gradient", [False, True], ids=["value", "gradient"])
+def test_message_names_the_line_when_a_condition_is_no_scalar(is_gradient, decides, where, monkeypatch):
+    """Dynamic execution has errors of its own there, or takes a vector for True."""
+    monkeypatch.setitem(globals(), "failing", decides)
+    x, y = define(where)
+    fetch = tf.gradients(y, x)[0] if is_gradient else y
+    with tf1.Session(config=tfr.session_config()) as session:
+        session.run(fetch, {x: 2.0})
+    message = error_of(fetch, {x: 7.0}, tfr.session_config())
+    assert_names(message, decides)
+    expected = "int32 of shape [2]" if decides is choosing_one_of_three else "bool of shape [2]"
+    assert expected in message and re.search(r"in call (gradient of )?F", message)
+
+
 @tf.custom_gradient
 def fails_backward(x):
     def gradient(dy):

@@ -377,6 +377,7 @@ def test_run_is_static_when_only_a_constant_call_is_fetched(fib):
     assert "Recursion>Run" in ops
 
 
+@pytest.mark.filterwarnings("ignore:Function 'Fib' runs dynamically")
 @pytest.mark.parametrize(
     "config", [tf1.ConfigProto(), raw_config(disable_meta_optimizer=True)], ids=["off", "disabled"]
 )

@@ -336,8 +336,8 @@ def without_optimizers(**options):
     return config
 
 
-def test_session_without_optimizers_warns(monkeypatch, fib):
-    monkeypatch.delenv(SILENCE)
+def test_session_without_optimizers_warns(fib):
+    """The variable that all tests set silences sessions without the switch alone: here somebody wants static calls."""
     y = fib(5)
     with warned() as texts, tf1.Session(config=without_optimizers()) as session:
         assert session.run(y) == 5
