@@ -39,10 +39,13 @@ class Installation:
                     functions.add_function(graph, body.traced)
 
     def _install(self, body: Body) -> None:
-        """Put a function into the graph's library, in place of an earlier trace of it."""
+        """Put a function into the graph's library, in place of an earlier trace of it.
+
+        One that computes the same stays: a session that has run holds it, and takes no other of its name.
+        """
         definition = body.definition
         previous = self._installed.get(definition.user_name)
-        if previous is body:
+        if previous is not None and previous.computes_the_same_as(body):
             return
         if previous is not None:
             functions.remove_function(self._graph, previous.traced)

@@ -67,6 +67,7 @@ class Body:
       read_before: those that the trace before has read.
       watching: how many tapes and other watchers of variables were active when the body began.
       traced: the function graph; None while the trace is in progress.
+      like: an earlier trace that this one was made after only because more is known of shapes; None if there is none.
     """
 
     definition: Definition
@@ -87,6 +88,11 @@ class Body:
     read_before: tapes.Variables = dataclasses.field(default_factory=list)
     watching: int = 0
     traced: functions.TracedFunction | None = None
+    like: Body | None = None
+
+    def computes_the_same_as(self, other: Body) -> bool:
+        """Whether two traces of a function differ at most in the shapes that are known of their tensors."""
+        return (self.like or self) is (other.like or other)
 
     @property
     def graph(self) -> Any:

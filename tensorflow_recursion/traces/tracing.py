@@ -157,10 +157,13 @@ class Traces:
 
     def has_changed(self, name: str, relied_on: Reliance) -> bool:
         """Whether something else, or more, is known of the function `name` by now than what a call relied on."""
+        return self._does_other_things(name, relied_on) or self.result_shapes.is_stale(name, relied_on.shapes)
+
+    def _does_other_things(self, name: str, relied_on: Reliance) -> bool:
+        """Whether what has changed is more than what is known of shapes."""
         return (
             not are_same(relied_on.captures, self.captures(name))
             or relied_on.promise != self._promise(name, orders_effects=relied_on.orders_effects)
-            or self.result_shapes.is_stale(name, relied_on.shapes)
             or (relied_on.num_variables is not None and relied_on.num_variables < self._num_read(name))
         )
 
@@ -291,6 +294,7 @@ class Traces:
         """Trace a function, again if it was before."""
         name = definition.user_name
         previous = self._bodies.get(name)
+        is_for_shapes = previous is not None and not self._lacks_more_than_shapes(previous)
         for inner in previous.made_here if previous else ():
             self._registry.definitions.pop(inner, None)
             self._bodies.pop(inner, None)
@@ -307,6 +311,8 @@ class Traces:
             self._open.pop()
         body.traced = traced
         body.captures = tuple(traced.captured_inputs)
+        if previous is not None and is_for_shapes and _may_be_alike(previous, body):
+            body.like = previous.like or previous
 
     def settle(self) -> None:
         """Trace what is pending, and again whatever passes less than its callees capture.
@@ -347,9 +353,27 @@ class Traces:
 
     def _is_stale(self, body: Body) -> bool:
         """Whether a body was traced when less was known."""
+        return self._lacks_more_than_shapes(body) or any(
+            self.result_shapes.is_stale(callee, relied_on.shapes) for callee, relied_on in body.callees.items()
+        )
+
+    def _lacks_more_than_shapes(self, body: Body) -> bool:
+        """Whether a body was traced when less was known of what it has to do."""
         if body.has_effects and body.definition.orders_effects and not body.is_ordered:
             return True
-        return any(self.has_changed(callee, relied_on) for callee, relied_on in body.callees.items())
+        return any(self._does_other_things(callee, relied_on) for callee, relied_on in body.callees.items())
+
+
+def _may_be_alike(before: Body, after: Body) -> bool:
+    """Whether nothing that a trace found out, but for shapes, differs from what the one before it found."""
+    makes_functions = before.made_here or after.made_here
+    return (
+        not makes_functions
+        and before.captures is not None
+        and after.captures is not None
+        and are_same(before.captures, after.captures)
+        and (before.has_effects, before.is_ordered) == (after.has_effects, after.is_ordered)
+    )
 
 
 def are_same(a: Tensors, b: Tensors) -> bool:

@@ -120,6 +120,42 @@ def test_loop_refuses_result_when_its_shape_is_unknown(fib, control_flow):
         tf.while_loop(lambda i, s: i < 10, lambda i, s: (i + 1, s + fib(i)), [0, 0])
 
 
+def row_function(name, size):
+    """A function that returns a row of `size` numbers, which only its base case tells."""
+    f = tfr.Declare(name, [("n", tf.int32)], [("ret", tf.float32)])
+
+    @tfr.Defun(tf.int32, func_name=name, out_names=["ret"])
+    def row(n):
+        return tf.cond(n < 1, lambda: tf.zeros([size]), lambda: f(n - 1) + 1.0)
+
+    return row
+
+
+def test_session_that_has_run_goes_on_when_loops_call_what_it_ran_and_what_is_new(run, control_flow):
+    ran, new = row_function("Ran", 3), row_function("New", 2)
+    before = ran(4)
+    np.testing.assert_array_equal(run(before), [4, 4, 4])
+    for row, size in [(new, 2), (ran, 3)]:
+        y = tf.while_loop(lambda i, _: i < 4, lambda i, sums, f=row: (i + 1, sums + f(i)), [0, tf.zeros([size])])[1]
+        assert y.shape == [size]
+        np.testing.assert_array_equal(run(y), [6] * size)
+    np.testing.assert_array_equal(run(before), [4, 4, 4])
+
+
+def test_session_that_has_run_a_gradient_goes_on_when_loop_calls_the_function(run):
+    x = tf.constant([1.0, 2.0])
+    f = tfr.Declare("F", [("n", tf.int32), ("x", tf.float32)], [("ret", tf.float32)])
+
+    @tfr.Defun(tf.int32, tf.float32, func_name="F", out_names=["ret"])
+    def F(n, x):
+        return tf.cond(n < 1, lambda: tf.ones([2]), lambda: f(n - 1, x) * tf.reduce_sum(x))
+
+    (before,) = tf.gradients(F(2, x), x)
+    np.testing.assert_array_equal(run(before), [12, 12])  # of 2 * (x[0] + x[1]) ** 2
+    y = tf.while_loop(lambda i, _: i < 3, lambda i, sums: (i + 1, sums + F(i, x)), [0, tf.zeros([2])])[1]
+    np.testing.assert_array_equal(run([y, *tf.gradients(y, x), before]), [[13, 13], [14, 14], [12, 12]])
+
+
 def test_call_runs_in_condition_of_loop(run, fib, control_flow):
     assert run(tf.while_loop(lambda i: fib(i) < 100, lambda i: i + 1, [0])) in (12, [12])
 
