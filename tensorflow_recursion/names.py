@@ -94,6 +94,7 @@ TERMS = "_recursion_terms"
 IS_GIVEN_WEIGHTS = "_recursion_is_given_weights"
 BOUND_BRANCHES = "_recursion_bound_branches"
 ZEROS = "_recursion_zeros"
+IS_REPLACED = "_recursion_is_replaced"
 # - of functions, errors and the like
 SOURCE = "_recursion_source"
 ORIGINS = "_recursion_origins"

@@ -39,6 +39,7 @@ def _padded(output: tf.Tensor, elements: tf.TensorArray, number: Any) -> tf.Tens
 def register() -> None:
     """Tell TensorFlow how to run the operators of this package where it vectorizes what is around them."""
     vectorized.register_loop(names.INVOKE, ops.repeat, unread=ops.contribute_none)
+    vectorized.leave_out_converted(names.INVOKE, (names.INVOKE, names.SNAPSHOT, names.VARIABLES_OF))
     for op_type in (names.CONTRIBUTE, names.CONTRIBUTE_NONE, names.TOTAL):
         vectorized.register_loop(op_type, ops.repeat)
     vectorized.register_loop(names.COLLECT, ops.repeat, _padded)

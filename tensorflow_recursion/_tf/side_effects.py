@@ -20,6 +20,7 @@ from tensorflow.python.ops import custom_gradient, gradients_util
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import functions
+from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.functions import TracedFunction
 from tensorflow_recursion._tf.replacements import Replacements, replace_for_good
 
@@ -29,6 +30,9 @@ _WITHOUT_EFFECT = ("VarHandleOp", "VariableV2", "TensorArray", "Stack", "Placeho
 
 # What changes a table, or takes something out of a queue or a dataset's iterator, so that it is another one afterwards.
 _TAKES_AWAY = ("LookupTableInsert", "LookupTableRemove", "LookupTableImport", "QueueDequeue", "IteratorGetNext")
+
+# Whether something runs in place of an operation.
+_is_replaced: Attribute[bool] = Attribute(names.IS_REPLACED)
 
 # The modules of gradient functions that are not the user's begin so.
 _LIBRARIES = ("tensorflow.python.", f"{names.__package__}.")
@@ -206,4 +210,25 @@ def note_without_effect(op_types: Collection[str]) -> None:
     any case, in its order.
     """
     is_stateful = auto_control_deps.op_is_stateful
-    replace_for_good(auto_control_deps, "op_is_stateful", lambda op: op.type not in op_types and is_stateful(op))
+    replace_for_good(
+        auto_control_deps,
+        "op_is_stateful",
+        lambda op: op.type not in op_types and not _is_replaced.is_set(op) and is_stateful(op),
+    )
+    resources_of = auto_control_deps._get_resource_inputs
+    replace_for_good(
+        auto_control_deps, "_get_resource_inputs", lambda op: () if _is_replaced.is_set(op) else resources_of(op)
+    )
+
+
+def note_replaced(op: tf.Operation) -> None:
+    """Let a function leave out an operation in whose place others run, unless something reads what it makes."""
+    _is_replaced.set(op, True)
+
+
+def only_calls(op: tf.Operation, call: str) -> bool:
+    """Whether an operation has functions, such as branches, with no side effect but calls by the operator `call`."""
+    reached = functions.nodes_reached(functions.referred_to(op.node_def), op.graph._get_function, stops_at=call)
+    if op.type == call or not any(node.op == call for node in reached):
+        return False
+    return not _have_effects([op.node_def], op.graph, call, lambda _: False)

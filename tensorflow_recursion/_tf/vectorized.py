@@ -4,13 +4,14 @@ TensorFlow has such a loop too, but not for operations that return variants, as 
 """
 # SPDX-License-Identifier: Apache-2.0
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.python.ops.parallel_for import pfor
 
-from tensorflow_recursion._tf import handles
+from tensorflow_recursion._tf import handles, side_effects
+from tensorflow_recursion._tf.replacements import replace_for_good
 
 # Runs an operation for one element: of the operation and its inputs there; returns all its outputs.
 RunOne: TypeAlias = Callable[[tf.Operation, list[tf.Tensor]], Sequence[tf.Tensor]]
@@ -56,6 +57,29 @@ def register_loop(
         return [pfor.wrap(unread(), False) if unread and skip else pfor.wrap(next(made)) for skip in skipped]
 
     pfor.RegisterPFor(op_type)(convert)
+
+
+def leave_out_converted(call: str, op_types: Collection[str]) -> None:
+    """Let functions leave out what TensorFlow has built for one element, once it is converted for all of them.
+
+    TensorFlow builds the function that is mapped for element 0, and makes operators for all elements of that. A
+    `tf.function` would run both, as those that call count as stateful: one call too many, with all side effects, and an
+    error if there are no elements.
+
+    Args:
+      call: the operator that calls functions. A conditional with calls, say, is left out unless it does more.
+      op_types: operators that are left out in any case.
+    """
+    add_conversion = pfor.PFor._add_conversion
+
+    def add(converter: Any, old: Any, new: Any) -> None:
+        add_conversion(converter, old, new)
+        op = old if isinstance(old, tf.Operation) else old.op
+        is_same = (new if isinstance(new, tf.Operation) else new.t) is old
+        if op._is_stateful and not is_same and (op.type in op_types or side_effects.only_calls(op, call)):
+            side_effects.note_replaced(op)
+
+    replace_for_good(pfor.PFor, "_add_conversion", add)
 
 
 def _array_for(output: tf.Tensor, number: Any) -> tf.TensorArray:
