@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
-from tensorflow.python.ops import cond_v2, control_flow_util, control_flow_util_v2, while_v2
+from tensorflow.python.ops import cond_v2, control_flow_ops, control_flow_util, control_flow_util_v2, while_v2
 
 from tensorflow_recursion import names
 from tensorflow_recursion._tf import graphs
@@ -77,5 +77,28 @@ def capture(gradient: Any, tensor: tf.Tensor, *args: Any, **kwargs: Any) -> tf.T
     return captured
 
 
+def _capture_before_entering() -> None:
+    """Let a body capture what enters its v1 conditionals and loops as it is, from the graph around.
+
+    Examples are `tf.cond(p, lambda: x, lambda: y)` and the first value of a loop. TensorFlow tells apart what has
+    entered by names, and `x` may be called in its graph as another tensor is in the body. That one's value was taken.
+    """
+    for context, method in (
+        (control_flow_ops.CondContext, "AddValue"),
+        (control_flow_ops.CondContext, "_ProcessOutputTensor"),
+        (control_flow_ops.WhileContext, "AddValue"),
+    ):
+        enter = getattr(context, method)
+        replace_for_good(context, method, lambda self, value, enter=enter: enter(self, _captured(value)))
+
+
+def _captured(value: tf.Tensor) -> tf.Tensor:
+    """What stands for a tensor in the graph that is being built: itself, but in a function for one from around it."""
+    graph = tf.compat.v1.get_default_graph()
+    is_inside = not hasattr(graph, "capture") or (tf.is_symbolic_tensor(value) and value.graph is graph)
+    return value if is_inside else graph.capture(value)
+
+
 _follow()
 _take_eager_tensors()
+_capture_before_entering()

@@ -17,7 +17,9 @@ it:
 - `function_calls`, so that a trace that calls cannot run is made anew: `function_cache.FunctionCache.lookup`.
 - `branches`, so that bodies have If and While, and branches names of their own:
   `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`; and so that their gradients take
-  eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`.
+  eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`; and because
+  TensorFlow errs about tensors of one name in two graphs: `CondContext.AddValue`,
+  `CondContext._ProcessOutputTensor`, `WhileContext.AddValue`.
 - `side_effects`, so that functions leave out what nothing reads: `auto_control_deps.op_is_stateful`,
   `auto_control_deps._get_resource_inputs`.
 - `vectorized`, so that they leave out calls that are vectorized: `PFor._add_conversion`.

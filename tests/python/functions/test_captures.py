@@ -95,6 +95,32 @@ def test_loop_in_body_uses_captured_tensor(run, control_flow):
     assert run(F(3)) == 216
 
 
+def returned_as_it_is(x, y, n):
+    return tf.cond(n < -9, lambda: y + 1, lambda: x)
+
+
+def first_value_of_a_loop(x, y, n):
+    return tf.while_loop(lambda i, _: i < -n, lambda i, z: (i + 1, z + y), [0, x])[1]
+
+
+@pytest.mark.parametrize("use", [returned_as_it_is, first_value_of_a_loop])
+def test_captured_tensor_has_its_value_when_one_of_the_body_has_its_name(run, control_flow, use):
+    """In a trace that begins with `y` captured, that is called `Placeholder:0` there, as `x` is in the main graph."""
+    x, y = (tf1.placeholder(tf.int32, []) for _ in range(2))
+    f, g = declare("F"), declare("G")
+    assert x.name == "Placeholder:0"
+    define("F", lambda n: tf.cond(n < 1, lambda: 0, lambda: y + g(n - 1) + use(x, y, n)))
+    define("G", lambda n: tf.cond(n < 1, lambda: 0, lambda: f(n - 1)))
+    assert run(f(3), {x: 5, y: 70}) == 2 * (70 + 5)
+
+
+def test_captured_tensor_has_its_value_when_an_argument_has_its_name(run, control_flow):
+    x = tf1.placeholder(tf.int32, [], name="n")
+    f = declare("F")
+    define("F", lambda n: tf.cond(n < 1, lambda: 0, lambda: f(n - 1) + tf.cond(n > 9, lambda: 1, lambda: x)))
+    assert run(f(2), {x: 5}) == 10
+
+
 def test_output_may_be_captured_tensor(run):
     a = tf.constant([1.0, 2.0])
 
