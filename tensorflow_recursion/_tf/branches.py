@@ -83,13 +83,13 @@ def _capture_before_entering() -> None:
     Examples are `tf.cond(p, lambda: x, lambda: y)` and the first value of a loop. TensorFlow tells apart what has
     entered by names, and `x` may be called in its graph as another tensor is in the body. That one's value was taken.
     """
-    for context, method in (
-        (control_flow_ops.CondContext, "AddValue"),
-        (control_flow_ops.CondContext, "_ProcessOutputTensor"),
-        (control_flow_ops.WhileContext, "AddValue"),
-    ):
-        enter = getattr(context, method)
-        replace_for_good(context, method, lambda self, value, enter=enter: enter(self, _captured(value)))
+    for_cond, for_loop = control_flow_ops.CondContext.AddValue, control_flow_ops.WhileContext.AddValue
+    output = control_flow_ops.CondContext._ProcessOutputTensor
+    replace_for_good(control_flow_ops.CondContext, "AddValue", lambda self, value: for_cond(self, _captured(value)))
+    replace_for_good(control_flow_ops.WhileContext, "AddValue", lambda self, value: for_loop(self, _captured(value)))
+    replace_for_good(
+        control_flow_ops.CondContext, "_ProcessOutputTensor", lambda self, value: output(self, _captured(value))
+    )
 
 
 def _captured(value: tf.Tensor) -> tf.Tensor:

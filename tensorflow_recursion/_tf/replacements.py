@@ -18,11 +18,11 @@ it:
 - `branches`, so that bodies have If and While, and branches names of their own:
   `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`; and so that their gradients take
   eager tensors: `cond_v2._CondGradFuncGraph.capture`, `while_v2._WhileBodyGradFuncGraph.capture`; and because
-  TensorFlow errs about tensors of one name in two graphs: `CondContext.AddValue`,
-  `CondContext._ProcessOutputTensor`, `WhileContext.AddValue`.
+  TensorFlow errs about tensors of one name in two graphs: `control_flow_ops.CondContext.AddValue`,
+  `control_flow_ops.CondContext._ProcessOutputTensor`, `control_flow_ops.WhileContext.AddValue`.
 - `side_effects`, so that functions leave out what nothing reads: `auto_control_deps.op_is_stateful`,
   `auto_control_deps._get_resource_inputs`.
-- `vectorized`, so that they leave out calls that are vectorized: `PFor._add_conversion`.
+- `vectorized`, so that they leave out calls that are vectorized: `pfor.PFor._add_conversion`.
 - `autograph`, so that it leaves out our own lines, and because TensorFlow errs in conditional expressions, and about
   the lines of decorators: `config.CONVERSION_RULES`, `ConditionalExpressionTransformer.visit_IfExp`,
   `origin_info.resolve_entity`.

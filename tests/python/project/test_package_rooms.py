@@ -30,13 +30,13 @@ ORDER = """
     _tf.variable_scopes
     _tf.assignments, _tf.copies, _tf.importing, _tf.function_calls
     _tf.followed, _tf.origins, _tf.hints, _tf.saving
-    _tf.branches, _tf.tapes, _tf.vectorized, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
+    _tf.branches, _tf.tapes, _tf.inlining, _tf.loading, _tf.conversion, _tf.datasets, _tf.keras_scopes
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.function_parts
     _tf.function_copies, _tf.arrays
     _tf.function_kinds
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.side_effects
-    _tf.autograph, _tf.autograph_errors
+    _tf.autograph, _tf.autograph_errors, _tf.vectorized
     _tf.tracing
     ops, explanations
     vectorization, conversions
