@@ -38,6 +38,8 @@ _CALL_IN_STOCK_DEFUN = re.compile(r"No gradient defined for op: " + re.escape(na
 _DATASET_WITH_CALLS = f"{names.INVOKE} is stateful"
 # The gradient of a tf.py_function that ran again before it.
 _TAPE_GONE = re.compile(r"KeyError: b'pyfunc_\d+'")
+# A call that is at too great a depth, and the function that it calls.
+_TOO_DEEP = re.compile(r"Recursion too deep.*: call of '([^']+)'")
 # Before the calls that led to a node that failed.
 _CALLS = "\n\t in call"
 # After the node that failed: the conditionals and loops around it in the function, innermost first.
@@ -111,7 +113,7 @@ def described(message: str, graph: tf.Graph) -> tuple[str, list[str]]:
         if len(origins_of_node) > 1:
             texts.append(f"{len(origins_of_node)} operators have this name, in branches of which one ran; it failed\n")
         if origins_of_node:
-            texts.append(_statement(message, function, node))
+            texts += [_statement(message, function, node), _endlessness(graph, message, node)]
         texts += [_description(node, origin) for origin in origins_of_node]
         found += [node] if origins_of_node else []
     return "".join(texts), found
@@ -136,6 +138,25 @@ def _statement(message: str, function: str, node: str) -> str:
     owner = node.partition("/")[0] if "/" in node else next(reversed(around), "")
     where = f"Function '{names.of_user(owner)}'" if owner else "Result of a function"
     return f"{where}: output {check[2]} does not have the shape that {check[1]} states\n"
+
+
+def _endlessness(graph: tf.Graph, message: str, node: str) -> str:
+    """What to say of a call that is too deep because every call of its function makes it again; nothing of others."""
+    too_deep, (function, _, call) = _TOO_DEEP.search(message), node.partition("/")
+    if too_deep is None or names.of_user(function) != too_deep[1]:
+        return ""
+    if not functions.always_runs(functions.function_in(graph, function), call):
+        return ""
+    text = (
+        f"Function {too_deep[1]!r} calls itself under no condition, so no call of it is the last one; call it in a "
+        "branch of a tf.cond"
+    )
+    if not tf.compat.v1.executing_eagerly_outside_functions():
+        text += (
+            ". (Python's `if` goes by what is known while the body is traced. Without eager execution `n == 0` is "
+            "False for every tensor n, which is no number; write tf.cond(tf.equal(n, 0), ...))"
+        )
+    return f"{text}\n"
 
 
 def _failed_functions(message: str) -> list[str]:

@@ -23,9 +23,13 @@ from tensorflow_recursion.errors import with_message
 
 # The lines of files in these folders are nobody's mistake; TensorFlow leaves out most of its own.
 _FOLDERS = tuple(os.path.join(os.path.dirname(os.path.abspath(file)), "") for file in (__file__, tf.__file__))
-# Keras is installed beside TensorFlow. Its lines say nothing of where the user calls a layer.
+# Keras is installed beside TensorFlow. Its lines say nothing of where the user calls a layer, nor NumPy's of where an
+# array is made.
 _BESIDE = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
-_KERAS = tuple(os.path.join(_BESIDE, name, "") for name in ("keras", "tf_keras"))
+_CALLED = (
+    *(os.path.join(_BESIDE, name, "") for name in ("keras", "tf_keras")),
+    os.path.join(os.path.dirname(os.path.abspath(np.__file__)), ""),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,9 @@ _NO_SESSION = (
     "a session cannot compute a tensor of a body, which has no value before the graph runs; run the session outside of "
     "the function, and pass what it returns as an argument, or write TensorFlow's operators, or tf.py_function"
 )
+
+# What Python's texts have, and arrays of NumPy and tf.TensorArrays have not.
+_OF_TEXTS = [name for name in dir(str) if name[0] != "_" and not hasattr(np.ndarray, name) and name != "split"]
 
 _RAISED = (
     "this `raise` is under an `if` or in a loop that goes by a tensor, which has no value while the body is traced. It "
@@ -128,6 +135,36 @@ _EXPLANATIONS = (
         "Python's `divmod` takes no tensors; write a // b and a % b",
     ),
     _Explanation(
+        r"unsupported operand type\(s\) for (?:<<|>>): .*Tensor",
+        "Python's `<<` and `>>` take no tensors; write tf.bitwise.left_shift(a, b) and tf.bitwise.right_shift(a, b)",
+    ),
+    _Explanation(
+        r"^%\w format: .* is required, not \w*Tensor$|^unsupported format string passed to \w*Tensor\.__format__$",
+        "Python cannot write a tensor into a text as a number, as it has no value before the graph runs; write "
+        "tf.strings.as_string(x, precision=2) or tf.strings.format('{}', x), and tf.print to see it",
+    ),
+    _Explanation(
+        r"^slice indices must be integers or None or have an __index__ method$",
+        "Python's lists and texts are cut at numbers, and a tensor has no value before the graph runs; write "
+        "tf.constant(numbers)[:n] for numbers[:n], tf.stack(tensors)[:n], or tf.strings.substr(text, 0, n)",
+    ),
+    _Explanation(
+        r"^argument of type '\w*Tensor' is not ",
+        "Python's `in` cannot search a tensor, which has no value before the graph runs; write tf.reduce_any(x == 3), "
+        "or tf.strings.regex_full_match(text, '.*a.*')",
+    ),
+    _Explanation(
+        rf"Tensor' object has no attribute '({'|'.join(_OF_TEXTS)})'",
+        "a tensor has no '{1}', which is that of Python's texts; write TensorFlow's operators: tf.strings.lower, "
+        "upper, strip, length, substr, regex_replace; tf.strings.regex_full_match(x, 'a.*') for x.startswith('a')",
+    ),
+    _Explanation(
+        r"^(?:Tried to convert '\w+' to a tensor and failed\. Error: )?Cannot convert a partially known TensorShape",
+        "x.shape stands where TensorFlow needs its numbers, and while the body is traced they are not known; write "
+        "tf.shape(x), or state the shape: Defun(tf.TensorSpec(shape, dtype)), or output_shapes for what calls return",
+        quotes=True,
+    ),
+    _Explanation(
         r"^'(\S+)' must also be initialized in the (?:main|else) branch",
         "'{1}' has a value on one path of an `if` alone, and is used behind it; give it a value before the `if`, or on "
         "the other path. If that one returns, this `if` is in a `with`, a `try` or a loop, from where AutoGraph does "
@@ -140,7 +177,9 @@ _EXPLANATIONS = (
         "tf.lookup.experimental.MutableHashTable",
     ),
     _Explanation(
-        r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$",
+        r"'\w*Tensor' object cannot be interpreted as an integer|not '\w*Tensor'$"
+        r"|^expected a sequence of integers or a single integer, got '<tf\.Tensor"
+        r"|^cannot convert '\w*Tensor' object to bytes",
         "Python takes a number here (in `range`, say), and a tensor has no value before the graph runs; write tf.range "
         "or tf.while_loop",
         is_converted=True,
@@ -245,6 +284,11 @@ _EXPLANATIONS = (
         "the condition of a tf.cond or tf.while_loop is {1} here and has to be a bool; write n > 0, for example, or "
         "tf.cast(n, tf.bool)",
         quotes=True,
+    ),
+    _Explanation(
+        r"\bpred'? must not be a Python bool|^pred must be a Tensor, got: (?:True|False)$",
+        "the condition of a tf.cond or tf.case is Python's True or False here, and has to be a tensor. Without eager "
+        "execution, `n == 0` asks whether n and 0 are one object; write tf.equal(n, 0), and tf.not_equal for `!=`",
     ),
     _Explanation(
         r"^Shape must be rank 0 but is rank \d+ for '{{node \S+}} = (?:Switch|LoopCond)\[",
@@ -480,7 +524,7 @@ def _of_converted(known: _Explanation, error: Exception, text: str, autograph: b
 def place(error: Exception) -> str:
     """File and line of the body where the error came up, if it is in a file."""
     for file, line in _frames(error):
-        if not is_ours(file) and not os.path.abspath(file).startswith(_KERAS) and os.path.exists(file):
+        if not is_ours(file) and not os.path.abspath(file).startswith(_CALLED) and os.path.exists(file):
             if "contextlib" not in file and not is_converted(file):
                 return f" ({os.path.basename(file)}, line {line})"
     return ""

@@ -132,6 +132,20 @@ def _runs(function: Any, node: str) -> dict[str, list[str]]:
     return {name: [run.name for run in [value.func, *value.list.func] if run.name] for name, value in values.items()}
 
 
+def always_runs(function: Any, node: str) -> bool:
+    """Whether a node stands in `function` itself (of `function_in`), in no branch of a conditional and in no loop."""
+    nodes = {} if function is None else {known.name: known for known in function.cached_definition.node_def}
+    seen, pending = {node}, [node]
+    while pending and node in nodes:
+        known = nodes.get(pending.pop())  # None for an argument
+        if known is not None and known.op in ("Switch", "RefSwitch"):
+            return False
+        sources = [] if known is None else [name.lstrip("^").partition(":")[0] for name in known.input]
+        pending += [name for name in sources if name not in seen]
+        seen.update(sources)
+    return node in nodes
+
+
 def taken_apart(function: Any, node: str) -> list[tuple[str, str]]:
     """Where a node may come from that the runtime has made of a node of `function` (of `function_in`).
 
