@@ -16,6 +16,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph, func_graph_from_py_func
 from tensorflow.python.ops import (
     cond_v2,
+    control_flow_state,
     control_flow_util,
     default_gradient,
     gen_functional_ops,
@@ -53,6 +54,9 @@ class _ForGradients(Replacements):
         operations = _Seen(ops)
         self.replace(operations, "get_gradient_function", _gradient_function)
         self.put(gradients_util, "ops", operations)
+        states = _Seen(control_flow_state)
+        self.replace(states, "ZerosLike", _zeros_for_result)
+        self.put(gradients_util, "control_flow_state", states)
         zeros = _Seen(default_gradient)
         self.replace(zeros, "zeros_like", _zeros_like)
         self.put(cond_v2, "default_gradient", zeros)
@@ -341,6 +345,18 @@ def _zeros_like(tensor: tf.Tensor) -> tf.Tensor:
     if make is not None:
         return make()
     return handles.zeros_for(tensor) if handles.is_trainable(tensor) else default_gradient.zeros_like(tensor)
+
+
+def _zeros_for_result(op: tf.Operation, index: int) -> tf.Tensor:
+    """The gradient for a result that nothing uses, of an operator that has others.
+
+    TensorFlow asks the result for its shape in a branch, where it would be kept for the gradient. Some kernels return
+    another shape than the static one: `tf.linalg.eigvalsh` a scalar of no value for vectors of shape [0].
+    """
+    result = op.outputs[index]
+    if result.dtype in (tf.variant, tf.resource) or not result.shape.is_fully_defined():
+        return control_flow_state.ZerosLike(op, index)
+    return tf.zeros(result.shape, result.dtype)
 
 
 def _term(y: tf.Tensor, grad: Any) -> Any:

@@ -429,6 +429,43 @@ def test_gradient_override_map_around_conditional_and_loop_of_body_is_followed(r
     assert slope == 4.0**3
 
 
+# --- Results that nothing uses ------------------------------------------------------------------------------------
+
+
+# Operators whose second results are scalars in a run, and vectors of shape [0] by their static shapes.
+SPECTRA = {
+    "eigenvalues": lambda a: tf.raw_ops.SelfAdjointEigV2(input=a, compute_v=False).e,
+    "singular values": lambda a: tf.raw_ops.Svd(input=a, compute_uv=False).s,
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("has_branch", [False, True])
+def test_gradient_in_a_loop_does_not_ask_for_results_that_nothing_uses(run, control_flow, spectrum, has_branch):
+    def of(x):
+        return SPECTRA[spectrum](x[:, None] * x + tf.linalg.diag(tf.constant([1.0, 2.0, 4.0], F64)))
+
+    def step(x):
+        return tf.cond(x[0] > -9.0, lambda: of(x), lambda: x) if has_branch else of(x)
+
+    f, define = recursive("F", [I32, F64], [F64], [[3]])
+
+    def deeper(n, x):
+        body = lambda i, a: (i + 1, step(f(n - 1, 0.3 * a)))
+        return tf.while_loop(lambda i, _: i < 2, body, [0, tf.ensure_shape(x, [3])])[1]
+
+    define(lambda n, x: tf.cond(n < 1, lambda: x, lambda: deeper(n, x)))
+    x = tf.constant([0.1, 0.2, 0.4], F64)
+    unrolled = x
+    for _ in range(2):
+        inner = 0.3 * unrolled
+        for _ in range(2):
+            inner = of(0.3 * inner)
+        unrolled = of(inner)
+    got, want = run([tf.gradients(y, x)[0] for y in (f(2, x), unrolled)])
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 # --- Datasets -----------------------------------------------------------------------------------------------------
 
 
