@@ -237,8 +237,8 @@ class Defun(Generic[Made]):
             `capture_resource_var_by_value` (False by default), `noinline`, `experimental_...` attributes.
 
         Raises:
-          ValueError: if `func_name` or the gradient's name is not legal, or `output_shapes` and `out_names` differ in
-            length, or a gradient is named that is forbidden.
+          ValueError: if `func_name`, one of `out_names` or the gradient's name is not legal, or `output_shapes` and
+            `out_names` differ in length, or a gradient is named that is forbidden.
           TypeError: if an input type is not a dtype, a gradient function is not callable, or an option is unknown.
         """
         self._name = None if func_name is None else signatures.checked_name(func_name)
@@ -329,6 +329,8 @@ def _listed_names(function: str, out_names: Any) -> list[str]:
     listed = [] if isinstance(out_names, str) else list(out_names)
     if isinstance(out_names, str) or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"Function '{function}': out_names is {out_names!r}, expected a list of names")
+    for name in listed:
+        signatures.check_output_name(function, name)
     return listed
 
 

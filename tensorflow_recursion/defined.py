@@ -260,7 +260,13 @@ def argument_names(function: str, func: Callable[..., Any], count: int) -> list[
     if not callable(func):
         raise ValueError(f"Function '{function}': Defun decorates a Python function, got {func!r}")
     signatures.check_returns_values(f"Function '{function}': Defun", func)
-    parameters = inspect.signature(func).parameters.values()
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except ValueError as error:  # of some functions and classes in C
+        raise ValueError(
+            f"Function '{function}': Defun decorates a Python function whose arguments are known, got {func!r}; write "
+            "a `def` or a lambda that calls it"
+        ) from error
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     for parameter in parameters:
         if parameter.default is not parameter.empty or parameter.kind in (

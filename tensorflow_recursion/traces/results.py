@@ -109,8 +109,11 @@ class Results:
         return self.declared.output_types
 
     def _to_tensor(self, index: int, output: Any, dtype: tf.DType | None) -> tf.Tensor:
+        is_value = dtype is not None and not tf.is_tensor(output)
+        if is_value:
+            signatures.check_fits(f"Function '{self.function}': output {index}", output, dtype, "returns")
         try:
-            return tf.convert_to_tensor(output, dtype=None if tf.is_tensor(output) else dtype)
+            return tf.convert_to_tensor(output, dtype=dtype if is_value else None)
         except (TypeError, ValueError) as error:
             if (remedy := signatures.remedy_for_parts(output, "return")) is not None:
                 kind = type(error) if tf.is_tensor(output) else TypeError

@@ -16,6 +16,8 @@ from tensorflow_recursion.errors import CallError, with_message
 
 _NAME = re.compile(r"[A-Za-z0-9.]([A-Za-z0-9_.\-/]*[A-Za-z0-9_.\-])?")
 _ARGUMENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# A node of the body is called like the output and a suffix.
+_OUTPUT_NAME = re.compile(r"[A-Za-z0-9_.\-/]*")
 
 # Name and dtype of an argument or output.
 Named: TypeAlias = tuple[str, tf.DType]
@@ -124,6 +126,15 @@ def checked_named_types(function: str, what: str, pairs: Iterable[Any]) -> tuple
     if len(set(names)) < len(names):
         raise ValueError(f"Function '{function}': {what} has a name twice: {', '.join(names)}")
     return tuple(result)
+
+
+def check_output_name(function: str, name: str) -> None:
+    """Raises ValueError if no output of a Defun may be called so."""
+    if not _OUTPUT_NAME.fullmatch(name):
+        raise ValueError(
+            f"Function '{function}': {name!r} in out_names is not a legal name: it has letters, digits and any of "
+            "_ . - / alone"
+        )
 
 
 def checked_type(function: str, dtype: Any) -> tf.DType:
@@ -242,10 +253,13 @@ def _convert(function: str, index: int, name: str, dtype: tf.DType, value: Any) 
         raise TypeError(f"{where}: cannot convert {reprlib.repr(value)} to {dtype.name}: {error}") from error
 
 
-def check_fits(where: str, value: Any, dtype: tf.DType) -> None:
-    """Raises TypeError, which begins with `where`, if TensorFlow would cut numbers in `value` without a word."""
+def check_fits(where: str, value: Any, dtype: tf.DType, verb: str = "takes") -> None:
+    """Raises TypeError, which begins with `where`, if TensorFlow would change numbers in `value` without a word.
+
+    `verb` is what the function does with such a value, "takes" or "returns".
+    """
     if isinstance(value, (np.ndarray, np.generic)) and not _casts(value.dtype, dtype):
-        raise TypeError(f"{where} is a numpy value of {value.dtype.name}, the function takes {dtype.name}")
+        raise TypeError(f"{where} is a numpy value of {value.dtype.name}, the function {verb} {dtype.name}")
     if _overflows(value, dtype):
         raise TypeError(f"{where}: {reprlib.repr(value)} is out of the range of {dtype.name}")
 
@@ -265,7 +279,9 @@ def _are_taken_here() -> bool:
 
 def _casts(source: np.dtype, target: tf.DType) -> bool:
     """Whether numpy values of `source` may become `target` without losing their kind (1.5 is never cut to 1)."""
-    if source.kind in "OSUV" or target in (tf.resource, tf.variant, tf.string):
+    if source.kind in "SU":
+        return target == tf.string  # a text is no number, although numpy reads "1" as one
+    if source.kind in "OV" or target in (tf.resource, tf.variant, tf.string):
         return True  # tf.convert_to_tensor decides
     numpy_type = np.dtype(target.as_numpy_dtype)
     if source.kind == "i" and numpy_type.kind == "u":

@@ -330,6 +330,29 @@ def test_trace_is_error_when_output_is_no_tensor():
         define(func=lambda n: "text")(1)
 
 
+@pytest.mark.parametrize(
+    "value, says",
+    [
+        (2**40, "out of the range of int32"),
+        ([1, 2**40], "out of the range of int32"),
+        (np.int64(2**40), "out of the range of int32"),
+        (np.float64(2.5), "a numpy value of float64, the function returns int32"),
+        (np.array([1.0]), "a numpy value of float64, the function returns int32"),
+        (np.array("1"), "the function returns int32"),
+    ],
+)
+def test_trace_is_error_when_a_number_that_is_returned_would_be_changed(value, says):
+    declare()
+    with pytest.raises(TypeError, match=contains("'F'", "output 0", says)):
+        define(func=lambda n: value if np.ndim(value) == 0 else [value])(1)
+
+
+@pytest.mark.parametrize("value", [7, True, np.int64(7), np.int8(7), np.array(7)])
+def test_number_that_is_returned_becomes_one_of_the_declared_dtype(run, value):
+    declare()
+    assert run(define(func=lambda n: value)(1)) == int(value)
+
+
 def test_trace_is_error_when_output_shape_is_not_as_stated():
     with pytest.raises(ValueError, match=contains("'F'", "output 0", "(2,)", "(3,)")):
         define(func=lambda n: tf.zeros([2]), output_shapes=[[3]])(1)
@@ -355,6 +378,17 @@ def test_definition_is_error_when_input_type_is_no_dtype():
 def test_definition_is_error_when_out_names_are_no_list_of_names(out_names):
     with pytest.raises(TypeError, match=contains("'F'", f"out_names is {out_names!r}", "a list of names")):
         define(out_names=out_names)
+
+
+@pytest.mark.parametrize("name", ["a b", "a:0", "^a", "ä"])
+def test_definition_is_error_when_an_output_may_not_be_called_so(name):
+    with pytest.raises(ValueError, match=contains("'F'", repr(name), "out_names")):
+        define(out_names=[name])
+
+
+def test_definition_is_error_when_arguments_of_the_function_are_not_known():
+    with pytest.raises(ValueError, match=contains("'F'", "Defun decorates", "<class 'int'>", "lambda")):
+        define(func=int)
 
 
 def test_definition_is_error_when_function_stands_where_dtypes_belong():
