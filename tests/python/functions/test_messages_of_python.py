@@ -56,13 +56,6 @@ def test_python_where_operators_are_needed_says_function_line_and_remedy(control
 # --- Comparisons in graphs without eager execution ----------------------------------------------------------------
 
 
-@pytest.fixture
-def without_eager_execution(monkeypatch):
-    """The equality of TensorFlow 1, as a program has it that begins with tf.compat.v1.disable_eager_execution()."""
-    monkeypatch.setattr(tf.Tensor, "_USE_EQUALITY", False)
-    monkeypatch.setattr(tf1, "executing_eagerly_outside_functions", lambda: False)
-
-
 BY_EQUALITY = {
     "cond": lambda n, call: tf.cond(n == 0, lambda: n, lambda: call(n - 1)),
     "cond of !=": lambda n, call: tf.cond(n != 0, lambda: call(n - 1), lambda: n),
@@ -71,7 +64,7 @@ BY_EQUALITY = {
 
 
 @pytest.mark.parametrize("what", BY_EQUALITY)
-def test_condition_that_compares_objects_says_what_to_write(without_eager_execution, control_flow, what):
+def test_condition_that_compares_objects_says_what_to_write(control_flow, what):
     call, define = recursive("F", [I32], [I32], [[]])
     define(lambda n: BY_EQUALITY[what](n, call))
     with pytest.raises(TypeError, match=r"^Function 'F' \(test_messages_of_python.py, line \d+\): .*tf\.equal\(n, 0\)"):
@@ -112,13 +105,17 @@ def error_of_depth(y):
 ENDLESS = r"Function 'F' calls itself under no condition, .* in a branch of a tf\.cond"
 
 
-def test_recursion_that_was_to_end_where_objects_are_equal_says_what_to_write(without_eager_execution, control_flow):
+def test_recursion_that_was_to_end_where_objects_are_equal_says_what_to_write(control_flow):
     assert re.search(ENDLESS + r".*tf\.equal\(n, 0\)", error_of_depth(define_endless(by_equality)))
 
 
-def test_recursion_without_condition_says_that_it_has_none(control_flow):
-    message = error_of_depth(define_endless(without_condition))
-    assert re.search(ENDLESS, message) and "tf.equal" not in message
+@pytest.mark.parametrize("is_eager", [False, True])
+def test_recursion_without_condition_says_that_it_has_none(monkeypatch, control_flow, is_eager):
+    """In a program with eager execution `==` compares tensors, and is not to blame."""
+    y = define_endless(without_condition)
+    monkeypatch.setattr(tf1, "executing_eagerly_outside_functions", lambda: is_eager)
+    message = error_of_depth(y)
+    assert re.search(ENDLESS, message) and ("tf.equal" in message) != is_eager
 
 
 @pytest.mark.parametrize("body", [in_branch, in_loop])
