@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,11 +11,19 @@ from tensorflow.python.framework import composite_tensor, type_spec
 from tensorflow.python.util import nest
 
 
-def to_tensors(value: Any, spec: Any = None) -> Any:
-    """`value` with tensors in place of variables and Python values, of the dtypes in `spec` if they fit; None stays."""
+def to_tensors(value: Any, spec: Any = None, fits: Callable[[Any, tf.DType], bool] = lambda leaf, dtype: True) -> Any:
+    """`value` with tensors in place of variables and Python values; None stays.
+
+    Python values get the dtypes in `spec` if they are of the same nest, and `fits` says of each that it stays the same.
+    """
+
+    def of_known_dtype(leaf: Any, known: Any) -> Any:
+        is_stated = isinstance(known, tf.TensorSpec) and leaf is not None and not tf.is_tensor(leaf)
+        return _to_tensor(leaf, None if is_stated and not fits(leaf, known.dtype) else known)
+
     if spec is not None and nest.is_nested(spec) == nest.is_nested(value):
         try:
-            return nest.map_structure(_to_tensor, value, spec)
+            return nest.map_structure(of_known_dtype, value, spec)
         except (TypeError, ValueError):
             pass  # another structure, or what does not convert: the caller says so
     return nest.map_structure(_to_tensor, value)

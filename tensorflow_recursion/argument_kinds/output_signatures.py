@@ -19,7 +19,7 @@ def as_tensors(function: str, returned: Any, known: Any) -> Any:
       TypeError: if it holds what is no tensor.
     """
     try:
-        return nests.to_tensors(returned, known)
+        return nests.to_tensors(returned, known, signatures.fits)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"Function '{function}' returns {returned!r}, expected tensors, or what converts to them, in tuples, lists "

@@ -264,6 +264,15 @@ def check_fits(where: str, value: Any, dtype: tf.DType, verb: str = "takes") -> 
         raise TypeError(f"{where}: {reprlib.repr(value)} is out of the range of {dtype.name}")
 
 
+def fits(value: Any, dtype: tf.DType) -> bool:
+    """Whether TensorFlow would keep the numbers in `value` as they are, as far as `check_fits` sees that."""
+    try:
+        check_fits("", value, dtype)
+    except TypeError:
+        return False
+    return True
+
+
 def check_belongs_here(where: str, value: Any) -> None:
     """Raises TypeError, which begins with `where`, if `value` is an eager tensor that calls here cannot take."""
     if graphs.is_eager_tensor(value) and not _are_taken_here():

@@ -4,6 +4,7 @@
 import inspect
 import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -130,6 +131,27 @@ def test_line_of_the_branch_is_named():
 def test_number_of_python_is_told_from_a_mistake():
     with pytest.raises(TypeError, match=r"output_signature states.*int64.*write tf.constant\(0, tf.int64\)"):
         early_return(tf.int64, lambda n: 0)(tf.constant(1))
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        (2**40, tf.int32),
+        (-1, tf.uint8),
+        (np.float64(2.5), tf.int32),
+        (np.int64(2**40), tf.int32),
+        (np.array("1"), tf.int32),
+        ([1, 2**40], tf.int32),
+    ],
+)
+@pytest.mark.parametrize("in_nest", [False, True])
+def test_number_that_the_stated_dtype_would_change_is_an_error(value, dtype, in_nest):
+    signature = tf.TensorSpec(None, dtype)
+    given = np.array(value) if isinstance(value, list) else value
+    returned = {"a": given, "b": given} if in_nest else given
+    f = tfr.recursive(output_signature={"a": signature, "b": signature} if in_nest else signature, autograph=False)
+    with pytest.raises(TypeError, match=rf"(?s)Function '.*' returns .*output_signature states .*{dtype.name}"):
+        f(lambda n: returned)(tf.constant(1))
 
 
 def test_functions_that_state_the_same_of_each_other_are_both_wrong():
