@@ -254,9 +254,17 @@ _EXPLANATIONS = (
         quotes=True,
     ),
     _Explanation(
-        r"^None values not supported|^(?:cond|body)_graph has \d+ outputs; Expected: \d+$",
+        r"^None values not supported|^(?:cond|body)_graph has \d+ outputs; Expected: \d+$"
+        r"|^Tried to convert '\w+' to a tensor and failed\. Error: None values not supported",
         "None stands where a tensor is needed, as a branch of a tf.cond or the condition or body of a tf.while_loop "
-        "returns it; let each return tensors",
+        "returns it; let each return tensors. If it is a gradient, of an integer or of what the target does not depend "
+        "on, ask for zeros: unconnected_gradients=tf.UnconnectedGradients.ZERO",
+    ),
+    _Explanation(
+        r"^Attempting to slice scalar input",
+        "a single value has no parts to be read as x[i] or x[a:b]; a text is one, so write tf.strings.substr(text, i, "
+        "1) or tf.strings.bytes_split(text)",
+        quotes=True,
     ),
     _Explanation(
         r"(?s)(?:arguments to tf\.(?:cond|switch_case|case) must have the same number, type"

@@ -30,12 +30,14 @@ OF_NUMBERS = {
     "array of a length": (lambda n: tf.constant(np.zeros(n)), "Python takes a number here.* tf.range"),
     "bytes of a length": (lambda n: tf.constant(bytes(n)), "Python takes a number here.* tf.range"),
     "array of tensors": (lambda n: tf.constant(np.stack([n, n])), r"no value before the graph runs.*tf\.py_function"),
+    "gradient of an integer": (lambda n: n + tf.gradients(2 * n, n)[0], r"None stands .*unconnected_gradients"),
     "shape of zeros": (lambda n: tf.zeros(n.shape), SHAPE),
     "shape to reshape to": (lambda n: tf.reshape(n, n.shape), SHAPE),
 }
 OF_TEXTS = {
     "startswith": (lambda s: s.startswith("a"), r"has no 'startswith'.*tf\.strings\.regex_full_match"),
     "lower": (lambda s: s.lower(), r"has no 'lower'.*tf\.strings\.lower"),
+    "part": (lambda s: tf.ensure_shape(s, [])[1:], r"no parts.* tf\.strings\.substr\(text, i, 1\)"),
     "in a text": (lambda s: tf.constant("a" in s), r"`in`.*tf\.strings\.regex_full_match"),
 }
 
