@@ -289,7 +289,7 @@ def _are_taken_here() -> bool:
 def _casts(source: np.dtype, target: tf.DType) -> bool:
     """Whether numpy values of `source` may become `target` without losing their kind (1.5 is never cut to 1)."""
     if source.kind in "SU":
-        return target == tf.string  # a text is no number, although numpy reads "1" as one
+        return bool(target == tf.string)  # a text is no number, although numpy reads "1" as one
     if source.kind in "OV" or target in (tf.resource, tf.variant, tf.string):
         return True  # tf.convert_to_tensor decides
     numpy_type = np.dtype(target.as_numpy_dtype)
