@@ -2,13 +2,14 @@
 #include "cc/kernels/contribution_ops.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "cc/values/contributions.h"
+#include "cc/values/side_by_side.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/variant.h"
 
@@ -69,15 +70,11 @@ absl::Status CountRows(OpKernelContext* context, const std::vector<const Term*>&
   return absl::OkStatus();
 }
 
-void CopyOnHost(const std::vector<const Term*>& terms, int which, int64_t row_bytes, Tensor* result) {
-  char* to = static_cast<char*>(result->data());
-  for (const Term* term : terms) {
-    const Tensor& part = term->tensors[which];
-    const int64_t bytes = part.dim_size(0) * row_bytes;
-    if (bytes == 0) continue;
-    std::memcpy(to, part.data(), bytes);
-    to += bytes;
-  }
+void CopyOnHost(OpKernelContext* context, const std::vector<const Term*>& terms, int which, Tensor* result) {
+  std::vector<absl::string_view> pieces;
+  pieces.reserve(terms.size());
+  for (const Term* term : terms) pieces.push_back(term->tensors[which].tensor_data());
+  CopySideBySide(pieces, result->data(), context->device()->tensorflow_cpu_worker_threads()->workers);
 }
 
 // Copies the tensors on a device that is no CPU. Each copy is queued behind all that has been launched there.
@@ -110,7 +107,7 @@ absl::Status Concatenate(OpKernelContext* context, const std::vector<const Term*
   if (context->op_device_context() != nullptr && context->input_memory_type(0) != tensorflow::HOST_MEMORY) {
     return CopyOnDevice(context, terms, which, result);
   }
-  CopyOnHost(terms, which, row_shape.num_elements() * tensorflow::DataTypeSize(result->dtype()), result);
+  CopyOnHost(context, terms, which, result);
   return absl::OkStatus();
 }
 

@@ -42,8 +42,10 @@ int64_t Now() {
 }
 
 // Makes a tensor for a kernel that reads values, whatever the edge carries. Constants and references are copied into
-// `box` (sharing the buffer), so that the kernel can't take the buffer for its output.
-TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
+// `box` (sharing the buffer), so that the kernel can't take the buffer for its output. `threads` share the copy of a
+// rope.
+TensorValue AsTensor(Value* value, tensorflow::DataType expected, tensorflow::thread::ThreadPool* threads,
+                     Tensor* box) {
   switch (value->kind) {
     case Value::Kind::kTensor:
       return TensorValue(value->tensor);
@@ -51,7 +53,7 @@ TensorValue AsTensor(Value* value, tensorflow::DataType expected, Tensor* box) {
       if (tensorflow::IsRefType(expected)) return *value->ref;
       break;
     case Value::Kind::kRope:
-      value->Flatten();
+      value->Flatten(threads);
       return TensorValue(value->tensor);
     case Value::Kind::kDead:
       *box = Tensor();
@@ -305,6 +307,7 @@ StockKernelRunner::StockKernelRunner(const KernelTable* table, OpKernelContext* 
       context_(context),
       cancellation_(cancellation),
       native_context_{context->resource_manager(), &context->device()->attributes().name()},
+      threads_(context->device()->tensorflow_cpu_worker_threads()->workers),
       stats_collector_(StatsCollectorOf(*context)),
       shows_operators_(stats_collector_ != nullptr || tsl::profiler::TraceMe::Active(tsl::profiler::kInfo)) {
   for (int i = 0; i < max_workers; ++i) {
@@ -335,7 +338,7 @@ absl::Status StockKernelRunner::Prepare(const KernelNode& node, const KernelTabl
   scratch->reads_variables = false;
   bool reads_references = false;
   for (size_t i = 0; i < count; ++i) {
-    scratch->inputs[i] = AsTensor(&call.inputs[i], node.inputs[i], &scratch->tensors[i]);
+    scratch->inputs[i] = AsTensor(&call.inputs[i], node.inputs[i], threads_, &scratch->tensors[i]);
     reads_references |= call.inputs[i].kind == Value::Kind::kRef;
     scratch->reads_variables |= IsBoxedNumber(call.inputs[i]);
   }

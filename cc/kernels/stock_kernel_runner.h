@@ -145,6 +145,8 @@ class StockKernelRunner : public KernelRunner {
   tensorflow::OpKernelContext* const context_;
   tensorflow::CancellationManager* const cancellation_;
   const NativeContext native_context_;
+  // Those of the device, among which its kernels divide what they do.
+  tensorflow::thread::ThreadPool* const threads_;
   // nullptr unless the step is traced.
   tensorflow::StepStatsCollector* const stats_collector_;
   // A profiler or a trace shows every operator, so all run by their stock kernels.

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/values/rope.h"
 
-#include <cstring>
+#include <condition_variable>
 #include <mutex>
 #include <new>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "cc/values/block_pool.h"
+#include "cc/values/side_by_side.h"
 #include "cc/values/tensor_memory.h"
 
 namespace tensorflow_recursion {
-namespace {
 
 using tensorflow::Tensor;
+using tensorflow::thread::ThreadPool;
 
-unsigned char* Append(const Tensor& from, unsigned char* to) {
-  const size_t bytes = from.NumElements() * tensorflow::DataTypeSize(from.dtype());
-  if (bytes > 0) std::memcpy(to, from.data(), bytes);
-  return to + bytes;
+namespace {
+
+// Tells that some rope has become flat. Threads seldom wait for that, so all ropes share it.
+std::condition_variable_any& RopeJoined() {
+  static auto* const condition = new std::condition_variable_any;
+  return *condition;
 }
 
 }  // namespace
@@ -30,24 +34,23 @@ Rope* Rope::New(Value* parts, uint32_t count, tensorflow::DataType dtype, const 
   return rope;
 }
 
-Tensor Rope::Flat() {
+Tensor Rope::Flat(ThreadPool* threads) {
   Parts parts;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    AwaitJoin(&lock);
     if (is_flat_) return flat_;
-    Hold(&parts);
+    is_being_joined_ = true;
+    TakeParts(&parts);
   }
-  const Tensor joined = Join(std::move(parts));  // without the lock, so that no thread holds the locks of two ropes
-  Parts gone;
+  const Tensor joined = Join(std::move(parts), threads);  // without the lock: no thread holds those of two ropes
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_flat_) return flat_;  // another thread was faster
     flat_ = joined;
     is_flat_ = true;
-    gone.assign(this->parts(), this->parts() + count_);
-    count_ = 0;
+    is_being_joined_ = false;
   }
-  for (Value& part : gone) part.Release();
+  RopeJoined().notify_all();
   return joined;
 }
 
@@ -60,12 +63,27 @@ Tensor Rope::View() {
   return Flat();
 }
 
-// Appends the parts in reverse order, with a reference on each, because another thread may take them from the rope.
-void Rope::Hold(Parts* held) const {
+// Waits until no thread is joining the parts. A thread that joins some waits at most for ropes among them.
+void Rope::AwaitJoin(std::unique_lock<std::mutex>* lock) const {
+  if (is_being_joined_) RopeJoined().wait(*lock, [this] { return !is_being_joined_; });
+}
+
+// Appends the parts in reverse order, and has none afterwards.
+void Rope::TakeParts(Parts* held) {
+  for (; count_ > 0; --count_) held->push_back(parts()[count_ - 1]);
+}
+
+// Appends what the rope consists of in reverse order: its parts, with a reference on each if others may read the rope.
+// The caller has a reference, and reads the rope no more.
+void Rope::Open(Parts* held) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  AwaitJoin(&lock);
+  if (is_flat_) return held->push_back(Value::Own(NewTensor(flat_)));
+  if (references_.load(std::memory_order_acquire) == 1) return TakeParts(held);
   for (uint32_t i = count_; i > 0; --i) held->push_back(parts()[i - 1].Copy());
 }
 
-Tensor Rope::Join(Parts held) const {
+Tensor Rope::Join(Parts held, ThreadPool* threads) const {
   Tensor result;
   const bool is_tensor = held.size() == 1 && held[0].kind == Value::Kind::kTensor;
   if (is_tensor && held[0].tensor->IsAligned() && result.CopyFrom(*held[0].tensor, shape_)) {
@@ -75,24 +93,23 @@ Tensor Rope::Join(Parts held) const {
   Tensor* const joined = NewPooledTensor(dtype_, shape_);
   result = *joined;
   DeleteTensor(joined);
-  CopyParts(std::move(held), static_cast<unsigned char*>(result.data()));
-  return result;
-}
-
-void Rope::CopyParts(Parts held, unsigned char* to) {
+  Parts tensors;
   while (!held.empty()) {
     Value part = held.back();
     held.pop_back();
     if (part.kind == Value::Kind::kTensor) {
-      to = Append(*part.tensor, to);
-    } else {
-      Rope& rope = *part.rope;
-      const std::lock_guard<std::mutex> lock(rope.mutex_);
-      if (rope.is_flat_) to = Append(rope.flat_, to);
-      rope.Hold(&held);
+      tensors.push_back(part);
+      continue;
     }
+    part.rope->Open(&held);
     part.Release();
   }
+  std::vector<absl::string_view> pieces;
+  pieces.reserve(tensors.size());
+  for (const Value& part : tensors) pieces.push_back(part.tensor->tensor_data());
+  CopySideBySide(pieces, result.data(), threads);
+  for (Value& part : tensors) part.Release();
+  return result;
 }
 
 void Rope::MoveParts(std::vector<Rope*>* ropes) {

@@ -20,6 +20,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/threadpool.h"
 
 namespace tensorflow_recursion {
 
@@ -39,8 +40,8 @@ class Rope {
   const tensorflow::TensorShape& shape() const { return shape_; }
 
   // The whole in one piece of aligned memory, which the first who asks makes. The rope lets go of its parts then: if
-  // ropes at each level were read, the numbers would otherwise be held once more at each.
-  tensorflow::Tensor Flat();
+  // ropes at each level were read, the numbers would otherwise be held once more at each. `threads` share a large copy.
+  tensorflow::Tensor Flat(tensorflow::thread::ThreadPool* threads = nullptr);
 
   // A tensor of the same numbers whose memory may be part of another tensor's, and not aligned: if the rope has a
   // single part, that part, in its own shape; else Flat().
@@ -61,20 +62,23 @@ class Rope {
   Value* parts() { return reinterpret_cast<Value*>(this + 1); }
   const Value* parts() const { return reinterpret_cast<const Value*>(this + 1); }
   using Parts = std::vector<Value>;
-  void Hold(Parts* held) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // These two take over the parts in `held`, and copy the last of them first.
-  tensorflow::Tensor Join(Parts held) const;
-  static void CopyParts(Parts held, unsigned char* to);
+  void AwaitJoin(std::unique_lock<std::mutex>* lock) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeParts(Parts* held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Open(Parts* held);
+  // Takes over the parts in `held`, and copies the last of them first.
+  tensorflow::Tensor Join(Parts held, tensorflow::thread::ThreadPool* threads) const;
   void MoveParts(std::vector<Rope*>* ropes);
 
   std::mutex mutex_;  // for the parts and `flat_`
   std::atomic<uint32_t> references_{1};
-  uint32_t count_;  // of parts; 0 once the rope is flat
+  uint32_t count_;  // of parts; 0 once they are taken to make the rope flat
   const tensorflow::DataType dtype_;
   const uint32_t capacity_ = count_;
   const tensorflow::TensorShape shape_;
   tensorflow::Tensor flat_ ABSL_GUARDED_BY(mutex_);
   bool is_flat_ ABSL_GUARDED_BY(mutex_) = false;
+  // A thread has taken the parts, and is about to make `flat_` of them.
+  bool is_being_joined_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 static_assert(sizeof(Rope) % alignof(Value) == 0, "parts follow the header");

@@ -51,10 +51,10 @@ void Value::ReleaseOwned() {
   }
 }
 
-void Value::FlattenRope() {
+void Value::FlattenRope(tensorflow::thread::ThreadPool* threads) {
   Rope* const from = rope;
   kind = Kind::kTensor;
-  tensor = NewTensor(from->Flat());
+  tensor = NewTensor(from->Flat(threads));
   from->Unref();
 }
 

@@ -134,8 +134,9 @@ struct Value {
   }
 
   // Turns a rope into the tensor that it stands for, which most readers need. Leaves other kinds as they are.
-  void Flatten() {
-    if (kind == Kind::kRope) FlattenRope();
+  // If `threads` are given, they share the copy of a large one.
+  void Flatten(tensorflow::thread::ThreadPool* threads = nullptr) {
+    if (kind == Kind::kRope) FlattenRope(threads);
   }
 
   void Release() {
@@ -162,7 +163,7 @@ struct Value {
  private:
   Value CopyOwned() const;
   void ReleaseOwned();
-  void FlattenRope();
+  void FlattenRope(tensorflow::thread::ThreadPool* threads);
 
   static Value Make(Kind kind) {
     Value value;

@@ -152,6 +152,19 @@ TEST_F(RopeTest, ManyThreadsGetOneTensor) {
   rope.Release();
 }
 
+// The parts of a rope that nobody else reads are taken out of it; what others read stays whole.
+TEST_F(RopeTest, LeavesPartsToOthersThatReadThem) {
+  Value shared = Join({tensors_.Make(1), tensors_.Make(2)}, TensorShape({2}));
+  Value own = Join({tensors_.Make(3), shared.Copy()}, TensorShape({3}));
+  Value rope = Join({own, tensors_.Make(4)}, TensorShape({4}));
+  EXPECT_EQ(ElementsOf(TensorFromValue(rope, kInt)), (std::vector<int32_t>{3, 1, 2, 4}));
+  EXPECT_EQ(tensors_.count(), 2);
+  EXPECT_EQ(ElementsOf(TensorFromValue(shared, kInt)), ElementsOf(Counted(1, 2)));
+  EXPECT_EQ(tensors_.count(), 0);
+  rope.Release();
+  shared.Release();
+}
+
 // Some make flat what others copy as a part of more.
 TEST_F(RopeTest, PartsMayBecomeFlatWhileTheWholeIsCopied) {
   for (int repeat = 0; repeat < 200; ++repeat) {
