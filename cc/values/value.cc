@@ -66,7 +66,7 @@ bool VisitNumber(DataType dtype, Visit visit) {
   switch (dtype) {
 #define TFR_CASE(type)                          \
   case tensorflow::DataTypeToEnum<type>::value: \
-    visit(type{});                              \
+    visit(static_cast<type>(0));                \
     return true;
     TFR_CASE(bool)
     TFR_CASE(int8_t)

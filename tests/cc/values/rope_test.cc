@@ -170,6 +170,7 @@ TEST_F(RopeTest, PartsMayBecomeFlatWhileTheWholeIsCopied) {
   for (int repeat = 0; repeat < 200; ++repeat) {
     // Kept to the end: the thread sanitizer does not see how TensorFlow counts references before it frees memory.
     std::vector<Tensor> numbers;
+    numbers.reserve(12);
     for (int32_t i = 0; i < 12; ++i) numbers.push_back(Counted(i, 1));
     auto part = [&numbers](int i) { return Value::Own(NewTensor(numbers[i])); };
     std::vector<Value> ropes = {Join({part(0), part(1)}, TensorShape({2}))};
