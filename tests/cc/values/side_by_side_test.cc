@@ -44,7 +44,7 @@ TEST(CopySideBySideTest, ManyThreadsCopyTheSame) {
   ExpectCopied({}, &threads);
   ExpectCopied({"one"}, &threads);
   ExpectCopied(Texts(100, 50), &threads);
-  ExpectCopied(Texts(5'000, 1'000), &threads);  // large enough to be shared
+  ExpectCopied(Texts(60, 40'000), &threads);  // large enough to be shared
 }
 
 }  // namespace
