@@ -179,7 +179,8 @@ def _origins(graph: tf.Graph, message: str, function: str, node: str) -> list[Or
     prefix, _, name = node.partition("/")  # in a static graph, the node `Log` of F is called F/Log
     if not name or graphs.has_operation(graph, node):
         return []
-    return _origins_in(graph, _COPY.sub("", prefix), name)
+    owner = _COPY.sub("", prefix)
+    return _origins_in(graph, owner, name) or _origins_of_maker(graph, owner, name)
 
 
 def _origins_in_branches(graph: tf.Graph, function: str, around: Sequence[str], node: str) -> list[Origin]:
@@ -206,10 +207,16 @@ def _origins_in(graph: tf.Graph, function: str, node: str) -> list[Origin]:
         return []
     if (origin := origins.origin_in(known, node)) is not None:
         return [origin]
-    in_parts = [found for run, inner in functions.taken_apart(known, node) for found in _origins_in(graph, run, inner)]
-    if in_parts or (maker := functions.maker_of(known, node)) is None:
-        return in_parts
-    return _origins_in(graph, function, maker)
+    return [found for run, inner in functions.taken_apart(known, node) for found in _origins_in(graph, run, inner)]
+
+
+def _origins_of_maker(graph: tf.Graph, function: str, node: str) -> list[Origin]:
+    """Where the conditional, loop or call was made in whose place the runtime put a node of its own."""
+    known = functions.function_in(graph, function)
+    parts = [] if known is None else functions.taken_apart(known, node)
+    inner = [found for run, rest in parts for found in _origins_of_maker(graph, run, rest)]
+    maker = None if inner or known is None else functions.maker_of(known, node)
+    return inner if maker is None else _origins_in(graph, function, maker)
 
 
 def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]:
