@@ -15,8 +15,7 @@ namespace {
 
 // What an error says of the node that a branch or a switch was made for.
 std::string NodeOf(const Region& region, const Op& op) {
-  const OpId id(static_cast<uint32_t>(&op - region.ops.data()));
-  return absl::StrCat("\n\t [[{{node ", region.deciding_nodes.at(id), "}}]]");
+  return absl::StrCat("\n\t [[{{node ", region.deciding_nodes.at(region.IdOf(op)), "}}]]");
 }
 
 absl::Status NotAPredicate(const Region& region, const Op& op, const tensorflow::Tensor& tensor) {
@@ -66,7 +65,7 @@ void ControlFlow::FireBranch(Frame* frame, const Op& op, Value* inputs) {
   bool side = false;
   if (!TakePredicate(frame, op, &inputs[0], &side)) return;
   const Region& region = *frame->region;
-  frame->pending()[&op - region.ops.data()] = static_cast<uint16_t>(1 + side);
+  frame->pending()[region.IdOf(op)] = static_cast<uint16_t>(1 + side);
   // All data that waits at gates is taken out of its slots before any of it moves on, because it may go to one of these
   // slots.
   released_.clear();

@@ -286,6 +286,7 @@ struct Region {
     DCHECK(branch.kind == OpKind::kBranch);
     return {gates.data() + branch.index, branch.gates_end - branch.index};
   }
+  OpId IdOf(const Op& op) const { return OpId(static_cast<uint32_t>(&op - ops.data())); }
   // The operator's table of inputs, which has an entry for each of them.
   const Value* TableOf(const Op& op) const {
     DCHECK(op.reads_table());
