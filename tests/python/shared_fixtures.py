@@ -7,6 +7,7 @@ import pytest
 import switches
 import tensorflow as tf
 from tensorflow.python.framework import ops
+from tensorflow.python.ops import variable_scope
 
 import tensorflow_recursion as tfr
 from benchmarks.cluster import Cluster
@@ -35,6 +36,17 @@ def forgotten_gradients():
     for name in registered.keys() - before:
         if name.startswith("CustomGradient-"):
             del registered[name]
+
+
+@pytest.fixture(autouse=True)
+def forgotten_variable_scope():
+    """Forget what a test left in the variable scope that all eager tests share.
+
+    `tf.map_fn` in a tf.function leaves a caching device there where the function that it maps raises, also if Keras
+    catches the error. Later `tf.recompute_grad` is an error then.
+    """
+    yield
+    tf1.get_default_graph().clear_collection(variable_scope._VARSCOPESTORE_KEY)
 
 
 @pytest.fixture(scope="module")
