@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/base/thread_annotations.h"
+#include "cc/base/thread_locals.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -141,99 +143,96 @@ class Store {
 struct Stack {
   Spare* current;
   Spare* full;
-  uint32_t count;  // in `current`
+  uint32_t room;  // how many blocks are still to come until `current` is a full batch
 };
 
 // All spare blocks of one thread.
 struct ThreadBlocks {
-  Stack stacks[kNumClasses];
-  bool is_registered;
-  bool has_ended;  // what the thread still frees goes to the system
+  std::array<Stack, kNumClasses> stacks;
 };
 
-thread_local ThreadBlocks thread_blocks;
+// What a thread has before its first block, and what it has once it is ending. Nobody writes to them: there is no block
+// to take, and no room to give one.
+ABSL_CONST_INIT ThreadBlocks none_yet = {};
+ABSL_CONST_INIT ThreadBlocks none_any_more = {};
 
-// Gives up a thread's spare blocks when the thread ends: RegisterBlocks() makes one in each thread.
+ABSL_CONST_INIT thread_local ThreadBlocks* thread_blocks TFR_INITIAL_EXEC = &none_yet;
+
+// Gives up a thread's spare blocks when the thread ends: OwnBlocks() makes one in each thread.
 struct ThreadBlocksEnd {
   ~ThreadBlocksEnd() {
-    thread_blocks.has_ended = true;
+    const std::unique_ptr<ThreadBlocks> blocks(std::exchange(thread_blocks, &none_any_more));
     for (int i = 0; i < kNumClasses; ++i) {
-      Stack& stack = thread_blocks.stacks[i];
-      if (stack.full != nullptr) Store::Get().Give(i, std::exchange(stack.full, nullptr));
-      FreeBatch(i, std::exchange(stack.current, nullptr));
-      stack.count = 0;
+      const Stack& stack = blocks->stacks[i];
+      if (stack.full != nullptr) Store::Get().Give(i, stack.full);
+      FreeBatch(i, stack.current);
     }
   }
 };
 
-void RegisterBlocks() {
-  thread_blocks.is_registered = true;
-  thread_local ThreadBlocksEnd end;
-  (void)end;
+// Returns the blocks of this thread, which keeps some from now on. Returns nullptr if the thread is ending and keeps
+// none any more: what it still frees goes to the system.
+ThreadBlocks* OwnBlocks() {
+  if (thread_blocks == &none_any_more) return nullptr;
+  if (thread_blocks == &none_yet) {
+    thread_blocks = new ThreadBlocks{};
+    for (int i = 0; i < kNumClasses; ++i) thread_blocks->stacks[i].room = BatchOf(i);
+    thread_local ThreadBlocksEnd end;
+    (void)end;
+  }
+  return thread_blocks;
 }
 
-ABSL_ATTRIBUTE_NOINLINE void* TakeFromStore(Stack* stack, int size_class) {
-  if (!thread_blocks.is_registered) RegisterBlocks();  // the rest of the batch has to go when the thread ends
-  if (thread_blocks.has_ended) return Allocate(size_class, BytesOfClass(size_class));
-  Spare* batch = std::exchange(stack->full, nullptr);
+// Takes a block for a thread that has none in `current`.
+ABSL_ATTRIBUTE_NOINLINE void* TakeFromStore(int size_class) {
+  ThreadBlocks* const blocks = OwnBlocks();
+  if (blocks == nullptr) return Allocate(size_class, BytesOfClass(size_class));
+  Stack& stack = blocks->stacks[size_class];
+  Spare* batch = std::exchange(stack.full, nullptr);
   if (batch == nullptr) batch = Store::Get().Take(size_class);
   if (batch == nullptr) return Allocate(size_class, BytesOfClass(size_class));
-  stack->current = batch->next;
-  stack->count = BatchOf(size_class) - 1;
+  stack.current = batch->next;
+  stack.room = 1;
   return batch;
 }
 
-// Makes room in `stack`, whose `current` is a full batch. False if the thread is ending and keeps no blocks any more.
-ABSL_ATTRIBUTE_NOINLINE bool MakeRoom(ThreadBlocks* blocks, Stack* stack, int size_class) {
-  if (blocks->has_ended) return false;
+// Returns the thread's blocks of one size, where there was no room, with room. Returns nullptr if the thread is ending.
+ABSL_ATTRIBUTE_NOINLINE Stack* MakeRoom(int size_class) {
+  ThreadBlocks* const blocks = OwnBlocks();
+  if (blocks == nullptr) return nullptr;
+  Stack* const stack = &blocks->stacks[size_class];
+  if (stack->room > 0) return stack;  // these are new
   if (stack->full != nullptr) Store::Get().Give(size_class, stack->full);
   stack->full = std::exchange(stack->current, nullptr);
-  stack->count = 0;
-  return true;
+  stack->room = BatchOf(size_class);
+  return stack;
 }
-
-ABSL_ATTRIBUTE_NOINLINE bool Begin(ThreadBlocks* blocks) {
-  if (blocks->has_ended) return false;
-  RegisterBlocks();
-  return true;
-}
-
-constexpr std::array<uint8_t, kNumClasses> Batches() {
-  std::array<uint8_t, kNumClasses> batches{};
-  for (int i = 0; i < kNumClasses; ++i) batches[i] = static_cast<uint8_t>(BatchOf(i));
-  return batches;
-}
-constexpr std::array<uint8_t, kNumClasses> kBatches = Batches();
 
 }  // namespace
 
 void* TakeBlock(size_t bytes) {
   if (ABSL_PREDICT_FALSE(bytes > kLargestBlock)) return Allocate(1, bytes);
   const int size_class = ClassOf(bytes);
-  Stack* const stack = &thread_blocks.stacks[size_class];
+  Stack* const stack = &thread_blocks->stacks[size_class];
   Spare* const block = stack->current;
-  if (ABSL_PREDICT_FALSE(block == nullptr)) return TakeFromStore(stack, size_class);
+  if (ABSL_PREDICT_FALSE(block == nullptr)) return TakeFromStore(size_class);
   stack->current = block->next;
   // After a deep recursion the spare blocks are scattered over memory: fetch the next one into the cache now.
   __builtin_prefetch(stack->current, /*rw=*/1);
-  --stack->count;
+  ++stack->room;
   return block;
 }
 
 void GiveBlock(void* block, size_t bytes) {
   if (ABSL_PREDICT_FALSE(bytes > kLargestBlock)) return Free(1, block);
   const int size_class = ClassOf(bytes);
-  ThreadBlocks* const blocks = &thread_blocks;
-  Stack* const stack = &blocks->stacks[size_class];
-  if (ABSL_PREDICT_FALSE(!blocks->is_registered) && !Begin(blocks)) return Free(size_class, block);
-  if (ABSL_PREDICT_FALSE(stack->count == kBatches[size_class]) && !MakeRoom(blocks, stack, size_class)) {
-    return Free(size_class, block);
-  }
-  if (ABSL_PREDICT_FALSE(blocks->has_ended)) return Free(size_class, block);
+  Stack* stack = &thread_blocks->stacks[size_class];
+  if (ABSL_PREDICT_FALSE(stack->room == 0)) stack = MakeRoom(size_class);
+  if (ABSL_PREDICT_FALSE(stack == nullptr)) return Free(size_class, block);
   auto* const spare = static_cast<Spare*>(block);
   spare->next = stack->current;
   stack->current = spare;
-  ++stack->count;
+  --stack->room;
 }
 
 int64_t SpareBlockBytes() { return Store::Get().bytes(); }

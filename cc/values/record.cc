@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "cc/base/status.h"
+#include "cc/base/thread_locals.h"
 #include "cc/values/slabs.h"
 #include "tensorflow/core/framework/variant_op_registry.h"
 
@@ -104,7 +105,7 @@ class Totals {
   int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-thread_local ThreadState thread_state;
+ABSL_CONST_INIT thread_local ThreadState thread_state TFR_INITIAL_EXEC = {};
 
 // Moves a thread's counts to the totals when the thread ends; Register() makes one in each thread. What the thread
 // frees after that isn't counted.

@@ -113,5 +113,34 @@ TEST(BlockPoolTest, ServesManyThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// What a thread does with blocks while it ends, after the pool's own part of its end.
+struct UsesBlocksAtTheEnd {
+  ~UsesBlocksAtTheEnd() {
+    GiveBlock(held, 200);
+    for (size_t bytes : {16, 200, 70000}) {
+      auto* const block = static_cast<unsigned char*>(TakeBlock(bytes));
+      std::memset(block, 7, bytes);
+      last_byte += block[bytes - 1];
+      GiveBlock(block, bytes);
+    }
+    *sum = last_byte;
+  }
+
+  void* held = nullptr;
+  int* sum = nullptr;
+  int last_byte = 0;
+};
+
+TEST(BlockPoolTest, AThreadMayUseBlocksWhileItEnds) {
+  int sum = 0;
+  std::thread([&] {
+    thread_local UsesBlocksAtTheEnd user;  // made before the thread's first block, so it is destroyed after the pool's
+    user.sum = &sum;
+    user.held = TakeBlock(200);
+    GiveBlock(TakeBlock(200), 200);
+  }).join();
+  EXPECT_EQ(sum, 3 * 7);
+}
+
 }  // namespace
 }  // namespace tensorflow_recursion
