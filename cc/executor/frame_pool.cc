@@ -6,6 +6,7 @@
 #include <new>
 
 #include "absl/base/optimization.h"
+#include "cc/values/block_pool.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -53,7 +54,7 @@ FramePool::Slab* FramePool::Grow(RegionSlabs* owner) {
   const size_t most = (kSlabBytes - sizeof(Slab)) / owner->stride;
   if (bytes > kSlabBytes / 2 && most > 0) bytes = kSlabBytes;
   if (most == 0) bytes = sizeof(Slab) + owner->stride;  // a single frame is larger than a shared slab
-  unsigned char* memory = bytes == kSlabBytes ? TakeSlab() : static_cast<unsigned char*>(::operator new(bytes));
+  unsigned char* memory = bytes == kSlabBytes ? TakeSlab() : static_cast<unsigned char*>(TakeBlock(bytes));
   auto* slab = new (memory) Slab;
   slab->owner = owner;
   slab->free = nullptr;
@@ -102,7 +103,7 @@ void FramePool::GiveBack(Slab* slab) {
 void FramePool::Free(Slab* slab) {
   auto* memory = reinterpret_cast<unsigned char*>(slab);
   if (slab->is_shared()) return GiveSlab(memory);
-  ::operator delete(memory);
+  GiveBlock(memory, slab->bytes);
 }
 
 Frame* FramePool::New(const Region& region) {

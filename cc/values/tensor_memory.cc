@@ -41,13 +41,17 @@ static_assert(sizeof(PooledBuffer) <= kBlockAlignment - sizeof(size_t));
 
 }  // namespace
 
-Tensor* NewPooledTensor(tensorflow::DataType dtype, const tensorflow::TensorShape& shape) {
+Tensor PooledTensor(tensorflow::DataType dtype, const tensorflow::TensorShape& shape) {
   const size_t bytes = static_cast<size_t>(shape.num_elements()) * tensorflow::DataTypeSize(dtype);
-  if (bytes == 0) return NewTensor(dtype, shape);
+  if (bytes == 0) return Tensor(dtype, shape);
   PooledBuffer* const buffer = PooledBuffer::New(bytes);
-  Tensor* const tensor = NewTensor(dtype, shape, buffer);  // takes a reference of its own
+  Tensor tensor(dtype, shape, buffer);  // takes a reference of its own
   buffer->Unref();
   return tensor;
+}
+
+Tensor* NewPooledTensor(tensorflow::DataType dtype, const tensorflow::TensorShape& shape) {
+  return NewTensor(PooledTensor(dtype, shape));
 }
 
 }  // namespace tensorflow_recursion

@@ -34,6 +34,8 @@ inline tensorflow::Tensor* AdoptTensor(tensorflow::Tensor* made_by_new) {
 
 // A new tensor of uninitialized numbers in memory of the pool, to which the last reference gives the memory back. The
 // dtype must be one of plain numbers.
+tensorflow::Tensor PooledTensor(tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
+// The same with a header from the pool, for a Value to own.
 tensorflow::Tensor* NewPooledTensor(tensorflow::DataType dtype, const tensorflow::TensorShape& shape);
 
 }  // namespace tensorflow_recursion

@@ -105,8 +105,8 @@ Value ValueFromTensor(Tensor* tensor) {
 }
 
 Tensor TensorFromScalar(const Value& value, DataType dtype) {
-  Tensor tensor;
-  VisitNumber(dtype, [&](auto number) { tensor = Tensor(FromBits<decltype(number)>(value.bits)); });
+  Tensor tensor = PooledTensor(dtype, tensorflow::TensorShape({}));
+  VisitNumber(dtype, [&](auto number) { tensor.scalar<decltype(number)>()() = FromBits<decltype(number)>(value.bits); });
   return tensor;
 }
 
