@@ -28,8 +28,6 @@ from tensorflow_recursion.names import INVOKE
 
 SCHEMA_VERSION = 1
 
-# A shorter sample is repeated inside one timing: the clock and other processes are ~1 ms of noise.
-_MIN_SAMPLE_SECONDS = 0.05
 _MAX_CALLS_PER_SAMPLE = 10_000
 
 _OUR_OPS = "Recursion>"
@@ -137,8 +135,10 @@ class Case:
     wrong; where a call changes what the next one does, as training does, there may be more of them than inputs.
     `ratios` names pairs of variants, each reported as the first one's time over the second one's.
 
-    Before it is timed, every variant makes `warm_up_passes` passes. Where variants differ by a few percent, a round is
-    parted into `parts` rounds of shorter samples: what slows the machine for a while then slows all variants alike.
+    Before it is timed, every variant makes `warm_up_passes` passes. A sample shorter than `sample_seconds` is repeated
+    inside one timing: the clock and other processes are ~1 ms of noise. Where variants differ by a few percent, a round
+    is parted into `parts` rounds of samples that are shorter by as much: what slows the machine for a while then slows
+    all variants alike.
     """
 
     suite: str
@@ -151,6 +151,7 @@ class Case:
     items_per_call: int = 1
     checked_calls: int | None = None
     warm_up_passes: int = 1
+    sample_seconds: float = 0.05
     parts: int = 1
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -291,7 +292,7 @@ def checked_run(case: Case, variant: str, runner: Runner) -> float:
 def warm_up(case: Case, runner: Runner) -> int:
     """Warms up and returns how many passes make a sample long enough to time."""
     seconds = timed_passes(case, runner, case.warm_up_passes) / case.warm_up_passes
-    return max(1, min(_MAX_CALLS_PER_SAMPLE, round(_MIN_SAMPLE_SECONDS / case.parts / max(seconds, 1e-9))))
+    return max(1, min(_MAX_CALLS_PER_SAMPLE, round(case.sample_seconds / case.parts / max(seconds, 1e-9))))
 
 
 def _sample(case: Case, runner: Runner, passes: int) -> float:

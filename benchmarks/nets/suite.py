@@ -39,6 +39,9 @@ PAPER_DIM = 35
 BY_DEPTH = "static-by-depth"
 WORKERS_BATCH = 25  # of the cases that compare two workers with one
 WORKERS_LABEL = "-workers"
+# As long as 20 steps at d = 300. After the other session has run, it takes some 100 ms until two workers are as fast as
+# in a loop that trains, which has one session.
+WORKERS_SAMPLE_SECONDS = 0.3
 QUICK_DIMS = (50,)
 QUICK_BATCHES = (1, 10)
 QUICK_TREES = 20
@@ -330,6 +333,7 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
         item="tree",
         items_per_call=spec.batch,
         checked_calls=CHECKED_STEPS if spec.training is not None else None,
+        sample_seconds=WORKERS_SAMPLE_SECONDS if spec.label == WORKERS_LABEL else Case.sample_seconds,
         details={
             "net": spec.net,
             "dim": spec.dim,

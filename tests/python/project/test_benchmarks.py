@@ -184,11 +184,11 @@ def _fake_case(order, wrong=()):
         if got != number:
             raise harness.WrongResult(f"expected {number}, got {got}")
 
-    return harness.Case("fake", "fake(2)", [variant("a"), variant("b")], [(0,), (1,)], check, [("b", "a")])
+    variants = [variant("a"), variant("b")]
+    return harness.Case("fake", "fake(2)", variants, [(0,), (1,)], check, [("b", "a")], sample_seconds=0.0)
 
 
-def test_run_case_interleaves_the_variants(monkeypatch):
-    monkeypatch.setattr(harness, "_MIN_SAMPLE_SECONDS", 0.0)
+def test_run_case_interleaves_the_variants():
     order = []
     result = harness.run_case(_fake_case(order), repeats=3)
     checked_and_warm = ["a", "a", "b", "b"] * 2
@@ -196,8 +196,7 @@ def test_run_case_interleaves_the_variants(monkeypatch):
     assert {len(variant.samples) for variant in result.variants.values()} == {3}
 
 
-def test_run_case_warms_up_for_longer_and_parts_a_round_where_the_case_says_so(monkeypatch):
-    monkeypatch.setattr(harness, "_MIN_SAMPLE_SECONDS", 0.0)
+def test_run_case_warms_up_for_longer_and_parts_a_round_where_the_case_says_so():
     order = []
     case = dataclasses.replace(_fake_case(order), warm_up_passes=3, parts=2)
     result = harness.run_case(case, repeats=2)
