@@ -5,6 +5,7 @@ nodes of the main graph that happen to be called the same.
 """
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import re
 from collections.abc import Sequence
 
@@ -216,7 +217,9 @@ def _origins_of_maker(graph: tf.Graph, function: str, node: str) -> list[Origin]
     parts = [] if known is None else functions.taken_apart(known, node)
     inner = [found for run, rest in parts for found in _origins_of_maker(graph, run, rest)]
     maker = None if inner or known is None else functions.maker_of(known, node)
-    return inner if maker is None else _origins_in(graph, function, maker)
+    if maker is None:
+        return inner
+    return [dataclasses.replace(origin, name=maker) for origin in _origins_in(graph, function, maker)]
 
 
 def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]:
@@ -229,7 +232,7 @@ def _origins_in_trace(graph: tf.Graph, function: str, node: str) -> list[Origin]
 
 def _description(node: str, origin: Origin) -> str:
     """Where a node was made, in the words in which TensorFlow says it of a node of the main graph."""
-    shown = names.shown(_AROUND.sub("", _IN_SPECIALIZED.sub("", node)))
+    shown = names.shown(_AROUND.sub("", _IN_SPECIALIZED.sub("", origin.name or node)))
     lines = [f"Detected at node {shown!r} defined at (most recent call last):", *origin.lines(is_ours)]
     if forward := origin.forward_lines(is_ours):
         lines += ["It computes a gradient of what was defined at (most recent call last):", *forward]

@@ -28,10 +28,12 @@ class Origin:
     Attributes:
       frames: of Python's stack at that time, outermost first, those of TensorFlow left out.
       forward: if the operation computes a gradient: the same for the operation whose gradient it is.
+      name: of the operation, where another one is asked for, which the runtime has put in its place.
     """
 
     frames: Any
     forward: Any = None
+    name: str | None = None
 
     def lines(self, skip: Callable[[str], bool]) -> list[str]:
         """The frames as Python prints them; those in files that `skip` names are left out."""
