@@ -32,6 +32,7 @@ from tensorflow.python.autograph.operators import control_flow, variables
 from tensorflow.python.eager import record
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops import cond_v2, gradients_util, resource_variable_ops, while_v2
+from tensorflow.python.ops.parallel_for import control_flow_ops as parallel_loops
 from tensorflow.python.util import nest
 
 from tensorflow_recursion import names
@@ -44,10 +45,10 @@ tf1 = tf.compat.v1
 _COND = cond_v2.cond_v2
 _CASE = cond_v2.indexed_case
 _LOOP = while_v2.while_loop
+_FOR_LOOP = parallel_loops.for_loop
 _FIRST_ITERATION = control_flow._try_handling_undefineds
 _GRADIENTS = gradients_util._GradientsHelper
 _GRADIENT = tf.GradientTape.gradient
-_JACOBIAN = tf.GradientTape.jacobian
 
 # A function that builds a branch of a conditional.
 _Branch: TypeAlias = Callable[[], Any]
@@ -208,11 +209,6 @@ def _gradient(tape: tf.GradientTape, target: Any, sources: Any, *args: Any, **kw
     return _completed(found, target, sources) if is_inferring() else found
 
 
-def _jacobian(tape: tf.GradientTape, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-    found = _JACOBIAN(tape, target, sources, *args, **kwargs)
-    return _completed(found, target, sources) if is_inferring() else found
-
-
 def _gradients(ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
     found = _GRADIENTS(ys, xs, *args, **kwargs)
     return _completed(found, ys, xs) if is_inferring() else found
@@ -286,6 +282,29 @@ def _loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, **
     return flat[0] if len(flat) == 1 and not options.get("return_same_structure", True) else result
 
 
+def _for_loop(function: Any, dtypes: Any, iterations: Any, *args: Any, **options: Any) -> Any:
+    """What `function` returns in each iteration, stacked, as a Jacobian without `experimental_use_pfor` needs it.
+
+    TensorFlow learns in the first iteration which results are None, and takes one that is not built for an empty loop.
+    """
+    if not is_inferring() or _is_whole():
+        return _FOR_LOOP(function, dtypes, iterations, *args, **options)
+    wanted = nest.flatten(dtypes)
+    specs: list[tf.TensorSpec | None] = [tf.TensorSpec(None, dtype) for dtype in wanted]
+    sources: list[tf.Tensor] = []
+    try:
+        results = nest.flatten(function(*placeholders([tf.TensorSpec([], tf.int32)])))
+        stacked = tf.TensorShape([tf.get_static_value(iterations)])
+        for i, result in enumerate(results):
+            shape = None if result is None else stacked.concatenate(result.shape)
+            specs[i] = None if result is None else tf.TensorSpec(shape, wanted[i])
+        sources = [tf.convert_to_tensor(result) for result in results if result is not None]
+    except Unknown:
+        pass  # the shapes are unknown, and None is not told from a tensor
+    found = iter(any_of([spec for spec in specs if spec is not None], sources, is_partial=True))
+    return nest.pack_sequence_as(dtypes, [None if spec is None else next(found) for spec in specs])
+
+
 def _with_shape(spec: Any, invariant: Any) -> Any:
     if invariant is None:  # as AutoGraph gives it for variables of which nobody has stated one
         return spec
@@ -332,10 +351,10 @@ class _ForInference(Replacements):
         self.replace(cond_v2, "cond_v2", _cond)
         self.replace(cond_v2, "indexed_case", _case)
         self.replace(while_v2, "while_loop", _loop)
+        self.replace(parallel_loops, "for_loop", _for_loop)
         self.put(control_flow, "func_graph", types.SimpleNamespace(FuncGraph=_Tried))
         self.replace(control_flow, "_try_handling_undefineds", _first_iteration)
         self.replace(tf.GradientTape, "gradient", _gradient)
-        self.replace(tf.GradientTape, "jacobian", _jacobian)
         self.replace(gradients_util, "_GradientsHelper", _gradients)
 
 

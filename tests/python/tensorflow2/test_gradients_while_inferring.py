@@ -120,13 +120,26 @@ def with_a_jacobian(loss, x, weights):
     return tape.jacobian(y, weights.v) * 2.0
 
 
+def with_a_jacobian_by_a_loop(loss, x, weights):
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.stack([loss(x), 2.0 * loss(x)])
+    return tape.jacobian(y, weights.v, experimental_use_pfor=False) * 2.0
+
+
 def with_tf_gradients(loss, x, weights):
     if tf.executing_eagerly():
         return with_a_tape(loss, x, weights)
     return tf.gradients(loss(x), [weights.v])[0] * 2.0
 
 
-WAYS = [with_a_tape, with_a_tape_that_watches, with_two_tapes, with_a_jacobian, with_tf_gradients]
+WAYS = [
+    with_a_tape,
+    with_a_tape_that_watches,
+    with_two_tapes,
+    with_a_jacobian,
+    with_a_jacobian_by_a_loop,
+    with_tf_gradients,
+]
 
 
 def undecorated(function=None, **_):
@@ -154,6 +167,40 @@ def test_a_step_takes_the_gradient_of_a_loss(of, way, weights):
     expected = step_of(undecorated)(x)
     np.testing.assert_allclose(step_of(tfr.recursive)(x), expected, rtol=1e-4)
     np.testing.assert_allclose(tf.function(step_of(tfr.recursive))(x), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("of", ["all rows", "a batch"])
+@pytest.mark.parametrize("vectorized", [True, False])
+def test_a_body_solves_by_a_jacobian(vectorized, of):
+    """The look at `solve` needs the shape of the Jacobian, and the call in `net` is one of which nothing is known."""
+
+    def solution(define):
+        @define
+        def net(x, n):
+            return x if n < 1 else tf.sin(net(x, n - 1)) * x[:, ::-1]
+
+        @define
+        def solve(x, n):
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                y = net(x, tf.constant(2))
+            slopes = (tape.jacobian if of == "all rows" else tape.batch_jacobian)(
+                y, x, experimental_use_pfor=vectorized
+            )
+            if of == "all rows":
+                slopes = tf.stack([slopes[k, :, k] for k in range(2)])
+            if n < 1:
+                return x
+            return solve(x - 0.1 * tf.linalg.solve(slopes + tf.eye(2), y[..., None])[..., 0], n - 1)
+
+        x = tf.constant([[0.7, 0.9], [0.2, 0.5]])
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = solve(x, tf.constant(2))
+        return y, tape.gradient(y, x)
+
+    for got, expected in zip(solution(tfr.recursive), solution(undecorated), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
