@@ -193,7 +193,7 @@ class Inference:
     def _error(self, circle: Sequence[Specialization]) -> TypeError:
         """What to say of functions each of which needs the results of the next one, and the last of the first one."""
         in_loop = [function for function in circle if function in self._loops]
-        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(circle[0])
+        return _unknown_in_loop(in_loop[0], self._loops[in_loop[0]]) if in_loop else _endless(*circle)
 
 
 def _specializations(unknown: Unknown) -> list[Specialization]:
@@ -215,10 +215,17 @@ def _unknown_in_loop(function: Specialization, variable: str) -> TypeError:
     )
 
 
-def _endless(function: Specialization) -> TypeError:
+def _endless(function: Specialization, *others: Specialization) -> TypeError:
+    """What to say of a function that needs its own results, through those of `others` if there are any."""
     name = function.source.name
-    return TypeError(
+    text = (
         f"Function '{name}': what it returns cannot be found out, as every path through its body needs the result of "
-        f"another call of '{name}'; let a path return without one, or state what it returns: "
+        f"another call of '{name}'; "
+    )
+    reader = next((one for one in (function, *others) if one.unknown_read), None)
+    if reader is not None:
+        text += f"the body of '{reader.source.name}' {reader.unknown_read}. Else "
+    return TypeError(
+        f"{text}let a path return without one, or state what it returns: "
         "@tfr.recursive(output_signature=tf.TensorSpec(shape, dtype))"
     )

@@ -186,12 +186,9 @@ class ShapeReads:
 
     def warn(self, function: str, tensor: str, part: Part, file: str, line: int) -> None:
         """Tell the user, once, that a line of `function` reads a part of the shape of a tensor, and gets None."""
-        file, line = autograph_errors.users_line(file, line)
-        what, code, instead = ("the rank", "x.shape.rank", "tf.rank(x)")
-        if part is not None:
-            what, code, instead = (f"size {part}", f"x.shape[{part}]", f"tf.shape(x)[{part}]")
+        what, code, instead = _written(part)
         text = (
-            f"Function '{function}' ({os.path.basename(file)}, line {line}): {what} of {tensor} is read, as "
+            f"Function '{function}' ({_place(file, line)}): {what} of {tensor} is read, as "
             f"{code}, and is None. Calls pass tensors of many shapes, which one trace serves, so that a test such as "
             f"`{code} == 2` is False in all of them. Write {instead}, which each call computes; or let all calls pass "
             "one shape, and state it: input_signature=[tf.TensorSpec([None, 3], dtype), ...]"
@@ -205,6 +202,27 @@ class ShapeReads:
         if not self._is_told:
             self._is_told = True
             notices.show("open shape", text)
+
+
+def _written(part: Part) -> tuple[str, str, str]:
+    """What a part of a shape is called, the code that reads it from the static shape, and that which computes it."""
+    if part is None:
+        return "the rank", "x.shape.rank", "tf.rank(x)"
+    return f"size {part}", f"x.shape[{part}]", f"tf.shape(x)[{part}]"
+
+
+def _place(file: str, line: int) -> str:
+    file, line = autograph_errors.users_line(file, line)
+    return f"{os.path.basename(file)}, line {line}"
+
+
+def unknown_read(tensor: str, part: Part, file: str, line: int) -> str:
+    """What to say of a line that reads a part of the shape of a tensor, which is not known where that is passed."""
+    what, code, instead = _written(part)
+    return (
+        f"reads {what} of '{tensor}' ({_place(file, line)}), as {code}, which is None where the caller does not know "
+        f"it, so that a test such as `{code} == 2` is False; write {instead}"
+    )
 
 
 class _Decisions(threading.local):

@@ -31,7 +31,7 @@ from tensorflow_recursion._tf.inferring import Unknown
 from tensorflow_recursion._tf.read_shapes import Part
 from tensorflow_recursion.argument_kinds import output_signatures, passed_numbers
 from tensorflow_recursion.argument_kinds.passed_numbers import PassedNumbers
-from tensorflow_recursion.argument_kinds.sharing import ShapeReads, Sharing
+from tensorflow_recursion.argument_kinds.sharing import ShapeReads, Sharing, unknown_read
 from tensorflow_recursion.errors import CallError, of_results, with_causes, with_message
 from tensorflow_recursion.explanations import explained, is_explained
 from tensorflow_recursion.traces import signatures
@@ -137,6 +137,7 @@ class Specialization:
       is_called_outside: whether something has called it that is no body.
       opens: which ranks and sizes of arguments it leaves open, though the call that it was made for knows them.
       open_parts: these, and those unknown ranks and sizes that its callers, or traces for eager calls, leave open.
+      unknown_read: what to say of a line that reads a part of a shape which callers do not know; empty if none does.
       reads_open_part: whether a look at it, or at what it calls, has found that one of these is read.
       is_checked: whether nothing that a later look finds can make it be given up.
       was_given_up: whether other traces are made in place of it.
@@ -179,6 +180,7 @@ class Specialization:
             *opens,
             *(unknown if is_from_caller else unknown.intersection(source.reads.opened_outside)),
         }
+        self.unknown_read = ""
         self.reads_open_part = False
         self._sharing = sharing
         self.was_given_up = False
@@ -289,6 +291,8 @@ class Specialization:
     def _argument_is_read(self, i: int, parameter: str, part: Part, file: str, line: int) -> None:
         """Note that a line of the body reads a part of the shape of an argument."""
         is_known = (i, part) not in function_types.open_parts(self.specs)
+        if not is_known:
+            self.unknown_read = self.unknown_read or unknown_read(parameter, part, file, line)
         if is_known or (i, part) in self.open_parts:
             self.source.reads.note([(i, part)])
         if (i, part) in self.open_parts:
