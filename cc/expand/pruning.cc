@@ -65,8 +65,10 @@ absl::Status Pruner::Keep(const std::map<std::string, Fetch>& roots, GraphDef* k
       reach(producer->second);
     }
   }
+  // A part of a function's graph is called with all of its arguments, those too that only a loop reads of whose results
+  // nobody reads any: no fetch leads to such a loop.
   for (int i = 0; i < graph_.node_size(); ++i) {
-    if (keep[i]) *kept->add_node() = graph_.node(i);
+    if (keep[i] || graph_.node(i).op() == "_Arg") *kept->add_node() = graph_.node(i);
   }
   *kept->mutable_library() = graph_.library();
   *kept->mutable_versions() = graph_.versions();

@@ -26,8 +26,8 @@ class Pruner {
   bool Has(const std::string& node) const { return index_.count(node) > 0; }
   const tensorflow::NodeDef& Find(const std::string& node) const { return graph_.node(index_.at(node)); }
 
-  // Copies the nodes that `roots` need to `*kept`, in the graph's order, and the whole library. InvalidArgument if a
-  // node that is needed has an input that is not in the graph.
+  // Copies the nodes that `roots` need and all arguments to `*kept`, in the graph's order, and the whole library.
+  // InvalidArgument if a node that is needed has an input that is not in the graph.
   absl::Status Keep(const std::map<std::string, Fetch>& roots, tensorflow::GraphDef* kept) const;
 
  private:

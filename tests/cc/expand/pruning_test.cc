@@ -37,6 +37,18 @@ TEST(PrunerTest, KeepsWhatRootsNeedInTheGraphsOrder) {
   EXPECT_EQ(NamesIn(waiting), (Inputs{"x", "after"}));
 }
 
+TEST(PrunerTest, KeepsArgumentsThatOnlyALoopReadsWhoseResultsNobodyReads) {
+  GraphBuilder builder;
+  builder.Node("unread", "_Arg", {}, {{"T", kInt}, {"index", 0}}).Const("x");
+  builder.Node("merge", "Merge", {"unread", "next"}, {{"T", kInt}, {"N", 2}});
+  const GraphDef graph = builder.Node("next", "NextIteration", {"merge"}, {{"T", kInt}}).graph();
+  Pruner pruner(graph);
+  ASSERT_TRUE(pruner.Index().ok());
+  GraphDef kept;
+  ASSERT_TRUE(pruner.Keep({{"x", {}}}, &kept).ok());
+  EXPECT_EQ(NamesIn(kept), (Inputs{"unread", "x"}));
+}
+
 TEST(PrunerTest, FindsNodesByName) {
   const GraphDef graph = Chain();
   Pruner pruner(graph);

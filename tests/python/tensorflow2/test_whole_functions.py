@@ -158,6 +158,32 @@ def test_loops_branches_and_lists_of_the_graph():
     assert (static, dynamic) == (11, 0)
 
 
+def test_gradient_of_a_map_is_one_program(capfd):
+    """TensorFlow keeps loop variables of the gradient whose results nothing reads, and the arguments that they need."""
+    weight = tf.Variable([[0.5, 0.2], [0.1, 0.4]])
+
+    @tfr.recursive
+    def encode(x, n):
+        return x if n < 1 else tf.tanh(tf.linalg.matvec(weight, encode(x, n - 1)))
+
+    @tf.function
+    def encoded(x):
+        return tf.map_fn(lambda row: encode(row, tf.constant(3)), x)
+
+    def unrolled(x):
+        for _ in range(3):
+            x = tf.tanh(tf.linalg.matvec(weight, x))
+        return x
+
+    def gradient(function):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(function(tf.ones([3, 2])))
+        return tape.gradient(y, weight)
+
+    np.testing.assert_allclose(gradient(encoded), gradient(unrolled), rtol=1e-5)
+    assert "does not contain terminal node" not in capfd.readouterr().err
+
+
 def test_datasets_are_read_inside_of_the_graph():
     dataset = tf.data.Dataset.range(5).map(lambda i: tf.cast(i, tf.int32))
 
