@@ -291,8 +291,7 @@ class Specialization:
     def _argument_is_read(self, i: int, parameter: str, part: Part, file: str, line: int) -> None:
         """Note that a line of the body reads a part of the shape of an argument."""
         is_known = (i, part) not in function_types.open_parts(self.specs)
-        if not is_known:
-            self.unknown_read = self.unknown_read or unknown_read(parameter, part, file, line)
+        self.unknown_read = self.unknown_read or ("" if is_known else unknown_read(parameter, part, file, line))
         if is_known or (i, part) in self.open_parts:
             self.source.reads.note([(i, part)])
         if (i, part) in self.open_parts:
