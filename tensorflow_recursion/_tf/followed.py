@@ -99,9 +99,16 @@ def _ones_or_strings() -> Callable[..., Any]:
 
 
 def _refuse_late_tangents(call: str) -> None:
+    """Let calls of functions with `call` be recorded so that they refuse late tangents.
+
+    A call that returns no tensor is not recorded at all. TensorFlow means to do the same, but errs in a graph under an
+    accumulator, where it looks for the operator that made the first result: "list index out of range".
+    """
     record = concrete_function._ForwardBackwardCall.record
 
     def record_checked(self: Any, flat_outputs: Any) -> None:
+        if isinstance(flat_outputs, Sequence) and not flat_outputs:
+            return  # an operation, which stands for the results of a call in a graph, is no Sequence
         graph = getattr(self._functions, "_func_graph", None)
         if self._tape_watching and graph is not None and _holds(graph, call):
             self._functions = _refusing(self._functions, graph.name, self._inference_args)

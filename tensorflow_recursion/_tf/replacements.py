@@ -12,8 +12,9 @@ it:
   `tape.push_tape`, `tape.pop_tape`, `forwardprop.ForwardAccumulator._push_accumulator`,
   `forwardprop.ForwardAccumulator._pop_accumulator`, `record.VariableWatcher.__enter__`,
   `record.VariableWatcher.__exit__`.
-- `followed`, for tangents, and for zeros of datasets: `default_gradient.zeros_like`,
-  `concrete_function._ForwardBackwardCall.record`, `concrete_function.ConcreteFunction._call_flat`.
+- `followed`, for tangents, and because TensorFlow errs in zeros of datasets and in calls that return nothing:
+  `default_gradient.zeros_like`, `concrete_function._ForwardBackwardCall.record`,
+  `concrete_function.ConcreteFunction._call_flat`.
 - `function_calls`, so that a trace that calls cannot run is made anew: `function_cache.FunctionCache.lookup`.
 - `branches`, so that bodies have If and While, and branches names of their own:
   `control_flow_util.EnableControlFlowV2`, `control_flow_util_v2.unique_fn_name`; and so that their gradients take

@@ -459,3 +459,35 @@ def test_tensor_that_a_call_gets_in_several_places_has_one_tangent(passed, kind,
     elif before == "a tangent":
         tangent(net)
     np.testing.assert_allclose(tangent(net), tangent(lambda: twice(source, DEPTH, source)), rtol=1e-12)
+
+
+def printing(n):
+    if n < 1:
+        return n
+    tf.print("at", n)
+    return printing(n - 1)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("returned", [None, [None], (None, {"none": None})], ids=["nothing", "a list", "a nest"])
+@pytest.mark.parametrize("place", PLACES)
+def test_tangent_beside_a_call_that_returns_no_tensor_is_that_of_what_is_returned(place, returned, capfd):
+    net = tfr.recursive(printing)
+
+    @tf.function
+    def report(x):
+        net(tf.cast(x, I32))
+        return returned
+
+    def cube(x):
+        report(x)
+        return x**3
+
+    def tangent(f):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            result = f(x)
+        return accumulator.jvp(result)
+
+    x = tf.constant(2.0, F64)
+    assert PLACES[place](tangent, cube, x).numpy() == 12.0
+    assert capfd.readouterr().err.endswith("at 2\nat 1\n")
