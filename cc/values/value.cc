@@ -106,7 +106,8 @@ Value ValueFromTensor(Tensor* tensor) {
 
 Tensor TensorFromScalar(const Value& value, DataType dtype) {
   Tensor tensor = PooledTensor(dtype, tensorflow::TensorShape({}));
-  VisitNumber(dtype, [&](auto number) { tensor.scalar<decltype(number)>()() = FromBits<decltype(number)>(value.bits); });
+  VisitNumber(dtype,
+              [&](auto number) { tensor.scalar<decltype(number)>()() = FromBits<decltype(number)>(value.bits); });
   return tensor;
 }
 
