@@ -10,6 +10,7 @@
 #include "cc/native/operands.h"
 #include "cc/native/views.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/util/overflow.h"
 
 namespace tensorflow_recursion {
 namespace {
@@ -39,6 +40,16 @@ bool FitTogether(const TensorShape& a, const TensorShape& b, int axis) {
     if (d != axis && a.dim_size(d) != b.dim_size(d)) return false;
   }
   return true;
+}
+
+// How many bytes a tensor has whose dimension `axis` has `size` elements, and whose others are those of `shape`; a
+// negative number if that, or `size`, is more than an int64 holds.
+int64_t BytesWith(int64_t size, int axis, const TensorShape& shape, int64_t element) {
+  int64_t bytes = tensorflow::MultiplyWithoutOverflow(size, element);
+  for (int d = 0; d < shape.dims(); ++d) {
+    if (d != axis) bytes = tensorflow::MultiplyWithoutOverflow(bytes, shape.dim_size(d));
+  }
+  return size < 0 ? size : bytes;
 }
 
 // Copies the parts side by side. Each part has `outer` rows, and so has the result, whose row i consists of the rows i
@@ -74,11 +85,13 @@ bool RunConcat(const NativeKernel& kernel, const NativeContext& /*context*/, Val
   for (int i = 0; i < count; ++i) {
     if (!FitTogether(shape, *shapes[i], dimension)) return false;
     have_numbers = have_numbers && shapes[i]->num_elements() > 0;
-    size += shapes[i]->dim_size(dimension);
+    size = tensorflow::AddWithoutOverflow(size, shapes[i]->dim_size(dimension));
   }
-  shape.set_dim(dimension, size);
   const int64_t element = tensorflow::DataTypeSize(kernel.dtype);
-  if (kernel.ropes != 0 && LieInOrder(shape, dimension) && shape.num_elements() * element >= kSmallestRope) {
+  const int64_t bytes = BytesWith(size, dimension, shape, element);
+  if (bytes < 0 || bytes > Rope::MostBytes()) return false;
+  shape.set_dim(dimension, size);
+  if (kernel.ropes != 0 && LieInOrder(shape, dimension) && bytes >= kSmallestRope) {
     outputs[0] = Value::Own(Rope::New(inputs, count, kernel.dtype, shape));
     return true;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "cc/base/available_memory.h"
 #include "cc/values/block_pool.h"
 #include "cc/values/side_by_side.h"
 #include "cc/values/tensor_memory.h"
@@ -18,6 +19,9 @@ using tensorflow::thread::ThreadPool;
 
 namespace {
 
+constexpr int64_t kPartOfMemory = 4;
+constexpr int64_t kMemoryIfUnknown = int64_t{16} << 30;
+
 // Tells that some rope has become flat. Threads seldom wait for that, so all ropes share it.
 std::condition_variable_any& RopeJoined() {
   static auto* const condition = new std::condition_variable_any;
@@ -25,6 +29,14 @@ std::condition_variable_any& RopeJoined() {
 }
 
 }  // namespace
+
+int64_t Rope::MostBytes() {
+  static const int64_t most = [] {
+    const int64_t total = ReadMemoryLevel().total;
+    return (total == kUnknownMemory ? kMemoryIfUnknown : total) / kPartOfMemory;
+  }();
+  return most;
+}
 
 Rope* Rope::New(Value* parts, uint32_t count, tensorflow::DataType dtype, const tensorflow::TensorShape& shape) {
   auto* const rope = new (TakeBlock(BytesOf(count))) Rope(count, dtype, shape);

@@ -123,6 +123,27 @@ TEST(RopesTest, PartsWithoutRowsAddNone) {
   ExpectRows(concat.Run({Of(Rows(0, 0)), Of(Rows(kManyRows, 3)), Axis(-2)})[0], Rows(kManyRows, 3));
 }
 
+// Rows without memory of their own: each rope is made of the same two parts.
+TEST(RopesTest, WhatNoMemoryHoldsIsLeftToTheStockKernel) {
+  ReadOperator concat("Identity", Concat());
+  Value rows = Of(Rows(kManyRows, 0));
+  int64_t bytes = kManyRows * kColumns * 4;
+  for (; 2 * bytes <= Rope::MostBytes(); bytes *= 2) {
+    const std::vector<Value> outputs = concat.Run({rows, rows.Copy(), Axis(0)});
+    ASSERT_EQ(outputs.size(), 1);
+    ASSERT_EQ(outputs[0].kind, Value::Kind::kRope);
+    rows = outputs[0];
+  }
+  EXPECT_TRUE(concat.Run({rows, rows.Copy(), Axis(0)}).empty());
+}
+
+// A size that is more than an int64 holds may come of parts without elements, too.
+TEST(RopesTest, SizesThatOverflowAreLeftToTheStockKernel) {
+  ReadOperator concat("Identity", Concat());
+  const Tensor rows(tensorflow::DT_FLOAT, TensorShape({int64_t{1} << 62, 0}));
+  EXPECT_TRUE(concat.Run({Of(rows), Of(rows), Axis(0)}).empty());
+}
+
 TEST(RopesTest, PartsSideBySideAreCopied) {
   ReadOperator concat("Identity", Concat());
   const std::vector<Value> outputs = concat.Run({Of(Rows(kManyRows, 0)), Of(Rows(kManyRows, 1)), Axis(1)});
