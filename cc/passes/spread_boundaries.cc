@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cc/passes/spread_boundaries.h"
 
+#include <map>
+
 #include "cc/analysis/node_facts.h"
 #include "cc/base/names.h"
 #include "cc/base/status.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow_recursion {
 namespace {
 
+using tensorflow::BaseType;
+using tensorflow::DataType;
+using tensorflow::DataTypeString;
 using tensorflow::GetNodeAttr;
 using tensorflow::Node;
 
@@ -48,6 +54,27 @@ absl::Status CollectBoundaries(const tensorflow::Graph& graph, const GraphRegion
     TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kFunctionAttr, &function));
     TFR_RETURN_IF_ERROR(is_of_body ? AddToBody(node, function, boundaries)
                                    : AddToCall(node, function, regions, boundaries));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyReturns(const Boundaries& boundaries) {
+  for (const auto& [id, call] : boundaries.calls) {
+    const std::map<int64_t, Node*>& results = boundaries.bodies.at(call.callee).results;
+    for (const Node* node : call.returns) {
+      int64_t index = 0;
+      TFR_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), kIndexAttr, &index));
+      const auto result = results.find(index);
+      if (result == results.end()) {
+        return InvalidArgument("Node '", node->name(), "': function '", UserName(call.callee), "' has no output ",
+                               index, " in this graph");
+      }
+      const DataType given = BaseType(result->second->input_type(0));
+      if (given != BaseType(node->output_type(0))) {
+        return InvalidArgument("Node '", node->name(), "': output ", index, " of '", UserName(call.callee), "' is ",
+                               DataTypeString(given), ", not ", DataTypeString(node->output_type(0)));
+      }
+    }
   }
   return absl::OkStatus();
 }

@@ -66,6 +66,7 @@ absl::Status SpreadCalls(Graph* graph) {
   // Find out where everything is, and choose who decides.
   Boundaries boundaries;
   TFR_RETURN_IF_ERROR(CollectBoundaries(*graph, regions, &boundaries));
+  TFR_RETURN_IF_ERROR(VerifyReturns(boundaries));
   WholeFlow whole(*graph, regions);
   if (HasSplitArguments(boundaries) && whole.Get() != nullptr) FindLateArguments(*whole.Get(), &boundaries);
   ChooseDeciders(&boundaries);

@@ -368,6 +368,14 @@ TEST(SpreadCallsTest, ACallOfAFunctionWithoutABodyIsAnError) {
   ExpectFault(graph, {{"", kDeviceA}, {"F/square", kDeviceB}}, "'Undefined'");
 }
 
+TEST(SpreadCallsTest, AReturnThatNoResultFeedsIsAnError) {
+  for (const Devices& devices : {Devices{{"", kDeviceA}}, Devices{{"", kDeviceA}, {"F/square", kDeviceB}}}) {
+    StaticGraph graph = OneStaticCall();
+    graph.Return("main", "F", 7, 5, {"keep_alive"}).Retval("main/return_5", 1);
+    ExpectFault(graph, devices, "Node 'main/return_5': function 'F' has no output 5 in this graph");
+  }
+}
+
 TEST(SpreadCallsTest, ATokenThatIsReadAsAValueIsAnError) {
   StaticGraph graph = OneStaticCall();
   graph.Op("neg", "Neg", {"keep_alive"}).Retval("neg", 1);
