@@ -125,7 +125,7 @@ def static_execution(enabled: bool) -> Iterator[None]:
       False
     """
     before = is_static_execution()
-    set_static_execution(enabled)
+    set_static_execution(_checked_bool("static_execution", "enabled", enabled))
     try:
         yield
     finally:

@@ -116,6 +116,7 @@ def is_static(session: tf.compat.v1.Session, fetches: Any, feeds: Any = ()) -> b
       function of `tf.data`, or where a run warns of it. True if all are static, or the fetches need none.
 
     Raises:
+      TypeError: if `session` is none.
       ValueError, KeyError: if a fetch is not in the session's graph.
       tf.errors.OpError: if the graph cannot be prepared at all.
 
@@ -128,6 +129,8 @@ def is_static(session: tf.compat.v1.Session, fetches: Any, feeds: Any = ()) -> b
       ...     print(tfr.is_static(dynamic, y), tfr.is_static(static, y))
       False True
     """
+    if not sessions.is_session(session):
+        raise TypeError(f"is_static: session is a {type(session).__name__}, expected an open session")
     fed = _element_names(session.graph, feeds)
     wanted = [name for name in _element_names(session.graph, fetches) if name not in fed]
     if not wanted:

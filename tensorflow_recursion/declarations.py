@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypedDict, TypeVar, overload
 
 import tensorflow as tf
@@ -129,7 +129,7 @@ class Declare:
             does not match.
         """
         function = self._signature.name
-        signatures.check_call_keywords(function, unknown)
+        signatures.check_call_keywords(function, name, unknown)
         if tf.executing_eagerly():
             return self._eager_calls(self, args)
         library = calls.current_library()
@@ -238,17 +238,23 @@ class Defun(Generic[Made]):
 
         Raises:
           ValueError: if `func_name`, one of `out_names` or the gradient's name is not legal, or `output_shapes` and
-            `out_names` differ in length, or a gradient is named that is forbidden.
-          TypeError: if an input type is not a dtype, a gradient function is not callable, or an option is unknown.
+            `out_names` differ in length, or a name is twice in `out_names`, or a gradient is named that is forbidden,
+            or an `experimental_...` attribute is neither a number nor a text.
+          TypeError: if an input type is not a dtype, what should be a function is not callable, `create_grad_func` is
+            not a bool, or an option is unknown.
         """
         self._name = None if func_name is None else signatures.checked_name(func_name)
         where = self._name or "decorated by Defun"
         _check_options(where, options)
+        if create_grad_func is not None and not isinstance(create_grad_func, bool):
+            raise TypeError(
+                f"Function '{where}': create_grad_func is {create_grad_func!r}, expected True, False or None"
+            )
         gradient_name = _gradient_name(where, grad_func, create_grad_func)
         grad_func = None if gradient_name is not None else grad_func
-        for what, func in (("grad_func", grad_func), ("python_grad_func", python_grad_func)):
-            if func is not None and not callable(func):
-                raise TypeError(f"Function '{where}': {what} is {func!r}, expected a function")
+        _check_functions(
+            where, grad_func=grad_func, python_grad_func=python_grad_func, shape_func=options.get("shape_func")
+        )
         for func in input_types:
             if inspect.isroutine(func):
                 raise TypeError(
@@ -331,15 +337,26 @@ def _listed_names(function: str, out_names: Any) -> list[str]:
         raise TypeError(f"Function '{function}': out_names is {out_names!r}, expected a list of names")
     for name in listed:
         signatures.check_output_name(function, name)
+    signatures.check_distinct(function, "out_names", listed)
     return listed
 
 
-def _check_options(function: str, options: Iterable[str]) -> None:
-    """Raises TypeError if Defun is given options that neither it nor stock Defun knows."""
+def _check_functions(function: str, **given: Any) -> None:
+    """Raises TypeError if what Defun is given as a function cannot be called."""
+    for what, func in given.items():
+        if func is not None and not callable(func):
+            raise TypeError(f"Function '{function}': {what} is {func!r}, expected a function")
+
+
+def _check_options(function: str, options: dict[str, Any]) -> None:
+    """Raises an error if neither Defun nor stock Defun knows an option, or an attribute cannot have its value."""
     unknown = [name for name in options if name not in _OPTIONS and not name.startswith("experimental_")]
     known = ["func_name", "out_names", "grad_func", "python_grad_func", "create_grad_func", "output_shapes", *_OPTIONS]
     text = ", ".join([*(name for name in known if not name.startswith("_")), "experimental_..."])
     signatures.check_keywords(f"Function '{function}'", text, unknown)
+    for name, value in options.items():
+        if name.startswith("experimental_") and not isinstance(value, (bool, int, float, str)):
+            raise ValueError(f"Function '{function}': {name} is {value!r}, expected a bool, an int, a float or a str")
 
 
 def _python_name(func: Callable[..., Any]) -> str:

@@ -117,6 +117,9 @@ class DefinedFunction:
 
     def add_to_graph(self, graph: tf.Graph) -> None:
         """Add the function, and all it calls, to the function library of `graph`."""
+        if not isinstance(graph, tf.Graph):
+            kind = type(graph).__name__
+            raise TypeError(f"Function '{self.user_name}': add_to_graph is given a {kind}, expected a tf.Graph")
         library = calls.library_of(graph)
         self._enter(library)
         library.require(self.user_name)
@@ -125,7 +128,7 @@ class DefinedFunction:
     @not_converted
     def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
         """Add a call to the default graph; arguments, result and errors as for `Declare`."""
-        signatures.check_call_keywords(self.user_name, unknown)
+        signatures.check_call_keywords(self.user_name, name, unknown)
         if tf.executing_eagerly():
             return self._eager_calls(self, args)
         library = calls.current_library()
@@ -250,7 +253,7 @@ class OverloadedFunction:
     @not_converted
     def __call__(self, *args: Any, name: str | None = None, **unknown: NoReturn) -> Any:
         """Add a call to the default graph; result and errors as for `Declare`."""
-        signatures.check_call_keywords(self.user_name, unknown)
+        signatures.check_call_keywords(self.user_name, name, unknown)
         tensors = [signatures.convert_argument(self.user_name, i, arg) for i, arg in enumerate(args)]
         return self.instantiate([tensor.dtype for tensor in tensors])(*tensors, name=name)
 

@@ -10,6 +10,11 @@ from tensorflow.core.protobuf import config_pb2
 tf1 = tf.compat.v1
 
 
+def is_session(value: Any) -> bool:
+    """Whether a value is a session, or wraps one as a `MonitoredSession` does that is open."""
+    return hasattr(_raw(value), "sess_str")
+
+
 def config_of(session: Any) -> tf.compat.v1.ConfigProto:
     """The configuration that a session was made with."""
     config = getattr(_raw(session), "_config", None)

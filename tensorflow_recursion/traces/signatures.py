@@ -122,10 +122,14 @@ def checked_named_types(function: str, what: str, pairs: Iterable[Any]) -> tuple
         if not _ARGUMENT_NAME.fullmatch(name):
             raise ValueError(f"Function '{function}': {name!r} in {what} is not a legal argument name")
         result.append((name, checked_type(function, dtype)))
-    names = [name for name, _ in result]
+    check_distinct(function, what, [name for name, _ in result])
+    return tuple(result)
+
+
+def check_distinct(function: str, what: str, names: Sequence[str]) -> None:
+    """Raises ValueError if a name is twice in `names`, which are those of `what`, "out_names" for example."""
     if len(set(names)) < len(names):
         raise ValueError(f"Function '{function}': {what} has a name twice: {', '.join(names)}")
-    return tuple(result)
 
 
 def check_output_name(function: str, name: str) -> None:
@@ -190,9 +194,11 @@ def check_keywords(what: str, known: str, given: Iterable[str]) -> None:
         raise CallError(f"{what}: Unknown keyword arguments {names}; known: {known}")
 
 
-def check_call_keywords(function: str, given: Iterable[str]) -> None:
-    """Raises CallError if a call passes keyword arguments besides `name`."""
+def check_call_keywords(function: str, name: Any, given: Iterable[str]) -> None:
+    """Raises CallError if a call passes keyword arguments besides `name`, TypeError if that is no text."""
     check_keywords(f"Call of '{function}'", "name (arguments are positional)", given)
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"Call of '{function}': name is {name!r}, expected a str or None")
 
 
 def convert_arguments(function: str, inputs: Sequence[Named], args: Sequence[Any]) -> list[tf.Tensor]:

@@ -408,10 +408,39 @@ def test_definition_is_error_when_option_is_unknown():
         tfr.Defun(tf.int32, func_name="F", a=1, b=2)
 
 
-@pytest.mark.parametrize("what", ["grad_func", "python_grad_func"])
-def test_definition_is_error_when_gradient_is_no_function(what):
+@pytest.mark.parametrize("what", ["grad_func", "python_grad_func", "shape_func"])
+def test_definition_is_error_when_what_is_called_is_no_function(what):
     with pytest.raises(TypeError, match=contains("'F'", what, "3", "function")):
         tfr.Defun(tf.int32, func_name="F", **{what: 3})
+
+
+@pytest.mark.parametrize(
+    "option, kind, says",
+    [
+        ({"create_grad_func": "yes"}, TypeError, "expected True, False or None"),
+        ({"experimental_x": object}, ValueError, "expected a bool, an int, a float or a str"),
+    ],
+)
+def test_definition_is_error_when_an_option_cannot_have_its_value(option, kind, says):
+    ((name, value),) = option.items()
+    with pytest.raises(kind, match=contains("'F'", f"{name} is {value!r}", says)):
+        define(**option)
+
+
+def test_definition_is_error_when_two_outputs_have_one_name():
+    with pytest.raises(ValueError, match=contains("'F'", "out_names has a name twice", "a, b, a")):
+        define(out_names=["a", "b", "a"])
+
+
+def test_function_is_added_to_nothing_but_graphs():
+    with pytest.raises(TypeError, match=contains("'F'", "add_to_graph", "GraphDef", "tf.Graph")):
+        define().add_to_graph(tf1.GraphDef())
+
+
+@pytest.mark.parametrize("through", [declare, define, lambda: tfr.Defun(func_name="F")(lambda n: n)])
+def test_call_is_error_when_its_name_is_no_text(through):
+    with pytest.raises(TypeError, match=contains("Call of 'F'", "name is 3", "expected a str")):
+        through()(1, name=3)
 
 
 # --- Gradients, configuration, debugging --------------------------------------------------------------------------
@@ -434,6 +463,20 @@ def test_session_config_is_error_when_option_is_out_of_range(options):
 def test_session_config_is_error_when_config_is_something_else():
     with pytest.raises(TypeError, match="ConfigProto"):
         tfr.session_config({"max_depth": 3})
+
+
+def test_static_execution_is_error_when_it_is_neither_on_nor_off():
+    with pytest.raises(TypeError, match=contains("static_execution: enabled is 'no'", "True or False")):
+        with tfr.config.static_execution("no"):
+            pass
+
+
+def test_is_static_is_error_when_given_no_session(fib):
+    y = fib(3)
+    with pytest.raises(TypeError, match=contains("is_static: session is a ", "Tensor", "expected an open session")):
+        tfr.is_static(y, tf1.Session)
+    with pytest.raises(TypeError, match=contains("is_static: session is a NoneType", "expected an open session")):
+        tfr.is_static(None, y)
 
 
 def test_transform_graph_is_error_when_given_something_else(monkeypatch):
