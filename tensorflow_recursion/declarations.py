@@ -246,22 +246,12 @@ class Defun(Generic[Made]):
         self._name = None if func_name is None else signatures.checked_name(func_name)
         where = self._name or "decorated by Defun"
         _check_options(where, options)
-        if create_grad_func is not None and not isinstance(create_grad_func, bool):
-            raise TypeError(
-                f"Function '{where}': create_grad_func is {create_grad_func!r}, expected True, False or None"
-            )
         gradient_name = _gradient_name(where, grad_func, create_grad_func)
         grad_func = None if gradient_name is not None else grad_func
         _check_functions(
             where, grad_func=grad_func, python_grad_func=python_grad_func, shape_func=options.get("shape_func")
         )
-        for func in input_types:
-            if inspect.isroutine(func):
-                raise TypeError(
-                    f"Defun is given the Python function {func.__name__!r} where dtypes belong; "
-                    "write @Defun(dtype, ...) or @Defun() above it"
-                )
-        self._input_types = [signatures.checked_type(where, _type_of(dtype)) for dtype in input_types]
+        self._input_types = [_checked_type(where, spec) for spec in input_types]
         self._input_shapes = [tf.TensorShape(_shape_of(spec)) for spec in input_types]
         listed = None if out_names is None else _listed_names(where, out_names)
         self._settings = Settings(
@@ -310,9 +300,14 @@ class Defun(Generic[Made]):
         return function
 
 
-def _type_of(spec: Any) -> Any:
+def _checked_type(function: str, spec: Any) -> tf.DType:
     """The dtype of what a user states of an argument: a TensorSpec, or the dtype itself."""
-    return spec.dtype if isinstance(spec, tf.TensorSpec) else spec
+    if inspect.isroutine(spec):
+        raise TypeError(
+            f"Defun is given the Python function {spec.__name__!r} where dtypes belong; "
+            "write @Defun(dtype, ...) or @Defun() above it"
+        )
+    return signatures.checked_type(function, spec.dtype if isinstance(spec, tf.TensorSpec) else spec)
 
 
 def _shape_of(spec: Any) -> Any:
@@ -322,6 +317,10 @@ def _shape_of(spec: Any) -> Any:
 
 def _gradient_name(function: str, grad_func: Any, create_grad_func: bool | None) -> str | None:
     """What a string given as `grad_func` calls the gradient; None if a function or nothing is given."""
+    if create_grad_func is not None and not isinstance(create_grad_func, bool):
+        raise TypeError(
+            f"Function '{function}': create_grad_func is {create_grad_func!r}, expected True, False or None"
+        )
     if not isinstance(grad_func, str):
         return None
     if create_grad_func is False:
