@@ -49,8 +49,8 @@ struct Boundaries {
 // Finds the nodes. InvalidArgument if one of them lacks an attribute.
 absl::Status CollectBoundaries(const tensorflow::Graph& graph, const GraphRegions& regions, Boundaries* boundaries);
 
-// InvalidArgument unless every Return has its Result, of the same type. Once the graph is divided, no partition can tell
-// that a value will never come from another one, and the run would wait for it.
+// InvalidArgument unless every Return has its Result, of the same type. Once the graph is divided, no partition can
+// tell that a value will never come from another one, and the run would wait for it.
 absl::Status VerifyReturns(const Boundaries& boundaries);
 
 // Finds the Returns once more, after some have been replaced. No call may have been added since.

@@ -29,9 +29,9 @@ namespace tensorflow_recursion {
 // plain numbers, which may be copied as bytes.
 class Rope {
  public:
-  // How many bytes a rope may have that joins parts: a quarter of the machine's memory. To join parts takes no memory, so
-  // a recursion that doubles a tensor would soon have one that nobody can read. What is larger is left to TensorFlow's
-  // kernel, which reports that there is no memory for it.
+  // How many bytes a rope may have that joins parts: a quarter of the machine's memory. To join parts takes no memory,
+  // so a recursion that doubles a tensor would soon have one that nobody can read. What is larger is left to
+  // TensorFlow's kernel, which reports that there is no memory for it.
   static int64_t MostBytes();
 
   // A new rope with one reference, which is the caller's. Takes over the parts. Together they have as many numbers as
