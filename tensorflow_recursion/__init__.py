@@ -17,13 +17,14 @@ from tensorflow_recursion import (  # noqa: E402
     vectorization,
 )
 from tensorflow_recursion._build_info import VERSION as __version__  # noqa: E402
-from tensorflow_recursion._tf import arrays, datasets, followed, lists, loops, pools, read_shapes  # noqa: E402
+from tensorflow_recursion._tf import arrays, changed_files, datasets, followed, lists, loops, pools, read_shapes  # noqa: E402
 from tensorflow_recursion.config import session_config  # noqa: E402
 from tensorflow_recursion.debugging import bytecode, is_static, transform_graph  # noqa: E402
 from tensorflow_recursion.declarations import Declare, Defun  # noqa: E402
 from tensorflow_recursion.recursive import recursive  # noqa: E402
 
 arrays.let_functions_return_arrays()
+changed_files.refuse()
 conversions.register()
 datasets.hide_from_optimizer(names.INVOKE)
 datasets.refuse_fingerprints(names.INVOKE)

@@ -83,6 +83,7 @@ class DefinedFunction:
         self.gradient_name = settings.gradient_name
         self.python_grad_func = settings.python_grad_func
         self.create_grad_func = settings.create_grad_func
+        self.python_function = func
         self._func = func
         self._out_names = settings.out_names
         self._options = {"capture_resource_var_by_value": False, **settings.options}

@@ -119,6 +119,7 @@ class RecursiveFunction(KerasFunction):
         return Source(
             name=name,
             function=func,
+            bound=lambda: self.python_function,
             call=lambda func, args, kwargs: autograph.call(
                 function_copies.with_itself(self._owner.bound(func), self), args, kwargs, autograph=options["autograph"]
             ),

@@ -26,6 +26,7 @@ The Python functions of users, and what they take:
 
 - `autograph`: Python functions called as tf.function calls them.
 - `autograph_errors`: where errors came up in the user's lines.
+- `changed_files`: files that were edited after Python had loaded them.
 - `typed`: decorators of TensorFlow that keep the types of what they decorate.
 - `function_types`: how a call binds to the parameters of a Python function.
 - `arrays`: how TensorArrays of eager mode get into functions, and out of them.

@@ -19,6 +19,7 @@ from tensorflow.python.autograph.operators import control_flow
 from tensorflow.python.autograph.pyct import errors, parser
 from tensorflow.python.util import tf_stack, traceback_utils
 
+from tensorflow_recursion._tf import changed_files
 from tensorflow_recursion._tf.replacements import replace_for_good
 from tensorflow_recursion.converted import is_converted
 
@@ -113,6 +114,8 @@ def unconverted(error: BaseException, skip: Callable[[str], bool], *, is_off: bo
 def _failure(unconverted: Sequence[types.FrameType]) -> str | None:
     """Says why AutoGraph failed to convert one of these frames' functions, the innermost first; None if it did not."""
     frame, code = unconverted[0], unconverted[0].f_code
+    if (changed := changed_files.cause_of(code)) is not None:
+        return f"AutoGraph could not convert '{_name_of(code)}', because {changed}"
     if not _has_source(code):
         return (
             f"AutoGraph could not convert '{_name_of(code)}', because Python finds no source of it: code "

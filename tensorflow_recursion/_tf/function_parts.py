@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import ast
+import collections
 import dis
 import functools
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -207,3 +208,49 @@ def referred_to(function: Any, module: Mapping[str, Any] | None) -> list[Any]:
         around += globals_of(function).values()
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     return [*around, *defaults, *function.__dict__.values()]
+
+
+# How many values `path_to` looks at.
+_MAX_VISITED = 10_000
+
+
+def path_to(function: Any, is_meant: Callable[[Any], bool]) -> str | None:
+    """How a function gets at a value that is meant, `self.best` or `table['x']` for example; None if that is not found.
+
+    This looks at the variables around the function, at global variables, at the object whose method it is, and at what
+    is in lists, dictionaries and objects there.
+    """
+    pending = collections.deque(_named_parts(function))
+    visited: dict[int, Any] = {}  # by identity; the values are kept, so that no other one gets their identity
+    while pending and len(visited) < _MAX_VISITED:
+        path, value = pending.popleft()
+        if is_meant(value):
+            return path
+        if id(value) not in visited:
+            visited[id(value)] = value
+            pending += [(path + suffix, inner) for suffix, inner in _inside(value)]
+    return None
+
+
+def _named_parts(function: Any) -> Iterator[tuple[str, Any]]:
+    """What a function refers to, by the names that its code has for it."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    inner = unbound(function)
+    if not isinstance(inner, types.FunctionType):
+        return
+    if is_bound(function) and inner.__code__.co_varnames:
+        yield inner.__code__.co_varnames[0], function.__self__
+    yield from ((name, content(cell)) for name, cell in cells(inner))
+    yield from globals_of(inner).items()
+
+
+def _inside(value: Any) -> list[tuple[str, Any]]:
+    """What is in a list, a tuple, a dictionary or an object, by what Python code appends to get at it."""
+    if isinstance(value, (list, tuple)):
+        return [(f"[{i}]", inner) for i, inner in enumerate(value)]
+    if isinstance(value, Mapping):
+        return [(f"[{key!r}]", inner) for key, inner in value.items()]
+    if isinstance(value, (types.ModuleType, type, types.FunctionType, tf.Tensor, tf.Graph)):
+        return []
+    return [(f".{name}", inner) for name, inner in getattr(value, "__dict__", {}).items()]

@@ -27,6 +27,7 @@ it:
 - `autograph`, so that it leaves out our own lines, and because TensorFlow errs in conditional expressions, and about
   the lines of decorators: `config.CONVERSION_RULES`, `ConditionalExpressionTransformer.visit_IfExp`,
   `origin_info.resolve_entity`.
+- `changed_files`, because TensorFlow converts functions that were edited after they were loaded: `parser.parse_entity`.
 - `autograph_errors`, so that errors leave out our own lines, and because TensorFlow errs in those of users:
   `traceback_utils._EXCLUDED_PATHS`, `traceback_utils._process_traceback_frames`.
 - `inlining`, so that graphs of loaded branches and loops are made once: `cond_v2.get_func_graphs`,

@@ -73,6 +73,7 @@ class Source:
     Attributes:
       name: what messages call it.
       function: the Python function.
+      bound: returns it, of a method bound to its object.
       call: calls the function, or one that does the same, with positional and keyword arguments; AutoGraph converts it
         then, if it is to.
       autograph: whether AutoGraph converts the function.
@@ -88,6 +89,7 @@ class Source:
 
     name: str
     function: Callable[..., Any]
+    bound: Callable[[], Callable[..., Any]]
     call: Callable[..., Any]
     autograph: bool
     doc: str | None
@@ -219,6 +221,11 @@ class Specialization:
     def output_shapes(self) -> tuple[tf.TensorShape, ...]:
         """The static shapes of the outputs, as far as they are known."""
         return tuple(spec.shape for spec in nests.tensor_specs(self.returns))
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The Python function, of a method bound to its object."""
+        return self.source.bound()
 
     @property
     def promise(self) -> Hashable:

@@ -84,6 +84,7 @@ class Definition(Protocol):
       strategies: the distribution strategies inside of which its body is built, and its gradient is taken: each replica
         of a `tf.distribute` strategy has a function of its own, whose body reads the variables of that replica. None
         for a function that replicas share.
+      python_function: the Python function that is traced, of a method bound to its object; None if there is none.
       has_effects: whether a trace found side effects in the body; only kept where they are ordered.
     """
 
@@ -121,6 +122,8 @@ class Definition(Protocol):
     def is_built_once(self) -> bool: ...
     @property
     def strategies(self) -> graphs.Strategies | None: ...
+    @property
+    def python_function(self) -> Callable[..., Any] | None: ...
 
     has_effects: bool
 
@@ -187,6 +190,7 @@ class MadeDefinition(abc.ABC):
     orders_effects = False
     is_built_once = False  # no call runs a trace of it
     strategies = None
+    python_function = None
     has_effects = False
     is_imported = False
 

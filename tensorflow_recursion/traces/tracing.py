@@ -24,7 +24,7 @@ from typing import Any
 import tensorflow as tf
 
 from tensorflow_recursion import names, ops
-from tensorflow_recursion._tf import assignments, functions, inferring, recorders, tapes
+from tensorflow_recursion._tf import assignments, function_parts, functions, graphs, inferring, recorders, tapes
 from tensorflow_recursion._tf.handles import HandleData
 from tensorflow_recursion.traces import handed_on
 from tensorflow_recursion.traces.attempts import BodyTracer
@@ -32,7 +32,7 @@ from tensorflow_recursion.traces.contradictions import Contradictions
 from tensorflow_recursion.traces.definitions import Definition, Registry, Tensors, original_of
 from tensorflow_recursion.traces.made_variables import VariableLog
 from tensorflow_recursion.traces.result_shapes import ResultShapes
-from tensorflow_recursion.traces.traced_bodies import Body, Reliance
+from tensorflow_recursion.traces.traced_bodies import Body, Reliance, body_around
 
 tf1 = tf.compat.v1
 
@@ -327,12 +327,7 @@ class Traces:
                 self.has_stale = False
                 return
             self.trace_pending()
-        text = ", ".join(f"'{names.shown(name)}'" for name in stale)
-        raise ValueError(
-            f"Function {text}: the body captures a new tensor of the surrounding graph each time it is traced; "
-            "create that tensor, or variable, outside of the body, or keep the variable, and make it only where there "
-            "is none yet"
-        )
+        raise _new_capture([body for name in stale if (body := self._bodies.get(name)) is not None])
 
     def trace_pending(self) -> None:
         """Trace the functions whose calls were made before their trace, and those they call in turn."""
@@ -362,6 +357,30 @@ class Traces:
         if body.has_effects and body.definition.orders_effects and not body.is_ordered:
             return True
         return any(self._does_other_things(callee, relied_on) for callee, relied_on in body.callees.items())
+
+
+def _new_capture(stale: Sequence[Body]) -> ValueError:
+    """The error of bodies that capture something new in each trace. It names what holds a tensor of another trace."""
+    text = ", ".join(f"'{names.shown(body.definition.user_name)}'" for body in stale)
+    for body in stale:
+        function = body.definition.python_function
+        holder = None if function is None else function_parts.path_to(function, _is_of_body)
+        if holder is not None:
+            return ValueError(
+                f"Function {text}: the body captures a new tensor each time it is traced, because it assigns to "
+                f"'{holder}', and reads it. The body runs in Python once for all calls, so no call finds there what "
+                "another one has assigned; pass it as an argument, and return what it becomes, or let it be a "
+                "tf.Variable that is made outside of the body, and call its assign"
+            )
+    return ValueError(
+        f"Function {text}: the body captures a new tensor of the surrounding graph each time it is traced; create that "
+        "tensor, or variable, outside of the body, or keep the variable, and make it only where there is none yet"
+    )
+
+
+def _is_of_body(value: Any) -> bool:
+    """Whether a value is a tensor of a trace of a body, which no other trace can use."""
+    return isinstance(value, tf.Tensor) and not graphs.is_eager_tensor(value) and body_around(value.graph) is not None
 
 
 def _may_be_alike(before: Body, after: Body) -> bool:
