@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import threading
 import weakref
@@ -13,8 +14,10 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from tensorflow_recursion import calls
-from tensorflow_recursion._tf import autograph, functions, graphs
+from tensorflow_recursion._tf import autograph, functions, graphs, read_shapes
+from tensorflow_recursion._tf.read_shapes import Part
 from tensorflow_recursion._tf.typed import not_converted
+from tensorflow_recursion.argument_kinds.sharing import unknown_read
 from tensorflow_recursion.errors import CallError, of_results
 from tensorflow_recursion.explanations import explained
 from tensorflow_recursion.ops import Result
@@ -72,6 +75,7 @@ class DefinedFunction:
         self.strategies = None
         self.is_built_once = False  # its gradient is made for the shapes of the outermost call
         self.has_effects = False
+        self.unknown_read = ""  # of the latest trace
         self.user_name = name
         self.lasting_name = lasting_name or name
         self.inputs = tuple(zip(signatures.legal_argument_names(arg_names), input_types, strict=True))
@@ -171,8 +175,18 @@ class DefinedFunction:
         """What the Python function returns for these tensors. AutoGraph converts nothing, whoever asks for a trace."""
         for tensor, shape in zip(args, self._input_shapes, strict=True):
             tensor.set_shape(shape)
-        with explained(self.user_name):
+        self.unknown_read = ""
+        tells = [
+            functools.partial(self._shape_is_read, name, arg) for arg, (name, _) in zip(args, self.inputs, strict=True)
+        ]
+        with explained(self.user_name), read_shapes.watched(args, tells, None):
             return autograph.call(self._func, args, {}, autograph=False)
+
+    def _shape_is_read(self, name: str, argument: tf.Tensor, part: Part, file: str, line: int) -> None:
+        """Note that a line of the body reads a part of the shape of an argument, if that is not known."""
+        size = None if part is None else argument.shape[part]
+        if (argument.shape.rank if part is None else size) is None:
+            self.unknown_read = self.unknown_read or unknown_read(f"'{name}'", part, file, line)
 
     def trace_options(self) -> TraceOptions:
         """How the body is traced, beyond what the library knows."""

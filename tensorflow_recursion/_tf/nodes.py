@@ -98,6 +98,19 @@ def ancestors(operations: Iterable[tf.Operation]) -> set[tf.Operation]:
     return found
 
 
+def in_every_run(graph: Any, told: Callable[[tf.Operation], str | None]) -> set[str]:
+    """What `told` says of the operations of a function that every run needs, whichever branches conditionals take."""
+    found = set()
+    for op in ancestors([*(output.op for output in graph.outputs), *getattr(graph, "control_outputs", ())]):
+        if op._get_control_flow_context() is not None:  # it is in a branch or loop of control flow v1
+            continue
+        if (one := told(op)) is not None:
+            found.add(one)
+        elif op.type in BRANCHING:
+            found |= set.intersection(*(in_every_run(branch, told) for branch in branches(op)))
+    return found
+
+
 def sources_of(tensor: tf.Tensor) -> Iterator[tf.Operation]:
     """The operations that `tensor` depends on by data, nearest first: those of branches and of graphs around, too."""
     seen = {tensor.ref()}

@@ -220,7 +220,7 @@ def unknown_read(tensor: str, part: Part, file: str, line: int) -> str:
     """What to say of a line that reads a part of the shape of a tensor, which is not known where that is passed."""
     what, code, instead = _written(part)
     return (
-        f"reads {what} of '{tensor}' ({_place(file, line)}), as {code}, which is None where the caller does not know "
+        f"reads {what} of {tensor} ({_place(file, line)}), as {code}, which is None where the caller does not know "
         f"it, so that a test such as `{code} == 2` is False; write {instead}"
     )
 

@@ -277,7 +277,7 @@ class Specialization:
             tensor.set_shape(spec.shape)
         parameters = function_types.parameter_names(self.call_type)
         tells = [functools.partial(self._argument_is_read, i, parameter) for i, parameter in enumerate(parameters)]
-        of_computed = functools.partial(self._note_read, "what the body computes") if self.open_parts else None
+        of_computed = self._unknown_of_computed_is_read if self.open_parts or self.source.has_signature else None
         given = function_types.values(self.call_type, args)
         before = nests.copied(given)
         variables = [value for value in tf.nest.flatten(given) if isinstance(value, tf.Variable)]
@@ -298,11 +298,17 @@ class Specialization:
     def _argument_is_read(self, i: int, parameter: str, part: Part, file: str, line: int) -> None:
         """Note that a line of the body reads a part of the shape of an argument."""
         is_known = (i, part) not in function_types.open_parts(self.specs)
-        self.unknown_read = self.unknown_read or ("" if is_known else unknown_read(parameter, part, file, line))
+        self.unknown_read = self.unknown_read or ("" if is_known else unknown_read(f"'{parameter}'", part, file, line))
         if is_known or (i, part) in self.open_parts:
             self.source.reads.note([(i, part)])
         if (i, part) in self.open_parts:
             self._note_read(f"'{parameter}'", part, file, line)
+
+    def _unknown_of_computed_is_read(self, part: Part, file: str, line: int) -> None:
+        """Note that a line of the body reads an unknown part of the shape of a tensor that the body computes."""
+        self.unknown_read = self.unknown_read or unknown_read("what it computes", part, file, line)
+        if self.open_parts:
+            self._note_read("what the body computes", part, file, line)
 
     def _note_read(self, what: str, part: Part, file: str, line: int) -> None:
         """Note that a line reads a part of a shape that a trace leaves open. If no look sees that, warn of it."""

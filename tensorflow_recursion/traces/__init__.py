@@ -39,6 +39,7 @@ What is found out:
 - `shapes`: static shapes of what functions take and return, as far as they are known.
 - `looks`: builds bodies without some of their calls, to see what the other paths return.
 - `result_shapes`: what shapes functions return where nobody states it.
+- `ends`: recursions that never end because Python was to end them by a size that is not known.
 - `handed_on`: what is known of the lists and handles that bodies and their calls return.
 
 What bodies make, which has to be the same each time they are built:

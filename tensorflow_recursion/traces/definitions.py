@@ -85,6 +85,7 @@ class Definition(Protocol):
         of a `tf.distribute` strategy has a function of its own, whose body reads the variables of that replica. None
         for a function that replicas share.
       python_function: the Python function that is traced, of a method bound to its object; None if there is none.
+      unknown_read: what to say of a line that reads a part of a shape which callers do not know; empty if none does.
       has_effects: whether a trace found side effects in the body; only kept where they are ordered.
     """
 
@@ -124,6 +125,8 @@ class Definition(Protocol):
     def strategies(self) -> graphs.Strategies | None: ...
     @property
     def python_function(self) -> Callable[..., Any] | None: ...
+    @property
+    def unknown_read(self) -> str: ...
 
     has_effects: bool
 
@@ -191,6 +194,7 @@ class MadeDefinition(abc.ABC):
     is_built_once = False  # no call runs a trace of it
     strategies = None
     python_function = None
+    unknown_read = ""
     has_effects = False
     is_imported = False
 

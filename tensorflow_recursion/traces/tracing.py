@@ -26,7 +26,7 @@ import tensorflow as tf
 from tensorflow_recursion import names, ops
 from tensorflow_recursion._tf import assignments, function_parts, functions, graphs, inferring, recorders, tapes
 from tensorflow_recursion._tf.handles import HandleData
-from tensorflow_recursion.traces import handed_on
+from tensorflow_recursion.traces import ends, handed_on
 from tensorflow_recursion.traces.attempts import BodyTracer
 from tensorflow_recursion.traces.contradictions import Contradictions
 from tensorflow_recursion.traces.definitions import Definition, Registry, Tensors, original_of
@@ -97,9 +97,13 @@ class Traces:
 
     def _graph_run_by(self, call: tf.Operation) -> Any:
         """The graph that the body was traced in which a call runs; None if it is not known."""
-        definition = self._registry.by_graph_name(ops.callee_of(call))
-        body = None if definition is None else self._bodies.get(definition.user_name)
+        body = self._body_run_by(ops.callee_of(call))
         return None if body is None else body.graph
+
+    def _body_run_by(self, in_graph: str) -> Body | None:
+        """The latest trace of the function that the graph calls `in_graph`; None if it is not known."""
+        definition = self._registry.by_graph_name(in_graph)
+        return None if definition is None else self._bodies.get(definition.user_name)
 
     def _is_final(self, name: str) -> bool:
         body = self._bodies.get(name)
@@ -263,8 +267,7 @@ class Traces:
 
     def has_effects(self, in_graph: str) -> bool:
         """Whether the function that the graph calls `in_graph` has side effects, as far as it is known."""
-        definition = self._registry.by_graph_name(in_graph)
-        body = None if definition is None else self._bodies.get(definition.user_name)
+        body = self._body_run_by(in_graph)
         return body is not None and body.has_effects
 
     def are_pending(self, body: Body) -> bool:
@@ -319,12 +322,14 @@ class Traces:
 
         Raises:
           ValueError: if a body captures a new tensor each time it is traced.
+          TypeError: if Python was to end a recursion by a size that is not known, so that it never ends.
         """
         self.trace_pending()
         # Each round carries a capture, or that there is a side effect, one call further; a shape becomes more general.
         for _ in range(_ROUNDS + 2 * len(self._bodies)):
             if not (stale := self._trace_stale()):
                 self.has_stale = False
+                ends.check(self.bodies(), self._body_run_by)
                 return
             self.trace_pending()
         raise _new_capture([body for name in stale if (body := self._bodies.get(name)) is not None])

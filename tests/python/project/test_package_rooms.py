@@ -44,7 +44,7 @@ ORDER = """
     traces.signatures, traces.shapes, traces.handed_on, traces.made_functions, traces.looks
     traces.definitions, traces.results, traces.made_variables
     traces.traced_bodies, traces.result_shapes, traces.contradictions
-    traces.attempts
+    traces.attempts, traces.ends
     traces.tracing
     traces.nested_calls, traces.unresolved, traces.installation
     argument_kinds

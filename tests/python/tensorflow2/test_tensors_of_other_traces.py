@@ -91,13 +91,12 @@ def test_error_names_what_holds_the_tensor(make, name, holder):
 
 
 def test_error_of_a_defun_names_what_holds_the_tensor():
-    kept = [1]
-
     def body(n):
         kept[0] = n + kept[0]
         return tf.cond(n < 1, lambda: n, lambda: kept_sum(n - 1) + kept[0])
 
     with tf.Graph().as_default():
+        kept = [tf.constant(1)]
         kept_sum = tfr.Declare("KeptSum", [("n", tf.int32)], [("ret", tf.int32)])
         defined = tfr.Defun(tf.int32, func_name="KeptSum", out_names=["ret"])(body)
         with pytest.raises(ValueError, match=r"'KeptSum'.* assigns to 'kept\[0\]', and reads it"):
