@@ -29,6 +29,7 @@ The Python functions of users, and what they take:
 - `changed_files`: files that were edited after Python had loaded them.
 - `typed`: decorators of TensorFlow that keep the types of what they decorate.
 - `function_types`: how a call binds to the parameters of a Python function.
+- `type_texts`: what messages say of kinds of arguments, and of how calls differ.
 - `arrays`: how TensorArrays of eager mode get into functions, and out of them.
 - `nests`: nests of tensors, as tf.function takes them.
 - `dataclass_nests`: plain dataclasses as nests of their fields.

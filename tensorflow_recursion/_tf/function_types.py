@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import math
 import re
-import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -20,7 +19,7 @@ from tensorflow.python.eager.polymorphic_function import function_type_utils
 from tensorflow.python.types import trace
 from tensorflow.python.util import nest
 
-from tensorflow_recursion._tf import arrays, function_copies, function_kinds, function_parts, nests
+from tensorflow_recursion._tf import arrays, function_copies, function_kinds, function_parts, nests, type_texts
 from tensorflow_recursion._tf.read_shapes import Part
 
 # The kinds of all arguments of a call: specs of tensors, and the values of what is no tensor. Equal and hashed by that.
@@ -159,7 +158,8 @@ class Parameters:
                     stated.cast(value, trace_type.InternalCastContext(allow_specs=True))
             except Exception as error:  # of whatever kind a conversion raises
                 why = f": {error}".rstrip(". \n") if isinstance(value, _VALUES) else ""
-                return f"argument '{name}' is {_text_of(value)}, input_signature states {_text(stated)}{why}"
+                states = f"input_signature states {type_texts.text(stated)}"
+                return f"argument '{name}' is {type_texts.text_of(value)}, {states}{why}"
         return ""
 
 
@@ -188,64 +188,6 @@ def _explained(error: TypeError | ValueError) -> str:
         "pass the tensors in it, give its class __tf_flatten__ and __tf_unflatten__, as tf.nest wants of a dataclass, "
         "or take a tuple, a named tuple or a dictionary"
     )
-
-
-def difference(before: CallType, after: CallType) -> str:
-    """How the arguments of two calls of a function differ, to be appended to a message: " ('n' is 8, and was 4)"."""
-    text = ", ".join(_changed_text(name, new, old) for name, (old, new) in _changed(before, after).items())
-    counts = len(after.parameters), len(before.parameters)
-    if not text and counts[0] != counts[1]:
-        text = f"with {counts[0]} arguments, and with {counts[1]} before"
-    return f" ({text})" if text else ""
-
-
-def only_functions_differ(before: CallType, after: CallType) -> bool:
-    """Whether two calls of a function pass different functions, and otherwise the same kinds of arguments."""
-    found = _changed(before, after).values()
-    return bool(found) and all(isinstance(kind, function_kinds.FunctionKind) for pair in found for kind in pair)
-
-
-def _changed(before: CallType, after: CallType) -> dict[str, tuple[Any, Any]]:
-    """The kinds of those parameters, by name, that differ between two calls of a function."""
-    old, new = ({name: one.type_constraint for name, one in kind.parameters.items()} for kind in (before, after))
-    return {name: (old[name], new[name]) for name in new if name in old and old[name] != new[name]}
-
-
-def _changed_text(name: str, new: Any, old: Any) -> str:
-    """How a parameter differs between two calls; by its size where the rest is too long to be shown."""
-    text, before = _text(new), _text(old)
-    if text == before:
-        text, before = _size_text(new), _size_text(old)
-    return f"'{name}' is {text}, and was {before}"
-
-
-def _text(kind: Any) -> str:
-    """A kind of argument: a Python value as Python writes it, a tensor by dtype and shape."""
-    if isinstance(kind, tf.TensorSpec):
-        return f"a tensor {kind.dtype.name}{kind.shape}"
-    if isinstance(kind, function_kinds.FunctionKind):
-        return repr(kind)
-    if isinstance(kind, default_types.Weakref):
-        return reprlib.repr(kind._ref())
-    return reprlib.repr(kind.value) if hasattr(kind, "value") else reprlib.repr(kind)
-
-
-def _size_text(kind: Any) -> str:
-    """A kind of argument that is too long to be written out: a list by its length, for example."""
-    if isinstance(kind, default_types.List | default_types.Tuple):
-        parts = kind.components_tuple if isinstance(kind, default_types.List) else kind
-        return f"a {type(kind).__name__.lower()} of {len(parts.components)}"
-    value = getattr(kind, "value", None)
-    return f"a string of {len(value)} characters" if isinstance(value, str | bytes) else _text(kind)
-
-
-def _text_of(value: Any) -> str:
-    """An argument: a tensor by dtype and shape, what is made of several tensors by its class."""
-    if tf.is_tensor(value) and isinstance(value, tf.Tensor | tf.Variable):
-        return _text(tf.TensorSpec(value.shape, value.dtype))
-    if isinstance(value, tf.TypeSpec):
-        return _text(value)
-    return f"a {type(value).__name__}" if tf.is_tensor(value) else reprlib.repr(value)
 
 
 class Arguments:

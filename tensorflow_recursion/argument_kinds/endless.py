@@ -8,7 +8,7 @@ be tensors instead: see `passed_numbers`.)
 
 from __future__ import annotations
 
-from tensorflow_recursion._tf import function_types
+from tensorflow_recursion._tf import function_types, type_texts
 from tensorflow_recursion._tf.function_types import CallType
 from tensorflow_recursion.argument_kinds.specializations import Source, remedy_for_kinds, unrolled
 from tensorflow_recursion.errors import CallError, EndlessError
@@ -39,14 +39,14 @@ def check_end(source: Source, call_type: CallType) -> None:
     if earlier:
         source.numbers.note(function_types.changing_numbers(earlier[0].call_type, call_type))
     if len(earlier) >= _MAX_UNROLLED:
-        how = function_types.difference(earlier[0].call_type, call_type)
+        how = type_texts.difference(earlier[0].call_type, call_type)
         raise EndlessError(
             f"Call of '{source.name}': one led to the next one with other kinds of arguments {len(earlier)} times "
             f"in a row, and here is another one{how}. {remedy_for_kinds(earlier[0].call_type, call_type)}"
         )
     depths = [function_types.depth_of_functions(kind) for kind in (call_type, *(one.call_type for one in earlier))]
     if len(depths) > _MAX_DEEPER and all(a > b for a, b in zip(depths[:_MAX_DEEPER], depths[1:], strict=False)):
-        how = function_types.difference(earlier[-1].call_type, call_type)
+        how = type_texts.difference(earlier[-1].call_type, call_type)
         raise CallError(
             f"Call of '{source.name}': one led to the next one {_MAX_DEEPER} times in a row with a function that "
             f"calls the one before{how}. Functions that grow from call to call of a recursion make it trace "

@@ -24,6 +24,7 @@ from tensorflow_recursion._tf import (
     nests,
     read_shapes,
     side_effects,
+    type_texts,
 )
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.function_types import CallType, OpenPart
@@ -50,6 +51,11 @@ _REMEDY_FOR_KINDS = (
     "Python values and shapes that differ from call to call of a recursion make it trace without end; pass numbers as "
     "tensors, tf.constant(n), and a list or a string that grows as one tensor (tf.concat, tf.strings.join), or state "
     "input_signature=[tf.TensorSpec(shape, dtype), ...] with None for the dimensions that differ"
+)
+_REMEDY_FOR_OBJECTS = (
+    "Each call of the recursion passes another {name}, and it is the object that tells calls apart, not what is in it; "
+    "make '{name}' a nest of tensors (a typing.NamedTuple, a @dataclass that is compared by its fields, a "
+    "tf.experimental.ExtensionType), or pass the tensors that are in it"
 )
 _REMEDY_FOR_FUNCTIONS = (
     "A function that is passed on may refer to tensors of the body, but not to a list, a dictionary or an object with "
@@ -360,7 +366,7 @@ class Specialization:
             callee, last = pairs[0]
             raise CallError(
                 f"Function '{self.source.name}': each time its body is traced, it calls '{callee.source.name}' with "
-                f"other Python values{function_types.difference(last.call_type, callee.call_type)}. An object that the "
+                f"other Python values{type_texts.difference(last.call_type, callee.call_type)}. An object that the "
                 "body makes is another one each time: make it outside of the body, or give its class __eq__ and "
                 f"__hash__. {_REMEDY_FOR_FUNCTIONS}. Draw random numbers by TensorFlow's operators"
             )
@@ -383,7 +389,7 @@ class Specialization:
         if len(before) >= _MANY_KINDS:
             return (
                 f"{_NOTE}{self.source.name}': {len(before)} calls of it led here, each with other kinds of arguments"
-                f"{function_types.difference(before[0].call_type, self.call_type)}. "
+                f"{type_texts.difference(before[0].call_type, self.call_type)}. "
                 f"{remedy_for_kinds(before[0].call_type, self.call_type)}"
             )
         if not self.is_known or self.source.has_signature:
@@ -464,7 +470,9 @@ def _shortened(spec: Any) -> str:
 
 def remedy_for_kinds(before: CallType, after: CallType) -> str:
     """What to do about a recursion that has gone from one kind of arguments to the other, and would go on."""
-    are_functions = function_types.only_functions_differ(before, after)
+    if (name := type_texts.differing_object(before, after)) is not None:
+        return _REMEDY_FOR_OBJECTS.replace("{name}", name)
+    are_functions = type_texts.only_functions_differ(before, after)
     return _REMEDY_FOR_FUNCTIONS if are_functions else _REMEDY_FOR_KINDS
 
 

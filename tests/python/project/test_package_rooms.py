@@ -34,6 +34,7 @@ ORDER = """
     _tf.freezing, _tf.nests, _tf.dataclass_nests, _tf.function_parts
     _tf.function_copies, _tf.arrays
     _tf.function_kinds
+    _tf.type_texts
     _tf.function_types
     _tf.patches, _tf.inferring, _tf.lists, _tf.loops, _tf.pools, _tf.side_effects
     _tf.autograph, _tf.autograph_errors, _tf.vectorized
