@@ -41,6 +41,12 @@ def differing_object(before: function_type.FunctionType, after: function_type.Fu
     return None
 
 
+def shapes_differ(before: function_type.FunctionType, after: function_type.FunctionType) -> bool:
+    """Whether two calls of a function pass a tensor of another shape or dtype, itself or in a nest."""
+    found = [_innermost(name, new, old)[1] for name, (old, new) in _changed(before, after).items()]
+    return any(isinstance(kind, tf.TensorSpec) for kind in found)
+
+
 def _changed(before: function_type.FunctionType, after: function_type.FunctionType) -> dict[str, tuple[Any, Any]]:
     """The kinds of those parameters, by name, that differ between two calls of a function."""
     old, new = ({name: one.type_constraint for name, one in kind.parameters.items()} for kind in (before, after))

@@ -42,7 +42,7 @@ def check_end(source: Source, call_type: CallType) -> None:
         how = type_texts.difference(earlier[0].call_type, call_type)
         raise EndlessError(
             f"Call of '{source.name}': one led to the next one with other kinds of arguments {len(earlier)} times "
-            f"in a row, and here is another one{how}. {remedy_for_kinds(earlier[0].call_type, call_type)}"
+            f"in a row, and here is another one{how}. {_remedy(source, earlier[0].call_type, call_type)}"
         )
     depths = [function_types.depth_of_functions(kind) for kind in (call_type, *(one.call_type for one in earlier))]
     if len(depths) > _MAX_DEEPER and all(a > b for a, b in zip(depths[:_MAX_DEEPER], depths[1:], strict=False)):
@@ -67,3 +67,13 @@ def check_end(source: Source, call_type: CallType) -> None:
             "characters and values. What grows from call to call of a recursion makes it trace without end; pass "
             "it as a tensor, tf.constant(text) for example"
         )
+
+
+def _remedy(source: Source, before: CallType, after: CallType) -> str:
+    """What to do about a recursion that has gone from one kind of arguments to the other, and would go on."""
+    if source.reads.kept and type_texts.shapes_differ(before, after):
+        return (
+            "Each shape makes a trace, because the body reads sizes in Python, as x.shape[0]; write tf.shape(x)[0], "
+            "which each call computes, and let a condition on that end the recursion"
+        )
+    return remedy_for_kinds(before, after)

@@ -290,7 +290,8 @@ class Specialization:
         with (
             self._explained(),
             self._being_built(),
-            self._as_when_called(),
+            graphs.inside_of_strategies(self.strategies),  # those of the first call, as the Keras layers
+            keras_scopes.inside_of(self._keras, self.source.name),
             read_shapes.watched(args, tells, of_computed),
         ):
             try:
@@ -324,12 +325,6 @@ class Specialization:
         *_, outermost = _callers(self)
         if not (looked_at or outermost.source.reads.note_open_read()):
             self.source.reads.warn(self.source.name, what, part, file, line)
-
-    @contextlib.contextmanager
-    def _as_when_called(self) -> Iterator[None]:
-        """Inside of the distribution strategies and Keras layers of the first call."""
-        with graphs.inside_of_strategies(self.strategies), keras_scopes.inside_of(self._keras, self.source.name):
-            yield
 
     @contextlib.contextmanager
     def _being_built(self) -> Iterator[None]:

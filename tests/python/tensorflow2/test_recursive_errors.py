@@ -1,7 +1,6 @@
 """Mistakes with `tfr.recursive` are errors that say the function, what is wrong, and what to write."""
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 import inspect
 import re
 
@@ -272,43 +271,6 @@ def test_kinds_of_arguments_without_end_are_told_of_shapes_and_through_other_fun
     message = contains("Call of 'p", "kinds of arguments", "('x' is a tensor float32(", "and was a tensor float32(")
     with pytest.raises(TypeError, match=message):
         ping(tf.ones([3]), tf.constant(1))
-
-
-@dataclasses.dataclass(eq=False)
-class ByIdentity:
-    value: tf.Tensor
-
-
-class Plain:
-    def __init__(self, value):
-        self.value = value
-
-
-@dataclasses.dataclass
-class Around:
-    inner: object
-    factor: tf.Tensor
-
-
-@pytest.mark.parametrize("kind", [ByIdentity, Plain])
-@pytest.mark.parametrize(
-    ("around", "path"),
-    [
-        (lambda one: one, "state"),
-        (lambda one: [tf.constant(1), one], r"state\[1\]"),
-        (lambda one: {"a": (one, 2)}, r"state\['a'\]\[0\]"),
-        (lambda one: Around(one, tf.constant(1.0)), "state.inner"),
-    ],
-    ids=["itself", "list", "dictionary", "dataclass"],
-)
-def test_objects_that_each_call_makes_are_an_error_that_says_where_they_are(kind, around, path):
-    @tfr.recursive
-    def moved(n, state):
-        return tf.constant(1.0) if n < 1 else moved(n - 1, around(kind(n)))
-
-    message = rf"'{path}' is (another|.*, and was) .*make '{kind.__name__}' a nest of tensors"
-    with pytest.raises(TypeError, match=message):
-        moved(tf.constant(2), around(kind(tf.constant(2))))
 
 
 @pytest.mark.thorough

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tensorflow_recursion as tfr
+from tensorflow_recursion.argument_kinds import endless
 
 
 @tfr.recursive
@@ -145,3 +146,10 @@ def test_sizes_that_end_no_recursion_may_be_unknown():
 
     step = tf.function(lambda x: scaled(x, tf.constant(2)), input_signature=[tf.TensorSpec([None])])
     assert float(step(tf.ones([1]))) == 1.0
+
+
+@pytest.mark.parametrize("function", [total, stated_total])
+def test_error_of_many_sizes_in_a_row_says_what_to_write(function, monkeypatch):
+    monkeypatch.setattr(endless, "_MAX_UNROLLED", 12)  # more than the sizes for which one trace is tried in their place
+    with pytest.raises(TypeError, match=r"'x' is a tensor float32\(.*body reads sizes in Python.*tf\.shape\(x\)\[0\]"):
+        function(tf.ones([30]))
