@@ -256,8 +256,7 @@ class Specialization:
 
     def _guessed(self) -> dict[Specialization, Any]:
         """What this function and those that its body calls were seen to return on the paths that do not recurse."""
-        functions = dict.fromkeys([self, *self._calls])
-        return {one: one.returns for one in functions if one.is_known and not one.source.has_signature}
+        return {one: one.returns for one in (self, *self._calls) if one.is_known and not one.source.has_signature}
 
     def _guesses_sizes(self) -> bool:
         guessed = self._guessed().values()
