@@ -191,3 +191,23 @@ def test_calls_of_a_sessions_graph_are_static_in_a_function_that_imports_it():
     assert int(wrapped(tf.constant(10))) == 55
     assert tfr.config.outermost_calls()["static"] == calls + 1
     assert graph_def.SerializeToString(deterministic=True) == before
+
+
+def test_import_in_a_tf_function_brings_no_functions_which_the_error_says():
+    """`tf.import_graph_def` leaves them in the graph of the tf.function, in stock TensorFlow, too."""
+    with tf.Graph().as_default() as graph:
+        declared = tfr.Declare("SumAway", [("n", tf.int32)], [("ret", tf.int32)])
+
+        @tfr.Defun(tf.int32, func_name="SumAway", out_names=["ret"])
+        def sum_away(n):
+            return tf.cond(n < 1, lambda: n, lambda: n + declared(n - 1))
+
+        sum_away(tf.compat.v1.placeholder(tf.int32, [], name="n"))
+    graph_def = graph.as_graph_def()
+
+    @tf.function
+    def imported(n):
+        return tf.graph_util.import_graph_def(graph_def, {"n": n}, ["SumAway:0"])[0]
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'SumAway' is declared but has no .*wrap_function does"):
+        imported(tf.constant(3))
