@@ -42,10 +42,11 @@ absl::Status CheckCallee(const tensorflow::FunctionLibraryDefinition& library, c
                          const CallSignature& signature) {
   const tensorflow::FunctionDef* definition = library.Find(function.name());
   if (definition == nullptr) {
-    return InvalidArgument("Call '", signature.name, "': function '", UserName(function.name()),
-                           "' is declared but has no definition; define it, or let the GraphDef that calls it bring its "
-                           "functions along: tf.import_graph_def in tf.compat.v1.wrap_function does, in a tf.function it "
-                           "does not");
+    return InvalidArgument(
+        "Call '", signature.name, "': function '", UserName(function.name()),
+        "' is declared but has no definition; define it, or let the GraphDef that calls it bring its "
+        "functions along: tf.import_graph_def in tf.compat.v1.wrap_function does, in a tf.function it "
+        "does not");
   }
   for (const tensorflow::NodeDef& node : definition->node_def()) {
     if (node.op() == "_Arg" || node.op() == "_Retval") {  // with a wrong index, one would end the process
