@@ -25,6 +25,7 @@ _HOLDS: Attribute[dict[str, bool]] = Attribute(names.HOLDS)
 _ASSIGNED: Attribute[Any] = Attribute(names.ASSIGNS)
 _OPEN_VARIABLES: Attribute[bool] = Attribute(names.RETURNS_OPEN_VARIABLES)
 _SUM_OF_ROWS = "UnsortedSegmentSum"  # makes IndexedSlices a tensor
+_TANGENTS = "_jvp_"  # with which names of functions begin in which TensorFlow computes tangents of one operator
 
 
 def refusing_late_tangents(backward: Callable[..., Any], function: str, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -33,10 +34,10 @@ def refusing_late_tangents(backward: Callable[..., Any], function: str, inputs: 
     It is `backward`, which makes gradients for the inputs from values that the call has left. An accumulator that does
     not record now knows no tangents of these values; if it follows an input later, `LookupError` is raised.
     """
-    before = weakref.WeakSet(recorders.accumulators())
+    before = weakref.WeakSet(recorders.following())
 
     def checked(*grads: Any) -> Any:
-        late = [accumulator for accumulator in recorders.accumulators() if accumulator not in before]
+        late = [accumulator for accumulator in recorders.following() if accumulator not in before]
         if any(accumulator.jvp(tensor) is not None for accumulator in late for tensor in inputs):
             raise LookupError(
                 f"Call of '{function}': its gradient is taken under a tf.autodiff.ForwardAccumulator that follows what "
@@ -172,9 +173,15 @@ def _compute_tangents_after_calls(call: str, gradient_ops: Sequence[str]) -> Non
     stock_call = concrete_function.ConcreteFunction._call_flat
 
     def call_flat(self: Any, tensor_inputs: Sequence[Any], captured_inputs: Sequence[Any]) -> Any:
+        if not recorders.accumulators() or not _holds(self.graph, call):
+            return stock_call(self, tensor_inputs, captured_inputs)
+        busy = recorders.busy_accumulator()
+        if busy is not None and self.graph.name.startswith(_TANGENTS):
+            with recorders.suspended_since(busy):  # as TensorFlow does, but so that tapes which begin inside record
+                return call_flat(self, tensor_inputs, captured_inputs)
         inputs = [*tensor_inputs, *captured_inputs]
         accumulator = recorders.last_accumulator(of=inputs)
-        if accumulator is None or not _holds(self.graph, call):
+        if accumulator is None:
             return stock_call(self, tensor_inputs, captured_inputs)
         _refuse_assignments(self.graph, call)
         if not _is_better_after_call(self.graph, gradient_ops):
@@ -200,6 +207,8 @@ def _refuse_assignments(function: tf.Graph, call: str) -> None:
 
 def _is_better_after_call(function: tf.Graph, gradient_ops: Sequence[str]) -> bool:
     """Whether TensorFlow's own way to the tangents of a call of `function` fails or takes long."""
+    if recorders.busy_accumulator() is not None:  # it takes gradients through the call, and has to follow it itself
+        return False
     if recorders.is_tape_around_accumulator():  # the tape would know only the gradients for the inputs of the call
         return True
     if recorders.is_tape_active():  # between a tape and a call, gradients would have a part of their tangents

@@ -7,13 +7,16 @@ go are followed from here on; they do what they did.
 
 import contextlib
 import functools
+import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import forwardprop, record, tape
+from tensorflow.python.framework import ops
 
 from tensorflow_recursion._tf.replacements import replace_for_good
 
@@ -32,9 +35,43 @@ class _Recorders(threading.local):
 _recorders = _Recorders()
 
 
+class _Probe:
+    """What one accumulator follows, and nothing else does. It is no tensor, but TensorFlow's C++ asks for no more."""
+
+    dtype = tf.float32
+
+    def __init__(self, accumulator: tf.autodiff.ForwardAccumulator) -> None:
+        self._id = ops.uid()
+        pywrap_tfe.TFE_Py_ForwardAccumulatorWatch(accumulator._accumulator, self, self)
+
+
+_probes: weakref.WeakKeyDictionary[tf.autodiff.ForwardAccumulator, _Probe] = weakref.WeakKeyDictionary()
+
+
 def accumulators() -> list[tf.autodiff.ForwardAccumulator]:
     """The accumulators that are active, in the order in which they began."""
     return [recorder for recorder, _, _ in _recorders.active if isinstance(recorder, tf.autodiff.ForwardAccumulator)]
+
+
+def busy_accumulator() -> tf.autodiff.ForwardAccumulator | None:
+    """The active accumulator that computes a tangent now, if any; the first of several.
+
+    TensorFlow lets neither it nor what began after it follow what it computes: with `outer` around `inner`, `outer`
+    follows how `inner` computes the tangent of `y`, and `inner` does not follow how `outer` computes it.
+    """
+    return next((one for one in accumulators() if _is_busy(one)), None)
+
+
+def following() -> list[tf.autodiff.ForwardAccumulator]:
+    """The accumulators that follow what is computed now, in the order in which they began."""
+    return list(itertools.takewhile(lambda one: not _is_busy(one), accumulators()))
+
+
+def _is_busy(accumulator: tf.autodiff.ForwardAccumulator) -> bool:
+    probe = _probes.get(accumulator)
+    if probe is None:
+        probe = _probes[accumulator] = _Probe(accumulator)
+    return bool(pywrap_tfe.TFE_Py_TapeSetPossibleGradientTypes((probe,)) == 0)
 
 
 def is_tape_active() -> bool:
@@ -54,9 +91,9 @@ def is_tape_around_accumulator() -> bool:
 
 
 def last_accumulator(of: Iterable[tf.Tensor]) -> tf.autodiff.ForwardAccumulator | None:
-    """The accumulator that has begun last of those that are active and know a tangent of one of the tensors."""
+    """The accumulator that has begun last of those that follow what is computed, and know a tangent of a tensor."""
     tensors = list(of)
-    known = (one for one in reversed(accumulators()) if any(one.jvp(tensor) is not None for tensor in tensors))
+    known = (one for one in reversed(following()) if any(one.jvp(tensor) is not None for tensor in tensors))
     return next(known, None)
 
 
@@ -69,15 +106,28 @@ def record_same(tensor: tf.Tensor, source: tf.Tensor) -> None:
 @contextlib.contextmanager
 def suspended_from(accumulator: tf.autodiff.ForwardAccumulator) -> Iterator[None]:
     """Inside, `accumulator` and those that began after it record nothing; recorders that begin inside do."""
-    active = list(_recorders.active)
     inner = accumulators()[accumulators().index(accumulator) :]
-    others = [known for known in active if known[0] not in inner]
+    with _only([known for known in _recorders.active if known[0] not in inner]):
+        yield
+
+
+@contextlib.contextmanager
+def suspended_since(accumulator: tf.autodiff.ForwardAccumulator) -> Iterator[None]:
+    """Inside, only what began before `accumulator` records, and recorders that begin inside do."""
+    with _only(list(itertools.takewhile(lambda known: known[0] is not accumulator, _recorders.active))):
+        yield
+
+
+@contextlib.contextmanager
+def _only(recorders: Sequence[_Recorder]) -> Iterator[None]:
+    """Inside, of the recorders that are active only these record, and those that begin inside."""
+    active = list(_recorders.active)
     _stop(active)
-    _resume(others)
+    _resume(recorders)
     try:
         yield
     finally:
-        _stop(others)
+        _stop(recorders)
         _resume(active)
 
 

@@ -491,3 +491,38 @@ def test_tangent_beside_a_call_that_returns_no_tensor_is_that_of_what_is_returne
     x = tf.constant(2.0, F64)
     assert PLACES[place](tangent, cube, x).numpy() == 12.0
     assert capfd.readouterr().err.endswith("at 2\nat 1\n")
+
+
+def fourth_power(scaled):
+    """x^4, with a gradient of the user's own, which multiplies by x three times by `scaled`."""
+
+    @tf.custom_gradient
+    def power(x):
+        return x**4, lambda dy: 4 * scaled(x, dy, tf.constant(3))
+
+    return power
+
+
+@tfr.recursive(input_signature=[tf.TensorSpec([], F64), tf.TensorSpec([], F64), tf.TensorSpec([], I32)])
+def scaled_by_calls(x, dy, n):
+    if n < 1:
+        return dy
+    return x * scaled_by_calls(x, dy, n - 1)
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+@pytest.mark.parametrize("scaled", [scaled_by_calls, tf.function(lambda x, dy, n: scaled_by_calls(x, dy, n))])
+def test_call_in_a_backward_function_is_followed_by_the_accumulators_that_follow_the_function(scaled, place):
+    x, power = tf.constant(1.5, F64), fourth_power(scaled)
+
+    def tangents():
+        with tf.autodiff.ForwardAccumulator(x, tf.ones([], F64)) as outer:
+            with tf.autodiff.ForwardAccumulator(x, tf.ones([], F64)) as inner:
+                y = power(x)
+            first = inner.jvp(y)
+        assert inner.jvp(outer.jvp(y)) is None, "the inner one follows what the outer one computes"
+        return y, first, outer.jvp(y), outer.jvp(first)
+
+    found = tf.function(tangents)() if place == "tf.function" else tangents()
+    np.testing.assert_allclose(found, [1.5**4, 4 * 1.5**3, 4 * 1.5**3, 12 * 1.5**2], rtol=1e-12)
