@@ -318,14 +318,18 @@ def _add_node(
     name: str,
     attrs: dict[str, tf.compat.v1.AttrValue],
 ) -> tf.Operation:
-    """Add a node to the default graph, and let gradient tapes know of it."""
-    op = tf1.get_default_graph().create_op(op_type, list(inputs), output_types, name=name, attrs=attrs)
-    for inner, given in zip(op.inputs, inputs, strict=True):  # a variable's handle, in a function, is a captured one
-        recorders.record_same(inner, given)
+    """Add a node to the default graph, and let gradient tapes and accumulators know of it."""
     is_call = op_type == names.INVOKE
-    outputs = list(op.outputs)[:-1] if is_call else op.outputs  # not a call's record
-    tapes.record(op, outputs, names.of_user(callee_of(op)) if is_call else None)
-    return op
+    count = len(output_types) - is_call  # not a call's record
+
+    def add() -> tf.Operation:
+        op = tf1.get_default_graph().create_op(op_type, list(inputs), output_types, name=name, attrs=attrs)
+        for inner, given in zip(op.inputs, inputs, strict=True):  # a variable's handle, in a function, is captured
+            recorders.record_same(inner, given)
+        tapes.record(op, list(op.outputs)[:count], names.of_user(callee_of(op)) if is_call else None)
+        return op
+
+    return tapes.make_followed(inputs, add, count) if is_call else add()
 
 
 def _type(dtype: tf.DType) -> tf.compat.v1.AttrValue:

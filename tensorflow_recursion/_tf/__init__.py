@@ -47,6 +47,7 @@ Gradients:
 
 - `tapes`: what gradient tapes learn of a call.
 - `recorders`: the tapes and accumulators that are active, and suspending them.
+- `tangents`: tangents of a call for accumulators in one another.
 - `followed`: calls of tf.functions that a tape and an accumulator follow.
 - `assignments`: variables that a function assigns to and that calls in it read.
 - `patches`: control flow whose gradient can be cut off what it is a gradient of.

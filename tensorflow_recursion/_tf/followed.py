@@ -12,12 +12,12 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import backprop, backprop_util
+from tensorflow.python.eager import backprop
 from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.ops import default_gradient
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import assignments, functions, recorders
+from tensorflow_recursion._tf import assignments, functions, recorders, tangents
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import replace_for_good
 
@@ -180,13 +180,19 @@ def _compute_tangents_after_calls(call: str, gradient_ops: Sequence[str]) -> Non
             with recorders.suspended_since(busy):  # as TensorFlow does, but so that tapes which begin inside record
                 return call_flat(self, tensor_inputs, captured_inputs)
         inputs = [*tensor_inputs, *captured_inputs]
-        accumulator = recorders.last_accumulator(of=inputs)
-        if accumulator is None:
+        if recorders.last_accumulator(of=inputs) is None:
             return stock_call(self, tensor_inputs, captured_inputs)
         _refuse_assignments(self.graph, call)
-        if not _is_better_after_call(self.graph, gradient_ops):
+        # Between a tape and a call, gradients would have a part of their tangents.
+        accumulators = tangents.that_follow(recorders.accumulators_in_tapes(), inputs)
+        if not accumulators or not _is_better_after_call(self.graph, accumulators, gradient_ops):
             return stock_call(self, tensor_inputs, captured_inputs)
-        return _with_tangents(accumulator, inputs, lambda: call_flat(self, tensor_inputs, captured_inputs))
+        return tangents.with_tangents(
+            accumulators,
+            inputs,
+            lambda: call_flat(self, tensor_inputs, captured_inputs),
+            lambda result: tf.nest.flatten(result, expand_composites=True),
+        )
 
     replace_for_good(concrete_function.ConcreteFunction, "_call_flat", call_flat)
 
@@ -205,52 +211,15 @@ def _refuse_assignments(function: tf.Graph, call: str) -> None:
         )
 
 
-def _is_better_after_call(function: tf.Graph, gradient_ops: Sequence[str]) -> bool:
+def _is_better_after_call(function: tf.Graph, accumulators: Sequence[Any], gradient_ops: Sequence[str]) -> bool:
     """Whether TensorFlow's own way to the tangents of a call of `function` fails or takes long."""
     if recorders.busy_accumulator() is not None:  # it takes gradients through the call, and has to follow it itself
         return False
-    if recorders.is_tape_around_accumulator():  # the tape would know only the gradients for the inputs of the call
+    if recorders.is_tape_active():  # it is around the accumulators, and would know only the gradients for the inputs
         return True
-    if recorders.is_tape_active():  # between a tape and a call, gradients would have a part of their tangents
-        return False
     # The tangent of a sum of rows would be IndexedSlices, and it wants a tensor: "no attribute '_id'". Where gradients
     # are taken in the function, or accumulators follow one another, it traces up to five orders of gradients.
-    return len(recorders.accumulators()) > 1 or any(_holds(function, op) for op in gradient_ops)
-
-
-def _with_tangents(accumulator: Any, inputs: Sequence[Any], make_call: Callable[[], Any]) -> Any:
-    """What a call returns, of which `accumulator` is told the tangents: the gradients of its gradients."""
-    # A tensor that is passed more than once has one gradient, which is that by all the places it is passed in.
-    sources = list({tensor.ref(): tensor for tensor in inputs if backprop_util.IsTrainable(tensor)}.values())
-    tangents = [accumulator.jvp(tensor) for tensor in sources]
-    with recorders.suspended_from(accumulator):
-        with tf.GradientTape() as transposing:
-            with tf.GradientTape() as tape:
-                tape.watch(sources)
-                result = make_call()
-            outputs = [tensor for tensor in tf.nest.flatten(result, expand_composites=True) if _has_tangent(tensor)]
-            grads = [tf.zeros_like(output) for output in outputs]
-            transposing.watch(grads)
-            found = tape.gradient(outputs, sources, grads)
-            pairs = [
-                (tf.convert_to_tensor(one), tangent)
-                for one, tangent in zip(found, tangents, strict=True)
-                if one is not None and tangent is not None
-            ]
-        if pairs:
-            of_outputs = transposing.gradient([one for one, _ in pairs], grads, [tangent for _, tangent in pairs])
-        else:
-            of_outputs = grads  # zeros, as TensorFlow gives
-    for output, tangent in zip(outputs, of_outputs, strict=True):
-        if tangent is not None:
-            accumulator._watch(output, tf.convert_to_tensor(tangent))
-    return result
-
-
-def _has_tangent(value: Any) -> bool:
-    return bool(
-        tf.is_tensor(value) and value.dtype not in (tf.variant, tf.resource) and backprop_util.IsTrainable(value)
-    )
+    return len(accumulators) > 1 or any(_holds(function, op) for op in gradient_ops)
 
 
 def _holds(graph: tf.Graph, op: str) -> bool:

@@ -30,6 +30,8 @@ class _Recorders(threading.local):
     def __init__(self) -> None:
         self.active: list[_Recorder] = []
         self.watchers = 0  # of variables, as TensorFlow has one around each custom gradient
+        # The graphs that were the default ones when accumulators first began.
+        self.began_in: weakref.WeakKeyDictionary[Any, weakref.ref[tf.Graph]] = weakref.WeakKeyDictionary()
 
 
 _recorders = _Recorders()
@@ -84,10 +86,20 @@ def num_watching() -> int:
     return len(_recorders.active) + _recorders.watchers
 
 
-def is_tape_around_accumulator() -> bool:
-    """Whether a tape is active that began before an active accumulator."""
-    are_accumulators = [isinstance(recorder, tf.autodiff.ForwardAccumulator) for recorder, _, _ in _recorders.active]
-    return True in are_accumulators[are_accumulators.index(False) :] if False in are_accumulators else False
+def accumulators_in_tapes() -> list[tf.autodiff.ForwardAccumulator]:
+    """The accumulators that follow what is computed now and began after all active tapes, in that order."""
+    inner = itertools.takewhile(
+        lambda recorder: isinstance(recorder, tf.autodiff.ForwardAccumulator),
+        (recorder for recorder, _, _ in reversed(_recorders.active)),
+    )
+    known = following()
+    return [one for one in reversed(list(inner)) if one in known]
+
+
+def began_here(accumulator: tf.autodiff.ForwardAccumulator) -> bool:
+    """Whether an accumulator began in the default graph, not in a graph around it."""
+    began_in = _recorders.began_in.get(accumulator)
+    return began_in is not None and began_in() is tf.compat.v1.get_default_graph()
 
 
 def last_accumulator(of: Iterable[tf.Tensor]) -> tf.autodiff.ForwardAccumulator | None:
@@ -165,7 +177,10 @@ def _follow(owner: Any, begin: str, resume: str, end: str) -> None:
         @functools.wraps(starts)
         def start(*args: Any, **kwargs: Any) -> Any:
             made = starts(*args, **kwargs)
-            _recorders.active.append((args[0] if made is None else made, getattr(owner, end), getattr(owner, resume)))
+            recorder = args[0] if made is None else made
+            _recorders.active.append((recorder, getattr(owner, end), getattr(owner, resume)))
+            if isinstance(recorder, tf.autodiff.ForwardAccumulator):
+                _recorders.began_in.setdefault(recorder, weakref.ref(tf.compat.v1.get_default_graph()))
             return made
 
         return start

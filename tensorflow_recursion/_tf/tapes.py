@@ -3,7 +3,7 @@
 
 import contextlib
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -12,7 +12,7 @@ from tensorflow.python.eager import record as stock
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
 
-from tensorflow_recursion._tf import followed
+from tensorflow_recursion._tf import followed, recorders, tangents
 
 # Trainable variables that somebody else keeps alive.
 Variables: TypeAlias = list["weakref.ref[tf.Variable]"]
@@ -35,6 +35,20 @@ def record(op: tf.Operation, outputs: Sequence[tf.Tensor], function: str | None)
 
     recorded = backward if function is None else followed.refusing_late_tangents(backward, function, inputs)
     stock.record_operation(op.type, list(outputs), inputs, recorded)
+
+
+def make_followed(inputs: Sequence[tf.Tensor], make: Callable[[], tf.Operation], num_results: int) -> tf.Operation:
+    """The operation that `make` makes of `inputs`, with the tangents of its first `num_results` outputs.
+
+    They are made here for accumulators in one another, which began in the default graph. Any other one that `record`
+    tells of an operation makes its tangents by itself.
+    """
+    here = [one for one in recorders.accumulators_in_tapes() if recorders.began_here(one)]
+    accumulators = tangents.that_follow(here, inputs)
+    if len(accumulators) < 2:
+        return make()
+    op: tf.Operation = tangents.with_tangents(accumulators, inputs, make, lambda op: list(op.outputs)[:num_results])
+    return op
 
 
 def have_tangents(tensors: Sequence[tf.Tensor]) -> bool:

@@ -25,7 +25,7 @@ ORDER = """
     notices
     _tf.replacements
     _tf.recorders
-    _tf.typed, _tf.changed_files
+    _tf.typed, _tf.changed_files, _tf.tangents
     _tf.read_shapes, _tf.graphs, _tf.nodes, _tf.functions, _tf.handles, _tf.sessions, _tf.saved_attributes
     _tf.variable_scopes
     _tf.assignments, _tf.copies, _tf.importing, _tf.function_calls
