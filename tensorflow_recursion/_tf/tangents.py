@@ -1,20 +1,20 @@
 """The tangents of a call for accumulators in one another, all made by one chain of gradients.
 
-Take two accumulators, the outer one a and the inner one b, around y = f(x). They know the tangents x_a and x_b of x, and
-a may know the tangent x_ab of x_b. Wanted are the tangents of y: y_a, y_b, and for a the tangent of y_b, y_ab.
+Take two accumulators, the outer one a and the inner one b, around y = f(x). They know the tangents x_a and x_b of x,
+and a may know the tangent x_ab of x_b. Wanted are the tangents of y, y_a and y_b, and for a the tangent of y_b, y_ab.
 
-TensorFlow makes y_b as the gradient of a gradient, and then follows both by a, each by gradients of gradients again: the
-third accumulator asks for derivatives of the sixth order, of which each has twice the functions of the one before. But
+TensorFlow makes y_b as the gradient of a gradient, and then a follows both of these, each by gradients of gradients
+again. So n accumulators take derivatives of the order 2 n, of which each has twice the functions of the one before. But
 a product <u, y>, with some u of the shape of y, is a number. So is its derivative along a direction, which takes one
-gradient, and is a product in turn:
+gradient, and is a sum of products in turn:
 
     s = <u, y>
     s_b = <gradient of s for x, x_b> + <gradient of s for u, u_b>
     s_ab = the same of s_b, for all that it is made of: x and x_b along x_a and x_ab, u and u_b along u_a and u_ab
 
-By the rule of Leibniz s_ab is <u, y_ab> + <u_a, y_b> + <u_b, y_a> + <u_ab, y>. Its gradients for u, u_a and u_b are what
-is wanted, whatever these are: n accumulators take n + 1 gradients. No product is ever computed, because a gradient of
-<g, d> asks for gradients for g along d, and for d along g.
+By the rule of Leibniz s_ab is <u, y_ab> + <u_a, y_b> + <u_b, y_a> + <u_ab, y>. Its gradients for u, u_a and u_b are
+what is wanted, whatever the values of these: n accumulators take n + 1 gradients. No product is ever computed, because
+a gradient of <g, d> is a gradient of g, given d, and one of d, given g.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -128,13 +128,13 @@ def _paths(count: int) -> list[_Path]:
 def _derivative(tape: tf.GradientTape, number: _Number, sources: Sequence[_Tangents], i: int) -> _Number:
     """The derivative of a number along the tangents that accumulator `i` knows of all that the number is made of.
 
-    The accumulators in it had their turn, so that the number is made of what they know, too.
+    The accumulators that began later had their turn, so the number is made of what they know, too.
     """
     along = [
-        (tensor, tangents[(i, *path)])
+        (tensor, tangents[longer])
         for tangents in sources
         for path, tensor in tangents.items()
-        if (i, *path) in tangents
+        if (longer := (i, *path)) in tangents
     ]
     grads = _gradient(tape, number, [tensor for tensor, _ in along])
     return [

@@ -210,24 +210,6 @@ def test_function_may_assign_what_no_call_reads():
     assert count.numpy() == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", ["eager", "tf.function"])
-def test_accumulator_in_another_gives_the_second_derivative(place):
-    x, direction = tf.constant([[0.5, -0.25]], F64), tf.constant([[1.0, 0.5]], F64)
-    w = tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6)
-
-    def second(net):
-        f = net if place == "eager" else tf.function(net)
-        with tf.autodiff.ForwardAccumulator(x, direction) as outer:
-            with tf.autodiff.ForwardAccumulator(x, direction) as inner:
-                y = f(x, DEPTH)
-            first = inner.jvp(y)
-        return outer.jvp(first)
-
-    recursive, plain = (build(w) for build in NETS["rows"])
-    np.testing.assert_allclose(second(recursive), second(plain), rtol=1e-9)
-
-
 def gradient_of_tangent(net, followed, w, is_persistent):
     """What makes, by a tape around an accumulator, the gradients of a tangent for what the net reads."""
     x = tf.constant([[0.5, -0.25]], F64)
@@ -282,15 +264,6 @@ def test_tape_around_an_accumulator_sees_the_tangent(net, is_persistent, followe
 
 # AutoGraph has an error of its own for what it cannot make anew with more lines, such as a LookupError.
 REFUSAL = "'(net|<lambda>)'.*began later or has a tape around it.*nested tapes"
-
-
-@pytest.mark.thorough
-def test_accumulators_in_one_another_are_refused_in_a_tape():
-    net = multiplied(tf.Variable(np.arange(1.0, 7.0).reshape(3, 2) / 6))
-    x, ones = tf.constant([[0.5, -0.25]], F64), tf.ones([1, 2], F64)
-    accumulator = tf.autodiff.ForwardAccumulator
-    with tf.GradientTape(), accumulator(x, ones), accumulator(x, ones), pytest.raises(LookupError, match=REFUSAL):
-        net(x, DEPTH)
 
 
 def late(net, x, primal):
