@@ -33,9 +33,10 @@ def session_config(
         workers (int >= 0): how many threads share the work of one run at most; 0, the default, lets the runtime choose.
         compile (bool): whether functions that compute with single numbers run as bytecode. True unless said otherwise;
           results are the same.
-        on_fallback ("warn" or "error"): what happens when calls cannot be made static, and run dynamically: a
-          `RuntimeWarning` for each function (the default), or a `FailedPreconditionError` that says the same. None
-          leaves what `config` says.
+        on_fallback ("warn" or "error"): what happens when calls cannot be made static, and run dynamically, or when
+          a `tf.function` with calls cannot be made one program, and its calls run one by one: a `RuntimeWarning` for
+          each function (the default), or a `FailedPreconditionError` that says the same. None leaves what `config`
+          says.
 
     Returns:
       A new `ConfigProto` with exactly one custom optimizer `function_transformation`.

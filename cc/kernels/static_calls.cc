@@ -2,6 +2,7 @@
 #include "cc/kernels/static_calls.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -20,7 +21,6 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace tensorflow_recursion {
@@ -125,22 +125,18 @@ class StaticCalls::Shared {
     return shared;
   }
 
-  // Returns the program, and makes it the first time. If none can be made, returns an error, or nullptr after a notice
-  // to the user. For a whole graph there is only a line in the log instead of the notice: its calls give notices of
-  // their own if they cannot be made static.
+  // Returns the program, and makes it the first time. If none can be made, returns nullptr after a notice to the user,
+  // or an error if the user wants that.
   absl::StatusOr<const RunnableProgram*> Get(const Source& source, FunctionLibraryRuntime* library,
                                              const CallSettings& settings) {
     const std::lock_guard<std::mutex> lock(mu_);
     if (!is_made_) status_ = Make(source, library, settings);
+    if (!is_made_ && !status_.ok()) notice_ = NoticeOf(source, library, settings);
     is_made_ = true;
     if (status_.ok()) return program_.get();
-    if (source.is_whole) {
-      if (!std::exchange(is_told_, true)) LOG(INFO) << "Calls of a function are static one by one, because " << status_;
-      return nullptr;
-    }
-    const std::string text = FallbackText(UserName(CalleeOf(source.call)), status_, settings.is_of_session);
-    if (settings.on_fallback == OnFallback::kError) return absl::FailedPreconditionError(text);
-    if (!std::exchange(is_told_, true)) Notify(NoticeKind::kFallback, text);
+    if (notice_.empty()) return nullptr;
+    if (settings.on_fallback == OnFallback::kError) return absl::FailedPreconditionError(notice_);
+    if (!std::exchange(is_told_, true)) Notify(NoticeKind::kFallback, notice_);
     return nullptr;
   }
 
@@ -153,8 +149,8 @@ class StaticCalls::Shared {
         MakeStaticGraph(source.main, library, settings.options, AllowsSoftPlacement(source.call, library), &graph));
     const tensorflow::Device& device = *library->device();
     if (!IsOnOneDevice(*graph, device.name()) || !NeedsNoCopies(*graph, device)) {
-      if (source.is_whole) return absl::FailedPreconditionError("bodies are in other memory than their calls");
-      return FunctionProgram::MakeSpread(*graph, library, &program_);
+      // A graph with bodies on other devices is none of a single program: each of its calls is.
+      return source.is_whole ? absl::OkStatus() : FunctionProgram::MakeSpread(*graph, library, &program_);
     }
     std::unique_ptr<StaticProgram> program;
     TFR_RETURN_IF_ERROR(StaticProgram::Make(std::move(graph), library, /*session_handle=*/"", &program));
@@ -164,11 +160,36 @@ class StaticCalls::Shared {
     return absl::OkStatus();
   }
 
+  // What the user has to know, as no program could be made. Nothing if that is so of the calls in a graph as well: each
+  // of them has a notice of its own.
+  std::string NoticeOf(const Source& source, FunctionLibraryRuntime* library, const CallSettings& settings) const {
+    const std::string function = UserName(CalleeOf(source.call));
+    if (!source.is_whole) return FallbackText(function, status_, settings.is_of_session);
+    return HasStaticCalls(source, library, settings) ? OneByOneText(function, status_, settings.is_of_session) : "";
+  }
+
+  // Whether all calls of a graph can be made static, each by itself.
+  static bool HasStaticCalls(const Source& source, FunctionLibraryRuntime* library, const CallSettings& settings) {
+    std::set<std::string> seen;
+    for (const NodeDef& node : source.main.graph.node()) {
+      if (!IsInvoke(node) || !seen.insert(KeyOfCall(node)).second) continue;
+      MainGraph main;
+      std::unique_ptr<tensorflow::Graph> ignored;
+      const bool is_static =
+          MakeMainGraph(node, library->device()->name(), &main).ok() &&
+          MakeStaticGraph(std::move(main), library, settings.options, AllowsSoftPlacement(node, library), &ignored)
+              .ok();
+      if (!is_static) return false;
+    }
+    return true;
+  }
+
   // Whoever comes while the program is made waits for it here.
   std::mutex mu_;
   bool is_made_ = false;
   bool is_told_ = false;
   absl::Status status_;
+  std::string notice_;
   std::unique_ptr<RunnableProgram> program_;
 };
 

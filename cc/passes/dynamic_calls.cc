@@ -233,6 +233,13 @@ std::string FallbackText(const std::string& function, const absl::Status& failur
                       Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
 }
 
+std::string OneByOneText(const std::string& function, const absl::Status& failure, bool is_of_session) {
+  return absl::StrCat("Calls of function '", function,
+                      "' run one by one, each as a program of its own, which takes longer than one program of all that "
+                      "is around them, because ",
+                      Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
+}
+
 void TellOfNoSwitch(const DynamicCalls& calls, const tensorflow::DeviceSet* devices) {
   std::vector<std::string> functions;
   for (const std::string& function : calls) functions.push_back(absl::StrCat("'", function, "'"));

@@ -40,6 +40,10 @@ absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failu
 // there to be made static by its kernel; what turns notices into errors is then an option of the session.
 std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session);
 
+// The text of a notice about a graph, with calls of `function` in it, that cannot be made one program although each of
+// its calls can.
+std::string OneByOneText(const std::string& function, const absl::Status& failure, bool is_of_session);
+
 // Tells the user of a session without the switch that there is one, by one notice a session.
 void TellOfNoSwitch(const DynamicCalls& calls, const tensorflow::DeviceSet* devices);
 
