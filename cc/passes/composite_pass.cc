@@ -18,7 +18,9 @@ absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& 
   static std::atomic<int64_t> next_id{0};  // sessions may be made by several threads at once
   if (options.partition_graphs == nullptr) return absl::OkStatus();
   for (auto& [device, graph] : *options.partition_graphs) {
-    if (!NeedsOurExecutor(*graph) && !HoldsCallsToMakeStatic(*graph)) continue;
+    // The graph of a function's part has an empty library; that of the function is in the options.
+    const auto& library = options.flib_def == nullptr ? graph->flib_def() : *options.flib_def;
+    if (!NeedsOurExecutor(*graph) && !HoldsCallsToMakeStatic(*graph, library)) continue;
     RemoveShields(device, graph.get());
     const std::string name = absl::StrCat(kRunNodePrefix, next_id.fetch_add(1));
     TFR_RETURN_IF_ERROR(MakeComposite(device, name, options.is_function_graph, &graph));

@@ -136,10 +136,32 @@ std::string StaticSettingsOf(const NodeDef& call) {
   return text;
 }
 
+// Whether a function, or one that it reaches, communicates with other devices by an operator of its own.
+bool Communicates(const tensorflow::FunctionDef& function, const tensorflow::FunctionLibraryDefinition& library) {
+  const tensorflow::FunctionLibraryDefinition reached = library.ReachableDefinitions(function);
+  std::vector<std::string> names = reached.ListFunctionNames();
+  names.push_back(function.signature().name());
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const auto& nodes = library.Find(name)->node_def();
+    return std::any_of(nodes.begin(), nodes.end(), [](const NodeDef& node) {
+      const tensorflow::OpDef* op = nullptr;
+      const bool is_known = tensorflow::OpRegistry::Global()->LookUpOpDef(node.op(), &op).ok();
+      return is_known && op->is_distributed_communication() && FunctionsInAttributes(node).empty();
+    });
+  });
+}
+
 // Whether the node exchanges values with other devices. Receives and collective operators wait for these; sends count,
-// too, because a loop with a send tells other devices of each iteration.
-bool TalksToOthers(const Node& node) {
-  return node.op_def().is_distributed_communication() || node.IsSend() || node.IsHostSend();
+// too, because a loop with a send tells other devices of each iteration. TensorFlow also says so of
+// StatefulPartitionedCall and other operators that run a function, since the function might; these count if it does.
+bool TalksToOthers(const Node& node, const tensorflow::FunctionLibraryDefinition& library) {
+  if (node.IsSend() || node.IsHostSend()) return true;
+  if (!node.op_def().is_distributed_communication()) return false;
+  const std::vector<tensorflow::NameAttrList> functions = FunctionsInAttributes(node.def());
+  return functions.empty() || std::any_of(functions.begin(), functions.end(), [&](const auto& named) {
+           const tensorflow::FunctionDef* const function = library.Find(named.name());
+           return function == nullptr || Communicates(*function, library);
+         });
 }
 
 absl::Status AddNode(const NodeDef& def, const std::string& device, Graph* graph, Node** node) {
@@ -162,10 +184,10 @@ bool NeedsOurExecutor(const Graph& partition) {
   });
 }
 
-bool HoldsCallsToMakeStatic(const Graph& partition) {
+bool HoldsCallsToMakeStatic(const Graph& partition, const tensorflow::FunctionLibraryDefinition& library) {
   std::set<std::string> settings;
   for (const Node* node : partition.op_nodes()) {
-    if (TalksToOthers(*node)) return false;
+    if (TalksToOthers(*node, library)) return false;
     if (IsInvoke(node->def())) settings.insert(StaticSettingsOf(node->def()));
   }
   return settings.size() == 1 && !settings.begin()->empty();

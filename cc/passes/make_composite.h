@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow_recursion {
@@ -15,8 +16,9 @@ namespace tensorflow_recursion {
 bool NeedsOurExecutor(const tensorflow::Graph& partition);
 
 // Whether the partition is a part of a function with calls that are to be made static where they run, all with the same
-// settings. False if it exchanges values with other devices: its calls are then made static one by one.
-bool HoldsCallsToMakeStatic(const tensorflow::Graph& partition);
+// settings. False if it exchanges values with other devices, itself or in a function of `library` that an operator
+// runs: its calls are then made static one by one.
+bool HoldsCallsToMakeStatic(const tensorflow::Graph& partition, const tensorflow::FunctionLibraryDefinition& library);
 
 // Replaces *graph. `name` is that of the Run node, which must be unique in the process, because sessions cache the
 // node's kernel under it.

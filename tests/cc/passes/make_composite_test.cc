@@ -25,17 +25,32 @@ class MakeCompositeTest : public ::testing::Test {
   static bool Holds(const GraphBuilder& builder, void (*change)(Node* first, Node* second)) {
     const std::unique_ptr<Graph> graph = MakeGraph(builder);
     change(FindNode(*graph, "y"), FindNode(*graph, "z"));
-    return HoldsCallsToMakeStatic(*graph);
+    return HoldsCallsToMakeStatic(*graph, graph->flib_def());
+  }
+
+  static void MakeBothStatic(Node* first, Node* second) {
+    MakeStatic(first);
+    MakeStatic(second);
+  }
+
+  // Adds an operator that runs a function, which runs another one with a node of `op`.
+  void AddRunner(const std::string& op) {
+    const Attrs runs_g = GraphBuilder::CallAttrs("G", {kInt}, {kInt});
+    const Attrs runs_h = GraphBuilder::CallAttrs("H", {kInt}, {kInt});
+    builder_.Node("runner", "StatefulPartitionedCall", {"x"}, runs_g);
+    builder_.Function(OneNode("G", "PartitionedCall", runs_h)).Function(OneNode("H", op, {{"T", kInt}}));
+  }
+
+  static tensorflow::FunctionDef OneNode(const std::string& name, const std::string& op, const Attrs& attrs) {
+    return tensorflow::FunctionDefHelper::Create(name, {"n: int32"}, {"r: int32"}, {},
+                                                 {MakeBodyNode("node", op, {"n"}, attrs)}, {{"r", "node:output:0"}});
   }
 
   GraphBuilder builder_;
 };
 
 TEST_F(MakeCompositeTest, CallsThatSaySoAreMadeStaticAsAWhole) {
-  EXPECT_TRUE(Holds(builder_, [](Node* first, Node* second) {
-    MakeStatic(first);
-    MakeStatic(second);
-  }));
+  EXPECT_TRUE(Holds(builder_, MakeBothStatic));
   EXPECT_FALSE(Holds(builder_, [](Node*, Node*) {}));
   EXPECT_FALSE(Holds(builder_, [](Node* first, Node*) { MakeStatic(first); }));
 }
@@ -49,10 +64,10 @@ TEST_F(MakeCompositeTest, CallsOfDifferentSettingsAreNoWhole) {
   };
   const std::unique_ptr<Graph> graph = MakeGraph(builder_);
   set_both(FindNode(*graph, "y"), FindNode(*graph, "z"), 10, 10);
-  EXPECT_TRUE(HoldsCallsToMakeStatic(*graph));
+  EXPECT_TRUE(HoldsCallsToMakeStatic(*graph, graph->flib_def()));
   const std::unique_ptr<Graph> other = MakeGraph(builder_);
   set_both(FindNode(*other, "y"), FindNode(*other, "z"), 10, 20);
-  EXPECT_FALSE(HoldsCallsToMakeStatic(*other));
+  EXPECT_FALSE(HoldsCallsToMakeStatic(*other, other->flib_def()));
 }
 
 TEST_F(MakeCompositeTest, WhatWaitsForOtherDevicesIsNoWhole) {
@@ -62,10 +77,22 @@ TEST_F(MakeCompositeTest, WhatWaitsForOtherDevicesIsNoWhole) {
                  {"send_device", kDeviceA},
                  {"send_device_incarnation", 1},
                  {"recv_device", kDeviceB}});
-  EXPECT_FALSE(Holds(builder_, [](Node* first, Node* second) {
-    MakeStatic(first);
-    MakeStatic(second);
-  }));
+  EXPECT_FALSE(Holds(builder_, MakeBothStatic));
+}
+
+TEST_F(MakeCompositeTest, FunctionThatOnlyMightTalkToOtherDevicesIsPartOfTheWhole) {
+  AddRunner("Identity");
+  EXPECT_TRUE(Holds(builder_, MakeBothStatic));
+}
+
+TEST_F(MakeCompositeTest, FunctionThatWaitsForOtherDevicesIsNot) {
+  AddRunner("CollectiveGather");
+  EXPECT_FALSE(Holds(builder_, MakeBothStatic));
+}
+
+TEST_F(MakeCompositeTest, FunctionThatIsMissingIsNot) {
+  builder_.Node("runner", "StatefulPartitionedCall", {"x"}, GraphBuilder::CallAttrs("G", {kInt}, {kInt}));
+  EXPECT_FALSE(Holds(builder_, MakeBothStatic));
 }
 
 TEST_F(MakeCompositeTest, CompositeSaysWhatItHolds) {

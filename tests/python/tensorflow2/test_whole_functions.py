@@ -244,6 +244,34 @@ def test_functions_that_the_graph_keeps_find_what_they_call():
     assert (mapped.numpy().tolist(), int(first)) == ([15, 24, 39], 10)
 
 
+def test_function_with_effects_that_the_graph_keeps_is_beside_calls_in_one_program():
+    total = tf.Variable(0)
+
+    @tf.function(experimental_attributes={"_noinline": True})
+    def add(n):
+        return total.assign_add(n)
+
+    @tf.function
+    def step(n):
+        return fib(add(n)), fib(add(n))
+
+    assert operators(step, tf.constant(4)) == [["Recursion>Run"]]
+    assert [int(x) for x in step(tf.constant(1))] == [34, 55]
+
+
+def test_requests_for_batches_are_beside_calls_in_one_program():
+    double = tf.nondifferentiable_batch_function(num_batch_threads=1, max_batch_size=4, batch_timeout_micros=1)(
+        lambda numbers: numbers * 2
+    )
+
+    @tf.function
+    def step(n):
+        return fib(double(tf.reshape(fib(n), [1]))[0])
+
+    assert operators(step, tf.constant(4)) == [["Recursion>Run"]]
+    assert int(step(tf.constant(5))) == 55
+
+
 def test_strings_tables_and_handles_pass_through():
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [5, 6]), -1)
 
