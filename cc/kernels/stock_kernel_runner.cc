@@ -12,6 +12,7 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/function.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_segment.h"
 #include "tensorflow/core/framework/resource_handle.h"
@@ -130,10 +131,18 @@ absl::Status CheckServes(const OpKernel& kernel, const KernelNode& node) {
                          "'; give one of the two another name");
 }
 
-// Creates a kernel. It asks the runtime for one only if the operator is the name of a function, because the runtime of
-// a tf.function refuses to create other kernels.
+// Creates a kernel as the runtime does. Where XLA is to compile what a call runs, the kernel is one that compiles it.
+// The runtime itself is asked only if the operator is the name of a function, because the runtime of a tf.function
+// refuses to create other kernels.
 absl::Status Create(const std::shared_ptr<const tensorflow::NodeProperties>& properties,
                     tensorflow::FunctionLibraryRuntime* library, OpKernel** kernel) {
+  const tensorflow::CustomKernelCreator* const xla = tensorflow::GetDefaultCustomKernelCreator();
+  if (xla != nullptr && xla->CanCreateKernel(*library, properties)) {
+    std::unique_ptr<OpKernel> compiling;
+    TFR_RETURN_IF_ERROR(xla->CreateKernel(library, properties, &compiling));
+    *kernel = compiling.release();
+    return absl::OkStatus();
+  }
   const std::string& op = properties->node_def.op();
   if (library->GetFunctionLibraryDefinition()->Find(op) != nullptr) return library->CreateKernel(properties, kernel);
   return tensorflow::CreateNonCachedKernel(library->device(), library, properties, library->graph_def_version(),

@@ -272,6 +272,41 @@ def test_requests_for_batches_are_beside_calls_in_one_program():
     assert int(step(tf.constant(5))) == 55
 
 
+# --- XLA ------------------------------------------------------------------------------------------------------------
+
+
+def beside_a_call(compiled):
+    return tf.function(lambda x: compiled(x) + tf.cast(fib(5), tf.float32))
+
+
+def in_a_body(compiled):
+    @tfr.recursive
+    def repeated(x, n):
+        if n < 1:
+            return x
+        return compiled(repeated(x, n - 1))
+
+    return tf.function(lambda x: repeated(x, 3))
+
+
+@pytest.mark.parametrize(("around", "value", "slope"), [(beside_a_call, 11.0, 3.0), (in_a_body, 54.0, 27.0)])
+def test_functions_for_xla_have_their_values_and_derivatives(around, value, slope):
+    factor = tf.Variable(3.0)
+    step = around(tf.function(lambda x: x * factor, jit_compile=True))
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = step(x)
+    assert (float(y), float(tape.gradient(y, x))) == (value, slope)
+
+
+@pytest.mark.parametrize("around", [beside_a_call, in_a_body])
+def test_xla_compiles_the_functions_that_it_is_to_compile(around):
+    text = tf.function(lambda x: tf.strings.to_number(tf.strings.as_string(x)), jit_compile=True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="unsupported operations"):
+        around(text)(tf.constant(2.0))
+
+
 def test_strings_tables_and_handles_pass_through():
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [5, 6]), -1)
 
