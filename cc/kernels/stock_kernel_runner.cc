@@ -131,9 +131,30 @@ absl::Status CheckServes(const OpKernel& kernel, const KernelNode& node) {
                          "'; give one of the two another name");
 }
 
+// A node that runs the function which `original` has as its operator, with the function in an attribute instead.
+absl::Status CallByAttribute(const tensorflow::NodeProperties& original, const tensorflow::OpDef& function,
+                             std::shared_ptr<const tensorflow::NodeProperties>* call) {
+  tensorflow::NameAttrList named;
+  named.set_name(function.name());
+  for (const auto& attribute : function.attr()) {
+    const auto found = original.node_def.attr().find(attribute.name());
+    if (found != original.node_def.attr().end()) (*named.mutable_attr())[attribute.name()] = found->second;
+  }
+  tensorflow::NodeDef def = original.node_def;
+  def.set_op(function.is_stateful() ? "StatefulPartitionedCall" : "PartitionedCall");
+  def.clear_attr();
+  tensorflow::AddNodeAttr("f", named, &def);
+  tensorflow::AddNodeAttr("Tin", original.input_types, &def);
+  tensorflow::AddNodeAttr("Tout", original.output_types, &def);
+  const tensorflow::OpDef* op = nullptr;
+  TFR_RETURN_IF_ERROR(tensorflow::OpRegistry::Global()->LookUpOpDef(def.op(), &op));
+  tensorflow::AddDefaultsToNodeDef(*op, &def);
+  return tensorflow::NodeProperties::CreateFromNodeDef(std::move(def), tensorflow::OpRegistry::Global(), call);
+}
+
 // Creates a kernel as the runtime does. Where XLA is to compile what a call runs, the kernel is one that compiles it.
-// The runtime itself is asked only if the operator is the name of a function, because the runtime of a tf.function
-// refuses to create other kernels.
+// The runtime itself is asked only if the operator is the name of a function. That of a tf.function refuses to create
+// any kernel, so there the function is run by an operator that names it.
 absl::Status Create(const std::shared_ptr<const tensorflow::NodeProperties>& properties,
                     tensorflow::FunctionLibraryRuntime* library, OpKernel** kernel) {
   const tensorflow::CustomKernelCreator* const xla = tensorflow::GetDefaultCustomKernelCreator();
@@ -143,10 +164,15 @@ absl::Status Create(const std::shared_ptr<const tensorflow::NodeProperties>& pro
     *kernel = compiling.release();
     return absl::OkStatus();
   }
-  const std::string& op = properties->node_def.op();
-  if (library->GetFunctionLibraryDefinition()->Find(op) != nullptr) return library->CreateKernel(properties, kernel);
-  return tensorflow::CreateNonCachedKernel(library->device(), library, properties, library->graph_def_version(),
-                                           kernel);
+  std::shared_ptr<const tensorflow::NodeProperties> created = properties;
+  const tensorflow::FunctionDef* const function =
+      library->GetFunctionLibraryDefinition()->Find(properties->node_def.op());
+  if (function != nullptr) {
+    const absl::Status status = library->CreateKernel(properties, kernel);
+    if (!absl::IsInternal(status)) return status;
+    TFR_RETURN_IF_ERROR(CallByAttribute(*properties, function->signature(), &created));
+  }
+  return tensorflow::CreateNonCachedKernel(library->device(), library, created, library->graph_def_version(), kernel);
 }
 
 // As in stock execution, cheap kernels show only in a detailed profile.

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from limits import HANG_SECONDS
 from tensorflow.python.eager import context
+from tensorflow.python.framework import function as legacy
 
 import tensorflow_recursion as tfr
 
@@ -257,6 +258,27 @@ def test_function_with_effects_that_the_graph_keeps_is_beside_calls_in_one_progr
 
     assert operators(step, tf.constant(4)) == [["Recursion>Run"]]
     assert [int(x) for x in step(tf.constant(1))] == [34, 55]
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_functions_that_are_operators_stay_in_the_program(noise):
+    @legacy.Defun(tf.float64, func_name=f"kept_{noise}", noinline=True)
+    def kept(x):
+        return x * 2.0 + (0.0 * tf.random.uniform([], dtype=tf.float64) if noise else 0.0)
+
+    @tfr.recursive
+    def repeated(x, n):
+        if n < 1:
+            return x
+        return kept(repeated(x, n - 1))
+
+    @tf.function
+    def step(x):
+        return kept(power(x, 2)), repeated(x, 3)
+
+    x = tf.constant(3.0, tf.float64)
+    assert operators(step, x) == [["Recursion>Run"]]
+    assert [float(y) for y in step(x)] == [18.0, 24.0]
 
 
 def test_requests_for_batches_are_beside_calls_in_one_program():
