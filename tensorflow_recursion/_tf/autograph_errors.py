@@ -114,7 +114,7 @@ def unconverted(error: BaseException, skip: Callable[[str], bool], *, is_off: bo
 def _failure(unconverted: Sequence[types.FrameType]) -> str | None:
     """Says why AutoGraph failed to convert one of these frames' functions, the innermost first; None if it did not."""
     frame, code = unconverted[0], unconverted[0].f_code
-    if (changed := changed_files.cause_of(code)) is not None:
+    if (changed := changed_files.cause_of(code, frame.f_globals)) is not None:
         return f"AutoGraph could not convert '{_name_of(code)}', because {changed}"
     if not _has_source(code):
         return (

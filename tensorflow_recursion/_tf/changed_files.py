@@ -12,7 +12,9 @@ import functools
 import os
 import time
 import types
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.machinery import SourceFileLoader
 from typing import Any
 
 from tensorflow.python.autograph.pyct import errors, parser
@@ -35,22 +37,28 @@ def refuse() -> None:
 
     def parse_unchanged(entity: Any, future_features: Sequence[str]) -> Any:
         code = getattr(entity, "__code__", None)
-        if code is not None and (cause := cause_of(code)) is not None:
+        if code is not None and (cause := cause_of(code, getattr(entity, "__globals__", {}))) is not None:
             raise errors.InaccessibleSourceCodeError(cause)
         return parse(entity, future_features)
 
     replace_for_good(parser, "parse_entity", parse_unchanged)
 
 
-def cause_of(code: types.CodeType) -> str | None:
+def cause_of(code: types.CodeType, namespace: Mapping[str, Any]) -> str | None:
     """What to say if a file says something else now in the lines that some code was loaded from; None if it does not.
 
     Lines that are as they were, and have not moved, say the same; so do other comments.
+
+    Args:
+      code: that of a function.
+      namespace: the names of its module.
     """
     file = code.co_filename
+    if not _is_loaded_by_python(file, namespace):
+        return None
     try:
         modified = os.stat(file)
-    except OSError:  # cells of a notebook, and what `exec` makes, have no file
+    except OSError:  # a module in an archive, or of which only the byte code is left
         return None
     if modified.st_mtime < _BEGIN or (code.co_firstlineno, _meaning(code)) in _loaded(file, modified.st_mtime_ns):
         return None
@@ -61,6 +69,16 @@ def cause_of(code: types.CodeType) -> str | None:
     )
 
 
+def _is_loaded_by_python(file: str, namespace: Mapping[str, Any]) -> bool:
+    """Whether a module is what Python itself makes of the whole of a file, so that the two can be compared.
+
+    It is not where the code comes from a cell of a notebook, a block in a page of a documentation, or `exec`. Nor is
+    it where an import hook loads modules otherwise, as pytest does with the tests in which it rewrites `assert`.
+    """
+    loader = getattr(namespace.get("__spec__"), "loader", None)  # None of a script
+    return namespace.get("__file__") == file and (loader is None or type(loader) is SourceFileLoader)
+
+
 @functools.lru_cache(_MAX_VERSIONS)
 def _loaded(file: str, _: int) -> frozenset[tuple[int, types.CodeType]]:
     """What Python would load from a file as it is now: the first line and the meaning of the code of each function.
@@ -68,7 +86,8 @@ def _loaded(file: str, _: int) -> frozenset[tuple[int, types.CodeType]]:
     The second argument tells versions of the file apart. A file that Python cannot load has nothing.
     """
     try:
-        with open(file, "rb") as source:
+        with open(file, "rb") as source, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python has warned when it loaded the file, and a filter can make errors
             module = compile(source.read(), file, "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError):
         return frozenset()

@@ -1,8 +1,15 @@
 """A file that was edited after Python had loaded it: no call computes what the file says now, and errors name it."""
 # SPDX-License-Identifier: Apache-2.0
 
+import __future__
+
+import ast
 import importlib
+import importlib.machinery
+import importlib.util
+import linecache
 import sys
+import warnings
 
 import pytest
 import tensorflow as tf
@@ -89,3 +96,64 @@ def test_body_without_control_flow_runs_as_it_was_loaded(module):
     f = importlib.reload(loaded).make(2.0, 3.0)
     file.write_text(text.replace("x * factor", "x * factor + 100.0"))
     assert total(f) == 2.0
+
+
+class AssertingLoader(importlib.machinery.SourceFileLoader):
+    """Loads modules whose functions begin with an `assert`, as pytest and type checkers load them otherwise, too."""
+
+    def source_to_code(self, data, path, **_):
+        tree = ast.parse(data)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                node.body.insert(0, ast.parse("assert True").body[0])
+        return compile(ast.fix_missing_locations(tree), path, "exec")
+
+
+def loaded_by_hook(file):
+    file.write_text(LOADED)
+    spec = importlib.util.spec_from_file_location(
+        "loaded_by_hook", file, loader=AssertingLoader("loaded_by_hook", str(file))
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return vars(module)
+
+
+def page(file):
+    """A block of Python in a page of a documentation."""
+    file.write_text(f"# A page\n\n```python\n{LOADED}```\n")
+    block = ast.parse(LOADED)
+    ast.increment_lineno(block, 3)
+    return executed(compile(block, file, "exec"))
+
+
+def cell(file):
+    """A cell of a notebook whose text a debugger has put into a file, after one with `from __future__ import ..`."""
+    text = LOADED.replace("f(n, x)", "f(n: int, x)", 1)
+    file.write_text(f"%matplotlib inline{text}")
+    linecache.cache[str(file)] = (len(text), None, text.splitlines(True), str(file))
+    return executed(compile(text, file, "exec", flags=__future__.annotations.compiler_flag))
+
+
+def executed(code):
+    namespace = {"__name__": "__main__"}
+    exec(code, namespace)
+    return namespace
+
+
+@pytest.mark.parametrize("load", [loaded_by_hook, page, cell])
+def test_what_python_has_not_loaded_itself_is_not_compared_with_the_file(load, tmp_path):
+    assert total(load(tmp_path / f"{load.__name__}.py")["make"](2.0, 3.0)) == EXPECTED
+
+
+def test_comparison_gives_no_warnings_of_its_own(module):
+    loaded, file = module
+    text = f"escaped = '\\d'\n{LOADED}"
+    file.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = importlib.reload(loaded).make(2.0, 3.0)
+    file.write_text(f"{text}\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert total(f) == EXPECTED
