@@ -333,6 +333,12 @@ def innermost_device(graph: tf.Graph) -> Any:
     return functions[-1] if functions else None
 
 
+def here(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """What stands for tensors, of graphs around the default graph or of none, in the default graph."""
+    graph = tf.compat.v1.get_default_graph()
+    return [graph.capture(tensor) for tensor in tensors] if is_func_graph(graph) else list(tensors)
+
+
 def differentiated_graph(graph: tf.Graph) -> tf.Graph | None:
     """The branch or loop body whose gradient `graph` is, or None."""
     return getattr(graph, "_forward_graph", None)

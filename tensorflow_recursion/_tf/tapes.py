@@ -12,7 +12,7 @@ from tensorflow.python.eager import record as stock
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
 
-from tensorflow_recursion._tf import followed, recorders, tangents
+from tensorflow_recursion._tf import followed, graphs, recorders, tangents
 
 # Trainable variables that somebody else keeps alive.
 Variables: TypeAlias = list["weakref.ref[tf.Variable]"]
@@ -43,11 +43,14 @@ def make_followed(inputs: Sequence[tf.Tensor], make: Callable[[], tf.Operation],
     They are made here for accumulators in one another, which began in the default graph. Any other one that `record`
     tells of an operation makes its tangents by itself.
     """
-    here = [one for one in recorders.accumulators_in_tapes() if recorders.began_here(one)]
-    accumulators = tangents.that_follow(here, inputs)
+    began_here = [one for one in recorders.accumulators_in_tapes() if recorders.began_here(one)]
+    if len(began_here) < 2:
+        return make()
+    taken = graphs.here(inputs)  # of a variable, accumulators follow what stands for it in the function
+    accumulators = tangents.that_follow(began_here, taken)
     if len(accumulators) < 2:
         return make()
-    op: tf.Operation = tangents.with_tangents(accumulators, inputs, make, lambda op: list(op.outputs)[:num_results])
+    op: tf.Operation = tangents.with_tangents(accumulators, taken, make, lambda op: list(op.outputs)[:num_results])
     return op
 
 

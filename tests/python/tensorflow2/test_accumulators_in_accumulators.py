@@ -224,6 +224,34 @@ def test_accumulator_of_which_the_call_is_given_nothing_makes_no_difference(plac
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("place", ["eager", "in a tf.function"])
+def test_variable_that_the_body_reads_is_followed_beside_an_argument(place):
+    w = tf.Variable([0.75, -0.25], dtype=F64)
+
+    @tfr.recursive
+    def scaled(x, n):
+        if n < 1:
+            return x
+        return w * scaled(x, n - 1)
+
+    def program(f):
+        def derivative(x):
+            with (
+                tf.autodiff.ForwardAccumulator([x, w], [tf.ones_like(x)] * 2) as outer,
+                tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as inner,
+            ):
+                y = f(x)
+                of_x = inner.jvp(y)
+            return of_x, outer.jvp(y), outer.jvp(of_x)
+
+        return derivative
+
+    x, factor = np.array([0.5, -1.5]), np.array([0.75, -0.25])
+    found = PLACES[place](program, lambda x: scaled(x, tf.constant(2)))(tf.constant(x))
+    np.testing.assert_allclose(found, [factor**2, factor**2 + 2 * factor * x, 2 * factor], rtol=1e-12)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", PLACES)
 def test_tape_around_accumulators_sees_their_tangents(place):
     recursive, _, (value,) = power()
