@@ -17,7 +17,7 @@ from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.ops import default_gradient
 
 from tensorflow_recursion import names
-from tensorflow_recursion._tf import assignments, functions, recorders, tangents
+from tensorflow_recursion._tf import assignments, functions, graphs, recorders, tangents
 from tensorflow_recursion._tf.attributes import Attribute
 from tensorflow_recursion._tf.replacements import replace_for_good
 
@@ -179,6 +179,8 @@ def _compute_tangents_after_calls(call: str, gradient_ops: Sequence[str]) -> Non
         if busy is not None and self.graph.name.startswith(_TANGENTS):
             with recorders.suspended_since(busy):  # as TensorFlow does, but so that tapes which begin inside record
                 return call_flat(self, tensor_inputs, captured_inputs)
+        # Of a variable, accumulators follow what stands for it in the function around the call.
+        captured_inputs = graphs.here(captured_inputs)
         inputs = [*tensor_inputs, *captured_inputs]
         if recorders.last_accumulator(of=inputs) is None:
             return stock_call(self, tensor_inputs, captured_inputs)

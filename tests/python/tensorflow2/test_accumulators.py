@@ -499,3 +499,31 @@ def test_call_in_a_backward_function_is_followed_by_the_accumulators_that_follow
 
     found = tf.function(tangents)() if place == "tf.function" else tangents()
     np.testing.assert_allclose(found, [1.5**4, 4 * 1.5**3, 4 * 1.5**3, 12 * 1.5**2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("place", ["eager", "tf.function"])
+@pytest.mark.parametrize("through_a_function", [False, True])
+def test_gradient_of_a_tangent_has_the_parts_of_variables_that_the_body_reads(through_a_function, place):
+    w, x = tf.Variable(0.7, dtype=F64), tf.constant(0.5, F64)
+
+    @tfr.recursive
+    def power_of_w(x, n):
+        if n < 1:
+            return x
+        return w * power_of_w(x, n - 1)
+
+    call = tf.function(power_of_w) if through_a_function else power_of_w
+
+    def gradients():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with tf.autodiff.ForwardAccumulator([x, w], [tf.constant(0.3, F64), tf.constant(2.0, F64)]) as accumulator:
+                y = call(x, tf.constant(3))
+            tangent = accumulator.jvp(y)
+        return tangent, *tape.gradient(tangent, [x, w])
+
+    found = tf.function(gradients)() if place == "tf.function" else gradients()
+    # y = w^3 x, and its tangent is 0.3 w^3 + 2 (3 w^2 x)
+    np.testing.assert_allclose(
+        found, [0.3 * 0.7**3 + 6 * 0.7**2 * 0.5, 6 * 0.7**2, 0.9 * 0.7**2 + 12 * 0.7 * 0.5], rtol=1e-12
+    )
