@@ -168,7 +168,7 @@ absl::Status Create(const std::shared_ptr<const tensorflow::NodeProperties>& pro
   const tensorflow::FunctionDef* const function =
       library->GetFunctionLibraryDefinition()->Find(properties->node_def.op());
   if (function != nullptr) {
-    const absl::Status status = library->CreateKernel(properties, kernel);
+    absl::Status status = library->CreateKernel(properties, kernel);
     if (!absl::IsInternal(status)) return status;
     TFR_RETURN_IF_ERROR(CallByAttribute(*properties, function->signature(), &created));
   }

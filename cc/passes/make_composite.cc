@@ -91,8 +91,9 @@ std::string InnerGraph(const Graph& partition, const std::vector<const Node*>& a
 std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition) {
   std::map<std::string, tensorflow::NameAttrList> functions;
   for (const Node* node : partition.op_nodes()) {
-    if (partition.flib_def().Contains(node->type_string()))
+    if (partition.flib_def().Contains(node->type_string())) {
       functions[node->type_string()].set_name(node->type_string());
+    }
     for (tensorflow::NameAttrList& function : FunctionsInAttributes(node->def())) {
       functions[function.name()] = std::move(function);
     }

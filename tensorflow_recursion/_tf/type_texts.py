@@ -60,7 +60,7 @@ def _changed_text(name: str, new: Any, old: Any) -> str:
     if now == then:
         now, then = _size_text(new), _size_text(old)
     if now == then:
-        return f"'{name}' is another {now}"
+        return f"'{name}' is {now}, and was another one"
     return f"'{name}' is {now}, and was {then}"
 
 
