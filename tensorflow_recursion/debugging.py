@@ -116,7 +116,7 @@ def is_static(session: tf.compat.v1.Session, fetches: Any, feeds: Any = ()) -> b
       function of `tf.data`, or where a run warns of it. True if all are static, or the fetches need none.
 
     Raises:
-      TypeError: if `session` is none.
+      TypeError: if `session` is no open session.
       ValueError, KeyError: if a fetch is not in the session's graph.
       tf.errors.OpError: if the graph cannot be prepared at all.
 

@@ -184,8 +184,8 @@ class DefinedFunction:
 
     def _shape_is_read(self, name: str, argument: tf.Tensor, part: Part, file: str, line: int) -> None:
         """Note that a line of the body reads a part of the shape of an argument, if that is not known."""
-        size = None if part is None else argument.shape[part]
-        if (argument.shape.rank if part is None else size) is None:
+        known = argument.shape.rank if part is None else argument.shape[part]
+        if known is None:
             self.unknown_read = self.unknown_read or unknown_read(f"'{name}'", part, file, line)
 
     def trace_options(self) -> TraceOptions:

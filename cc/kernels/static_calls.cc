@@ -130,9 +130,10 @@ class StaticCalls::Shared {
   absl::StatusOr<const RunnableProgram*> Get(const Source& source, FunctionLibraryRuntime* library,
                                              const CallSettings& settings) {
     const std::lock_guard<std::mutex> lock(mu_);
-    if (!is_made_) status_ = Make(source, library, settings);
-    if (!is_made_ && !status_.ok()) notice_ = NoticeOf(source, library, settings);
-    is_made_ = true;
+    if (!std::exchange(is_made_, true)) {
+      status_ = Make(source, library, settings);
+      if (!status_.ok()) notice_ = NoticeOf(source, library, settings);
+    }
     if (status_.ok()) return program_.get();
     if (notice_.empty()) return nullptr;
     if (settings.on_fallback == OnFallback::kError) return absl::FailedPreconditionError(notice_);
@@ -149,7 +150,7 @@ class StaticCalls::Shared {
         MakeStaticGraph(source.main, library, settings.options, AllowsSoftPlacement(source.call, library), &graph));
     const tensorflow::Device& device = *library->device();
     if (!IsOnOneDevice(*graph, device.name()) || !NeedsNoCopies(*graph, device)) {
-      // A graph with bodies on other devices is none of a single program: each of its calls is.
+      // A whole graph whose bodies are on other devices is no program; each of its calls is one.
       return source.is_whole ? absl::OkStatus() : FunctionProgram::MakeSpread(*graph, library, &program_);
     }
     std::unique_ptr<StaticProgram> program;

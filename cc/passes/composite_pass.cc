@@ -23,7 +23,7 @@ absl::Status CompositePass::Run(const tensorflow::GraphOptimizationPassOptions& 
     if (!NeedsOurExecutor(*graph) && !HoldsCallsToMakeStatic(*graph, library)) continue;
     RemoveShields(device, graph.get());
     const std::string name = absl::StrCat(kRunNodePrefix, next_id.fetch_add(1));
-    TFR_RETURN_IF_ERROR(MakeComposite(device, name, options.is_function_graph, &graph));
+    TFR_RETURN_IF_ERROR(MakeComposite(device, name, options.is_function_graph, library, &graph));
   }
   return absl::OkStatus();
 }

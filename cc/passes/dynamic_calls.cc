@@ -184,6 +184,12 @@ constexpr char kRemedyElsewhere[] =
     "tfr.config.set_options(on_fallback=\"error\") makes this an error, tfr.config.set_static_execution(False) runs "
     "everything dynamically";
 
+// The end of a notice: why something is not as static as it could be, and what to do about it.
+std::string Because(const absl::Status& failure, bool is_of_session) {
+  return absl::StrCat("because ", Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere,
+                      ")");
+}
+
 }  // namespace
 
 DynamicCalls FindDynamicCalls(const tensorflow::Graph& graph, const FunctionLibraryDefinition& library) {
@@ -229,15 +235,15 @@ absl::Status TellOfFallback(const DynamicCalls& calls, const absl::Status& failu
 }
 
 std::string FallbackText(const std::string& function, const absl::Status& failure, bool is_of_session) {
-  return absl::StrCat("Function '", function, "' runs dynamically, many times slower than statically, because ",
-                      Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
+  return absl::StrCat("Function '", function, "' runs dynamically, many times slower than statically, ",
+                      Because(failure, is_of_session));
 }
 
 std::string OneByOneText(const std::string& function, const absl::Status& failure, bool is_of_session) {
   return absl::StrCat("Calls of function '", function,
                       "' run one by one, each as a program of its own, which takes longer than one program of all that "
-                      "is around them, because ",
-                      Explanation(failure), ". (", is_of_session ? kRemedyInSession : kRemedyElsewhere, ")");
+                      "is around them, ",
+                      Because(failure, is_of_session));
 }
 
 void TellOfNoSwitch(const DynamicCalls& calls, const tensorflow::DeviceSet* devices) {

@@ -88,10 +88,11 @@ std::string InnerGraph(const Graph& partition, const std::vector<const Node*>& a
 
 // The functions that nodes of the partition name. The Run node has to name them as well, because TensorFlow gives a
 // part of a function only the functions that its nodes name.
-std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition) {
+std::vector<tensorflow::NameAttrList> FunctionsOf(const Graph& partition,
+                                                  const tensorflow::FunctionLibraryDefinition& library) {
   std::map<std::string, tensorflow::NameAttrList> functions;
   for (const Node* node : partition.op_nodes()) {
-    if (partition.flib_def().Contains(node->type_string())) {
+    if (library.Contains(node->type_string())) {
       functions[node->type_string()].set_name(node->type_string());
     }
     for (tensorflow::NameAttrList& function : FunctionsInAttributes(node->def())) {
@@ -186,16 +187,17 @@ bool NeedsOurExecutor(const Graph& partition) {
 }
 
 bool HoldsCallsToMakeStatic(const Graph& partition, const tensorflow::FunctionLibraryDefinition& library) {
+  const auto nodes = partition.op_nodes();
   std::set<std::string> settings;
-  for (const Node* node : partition.op_nodes()) {
-    if (TalksToOthers(*node, library)) return false;
+  for (const Node* node : nodes) {
     if (IsInvoke(node->def())) settings.insert(StaticSettingsOf(node->def()));
   }
-  return settings.size() == 1 && !settings.begin()->empty();
+  return settings.size() == 1 && !settings.begin()->empty() &&
+         std::none_of(nodes.begin(), nodes.end(), [&](const Node* node) { return TalksToOthers(*node, library); });
 }
 
 absl::Status MakeComposite(const std::string& device, const std::string& name, bool is_of_function,
-                           std::unique_ptr<Graph>* graph) {
+                           const tensorflow::FunctionLibraryDefinition& library, std::unique_ptr<Graph>* graph) {
   const Graph& partition = **graph;
   std::vector<const Node*> args;
   std::vector<const Node*> retvals;
@@ -207,7 +209,7 @@ absl::Status MakeComposite(const std::string& device, const std::string& name, b
   Node* run = nullptr;
   NodeDef def = RunDef(device, name, args, retvals);
   tensorflow::AddNodeAttr(kGraphAttr, InnerGraph(partition, args, retvals), &def);
-  const std::vector<tensorflow::NameAttrList> functions = FunctionsOf(partition);
+  const std::vector<tensorflow::NameAttrList> functions = FunctionsOf(partition, library);
   if (!NeedsOurExecutor(partition)) tensorflow::AddNodeAttr(kHoldsCallsAttr, true, &def);
   if (is_of_function) tensorflow::AddNodeAttr(kIsOfFunctionAttr, true, &def);
   if (!functions.empty()) tensorflow::AddNodeAttr(kFunctionsAttr, functions, &def);

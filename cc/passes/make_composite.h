@@ -21,8 +21,9 @@ bool NeedsOurExecutor(const tensorflow::Graph& partition);
 bool HoldsCallsToMakeStatic(const tensorflow::Graph& partition, const tensorflow::FunctionLibraryDefinition& library);
 
 // Replaces *graph. `name` is that of the Run node, which must be unique in the process, because sessions cache the
-// node's kernel under it.
+// node's kernel under it. `library` has the functions that the partition runs.
 absl::Status MakeComposite(const std::string& device, const std::string& name, bool is_of_function,
+                           const tensorflow::FunctionLibraryDefinition& library,
                            std::unique_ptr<tensorflow::Graph>* graph);
 
 }  // namespace tensorflow_recursion

@@ -146,17 +146,15 @@ def _only(recorders: Sequence[_Recorder]) -> Iterator[None]:
 @contextlib.contextmanager
 def suspended() -> Iterator[None]:
     """Inside, only tapes and accumulators record that begin inside."""
-    active = list(_recorders.active)
     is_stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
-    _stop(active)
-    if is_stopped:
-        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
-    try:
-        yield
-    finally:
+    with _only([]):
         if is_stopped:
-            pywrap_tfe.TFE_Py_TapeSetStopOnThread()
-        _resume(active)
+            pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+        try:
+            yield
+        finally:
+            if is_stopped:
+                pywrap_tfe.TFE_Py_TapeSetStopOnThread()
 
 
 def _stop(active: Sequence[_Recorder]) -> None:

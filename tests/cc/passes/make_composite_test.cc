@@ -97,7 +97,7 @@ TEST_F(MakeCompositeTest, FunctionThatIsMissingIsNot) {
 
 TEST_F(MakeCompositeTest, CompositeSaysWhatItHolds) {
   std::unique_ptr<Graph> graph = MakeGraph(builder_);
-  ASSERT_TRUE(MakeComposite(kDeviceA, "run", /*is_of_function=*/true, &graph).ok());
+  ASSERT_TRUE(MakeComposite(kDeviceA, "run", /*is_of_function=*/true, graph->flib_def(), &graph).ok());
   const Node* const run = FindNode(*graph, "run");
   ASSERT_NE(run, nullptr);
   ASSERT_NE(run->attrs().Find(kHoldsCallsAttr), nullptr);

@@ -175,16 +175,21 @@ def test_graphs_of_other_processes_have_bodies_of_their_own(tmp_path):
     assert run(1000.0, tmp_path / "three.pb", one, two) == [8000.0, 80.0, 800.0]
 
 
-def test_calls_of_a_sessions_graph_are_static_in_a_function_that_imports_it():
+def graph_of_sum(name):
+    """A session's graph, in which `name` is called for the sum of the numbers up to `n`."""
     with tf.Graph().as_default() as graph:
-        declared = tfr.Declare("SumTo", [("n", tf.int32)], [("ret", tf.int32)])
+        declared = tfr.Declare(name, [("n", tf.int32)], [("ret", tf.int32)])
 
-        @tfr.Defun(tf.int32, func_name="SumTo", out_names=["ret"])
+        @tfr.Defun(tf.int32, func_name=name, out_names=["ret"])
         def sum_to(n):
             return tf.cond(n < 1, lambda: n, lambda: n + declared(n - 1))
 
         sum_to(tf.compat.v1.placeholder(tf.int32, [], name="n"))
-    graph_def = graph.as_graph_def()
+    return graph.as_graph_def()
+
+
+def test_calls_of_a_sessions_graph_are_static_in_a_function_that_imports_it():
+    graph_def = graph_of_sum("SumTo")
     before = graph_def.SerializeToString(deterministic=True)
     wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph_def, name=""), []).prune("n:0", "SumTo:0")
     calls = tfr.config.outermost_calls()["static"]
@@ -195,15 +200,7 @@ def test_calls_of_a_sessions_graph_are_static_in_a_function_that_imports_it():
 
 def test_import_in_a_tf_function_brings_no_functions_which_the_error_says():
     """`tf.import_graph_def` leaves them in the graph of the tf.function, in stock TensorFlow, too."""
-    with tf.Graph().as_default() as graph:
-        declared = tfr.Declare("SumAway", [("n", tf.int32)], [("ret", tf.int32)])
-
-        @tfr.Defun(tf.int32, func_name="SumAway", out_names=["ret"])
-        def sum_away(n):
-            return tf.cond(n < 1, lambda: n, lambda: n + declared(n - 1))
-
-        sum_away(tf.compat.v1.placeholder(tf.int32, [], name="n"))
-    graph_def = graph.as_graph_def()
+    graph_def = graph_of_sum("SumAway")
 
     @tf.function
     def imported(n):
