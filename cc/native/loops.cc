@@ -4,6 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 // cc/native/loops_for_target.h is compiled once for each instruction set. It uses no templates of other headers: what
 // the compiler makes of those in one set must not be linked into the code for another.
 #if defined(__GNUC__) && !defined(__clang__)

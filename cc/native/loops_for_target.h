@@ -62,27 +62,49 @@ TFR_INLINE Vec<T> All(T number) {
   return number - Vec<T>{};  // not by adding zeros: they would make -0 positive
 }
 
-// A vector whose first `count` lanes come from memory; the others are zero.
-template <typename T>
-TFR_INLINE Vec<T> LoadSome(const T* from, int64_t count) {
-  T numbers[kLanes<T>] = {};
-  for (int64_t i = 0; i < count; ++i) numbers[i] = from[i];
-  return Load(numbers);
-}
-
-template <typename T>
-TFR_INLINE void StoreSome(const Vec<T>& vector, T* to, int64_t count) {
-  T numbers[kLanes<T>];
-  Store(vector, numbers);
-  for (int64_t i = 0; i < count; ++i) to[i] = numbers[i];
-}
-
 // The vector 0, 1, 2 ...
 template <typename T>
 TFR_INLINE Bits<T> LaneNumbers() {
   Bits<T> numbers{};
   for (int i = 0; i < kLanes<T>; ++i) numbers[i] = i;
   return numbers;
+}
+
+// A vector whose first `count` lanes come from memory; the others are zero. `count` is at most the number of lanes, and
+// what lies behind that many numbers is not read: it may be no memory of ours.
+template <typename T>
+TFR_INLINE Vec<T> LoadSome(const T* from, int64_t count) {
+#if TFR_VECTOR_BYTES == 64
+  const uint32_t mask = (uint32_t{1} << count) - 1;
+  if constexpr (sizeof(T) == sizeof(float)) return (Vec<T>)_mm512_maskz_loadu_ps(mask, from);
+  if constexpr (sizeof(T) == sizeof(double)) return (Vec<T>)_mm512_maskz_loadu_pd(mask, from);
+#elif TFR_VECTOR_BYTES == 32
+  const __m256i mask = (__m256i)(LaneNumbers<T>() < static_cast<int>(count));
+  if constexpr (sizeof(T) == sizeof(float)) return (Vec<T>)_mm256_maskload_ps(from, mask);
+  if constexpr (sizeof(T) == sizeof(double)) return (Vec<T>)_mm256_maskload_pd(from, mask);
+#else
+  T numbers[kLanes<T>] = {};
+  for (int64_t i = 0; i < count; ++i) numbers[i] = from[i];
+  return Load(numbers);
+#endif
+}
+
+// Stores the first `count` lanes.
+template <typename T>
+TFR_INLINE void StoreSome(const Vec<T>& vector, T* to, int64_t count) {
+#if TFR_VECTOR_BYTES == 64
+  const uint32_t mask = (uint32_t{1} << count) - 1;
+  if constexpr (sizeof(T) == sizeof(float)) _mm512_mask_storeu_ps(to, mask, (__m512)vector);
+  if constexpr (sizeof(T) == sizeof(double)) _mm512_mask_storeu_pd(to, mask, (__m512d)vector);
+#elif TFR_VECTOR_BYTES == 32
+  const __m256i mask = (__m256i)(LaneNumbers<T>() < static_cast<int>(count));
+  if constexpr (sizeof(T) == sizeof(float)) _mm256_maskstore_ps(to, mask, (__m256)vector);
+  if constexpr (sizeof(T) == sizeof(double)) _mm256_maskstore_pd(to, mask, (__m256d)vector);
+#else
+  T numbers[kLanes<T>];
+  Store(vector, numbers);
+  for (int64_t i = 0; i < count; ++i) to[i] = numbers[i];
+#endif
 }
 
 // The sums of neighbours: those of `a` in the first half of the lanes, those of `b` in the second.
@@ -159,14 +181,53 @@ TFR_INLINE Vec<double> TanhOf(const Vec<double>& x) {
 }
 
 TFR_INLINE Vec<float> SqrtOf(const Vec<float>& x) {
+#if TFR_VECTOR_BYTES == 64
+  return (Vec<float>)_mm512_maskz_sqrt_ps(0xFFFF, (__m512)x);
+#elif TFR_VECTOR_BYTES == 32
+  return (Vec<float>)_mm256_sqrt_ps((__m256)x);
+#elif defined(__x86_64__)
+  return (Vec<float>)_mm_sqrt_ps((__m128)x);
+#else
   return LaneByLane<float>(x, [](float number) TFR_TARGET { return __builtin_sqrtf(number); });
+#endif
 }
 TFR_INLINE Vec<double> SqrtOf(const Vec<double>& x) {
+#if TFR_VECTOR_BYTES == 64
+  return (Vec<double>)_mm512_maskz_sqrt_pd(0xFF, (__m512d)x);
+#elif TFR_VECTOR_BYTES == 32
+  return (Vec<double>)_mm256_sqrt_pd((__m256d)x);
+#elif defined(__x86_64__)
+  return (Vec<double>)_mm_sqrt_pd((__m128d)x);
+#else
   return LaneByLane<double>(x, [](double number) TFR_TARGET { return __builtin_sqrt(number); });
+#endif
 }
 
+// Computes log(m * 2^e) = log m + e * log 2, where m lies between the square roots of 1/2 and 2 and a polynomial gives
+// its logarithm. (The constants are those of the Cephes library.)
 TFR_INLINE Vec<float> LogOf(const Vec<float>& x) {
-  return LaneByLane<float>(x, [](float number) TFR_TARGET { return ::logf(number); });
+  constexpr float kSmallestNormal = 1.17549435e-38F;
+  const Bits<float> is_tiny = x < kSmallestNormal;
+  const Bits<float> bits = (Bits<float>)(is_tiny ? x * 8388608.0F : x);  // 2^23
+  Vec<float> m = (Vec<float>)((bits & 0x7FFFFF) | 0x3F000000);           // at least 1/2 and less than 1
+  const Bits<float> is_low = m < 0.707106781F;
+  m = (is_low ? m + m : m) - 1.0F;
+  const Bits<float> exponent = (bits >> 23) - 126 + is_low - (is_tiny & 23);  // a comparison that holds is -1
+  const Vec<float> e = __builtin_convertvector(exponent, Vec<float>);
+  Vec<float> p = m * 7.0376836292e-2F - 1.1514610310e-1F;
+  p = p * m + 1.1676998740e-1F;
+  p = p * m - 1.2420140846e-1F;
+  p = p * m + 1.4249322787e-1F;
+  p = p * m - 1.6668057665e-1F;
+  p = p * m + 2.0000714765e-1F;
+  p = p * m - 2.4999993993e-1F;
+  p = p * m + 3.3333331174e-1F;
+  const Vec<float> square = m * m;
+  const Vec<float> tail = p * m * square - e * 2.12194440e-4F - square * 0.5F;
+  Vec<float> result = m + tail + e * 0.693359375F;
+  result = x > __FLT_MAX__ ? x : result;
+  result = x == 0.0F ? All(-__builtin_inff()) : result;
+  return (x >= 0.0F) ? result : All(__builtin_nanf(""));
 }
 TFR_INLINE Vec<double> LogOf(const Vec<double>& x) {
   return LaneByLane<double>(x, [](double number) TFR_TARGET { return ::log(number); });
@@ -241,8 +302,16 @@ TFR_TARGET void BinaryLoop(const T* x, const T* y, T* out, int64_t count) {
 
 // --- Reductions -----------------------------------------------------------------------------------
 
+// So many numbers are added one by one, because to bring them into a vector takes longer.
+constexpr int64_t kFewNumbers = 8;
+
 template <typename T>
 TFR_TARGET T Sum(const T* x, int64_t count) {
+  if (count < kFewNumbers) {
+    T sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += x[i];
+    return sum;
+  }
   Vec<T> sums{};
   int64_t i = 0;
   for (; i + kLanes<T> <= count; i += kLanes<T>) sums += Load(x + i);
@@ -256,10 +325,24 @@ TFR_TARGET T Sum(const T* x, int64_t count) {
 }
 
 template <typename T>
-TFR_TARGET T Maximum(const T* x, int64_t count) {
+TFR_TARGET T MaximumOfFew(const T* x, int64_t count) {
   T largest = x[0];
   for (int64_t i = 1; i < count; ++i) largest = x[i] <= largest || largest != largest ? largest : x[i];
   return largest;
+}
+
+// The last vector ends with the last number, so it may overlap with the one before.
+template <typename T>
+TFR_TARGET T Maximum(const T* x, int64_t count) {
+  if (count < 2 * kLanes<T>) return MaximumOfFew(x, count);
+  Vec<T> largest = Load(x);
+  for (int64_t i = kLanes<T>; i < count; i += kLanes<T>) {
+    const Vec<T> next = Load(x + (i + kLanes<T> <= count ? i : count - kLanes<T>));
+    largest = (next <= largest) | (largest != largest) ? largest : next;
+  }
+  T numbers[kLanes<T>];
+  Store(largest, numbers);
+  return MaximumOfFew(numbers, kLanes<T>);
 }
 
 // --- The table ------------------------------------------------------------------------------------

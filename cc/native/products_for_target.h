@@ -203,6 +203,19 @@ TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t depth) {
   for (int j = 0; j < kColumns; ++j) out[j] = parts[j];
 }
 
+// The same for a weight of few rows, too: a gradient of a few classes times what they were told by, for example.
+template <typename T>
+TFR_TARGET void ShortNarrowProducts(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
+                                    int64_t columns) {
+  Vec<T> weights[kLanes<T>];
+  for (int64_t k = 0; k < depth; ++k) weights[k] = LoadSome(w + k * columns, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    Vec<T> sum{};  // a sum that begins with 0 is never -0
+    for (int64_t k = 0; k < depth; ++k) sum += x[r][k] * weights[k];
+    StoreSome(sum, out[r], columns);
+  }
+}
+
 // NarrowProduct by the number of columns.
 template <typename T>
 struct NarrowProducts {
@@ -219,6 +232,7 @@ struct NarrowProducts {
 template <typename T>
 TFR_TARGET void Product(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth, int64_t columns) {
   if (columns >= kLanes<T>) return WideProduct(x, w, out, rows, depth, columns);
+  if (depth <= kLanes<T>) return ShortNarrowProducts(x, w, out, rows, depth, columns);
   static constexpr NarrowProducts<T> kProducts;
   for (int64_t r = 0; r < rows; ++r) kProducts.of[columns](x[r], w, out[r], depth);
 }
@@ -272,8 +286,9 @@ TFR_INLINE int64_t AddWholeVectors(const T* const* x, const T* w, int64_t depth,
   return k;
 }
 
-// Computes the scalar products of kRows rows of x with kCount rows of `w`, each as a vector of partial sums. The
-// product of row r of x with row i of `w` goes to out[r * kLanes + i].
+// Computes the scalar products of kRows rows of x with kCount rows of `w`, each as a vector of partial sums. The rows
+// have at least as many numbers as a vector has lanes. The product of row r of x with row i of `w` goes to out[r *
+// kLanes + i].
 template <int kRows, int kCount, bool kShifts, typename T>
 TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>* out) {
   Vec<T> sums[kRows][kCount] = {};
@@ -282,12 +297,7 @@ TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>
   if constexpr (kShifts) k = AddShiftedProducts<kRows, kCount>(x, w, depth, sums);
 #endif
   if constexpr (!kShifts) k = AddWholeVectors<kRows, kCount>(x, w, depth, sums);
-  if (k < depth && depth < kLanes<T>) {
-    TFR_UNROLLED for (int r = 0; r < kRows; ++r) {
-      const Vec<T> part = LoadSome(x[r], depth);
-      TFR_UNROLLED for (int i = 0; i < kCount; ++i) sums[r][i] += part * LoadSome(w + i * depth, depth);
-    }
-  } else if (k < depth) {
+  if (k < depth) {
     // Adds the last kLanes numbers of each row, but for those that have been added already.
     const int64_t start = depth - kLanes<T>;
     const Bits<T> is_new = LaneNumbers<T>() >= static_cast<int>(k - start);
@@ -336,7 +346,7 @@ TFR_INLINE void TransposedRows(const T* const* x, const T* w, T* const* out, int
 #if defined(TFR_SHIFTS_LINES)
   if constexpr (kRows <= 2) {
     const bool is_far = depth * columns * static_cast<int64_t>(sizeof(T)) > kBytesNearby;
-    if (is_far && depth >= kLanes<T> && column > 0 && left > kLanes<T>) {
+    if (is_far && column > 0 && left > kLanes<T>) {
       return TransposedTile<kRows, true>(x, w, out, depth, column, kLanes<T>);
     }
   }
@@ -344,9 +354,40 @@ TFR_INLINE void TransposedRows(const T* const* x, const T* w, T* const* out, int
   TransposedTile<kRows, false>(x, w, out, depth, column, count);
 }
 
+// Multiplies one row with a weight that has kDepth numbers in a row, fewer than a vector has lanes, as where the
+// gradient of a few classes becomes that of a node. Number by number: to bring such rows into vectors takes longer.
+template <int kDepth, typename T>
+TFR_TARGET void ShortProductTransposed(const T* x, const T* w, T* out, int64_t columns) {
+  T numbers[kDepth];
+  TFR_UNROLLED for (int k = 0; k < kDepth; ++k) numbers[k] = x[k];
+  for (int64_t column = 0; column < columns; ++column) {
+    T sum = 0;  // a sum that begins with 0 is never -0
+    TFR_UNROLLED for (int k = 0; k < kDepth; ++k) sum += numbers[k] * w[column * kDepth + k];
+    out[column] = sum;
+  }
+}
+
+// ShortProductTransposed by the depth.
+template <typename T>
+struct ShortProductsTransposed {
+  void (*of[kLanes<T>])(const T* x, const T* w, T* out, int64_t columns) = {};
+
+  constexpr ShortProductsTransposed() { Set<kLanes<T> - 1>(); }
+  template <int kDepth>
+  constexpr void Set() {
+    of[kDepth] = ShortProductTransposed<kDepth, T>;
+    if constexpr (kDepth > 1) Set<kDepth - 1>();
+  }
+};
+
 template <typename T>
 TFR_TARGET void ProductTransposed(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
                                   int64_t columns) {
+  if (depth < kLanes<T>) {
+    static constexpr ShortProductsTransposed<T> kProducts;
+    for (int64_t r = 0; r < rows; ++r) kProducts.of[depth](x[r], w, out[r], columns);
+    return;
+  }
   constexpr int kRowsOfTile = TFR_VECTOR_BYTES == 64 ? 4 : 2;
   for (int64_t column = 0; column < columns; column += kLanes<T>) {
     int64_t r = 0;

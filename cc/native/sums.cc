@@ -57,6 +57,9 @@ bool ReadRows(const Tensor* x, int64_t* rows, int64_t* columns) {
   return true;
 }
 
+// Many rows of a few numbers: stock kernels, which take each step for all rows at once, need less time for these.
+bool AreManyShortRows(int64_t rows, int64_t columns) { return rows > 32 && columns < 16; }
+
 // Subtracts a row's largest number from each of its numbers, so that no exponential overflows.
 template <typename T>
 void ShiftRow(const T* x, T* shifted, int64_t columns) {
@@ -88,7 +91,7 @@ template <typename T>
 bool RunSoftmax(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   int64_t rows = 0, columns = 0;
-  if (!ReadRows(x, &rows, &columns)) return false;
+  if (!ReadRows(x, &rows, &columns) || AreManyShortRows(rows, columns)) return false;
   const T* from = DataOf<T>(*x);
   T* to = ReuseOrNew<T>(&inputs[0], &outputs[0]);
   for (int64_t row = 0; row < rows; ++row) WriteSoftmax(from + row * columns, to + row * columns, columns);
@@ -119,7 +122,7 @@ template <typename T>
 bool RunLogSoftmax(const NativeKernel& /*kernel*/, const NativeContext& /*context*/, Value* inputs, Value* outputs) {
   const Tensor* const x = TensorIn(inputs[0]);
   int64_t rows = 0, columns = 0;
-  if (!ReadRows(x, &rows, &columns)) return false;
+  if (!ReadRows(x, &rows, &columns) || AreManyShortRows(rows, columns)) return false;
   const T* from = DataOf<T>(*x);
   T* to = ReuseOrNew<T>(&inputs[0], &outputs[0]);
   const Scratch<T> scratch(columns);

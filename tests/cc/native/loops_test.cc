@@ -87,6 +87,60 @@ TYPED_TEST(LoopsTest, FunctionsAreExactToAFewBits) {
   }
 }
 
+TYPED_TEST(LoopsTest, LogarithmsOfTheWholeRange) {
+  using T = TypeParam;
+  using Limits = std::numeric_limits<T>;
+  const T infinity = Limits::infinity();
+  std::vector<T> x = {Limits::denorm_min(),
+                      Limits::min() / 3,
+                      Limits::min(),
+                      std::nextafter(T(1), T(0)),
+                      T(1),
+                      T(0.70710675),
+                      T(0.70710683),
+                      std::nextafter(T(1), T(2)),
+                      T(1.4142135),
+                      T(1.4142137),
+                      Limits::max(),
+                      Limits::max() / T(3)};
+  for (int e = Limits::min_exponent - Limits::digits + 1; e < Limits::max_exponent; ++e)
+    x.push_back(std::ldexp(T(1.3), e));
+  const auto count = static_cast<int64_t>(x.size());
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    std::vector<T> y(count);
+    loops->of(Unary::kLog)(x.data(), y.data(), count);
+    for (int64_t i = 0; i < count; ++i) {
+      const double want = std::log(static_cast<double>(x[i]));
+      ASSERT_NEAR(y[i], want, this->kTolerance * std::abs(want)) << name << " of " << x[i];
+    }
+    const std::vector<T> edges = {T(0), -T(0), infinity, -infinity, T(-1), -Limits::denorm_min(), Limits::quiet_NaN()};
+    std::vector<T> logs(edges.size());
+    loops->of(Unary::kLog)(edges.data(), logs.data(), static_cast<int64_t>(edges.size()));
+    EXPECT_EQ(std::vector<T>(logs.begin(), logs.begin() + 3), std::vector<T>({-infinity, -infinity, infinity})) << name;
+    for (size_t i = 3; i < edges.size(); ++i) EXPECT_TRUE(std::isnan(logs[i])) << name << " of " << edges[i];
+  }
+}
+
+TYPED_TEST(LoopsTest, SquareRootsAreExact) {
+  using T = TypeParam;
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> x = Random<T>(70, 3);  // half of them negative
+  x.insert(x.end(),
+           {T(0), Limits::denorm_min(), Limits::min(), Limits::max(), Limits::infinity(), Limits::quiet_NaN()});
+  const auto count = static_cast<int64_t>(x.size());
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    std::vector<T> y(count);
+    loops->of(Unary::kSqrt)(x.data(), y.data(), count);
+    for (int64_t i = 0; i < count; ++i) {
+      const T want = std::sqrt(x[i]);
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(y[i]) : y[i] == want) << name << " of " << x[i];
+    }
+    const T zero = -T(0);
+    loops->of(Unary::kSqrt)(&zero, y.data(), 1);
+    EXPECT_TRUE(y[0] == 0 && std::signbit(y[0])) << name;
+  }
+}
+
 // What an element becomes does not depend on where it stands: at the end of a row, which fills no vector, or before.
 TYPED_TEST(LoopsTest, EveryPlaceGivesTheSame) {
   using T = TypeParam;
@@ -160,6 +214,41 @@ TYPED_TEST(LoopsTest, Products) {
   }
 }
 
+// Weights of few rows or few columns have loops of their own. The numbers are small integers, so that sums are exact.
+TYPED_TEST(LoopsTest, ProductsOfAllSmallSizes) {
+  using T = TypeParam;
+  constexpr int kRows = 3;
+  for (const auto& [name, loops] : AllLoops<T>()) {
+    for (int depth = 1; depth <= 34; ++depth) {
+      for (int columns = 1; columns <= 34; ++columns) {
+        std::vector<T> x(kRows * depth), w(depth * columns), transposed(w.size()), want(kRows * columns);
+        for (int i = 0; i < kRows * depth; ++i) x[i] = static_cast<T>(i * 7 % 11 - 5);
+        for (int i = 0; i < depth * columns; ++i) {
+          w[i] = static_cast<T>(i * 5 % 13 - 6);
+          transposed[i % columns * depth + i / columns] = w[i];
+        }
+        for (int i = 0; i < kRows * columns; ++i) {
+          for (int k = 0; k < depth; ++k) want[i] += x[i / columns * depth + k] * w[k * columns + i % columns];
+        }
+        std::vector<T> y(want.size()), z(want.size());
+        loops->product(ConstRows(x, kRows).data(), w.data(), Rows(&y, kRows).data(), kRows, depth, columns);
+        loops->product_transposed(ConstRows(x, kRows).data(), transposed.data(), Rows(&z, kRows).data(), kRows, depth,
+                                  columns);
+        ASSERT_EQ(y, want) << name << " " << depth << " x " << columns;
+        ASSERT_EQ(z, want) << name << " " << depth << " x " << columns << ", transposed";
+        for (T& number : x) number = -T(0);
+        loops->product(ConstRows(x, kRows).data(), w.data(), Rows(&y, kRows).data(), kRows, depth, columns);
+        loops->product_transposed(ConstRows(x, kRows).data(), transposed.data(), Rows(&z, kRows).data(), kRows, depth,
+                                  columns);
+        for (int i = 0; i < kRows * columns; ++i) {
+          ASSERT_FALSE(std::signbit(y[i]) || std::signbit(z[i]))
+              << name << ": a sum of zeros is 0, as in stock kernels";
+        }
+      }
+    }
+  }
+}
+
 // To the last bit: which rows wait together is up to chance.
 TYPED_TEST(LoopsTest, ARowOfAProductIsTheSameWhateverStandsBesideIt) {
   using T = TypeParam;
@@ -187,7 +276,8 @@ TYPED_TEST(LoopsTest, ARowOfAProductIsTheSameWhateverStandsBesideIt) {
 TYPED_TEST(LoopsTest, AProductIsTheSameWhereverItsWeightBegins) {
   using T = TypeParam;
   for (const auto& [name, loops] : AllLoops<T>()) {
-    for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{120, 85}, {85, 120}, {2, 4200}, {4200, 2}}) {
+    for (const auto& [depth, columns] :
+         std::vector<std::pair<int, int>>{{120, 85}, {85, 120}, {2, 4200}, {4200, 2}, {5, 300}, {15, 37}}) {
       const std::vector<T> x = Random<T>(2 * depth, 1), w = Random<T>(depth * columns, 2);
       for (const auto product : {loops->product, loops->product_transposed}) {
         for (const int rows : {1, 2}) {
@@ -218,9 +308,15 @@ TYPED_TEST(LoopsTest, Reductions) {
       EXPECT_EQ(loops->sum(x.data(), i), i * (i + 1) / 2) << name;
       EXPECT_EQ(loops->maximum(x.data(), i), i) << name;
     }
-    x[40] = std::numeric_limits<T>::quiet_NaN();
-    EXPECT_TRUE(std::isnan(loops->maximum(x.data(), 100))) << name;
-    EXPECT_TRUE(std::isnan(loops->sum(x.data(), 100))) << name;
+    for (int i = 0; i < 100; ++i) {
+      const T number = std::exchange(x[i], std::numeric_limits<T>::quiet_NaN());
+      EXPECT_TRUE(std::isnan(loops->maximum(x.data(), 100))) << name << " at " << i;
+      EXPECT_TRUE(std::isnan(loops->sum(x.data(), 100))) << name << " at " << i;
+      if (i < 5) {
+        EXPECT_TRUE(std::isnan(loops->sum(x.data(), 5))) << name << " at " << i;
+      }
+      x[i] = number;
+    }
   }
 }
 

@@ -427,6 +427,18 @@ TYPED_TEST(NativeKernelTest, Softmax) {
   }
 }
 
+// Which stock kernels compute in less time.
+TYPED_TEST(NativeKernelTest, SoftmaxOfManyShortRowsIsLeftToTheStockKernel) {
+  using T = TypeParam;
+  for (const std::string op : {"Softmax", "LogSoftmax"}) {
+    OneOperator kernel(op, {DataTypeToEnum<T>::value}, 0, None());
+    std::vector<Tensor> got;
+    EXPECT_FALSE(kernel.RunNative({Numbers<T>({33, 15})}, true, &got)) << op;
+    EXPECT_TRUE(kernel.RunNative({Numbers<T>({32, 15})}, true, &got)) << op;
+    EXPECT_TRUE(kernel.RunNative({Numbers<T>({33, 16})}, true, &got)) << op;
+  }
+}
+
 TYPED_TEST(NativeKernelTest, LogSoftmaxAndCrossEntropy) {
   using T = TypeParam;
   for (const Shape& shape : std::vector<Shape>{{1, 2}, {3, 17}, {2, 300}, {1, 1}}) {
