@@ -138,7 +138,8 @@ class Case:
     Before it is timed, every variant makes `warm_up_passes` passes. A sample shorter than `sample_seconds` is repeated
     inside one timing: the clock and other processes are ~1 ms of noise. Where variants differ by a few percent, a round
     is parted into `parts` rounds of samples that are shorter by as much: what slows the machine for a while then slows
-    all variants alike.
+    all variants alike. A variant that is slower at first, after others have run, makes untimed passes for
+    `settling_seconds` before each sample.
     """
 
     suite: str
@@ -153,6 +154,7 @@ class Case:
     warm_up_passes: int = 1
     sample_seconds: float = 0.05
     parts: int = 1
+    settling_seconds: float = 0.0
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -296,6 +298,9 @@ def warm_up(case: Case, runner: Runner) -> int:
 
 
 def _sample(case: Case, runner: Runner, passes: int) -> float:
+    settled = time.perf_counter() + case.settling_seconds
+    while time.perf_counter() < settled:
+        timed_passes(case, runner, 1)
     return timed_passes(case, runner, passes) / (passes * len(case.inputs) * case.items_per_call)
 
 

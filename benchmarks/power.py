@@ -1,10 +1,12 @@
 """Gradient descent on x ** n, where the derivative goes through n recursive calls: ours against what needs no graph.
 
 One item is 100 steps from x = 1.0 at a rate of 1e-10, in float64. Ours feeds n to one graph and makes one
-`Session.run` a step. Eager execution and `tf.function` unroll the recursion in Python; they need eager execution, which
-this process has switched off, so they run in a child process (`python -m benchmarks.power child`) that waits for a line
-and then makes an item: variants take turns like those of every other suite. In a process of its own runs, too, what
-measures deep recursion (`python -m benchmarks.power probe N REPEATS`).
+`Session.run` a step, on the thread that calls, as is best for small steps (docs/speed.md); `static-on-pool` makes it
+as sessions do by default, on a thread of TensorFlow's pool. Eager execution and `tf.function` unroll the recursion in
+Python; they need eager execution, which this process has switched off, so they run in a child process
+(`python -m benchmarks.power child`) that waits for a line and then makes an item: variants take turns like those of
+every other suite. In a process of its own runs, too, what measures deep recursion
+(`python -m benchmarks.power probe N REPEATS`).
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -37,6 +39,8 @@ DEMO_SIZES = (10, 50, 100, 200)
 STEPS = 100
 RATE = 1e-10
 START = 1.0
+
+SMALL_STEPS = tf1.ConfigProto(inter_op_parallelism_threads=-1)
 
 # The largest n that each variant is measured with, and why larger ones are left out.
 LARGEST = {
@@ -83,9 +87,11 @@ def expected_end(n: int) -> float:
 class _SessionSteps(SessionRunner):
     """Ours: n is fed, x a variable that GradientDescentOptimizer updates, a step one `Session.run`."""
 
-    def __init__(self, graph: tf.Graph, train: tf.Operation, n: tf.Tensor, x: tf.Variable, reset: tf.Operation) -> None:
-        super().__init__(graph, [train], [n], tfr.session_config())
-        self._train, self._n, self._x, self._reset = train, n, x, reset
+    def __init__(
+        self, graph: tf.Graph, train: tf.Operation, n: tf.Tensor, x: tf.Variable, config: tf1.ConfigProto | None
+    ) -> None:
+        super().__init__(graph, [train], [n], tfr.session_config(config))
+        self._train, self._n, self._x, self._reset = train, n, x, x.initializer
         self.first_step: float | None = None
 
     def __call__(self, *values: Any) -> Any:
@@ -101,12 +107,12 @@ class _SessionSteps(SessionRunner):
         return float(run(self._x))
 
 
-def _session_steps() -> _SessionSteps:
+def _session_steps(config: tf1.ConfigProto | None) -> _SessionSteps:
     with tf.Graph().as_default() as graph:
         x = tf1.get_variable("x", initializer=np.float64(START), use_resource=True)
         n = tf1.placeholder(tf.int32, [])
         train = tf1.train.GradientDescentOptimizer(RATE).minimize(define_power()(x, n))
-        return _SessionSteps(graph, train, n, x, x.initializer)
+        return _SessionSteps(graph, train, n, x, config)
 
 
 class Child:
@@ -214,9 +220,12 @@ def _steps_case(child: Child, n: int) -> Case:
             runners[name] = build()
             return runners[name]
 
-        return Variant(name, built, static=name == "static")
+        return Variant(name, built, static=name.startswith("static"))
 
-    variants = [variant("static", _session_steps)]
+    variants = [
+        variant("static", functools.partial(_session_steps, SMALL_STEPS)),
+        variant("static-on-pool", functools.partial(_session_steps, None)),
+    ]
     for name, (largest, reason) in LARGEST.items():
         if n <= largest:
             variants.append(variant(name, functools.partial(_ChildSteps, child, name, n)))
@@ -338,17 +347,32 @@ def _in_own_process(*arguments: Any) -> dict[str, Any]:
 # --- Figures and plot ---------------------------------------------------------------------------------------------
 
 
+def _figures_of_steps(result: CaseResult) -> list[Figure]:
+    n, variants = result.case.details["n"], result.variants
+    judged = []
+    if n == FIGURE_SIZE:
+        name, first = f"x^{n}, {STEPS} steps of gradient descent", result.case.details["first_step_seconds"]["static"]
+        judged += [
+            Figure(name, variants["static"].median, STEPS_SECONDS, " s"),
+            Figure(f"{name}, on the pool", variants["static-on-pool"].median, None, " s"),
+            Figure(f"x^{n}, the first step", first, FIRST_STEP_SECONDS, " s"),
+        ]
+    if "function" in variants:
+        name = f"x^{n}, {STEPS} steps over tf.function, its tracing left out"
+        over = [(static, result.ratio("function", static)) for static in ("static", "static-on-pool")]
+        judged.append(Figure(name, over[0][1], 1.0, " times", at_least=True))
+        judged.append(Figure(f"{name}, on the pool", over[1][1], None, " times", at_least=True))
+    return judged
+
+
 def figures(
     results: Sequence[CaseResult], repeats: int, progress: Progress, deep_size: int = DEEP_SIZE
 ) -> tuple[list[Figure], dict[str, Any]]:
     """Judges the cases among `results` and measures deep recursion; returns figures, and what its process reported."""
     judged = []
     for result in results:
-        if result.case.suite == "power" and result.case.details["n"] == FIGURE_SIZE:
-            first = result.case.details["first_step_seconds"]["static"]
-            median = result.variants["static"].median
-            judged.append(Figure(f"x^{FIGURE_SIZE}, {STEPS} steps of gradient descent", median, STEPS_SECONDS, " s"))
-            judged.append(Figure(f"x^{FIGURE_SIZE}, the first step", first, FIRST_STEP_SECONDS, " s"))
+        if result.case.suite == "power":
+            judged += _figures_of_steps(result)
         elif result.case.suite == "power-forward":
             name = f"forward cost of a differentiated call over a plain one, x^{result.case.details['n']}"
             judged.append(Figure(name, result.ratio("retained", "plain"), FORWARD_RATIO, " times"))
@@ -367,6 +391,7 @@ def figures(
 
 _LINES = {
     "static": ("#1b6ca8", "recursion, static"),
+    "static-on-pool": ("#7fb2d9", "recursion, static, on a thread of the pool"),
     "eager": ("#e07b39", "TF2 eager"),
     "function": ("#5b8c5a", "tf.function, traced before"),
 }

@@ -93,15 +93,24 @@ class NetGraph:
 
     def losses(self, h: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """The cross entropies `[k]` of nodes from their vectors `[k, d]` and labels `[k]`."""
-        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=self._dense("classes", h))
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=self.logits(h))
 
     def probabilities(self, h: tf.Tensor) -> tf.Tensor:
         """The class probabilities `[k, 2]` of nodes from their vectors `[k, d]`."""
-        return tf.nn.softmax(self._dense("classes", h))
+        return tf.nn.softmax(self.logits(h))
+
+    def logits(self, h: tf.Tensor) -> tf.Tensor:
+        """The logits `[k, classes]` of nodes from their vectors `[k, d]`."""
+        return self._dense("classes", h)
 
     def result(self, h: tf.Tensor) -> tf.Tensor:
         """What a method ends in when it has all nodes' vectors `[n, d]` at once."""
-        return self.probabilities(h) if self.training is None else tf.reduce_sum(self.losses(h, self.forest.labels))
+        return self.probabilities(h) if self.training is None else self.summed_loss(self.logits(h))
+
+    def summed_loss(self, logits: tf.Tensor) -> tf.Tensor:
+        """The loss from all nodes' logits `[n, classes]` at once, before the weights' part and the mean over trees."""
+        labels = self.forest.labels
+        return tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
 
     def _dense(self, name: str, x: tf.Tensor) -> tf.Tensor:
         return tf.nn.bias_add(tf.matmul(x, self._values[name]), self._values[f"{name}_bias"])

@@ -1,9 +1,10 @@
 """The method of this project: a function that calls itself for a node's children.
 
 This is the natural form: the function takes a node, and the trees' arrays and the weights are captured from the graph
-around it. It returns the node's state and one row for every node below and at it, in post-order: in training the
-nodes' vectors, which are classified together in the end, in inference their probabilities. (One classifier for all has
-the cheaper gradient; without one, rows of two numbers are cheaper to collect.)
+around it. It returns the node's state and one row for every node below and at it, in post-order: in inference the
+nodes' probabilities; in training their vectors, which are classified together in the end, or their logits. (One
+classifier for all has the cheaper gradient. But long vectors take longer to hand up than logits, and the nodes
+of a batch are classified by all workers.)
 
 A batch is one more recursion, which halves a range of trees until one is left: the calls of a node's children, and
 those of a batch's halves, do not wait for each other, so they run in parallel.
@@ -20,6 +21,9 @@ import tensorflow_recursion as tfr
 from benchmarks.nets import weights
 from benchmarks.nets.graph import NetGraph, State
 
+# From this size of vectors on, to classify each node takes no more time than to classify all in the end.
+_LONG_VECTOR = 200
+
 Tree = Callable[[tf.Tensor], tf.Tensor]  # the rows of a tree's nodes from its root
 
 
@@ -33,16 +37,24 @@ def build_tree(net: NetGraph) -> tf.Tensor:
     return _result(net, _tree(net)(net.forest.roots[0]))
 
 
+def _classifies_nodes(net: NetGraph) -> bool:
+    return net.training is None or net.dim >= _LONG_VECTOR
+
+
 def _row(net: NetGraph, h: tf.Tensor) -> tf.Tensor:
-    return net.probabilities(h) if net.training is None else h
+    if net.training is None:
+        return net.probabilities(h)
+    return net.logits(h) if _classifies_nodes(net) else h
 
 
 def _row_shape(net: NetGraph) -> list[int | None]:
-    return [None, weights.num_classes(net.net) if net.training is None else net.dim]
+    return [None, weights.num_classes(net.net) if _classifies_nodes(net) else net.dim]
 
 
 def _result(net: NetGraph, rows: tf.Tensor) -> tf.Tensor:
-    return rows if net.training is None else net.result(rows)
+    if net.training is None:
+        return rows
+    return net.summed_loss(rows) if _classifies_nodes(net) else net.result(rows)
 
 
 def _tree(net: NetGraph) -> Tree:

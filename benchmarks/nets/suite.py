@@ -39,9 +39,13 @@ PAPER_DIM = 35
 BY_DEPTH = "static-by-depth"
 WORKERS_BATCH = 25  # of the cases that compare two workers with one
 WORKERS_LABEL = "-workers"
-# As long as 20 steps at d = 300. After the other session has run, it takes some 100 ms until two workers are as fast as
-# in a loop that trains, which has one session.
-WORKERS_SAMPLE_SECONDS = 0.3
+# After the other session has run, it takes some 100 ms until two workers are as fast as in a loop that trains, which
+# has one session.
+WORKERS_SETTLING_SECONDS = 0.15
+# A machine that is slower or faster for a while changes ratios by more than what is judged. So a round is parted where
+# that takes little time, which it does with batches: the slow methods take seconds with a tree at a time.
+WORKERS_PARTS, BATCHES_PARTS = 3, 5
+WORKERS_SAMPLE_SECONDS = 0.2  # more than 10 steps at d = 300
 QUICK_DIMS = (50,)
 QUICK_BATCHES = (1, 10)
 QUICK_TREES = 20
@@ -320,6 +324,8 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
     # its pool and waits for it, which takes 15 to 20 microseconds of a few hundred at best, and several times that
     # where other processes run. Batches have work for several threads.
     setting = Setting(spec.net, batches, start, spec.training, notes=[], on_calling_thread=spec.batch == 1)
+    compares_workers = spec.label == WORKERS_LABEL
+    parts = WORKERS_PARTS if compares_workers else BATCHES_PARTS if spec.batch > 1 else 1
     return Case(
         suite=spec.net,
         name=spec.name,
@@ -333,7 +339,9 @@ def make_case(spec: Spec, source: Input, seed: int) -> Case:
         item="tree",
         items_per_call=spec.batch,
         checked_calls=CHECKED_STEPS if spec.training is not None else None,
-        sample_seconds=WORKERS_SAMPLE_SECONDS if spec.label == WORKERS_LABEL else Case.sample_seconds,
+        sample_seconds=parts * (WORKERS_SAMPLE_SECONDS if compares_workers else Case.sample_seconds),
+        parts=parts,
+        settling_seconds=WORKERS_SETTLING_SECONDS if compares_workers else 0.0,
         details={
             "net": spec.net,
             "dim": spec.dim,
