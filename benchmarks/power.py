@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
 import tensorflow_recursion as tfr
 from benchmarks.figures import Figure
@@ -88,7 +89,7 @@ class _SessionSteps(SessionRunner):
     """Ours: n is fed, x a variable that GradientDescentOptimizer updates, a step one `Session.run`."""
 
     def __init__(
-        self, graph: tf.Graph, train: tf.Operation, n: tf.Tensor, x: tf.Variable, config: tf1.ConfigProto | None
+        self, graph: tf.Graph, train: tf.Operation, n: tf.Tensor, x: tf.Variable, config: config_pb2.ConfigProto | None
     ) -> None:
         super().__init__(graph, [train], [n], tfr.session_config(config))
         self._train, self._n, self._x, self._reset = train, n, x, x.initializer
@@ -107,7 +108,7 @@ class _SessionSteps(SessionRunner):
         return float(run(self._x))
 
 
-def _session_steps(config: tf1.ConfigProto | None) -> _SessionSteps:
+def _session_steps(config: config_pb2.ConfigProto | None) -> _SessionSteps:
     with tf.Graph().as_default() as graph:
         x = tf1.get_variable("x", initializer=np.float64(START), use_resource=True)
         n = tf1.placeholder(tf.int32, [])
