@@ -168,7 +168,7 @@ class NotStatic(Exception):
 
 @dataclasses.dataclass
 class VariantResult:
-    """Seconds: `build` the graph and its session, `first_run` of one call, `samples` per item, one a part of a round."""
+    """Seconds: `build` the graph and its session, `first_run` of a call, `samples` per item, one a part of a round."""
 
     name: str
     build: float
