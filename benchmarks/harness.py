@@ -138,7 +138,7 @@ class Case:
     Before it is timed, every variant makes `warm_up_passes` passes. A sample shorter than `sample_seconds` is repeated
     inside one timing: the clock and other processes are ~1 ms of noise. Where variants differ by a few percent, a round
     is parted into `parts` rounds of samples that are shorter by as much: what slows the machine for a while then slows
-    all variants alike. A variant that is slower at first, after others have run, makes untimed passes for
+    all variants alike. Where variants are slower at first, after others have run, each makes untimed passes for
     `settling_seconds` before each sample.
     """
 

@@ -93,7 +93,7 @@ class NetGraph:
 
     def losses(self, h: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """The cross entropies `[k]` of nodes from their vectors `[k, d]` and labels `[k]`."""
-        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=self.logits(h))
+        return _cross_entropies(self.logits(h), labels)
 
     def probabilities(self, h: tf.Tensor) -> tf.Tensor:
         """The class probabilities `[k, 2]` of nodes from their vectors `[k, d]`."""
@@ -109,8 +109,7 @@ class NetGraph:
 
     def summed_loss(self, logits: tf.Tensor) -> tf.Tensor:
         """The loss from all nodes' logits `[n, classes]` at once, before the weights' part and the mean over trees."""
-        labels = self.forest.labels
-        return tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        return tf.reduce_sum(_cross_entropies(logits, self.forest.labels))
 
     def _dense(self, name: str, x: tf.Tensor) -> tf.Tensor:
         return tf.nn.bias_add(tf.matmul(x, self._values[name]), self._values[f"{name}_bias"])
@@ -134,6 +133,10 @@ class NetGraph:
         placeholder = tf1.placeholder(tf.float32, value.shape, f"{name}_start")
         self._assignments.append((variable.assign(placeholder, read_value=False), placeholder, value))
         return variable
+
+
+def _cross_entropies(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
 def make_optimizer(training: Training) -> tf.compat.v1.train.Optimizer:

@@ -22,7 +22,7 @@ from benchmarks.nets import weights
 from benchmarks.nets.graph import NetGraph, State
 
 # From this size of vectors on, to classify each node takes no more time than to classify all in the end.
-_LONG_VECTOR = 200
+LONG_VECTOR = 200
 
 Tree = Callable[[tf.Tensor], tf.Tensor]  # the rows of a tree's nodes from its root
 
@@ -38,7 +38,7 @@ def build_tree(net: NetGraph) -> tf.Tensor:
 
 
 def _classifies_nodes(net: NetGraph) -> bool:
-    return net.training is None or net.dim >= _LONG_VECTOR
+    return net.training is None or net.dim >= LONG_VECTOR
 
 
 def _row(net: NetGraph, h: tf.Tensor) -> tf.Tensor:

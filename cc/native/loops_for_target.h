@@ -230,7 +230,9 @@ TFR_INLINE Vec<float> LogOf(const Vec<float>& x) {
   return (x >= 0.0F) ? result : All(__builtin_nanf(""));
 }
 TFR_INLINE Vec<double> LogOf(const Vec<double>& x) {
-  return LaneByLane<double>(x, [](double number) TFR_TARGET { return ::log(number); });
+  const Vec<double> logs = LaneByLane<double>(x, [](double number) TFR_TARGET { return ::log(number); });
+  // On TensorFlow's threads a subnormal number is 0, to comparisons but not to the C library.
+  return x == 0.0 ? All(-__builtin_inf()) : logs;
 }
 
 template <Unary kFunction, typename T>
@@ -256,8 +258,8 @@ TFR_INLINE Vec<T> Apply(const Vec<T>& x, const Vec<T>& y) {
   if constexpr (kFunction == Binary::kMul) return x * y;
   if constexpr (kFunction == Binary::kDiv) return x / y;
   // The result is NaN if either operand is.
-  if constexpr (kFunction == Binary::kMaximum) return (x < y) | (y != y) ? y : x;
-  if constexpr (kFunction == Binary::kMinimum) return (y < x) | (y != y) ? y : x;
+  if constexpr (kFunction == Binary::kMaximum) return ((x < y) | (y != y)) ? y : x;
+  if constexpr (kFunction == Binary::kMinimum) return ((y < x) | (y != y)) ? y : x;
   if constexpr (kFunction == Binary::kSquaredDifference) return (x - y) * (x - y);
   if constexpr (kFunction == Binary::kReluGrad) return x * (y > T(0) ? All(T(1)) : All(T(0)));  // NaN of an infinity
   if constexpr (kFunction == Binary::kTanhGrad) return y * (T(1) - x * x);
@@ -302,7 +304,7 @@ TFR_TARGET void BinaryLoop(const T* x, const T* y, T* out, int64_t count) {
 
 // --- Reductions -----------------------------------------------------------------------------------
 
-// So many numbers are added one by one, because to bring them into a vector takes longer.
+// Fewer numbers than this are added one by one, because to bring them into a vector takes longer.
 constexpr int64_t kFewNumbers = 8;
 
 template <typename T>
@@ -338,7 +340,7 @@ TFR_TARGET T Maximum(const T* x, int64_t count) {
   Vec<T> largest = Load(x);
   for (int64_t i = kLanes<T>; i < count; i += kLanes<T>) {
     const Vec<T> next = Load(x + (i + kLanes<T> <= count ? i : count - kLanes<T>));
-    largest = (next <= largest) | (largest != largest) ? largest : next;
+    largest = ((next <= largest) | (largest != largest)) ? largest : next;
   }
   T numbers[kLanes<T>];
   Store(largest, numbers);

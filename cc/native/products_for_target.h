@@ -203,19 +203,6 @@ TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t depth) {
   for (int j = 0; j < kColumns; ++j) out[j] = parts[j];
 }
 
-// The same for a weight of few rows, too: a gradient of a few classes times what they were told by, for example.
-template <typename T>
-TFR_TARGET void ShortNarrowProducts(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
-                                    int64_t columns) {
-  Vec<T> weights[kLanes<T>];
-  for (int64_t k = 0; k < depth; ++k) weights[k] = LoadSome(w + k * columns, columns);
-  for (int64_t r = 0; r < rows; ++r) {
-    Vec<T> sum{};  // a sum that begins with 0 is never -0
-    for (int64_t k = 0; k < depth; ++k) sum += x[r][k] * weights[k];
-    StoreSome(sum, out[r], columns);
-  }
-}
-
 // NarrowProduct by the number of columns.
 template <typename T>
 struct NarrowProducts {
@@ -229,10 +216,25 @@ struct NarrowProducts {
   }
 };
 
+// Multiplies rows with a weight that has fewer columns than a vector has lanes, and at most as many rows: each row of
+// the weight is one vector, filled in part. For example, the gradient of a classifier's weight for one node, whose
+// vector [d, 1] is multiplied with the gradient [1, 5] of its logits.
+template <typename T>
+TFR_TARGET void ShortNarrowProduct(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
+                                   int64_t columns) {
+  Vec<T> weights[kLanes<T>];
+  for (int64_t k = 0; k < depth; ++k) weights[k] = LoadSome(w + k * columns, columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    Vec<T> sum{};  // so that a sum of zeros is 0, not -0
+    for (int64_t k = 0; k < depth; ++k) sum += x[r][k] * weights[k];
+    StoreSome(sum, out[r], columns);
+  }
+}
+
 template <typename T>
 TFR_TARGET void Product(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth, int64_t columns) {
   if (columns >= kLanes<T>) return WideProduct(x, w, out, rows, depth, columns);
-  if (depth <= kLanes<T>) return ShortNarrowProducts(x, w, out, rows, depth, columns);
+  if (depth <= kLanes<T>) return ShortNarrowProduct(x, w, out, rows, depth, columns);
   static constexpr NarrowProducts<T> kProducts;
   for (int64_t r = 0; r < rows; ++r) kProducts.of[columns](x[r], w, out[r], depth);
 }
@@ -361,7 +363,7 @@ TFR_TARGET void ShortProductTransposed(const T* x, const T* w, T* out, int64_t c
   T numbers[kDepth];
   TFR_UNROLLED for (int k = 0; k < kDepth; ++k) numbers[k] = x[k];
   for (int64_t column = 0; column < columns; ++column) {
-    T sum = 0;  // a sum that begins with 0 is never -0
+    T sum = 0;  // so that a sum of zeros is 0, not -0
     TFR_UNROLLED for (int k = 0; k < kDepth; ++k) sum += numbers[k] * w[column * kDepth + k];
     out[column] = sum;
   }

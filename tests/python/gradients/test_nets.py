@@ -14,7 +14,7 @@ from tree_files import write_trees
 
 import tensorflow_recursion as tfr
 from benchmarks import harness, treebank
-from benchmarks.nets import data, reference, suite, weights
+from benchmarks.nets import data, recursion, reference, suite, weights
 
 tf1 = tf.compat.v1
 
@@ -163,6 +163,12 @@ def test_five_classes_are_told_at_every_node_by_every_method(source):
     _check(
         "treernn5", 1, None, ("static", "dynamic", "iteration-all-in-loop", "iteration-in-loop", *TORCH_METHODS), source
     )
+
+
+@pytest.mark.parametrize(("net", "batch"), [("treernn", 3), ("treelstm", 1), ("topdown", 2)])
+def test_nets_of_long_vectors_classify_each_node(net, batch, source, monkeypatch):
+    monkeypatch.setattr(recursion, "LONG_VECTOR", DIM)
+    _check(net, batch, weights.BENCHMARK_TRAINING, ("static", "dynamic"), source)
 
 
 @pytest.mark.thorough
