@@ -61,6 +61,11 @@ class PlainRunner:
         pass
 
 
+def session_config(on_calling_thread: bool) -> tf.compat.v1.ConfigProto:
+    """A session that runs its steps on the thread that calls, or on threads of TensorFlow's pool as by default."""
+    return config_pb2.ConfigProto(inter_op_parallelism_threads=-1 if on_calling_thread else 0)
+
+
 class SessionRunner:
     """Runs fixed fetches of one graph in a session of its own, by a callable made from CallableOptions.
 

@@ -25,11 +25,19 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import config_pb2
 
 import tensorflow_recursion as tfr
 from benchmarks.figures import Figure
-from benchmarks.harness import Case, CaseResult, NotStatic, Progress, SessionRunner, Variant, WrongResult
+from benchmarks.harness import (
+    Case,
+    CaseResult,
+    NotStatic,
+    Progress,
+    SessionRunner,
+    Variant,
+    WrongResult,
+    session_config,
+)
 from benchmarks.sum_probe import forget_peak, resident_bytes
 from benchmarks.workloads import with_deep_stack
 
@@ -41,8 +49,6 @@ STEPS = 100
 RATE = 1e-10
 START = 1.0
 
-SMALL_STEPS = tf1.ConfigProto(inter_op_parallelism_threads=-1)
-
 # The largest n that each variant is measured with, and why larger ones are left out.
 LARGEST = {
     "eager": (1000, "its 100 steps would take some ten minutes"),
@@ -52,6 +58,7 @@ LARGEST = {
 FIGURE_SIZE = 200
 STEPS_SECONDS = 0.035
 FIRST_STEP_SECONDS = 0.05
+OVER_FUNCTION = 1.0
 DEEP_SIZE = 1_000_000
 DEEP_SECONDS = 1.5
 DEEP_MEGABYTES = 700.0
@@ -89,9 +96,9 @@ class _SessionSteps(SessionRunner):
     """Ours: n is fed, x a variable that GradientDescentOptimizer updates, a step one `Session.run`."""
 
     def __init__(
-        self, graph: tf.Graph, train: tf.Operation, n: tf.Tensor, x: tf.Variable, config: config_pb2.ConfigProto | None
+        self, graph: tf.Graph, train: tf.Operation, n: tf.Tensor, x: tf.Variable, on_calling_thread: bool
     ) -> None:
-        super().__init__(graph, [train], [n], tfr.session_config(config))
+        super().__init__(graph, [train], [n], tfr.session_config(session_config(on_calling_thread)))
         self._train, self._n, self._x, self._reset = train, n, x, x.initializer
         self.first_step: float | None = None
 
@@ -108,12 +115,12 @@ class _SessionSteps(SessionRunner):
         return float(run(self._x))
 
 
-def _session_steps(config: config_pb2.ConfigProto | None) -> _SessionSteps:
+def _session_steps(on_calling_thread: bool) -> _SessionSteps:
     with tf.Graph().as_default() as graph:
         x = tf1.get_variable("x", initializer=np.float64(START), use_resource=True)
         n = tf1.placeholder(tf.int32, [])
         train = tf1.train.GradientDescentOptimizer(RATE).minimize(define_power()(x, n))
-        return _SessionSteps(graph, train, n, x, config)
+        return _SessionSteps(graph, train, n, x, on_calling_thread)
 
 
 class Child:
@@ -224,8 +231,8 @@ def _steps_case(child: Child, n: int) -> Case:
         return Variant(name, built, static=name.startswith("static"))
 
     variants = [
-        variant("static", functools.partial(_session_steps, SMALL_STEPS)),
-        variant("static-on-pool", functools.partial(_session_steps, None)),
+        variant("static", functools.partial(_session_steps, True)),
+        variant("static-on-pool", functools.partial(_session_steps, False)),
     ]
     for name, (largest, reason) in LARGEST.items():
         if n <= largest:
@@ -359,10 +366,9 @@ def _figures_of_steps(result: CaseResult) -> list[Figure]:
             Figure(f"x^{n}, the first step", first, FIRST_STEP_SECONDS, " s"),
         ]
     if "function" in variants:
-        name = f"x^{n}, {STEPS} steps over tf.function, its tracing left out"
-        over = [(static, result.ratio("function", static)) for static in ("static", "static-on-pool")]
-        judged.append(Figure(name, over[0][1], 1.0, " times", at_least=True))
-        judged.append(Figure(f"{name}, on the pool", over[1][1], None, " times", at_least=True))
+        for static, where, limit in (("static", "", OVER_FUNCTION), ("static-on-pool", ", on the pool", None)):
+            name = f"x^{n}, {STEPS} steps over tf.function, its tracing left out{where}"
+            judged.append(Figure(name, result.ratio("function", static), limit, " times", at_least=True))
     return judged
 
 

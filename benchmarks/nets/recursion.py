@@ -54,7 +54,7 @@ def _row_shape(net: NetGraph) -> list[int | None]:
 def _result(net: NetGraph, rows: tf.Tensor) -> tf.Tensor:
     if net.training is None:
         return rows
-    return net.summed_loss(rows) if _classifies_nodes(net) else net.result(rows)
+    return net.summed_loss(rows if _classifies_nodes(net) else net.logits(rows))
 
 
 def _tree(net: NetGraph) -> Tree:

@@ -21,7 +21,16 @@ import tensorflow as tf
 
 import tensorflow_recursion as tfr
 from benchmarks import treebank
-from benchmarks.harness import Case, GraphRunner, Runner, SessionRunner, Variant, WrongResult, format_seconds
+from benchmarks.harness import (
+    Case,
+    GraphRunner,
+    Runner,
+    SessionRunner,
+    Variant,
+    WrongResult,
+    format_seconds,
+    session_config,
+)
 from benchmarks.nets import by_depth, data, graph, iteration, paper, recursion, reference, unrolled, weights
 from benchmarks.nets.graph import NetGraph
 from benchmarks.nets.weights import Training, Weights
@@ -179,7 +188,7 @@ class Setting:
     @property
     def session_config(self) -> tf.compat.v1.ConfigProto:
         """What sessions of all methods are made with."""
-        return tf1.ConfigProto(inter_op_parallelism_threads=-1 if self.on_calling_thread else 0)
+        return session_config(self.on_calling_thread)
 
 
 # --- Methods ------------------------------------------------------------------------------------------------------

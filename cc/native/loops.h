@@ -39,9 +39,9 @@ template <typename T>
 struct Loops {
   using UnaryLoop = void (*)(const T* x, T* out, int64_t count);
   using BinaryLoop = void (*)(const T* x, const T* y, T* out, int64_t count);
-  // Computes out [rows, columns] = x [rows, depth] * w [depth, columns]. Each row of x and out has its own pointer;
-  // there is at least one row, and depth and columns are at least 1. A
-  // row of the result does not depend on how many rows there are: it may be computed alone or in a wave.
+  // Computes out [rows, columns] = x [rows, depth] * w [depth, columns]. Each row of x and out has its own pointer. All
+  // sizes are at least 1. A row of the result does not depend on how many rows there are: it may be computed alone or
+  // in a wave.
   using ProductLoop = void (*)(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
                                int64_t columns);
   using Reduction = T (*)(const T* x, int64_t count);

@@ -180,26 +180,20 @@ TFR_INLINE Vec<double> TanhOf(const Vec<double>& x) {
   return LaneByLane<double>(x, [](double number) TFR_TARGET { return ::tanh(number); });
 }
 
-TFR_INLINE Vec<float> SqrtOf(const Vec<float>& x) {
+template <typename T>
+TFR_INLINE Vec<T> SqrtOf(const Vec<T>& x) {
 #if TFR_VECTOR_BYTES == 64
-  return (Vec<float>)_mm512_maskz_sqrt_ps(0xFFFF, (__m512)x);
+  if constexpr (sizeof(T) == sizeof(float)) return (Vec<T>)_mm512_maskz_sqrt_ps(0xFFFF, (__m512)x);
+  if constexpr (sizeof(T) == sizeof(double)) return (Vec<T>)_mm512_maskz_sqrt_pd(0xFF, (__m512d)x);
 #elif TFR_VECTOR_BYTES == 32
-  return (Vec<float>)_mm256_sqrt_ps((__m256)x);
+  if constexpr (sizeof(T) == sizeof(float)) return (Vec<T>)_mm256_sqrt_ps((__m256)x);
+  if constexpr (sizeof(T) == sizeof(double)) return (Vec<T>)_mm256_sqrt_pd((__m256d)x);
 #elif defined(__x86_64__)
-  return (Vec<float>)_mm_sqrt_ps((__m128)x);
+  if constexpr (sizeof(T) == sizeof(float)) return (Vec<T>)_mm_sqrt_ps((__m128)x);
+  if constexpr (sizeof(T) == sizeof(double)) return (Vec<T>)_mm_sqrt_pd((__m128d)x);
 #else
-  return LaneByLane<float>(x, [](float number) TFR_TARGET { return __builtin_sqrtf(number); });
-#endif
-}
-TFR_INLINE Vec<double> SqrtOf(const Vec<double>& x) {
-#if TFR_VECTOR_BYTES == 64
-  return (Vec<double>)_mm512_maskz_sqrt_pd(0xFF, (__m512d)x);
-#elif TFR_VECTOR_BYTES == 32
-  return (Vec<double>)_mm256_sqrt_pd((__m256d)x);
-#elif defined(__x86_64__)
-  return (Vec<double>)_mm_sqrt_pd((__m128d)x);
-#else
-  return LaneByLane<double>(x, [](double number) TFR_TARGET { return __builtin_sqrt(number); });
+  // Exact in float, too: the square root in double has enough digits to be rounded once more.
+  return LaneByLane<T>(x, [](T number) TFR_TARGET { return static_cast<T>(__builtin_sqrt(number)); });
 #endif
 }
 
@@ -227,7 +221,7 @@ TFR_INLINE Vec<float> LogOf(const Vec<float>& x) {
   Vec<float> result = m + tail + e * 0.693359375F;
   result = x > __FLT_MAX__ ? x : result;
   result = x == 0.0F ? All(-__builtin_inff()) : result;
-  return (x >= 0.0F) ? result : All(__builtin_nanf(""));
+  return x >= 0.0F ? result : All(__builtin_nanf(""));
 }
 TFR_INLINE Vec<double> LogOf(const Vec<double>& x) {
   const Vec<double> logs = LaneByLane<double>(x, [](double number) TFR_TARGET { return ::log(number); });
@@ -242,7 +236,7 @@ TFR_INLINE Vec<T> Apply(const Vec<T>& x) {
     return (Vec<T>)((Bits<T>)x & ~(Bits<T>)All<T>(T(-0.0)));
   }
   if constexpr (kFunction == Unary::kSquare) return x * x;
-  if constexpr (kFunction == Unary::kSqrt) return SqrtOf(x);
+  if constexpr (kFunction == Unary::kSqrt) return SqrtOf<T>(x);
   if constexpr (kFunction == Unary::kReciprocal) return T(1) / x;
   if constexpr (kFunction == Unary::kExp) return Exp(x);
   if constexpr (kFunction == Unary::kLog) return LogOf(x);

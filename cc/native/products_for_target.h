@@ -18,6 +18,19 @@ TFR_INLINE int64_t EvenShare(int64_t count, int64_t most) {
   return (count + groups - 1) / groups;
 }
 
+// A table of functions that are made for one number each: of[n] is Functions::Of<n>(), for n from 1 to kMost.
+template <typename Functions, int64_t kMost>
+struct ByNumber {
+  decltype(Functions::template Of<1>()) of[kMost + 1] = {};
+
+  constexpr ByNumber() { Set<kMost>(); }
+  template <int kNumber>
+  constexpr void Set() {
+    of[kNumber] = Functions::template Of<kNumber>();
+    if constexpr (kNumber > 1) Set<kNumber - 1>();
+  }
+};
+
 // Which columns of the weight are multiplied at once: kVectors vectors side by side, beginning with column `first`. The
 // last vector begins with column `last`, so that it ends with the last column: it may overlap with the one before, and
 // then computes some results twice.
@@ -134,25 +147,17 @@ TFR_TARGET void ProductOfRows(const T* const* x, const T* w, T* const* out, int6
 }
 
 template <typename T>
-using ProductLoopOfRows = void (*)(const T* const* x, const T* w, T* const* out, int64_t depth, int64_t columns);
-
-// ProductOfRows by the number of rows.
-template <typename T>
 struct ProductsOfRows {
-  ProductLoopOfRows<T> of[kRowsAtOnce + 1] = {};
-
-  constexpr ProductsOfRows() { Set<kRowsAtOnce>(); }
   template <int kRows>
-  constexpr void Set() {
-    of[kRows] = ProductOfRows<kRows, T>;
-    if constexpr (kRows > 1) Set<kRows - 1>();
+  static constexpr auto Of() {
+    return ProductOfRows<kRows, T>;
   }
 };
 
 template <typename T>
 TFR_TARGET void WideProduct(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
                             int64_t columns) {
-  static constexpr ProductsOfRows<T> kProducts;
+  static constexpr ByNumber<ProductsOfRows<T>, kRowsAtOnce> kProducts;
   const int64_t at_once = EvenShare(rows, kRowsAtOnce);
   for (int64_t r = 0; r < rows; r += at_once) {
     kProducts.of[at_once < rows - r ? at_once : rows - r](x + r, w, out + r, depth, columns);
@@ -203,16 +208,11 @@ TFR_TARGET void NarrowProduct(const T* x, const T* w, T* out, int64_t depth) {
   for (int j = 0; j < kColumns; ++j) out[j] = parts[j];
 }
 
-// NarrowProduct by the number of columns.
 template <typename T>
 struct NarrowProducts {
-  void (*of[kLanes<T>])(const T* x, const T* w, T* out, int64_t depth) = {};
-
-  constexpr NarrowProducts() { Set<kLanes<T> - 1>(); }
   template <int kColumns>
-  constexpr void Set() {
-    of[kColumns] = NarrowProduct<kColumns, T>;
-    if constexpr (kColumns > 1) Set<kColumns - 1>();
+  static constexpr auto Of() {
+    return NarrowProduct<kColumns, T>;
   }
 };
 
@@ -235,7 +235,7 @@ template <typename T>
 TFR_TARGET void Product(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth, int64_t columns) {
   if (columns >= kLanes<T>) return WideProduct(x, w, out, rows, depth, columns);
   if (depth <= kLanes<T>) return ShortNarrowProduct(x, w, out, rows, depth, columns);
-  static constexpr NarrowProducts<T> kProducts;
+  static constexpr ByNumber<NarrowProducts<T>, kLanes<T> - 1> kProducts;
   for (int64_t r = 0; r < rows; ++r) kProducts.of[columns](x[r], w, out[r], depth);
 }
 
@@ -288,9 +288,8 @@ TFR_INLINE int64_t AddWholeVectors(const T* const* x, const T* w, int64_t depth,
   return k;
 }
 
-// Computes the scalar products of kRows rows of x with kCount rows of `w`, each as a vector of partial sums. The rows
-// have at least as many numbers as a vector has lanes. The product of row r of x with row i of `w` goes to out[r *
-// kLanes + i].
+// Computes the scalar products of kRows rows of x with kCount rows of `w`, each as a vector of partial sums. The
+// product of row r of x with row i of `w` goes to out[r * kLanes + i]. The rows have at least kLanes numbers.
 template <int kRows, int kCount, bool kShifts, typename T>
 TFR_INLINE void AddProducts(const T* const* x, const T* w, int64_t depth, Vec<T>* out) {
   Vec<T> sums[kRows][kCount] = {};
@@ -369,16 +368,11 @@ TFR_TARGET void ShortProductTransposed(const T* x, const T* w, T* out, int64_t c
   }
 }
 
-// ShortProductTransposed by the depth.
 template <typename T>
 struct ShortProductsTransposed {
-  void (*of[kLanes<T>])(const T* x, const T* w, T* out, int64_t columns) = {};
-
-  constexpr ShortProductsTransposed() { Set<kLanes<T> - 1>(); }
   template <int kDepth>
-  constexpr void Set() {
-    of[kDepth] = ShortProductTransposed<kDepth, T>;
-    if constexpr (kDepth > 1) Set<kDepth - 1>();
+  static constexpr auto Of() {
+    return ShortProductTransposed<kDepth, T>;
   }
 };
 
@@ -386,7 +380,7 @@ template <typename T>
 TFR_TARGET void ProductTransposed(const T* const* x, const T* w, T* const* out, int64_t rows, int64_t depth,
                                   int64_t columns) {
   if (depth < kLanes<T>) {
-    static constexpr ShortProductsTransposed<T> kProducts;
+    static constexpr ByNumber<ShortProductsTransposed<T>, kLanes<T> - 1> kProducts;
     for (int64_t r = 0; r < rows; ++r) kProducts.of[depth](x[r], w, out[r], columns);
     return;
   }

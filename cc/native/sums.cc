@@ -58,7 +58,7 @@ bool ReadRows(const Tensor* x, int64_t* rows, int64_t* columns) {
 }
 
 // Many rows of a few numbers: stock kernels, which take each step for all rows at once, need less time for these. With
-// rows of 5 numbers, 300 rows took 22 us against 8, and 8 rows less than the call of a stock kernel.
+// rows of 5 numbers, 300 rows took 22 us against 8; 5 rows take half a microsecond.
 bool AreManyShortRows(int64_t rows, int64_t columns) { return rows > 32 && columns < 16; }
 
 // Subtracts a row's largest number from each of its numbers, so that no exponential overflows.
